@@ -13,12 +13,12 @@ use serde_json::Value;
 use support::{Place, Said, lab};
 
 /// What the scripts share: an array of parity over four volumes, on one of which three places have
-/// other content than the parity says, and its knobs as one text.
+/// other content than the parity says, and its tunables as one text.
 const SETUP: &str = r#"
 is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2': $3" >&2; exit 9; }; }
-knobs() {
-    for knob in sync_action sync_min sync_max sync_speed_min sync_speed_max stripe_cache_size; do
-        [ ! -e "$md/$knob" ] || cat "$md/$knob"
+tunables() {
+    for tunable in sync_action sync_min sync_max sync_speed_min sync_speed_max stripe_cache_size; do
+        [ ! -e "$md/$tunable" ] || cat "$md/$tunable"
     done | tr '\n' ' '
 }
 # How long a thing takes is the host's matter.
@@ -31,7 +31,7 @@ wait_for() {
     done
 }
 find_md() { md=/sys/block/$(basename "$(readlink -f /dev/md/data)")/md; }
-restored() { [ "$(knobs)" = "$before" ]; }
+restored() { [ "$(tunables)" = "$before" ]; }
 # A check is under way.
 checks() { [ "$(cat $md/sync_action)" = check ] && [ "$(cat $md/sync_max)" -gt 8192 ]; }
 at_fence() { wait_for checks; }
@@ -94,23 +94,23 @@ fn in_lab(place: &Place, options: &[&str], script: &str) -> Option<Said> {
 const SCRIPT: &str = r#"
 make_array
 spoil 300 1100 2500
-before=$(knobs)
+before=$(tunables)
 
 strike INT kept disksmith scrub data; is $? 3 "interrupted"
-is "$(knobs)" "$before" "after a signal"
+is "$(tunables)" "$before" "after a signal"
 
 refused() { disksmith scrub data >&3 2>&3; [ $? = 2 ]; }
 strike 9 "checks && kept && refused" disksmith scrub /dev/md/data; is $? 137 "killed while another was refused"
 wait_for restored
 
-# Neither the scrub nor its guard: the next start puts the knobs back, from the ledger.
+# Neither the scrub nor its guard: the next start puts the tunables back, from the ledger.
 strike_all kept
-[ "$(knobs)" != "$before" ]; is $? 0 "the knobs are turned while a scrub runs"
+[ "$(tunables)" != "$before" ]; is $? 0 "the tunables are turned while a scrub runs"
 disksmith scrub --status >&2
-is "$(knobs)" "$before" "after a kill of both"
+is "$(tunables)" "$before" "after a kill of both"
 
 disksmith scrub data --json; is $? 1 "mismatches"
-is "$(knobs)" "$before" "at the end"
+is "$(tunables)" "$before" "at the end"
 disksmith scrub --status >&2; is $? 1 "status"
 
 echo 65536 >"$md/sync_max"
@@ -118,11 +118,11 @@ disksmith scrub data >&2; is $? 2 "a fence that somebody has left"
 echo max >"$md/sync_max"
 mdadm /dev/md/data --fail /dev/vdc >&2
 disksmith scrub data >&2; is $? 2 "degraded"
-is "$(knobs)" "$before" "when it is refused"
+is "$(tunables)" "$before" "when it is refused"
 "#;
 
 #[test]
-fn with_qemu_a_scrub_finds_all_over_interruptions_and_puts_the_knobs_back() {
+fn with_qemu_a_scrub_finds_all_over_interruptions_and_puts_the_tunables_back() {
     let place = Place::new();
     let volumes = ["--volumes", "4xthroughput=12MiB:160MiB"];
     let Some(said) = in_lab(&place, &volumes, SCRIPT) else {
@@ -139,7 +139,7 @@ fn with_qemu_a_scrub_finds_all_over_interruptions_and_puts_the_knobs_back() {
     let whole = array["of_bytes"].as_u64().unwrap();
     assert!(array["bytes"].as_u64().unwrap() < whole, "{array:#}");
     for words in [
-        "it was interrupted. All knobs are as they were. The same command goes on from there",
+        "it was interrupted. All tunables are as they were. The same command goes on from there",
         "another disksmith is scrubbing it already",
         "It goes on at ",
         "its sync_max is 65536",
@@ -199,11 +199,11 @@ while [ "$(lines 64k $chunk)" -lt 1450 ]; do chunk=$((chunk + 1)); done
 printf Z | dd of=/dev/vdb bs=1 seek=$((chunk * 65536 + 100)) conv=notrunc,fsync 2>/dev/null
 echo 3 >/proc/sys/vm/drop_caches
 yes "these lines are the file that is looked for" | head -c 3145728 | cmp - /mnt/known >&2
-before=$(knobs)
+before=$(tunables)
 disksmith scrub data >&2; is $? 1 "mismatches"
-is "$(knobs)" "$before" "at the end"
+is "$(tunables)" "$before" "at the end"
 disksmith scrub data --locate --json; is $? 1 "mismatches, and no new scrub"
-is "$(knobs)" "$before" "after a search"
+is "$(tunables)" "$before" "after a search"
 disksmith scrub --all --every 28d >&2; is $? 0 "not due"
 disksmith scrub --status >&2; is $? 1 "status"
 "#;
@@ -307,8 +307,8 @@ fn with_qemu_a_reading_is_not_its_own_company_where_the_ledger_is_on_the_array()
 const SPARE: &str = r#"
 make_array
 mdadm -q /dev/md/data --add /dev/vde || exit 8
-before=$(knobs)
-settings() { knobs | cut -d ' ' -f 2-; }
+before=$(tunables)
+settings() { tunables | cut -d ' ' -f 2-; }
 begin() { disksmith scrub data >&2 & scrub=$!; at_fence; }
 # The first is taken out, and comes back as the next spare when the array is whole.
 fails() { mdadm -q /dev/md/data --fail "$1" >&2; sleep 0.5; }
@@ -331,7 +331,7 @@ while [ "$was" != "$(place)" ] && [ $tries -lt 15 ]; do was=$(place); tries=$((t
 disksmith scrub --status >&2
 recovers /dev/vdd "after a kill"
 disksmith scrub --status >&2
-is "$(knobs)" "$before" "after a kill of both, and a recovery"
+is "$(tunables)" "$before" "after a kill of both, and a recovery"
 "#;
 
 #[test]
@@ -351,13 +351,13 @@ begin; fails /dev/vdb
 wait $scrub; is $? 3 "a member failed"
 recovers /dev/vdb "beside a scrub"
 wait_for "[ \$(cat $md/sync_min) = 0 ]"
-is "$(knobs)" "$before" "its guard has waited for the recovery"
+is "$(tunables)" "$before" "its guard has waited for the recovery"
 
 begin; kill -STOP $scrub; fails /dev/vdc
 recovers /dev/vdc "beside a scrub that is stopped"
 kill -CONT $scrub; wait $scrub; is $? 3 "a member failed meanwhile"
 wait_for "[ \$(cat $md/sync_min) = 0 ]"
-is "$(knobs)" "$before" "after a scrub that was stopped"
+is "$(tunables)" "$before" "after a scrub that was stopped"
 
 # Somebody puts back by hand what was left, and begins a check of his own.
 strike_all true
@@ -378,7 +378,7 @@ echo idle >$md/sync_action; echo 0 >$md/sync_min; echo max >$md/sync_max
 begin; echo 24 >$md/dev-vda/errors
 wait $scrub; is $? 1 "a member could not be read"
 disksmith scrub --status --json; is $? 1 "status"
-is "$(knobs)" "$before" "at the end"
+is "$(tunables)" "$before" "at the end"
 "#;
 
 #[test]
@@ -419,14 +419,14 @@ create /dev/md1 /dev/vda1 /dev/vdb1
 create /dev/md2 /dev/vda2 /dev/vdb2
 md=/sys/block/md1/md
 second=/sys/block/md2/md
-before=$(knobs)
+before=$(tunables)
 disksmith scrub --all --json & scrub=$!
 at_fence
 mdadm -q /dev/md2 --fail /dev/vdb2 >&2 && mdadm -q /dev/md2 --add /dev/vdc2 >&2 || exit 8
 wait $scrub; is $? 3 "a recovery beside it"
 wait_for "[ \$(cat $second/degraded) = 0 ]"
 is "$(cat $second/degraded) $(cat $md/sync_action)" "0 idle" "the other array is whole"
-is "$(knobs)" "$before" "at the end"
+is "$(tunables)" "$before" "at the end"
 
 # A member that is to be replaced: nothing is degraded, and md begins nothing before the check has ended.
 mdadm -q /dev/md1 --add /dev/vdc1 >&2 || exit 8
@@ -468,14 +468,14 @@ fn with_qemu_a_scrub_lets_an_array_on_the_same_disks_recover() {
 /// mdadm freezes an array before it stops it.
 const STOPPED: &str = r#"
 make_array
-before=$(knobs)
+before=$(tunables)
 disksmith scrub data --json & scrub=$!
 at_fence
 mdadm -q --stop /dev/md/data >&2; is $? 0 "it can be stopped while it is scrubbed"
 wait $scrub; is $? 3 "it was stopped"
 mdadm -q --assemble --readonly /dev/md/data /dev/vda /dev/vdb /dev/vdc /dev/vdd >&2 || exit 8
 md=/sys/block/$(basename "$(readlink -f /dev/md/data)")/md
-is "$(knobs)" "$before" "of an array that was stopped"
+is "$(tunables)" "$before" "of an array that was stopped"
 disksmith scrub data >&2; is $? 2 "read-only"
 "#;
 

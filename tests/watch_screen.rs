@@ -83,7 +83,7 @@ fn a_device_has_a_row_with_what_it_does_and_the_past_is_marked() {
     };
     // The second figure of its row is the writes a second.
     let writes = |row: &str| -> Option<f64> { row.split_whitespace().nth(2)?.parse().ok() };
-    let row = |seen: &pty::Seen| -> Option<String> {
+    let row = |seen: &pty::Screen| -> Option<String> {
         let row = seen.line_with(&name)?.replace('>', " ");
         writes(&row)
             .is_some_and(|writes| writes > 0.0)

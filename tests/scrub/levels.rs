@@ -79,20 +79,20 @@ disksmith array create --name data --level LEVEL OPTIONS --assume-clean \
 find_md
 spoil PLACES
 echo "offset $(cat "$md/dev-vdb/offset")" >&2
-before=$(knobs)
+before=$(tunables)
 
 strike INT kept disksmith scrub data; is $? 3 "interrupted"
-is "$(knobs)" "$before" "after Ctrl-C"
+is "$(tunables)" "$before" "after Ctrl-C"
 disksmith scrub data --for 4s >&2; is $? 3 "its time was up"
-is "$(knobs)" "$before" "after its time"
+is "$(tunables)" "$before" "after its time"
 strike 9 "checks && kept" disksmith scrub data; is $? 137 "killed"
 wait_for restored
 disksmith scrub data --locate --json; is $? 1 "mismatches"
-is "$(knobs)" "$before" "at the end"
+is "$(tunables)" "$before" "at the end"
 disksmith scrub --status >&2; is $? 1 "status"
 
 disksmith scrub data --repair >&2; is $? 1 "a repair has found them too"
-is "$(knobs)" "$before" "after a repair"
+is "$(tunables)" "$before" "after a repair"
 disksmith scrub --status >&2; is $? 0 "what was written anew is done"
 disksmith scrub data >&2; is $? 0 "all agrees after a repair"
 
@@ -196,7 +196,7 @@ disksmith array create --name data --level LEVEL OPTIONS --assume-clean \
 find_md
 spoil PLACES
 echo "offset $(cat "$md/dev-vdb/offset")" >&2
-before=$(knobs)
+before=$(tunables)
 # A log of 512 KiB that is written over and over, and readers of everything, both without an end of their own: how
 # long the rest takes is the host's matter.
 (while :; do dd if=/dev/urandom of=/dev/md/data bs=64k count=8 oflag=direct 2>/dev/null; sleep 0.1; done) &
@@ -211,7 +211,7 @@ past() { kept && [ "$(cat $md/sync_action) $(cat $md/sync_max)" = "idle max" ]; 
 strike 9 past disksmith scrub data --anew; is $? 137 "killed past md"
 wait_for restored
 disksmith scrub data --locate --json; is $? 1 "mismatches"
-is "$(knobs)" "$before" "at the end"
+is "$(tunables)" "$before" "at the end"
 kill -0 $load; is $? 0 "others used it all the time"
 kill $load $log; wait
 "#;

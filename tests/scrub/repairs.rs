@@ -16,14 +16,14 @@ make() {
     find_md
     offset=$((512 * $(cat "$md/dev-vdb/offset")))
     dd if=/dev/urandom of=/srv/data/file bs=64k 2>/dev/null
-    sync; sum=$(sum); before=$(knobs)
+    sync; sum=$(sum); before=$(tunables)
 }
 drop() { sync; echo 3 >/proc/sys/vm/drop_caches; }
 sum() { drop; sha256sum </srv/data/file; }
-knobs() {
-    for knob in sync_action sync_min sync_max sync_speed_min sync_speed_max stripe_cache_size suspend_lo \
+tunables() {
+    for tunable in sync_action sync_min sync_max sync_speed_min sync_speed_max stripe_cache_size suspend_lo \
         suspend_hi; do
-        [ ! -e "$md/$knob" ] || cat "$md/$knob"
+        [ ! -e "$md/$tunable" ] || cat "$md/$tunable"
     done | tr '\n' ' '
 }
 # Changes one bit of a byte of a member's data, which its own cache must not have.
@@ -56,9 +56,9 @@ echo 25600 >"$md/sync_min"; echo 26752 >"$md/sync_max"; echo check >"$md/sync_ac
 wait_for "grep -q '^26752 ' $md/sync_completed"
 echo idle >"$md/sync_action"; wait_for "[ \$(cat $md/sync_action) = idle ]"
 echo 0 >"$md/sync_min"; echo max >"$md/sync_max"
-is "$(knobs)" "$before" "before the repair"
+is "$(tunables)" "$before" "before the repair"
 disksmith scrub data --locate --repair --json; is $? 1 "a repair has found it too"
-is "$(knobs)" "$before" "after the repair"
+is "$(tunables)" "$before" "after the repair"
 is "$(sum)" "$sum" "the file is whole again"
 disksmith scrub --status >&2; is $? 0 "nothing is left"
 # A part of the same stripe is written, which must not take parity from what was there before.
@@ -82,7 +82,7 @@ grep -q ' several .* ambiguous' /tmp/two; is $? 0 "it is said"
 grep -q ' /dev/vdb .* restored' /tmp/two; is $? 0 "the other one is restored"
 now="$(member /dev/vda) $(member /dev/vdb) $(member /dev/vdc) $(member /dev/vdd)"
 is "$now" "$old" "nothing is written where nothing can be told"
-is "$(knobs)" "$before" "after two members"
+is "$(tunables)" "$before" "after two members"
 disksmith scrub --status >&2; is $? 1 "something is left"
 
 mdadm /dev/md/data --fail /dev/vdd >&2
@@ -171,8 +171,8 @@ begin() {
 kill_it() { kill -9 $repair; }
 begin kill_it
 tries=0
-while [ "$(knobs)" != "$before" ] && [ $tries -lt 600 ]; do tries=$((tries + 1)); sleep 0.1; done
-is "$(knobs)" "$before" "the guard has put all back"
+while [ "$(tunables)" != "$before" ] && [ $tries -lt 600 ]; do tries=$((tries + 1)); sleep 0.1; done
+is "$(tunables)" "$before" "the guard has put all back"
 # A write to these stripes does not wait any more. Beside what is damaged: what is read would be written.
 for stripe in $stripes; do
     block=$((stripe * 32 + 5))
@@ -181,16 +181,16 @@ for stripe in $stripes; do
     is $? 0 "a write after the kill"
 done
 
-# Neither the repair nor its guard: the next start puts the knobs back, from the ledger.
+# Neither the repair nor its guard: the next start puts the tunables back, from the ledger.
 kill_all_while_held() { kill_all; wait; is_held; }
 begin kill_all_while_held
 disksmith scrub --status >&2
 wait_for "[ \$(cat $md/sync_action) = idle ]"
-is "$(knobs)" "$before" "the next start has put all back"
+is "$(tunables)" "$before" "the next start has put all back"
 disksmith scrub data --repair --json; status=$?
 [ $status -le 1 ]; is $? 0 "it goes on"
 is "$(sum)" "$sum" "the file is whole again"
-is "$(knobs)" "$before" "at the end"
+is "$(tunables)" "$before" "at the end"
 disksmith scrub data --anew >&2; is $? 0 "all agrees"
 "#;
 
@@ -214,7 +214,7 @@ chunk=
 make 1 /dev/vda /dev/vdb /dev/vdc
 flip /dev/vda $((offset + 20000000)); flip /dev/vdc $((offset + 25000000))
 disksmith scrub data --repair --json; is $? 1 "a repair has found it"
-is "$(knobs)" "$before" "after the repair"
+is "$(tunables)" "$before" "after the repair"
 is "$(sum)" "$sum" "the file is whole again"
 for disk in vda vdb vdc; do
     blockdev --flushbufs /dev/$disk

@@ -116,13 +116,13 @@ impl Pty {
     }
 
     /// What a person sees.
-    pub(crate) fn seen(&self) -> Seen {
-        Seen::of(&self.written()[self.since..], self.size)
+    pub(crate) fn seen(&self) -> Screen {
+        Screen::of(&self.written()[self.since..], self.size)
     }
 
     /// Waits until a person sees it.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, what: impl Fn(&Seen) -> bool) -> Seen {
+    pub(crate) fn wait_for(&mut self, what: impl Fn(&Screen) -> bool) -> Screen {
         let began = Instant::now();
         loop {
             let seen = self.seen();
@@ -151,14 +151,14 @@ impl Pty {
 
     /// Waits until a word is seen.
     #[track_caller]
-    pub(crate) fn wait_for_word(&mut self, word: &str) -> Seen {
+    pub(crate) fn wait_for_word(&mut self, word: &str) -> Screen {
         self.wait_for(|seen| seen.text().contains(word))
     }
 
     /// Waits until a word is seen no longer, which may be after its end: what it wrote last may still be on
     /// its way.
     #[track_caller]
-    pub(crate) fn wait_until_gone(&self, word: &str) -> Seen {
+    pub(crate) fn wait_until_gone(&self, word: &str) -> Screen {
         let began = Instant::now();
         loop {
             let seen = self.seen();
@@ -248,7 +248,7 @@ fn modes(terminal: &Termios) -> String {
 
 /// What is seen on a terminal that knows the sequences that are written here.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Screen {
     lines: Vec<Vec<char>>,
     /// Behind the last column, the next letter wraps.
     at: (usize, usize),
@@ -257,9 +257,9 @@ pub(crate) struct Seen {
     pub(crate) is_too_wide: bool,
 }
 
-impl Seen {
-    fn of(written: &[u8], (columns, lines): (usize, usize)) -> Seen {
-        let mut seen = Seen {
+impl Screen {
+    fn of(written: &[u8], (columns, lines): (usize, usize)) -> Screen {
+        let mut seen = Screen {
             lines: vec![vec![' '; columns]; lines],
             at: (0, 0),
             wraps: true,

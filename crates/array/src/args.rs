@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use domain::filesystem::Fs;
-use domain::planned::Planned;
+use domain::plan_binding::Planned;
 use domain::raid::{Layout, Level};
 use domain::values::Size;
 

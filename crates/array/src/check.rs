@@ -18,7 +18,7 @@ use super::host::{Host, number_at};
 use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
 use crate::args::CreateArgs;
 use domain::filesystem::Fs;
-use domain::planned;
+use domain::plan_binding;
 use domain::raid::Level;
 
 /// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
@@ -316,7 +316,7 @@ fn claim_members(
             seen.push((number, path));
         }
         match open_for_destroying(&host.root, path, &consents) {
-            Ok(target) => match planned::check(&args.planned, &target, &host.root)
+            Ok(target) => match plan_binding::check(&args.planned, &target, &host.root)
                 .and_then(|()| member(&target))
             {
                 Ok(member) => {

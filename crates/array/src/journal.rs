@@ -10,7 +10,7 @@ use super::create::Member;
 use super::files::mdadm_conf;
 use super::plan::Plan;
 use domain::filesystem::Fs;
-use job::process::Here;
+use job::process::ProcessIdentity;
 
 /// How far the building of an array has come: the step that was begun last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -201,7 +201,7 @@ impl Journal {
     /// When the ledger cannot be written.
     pub(crate) fn begin(
         mut ledger: Ledger,
-        here: &Here,
+        here: &ProcessIdentity,
         building: Building,
     ) -> ledger::Result<Journal> {
         let claim = ledger.begin_work(&building.uuid, here.owner(), &building, |owner| {

@@ -29,15 +29,15 @@ use serde_json::{Value, json};
 
 use crate::args::{ArrayArgs, ArrayVerb, CreateArgs};
 use check::Checked;
-use domain::planned;
+use domain::plan_binding;
 use domain::raid::Level;
 use host::Host;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use journal::{Building, Journal, Stage};
 use plan::Plan;
 use programs::{Installed, Programs};
 use ui::context::{Context, tell};
-use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::json::SCHEMA;
 use ui::table::wrap;
 
@@ -84,7 +84,7 @@ pub(crate) struct Book {
     /// The ledger, which can be written.
     ledger: Ledger,
     /// This process.
-    here: Here,
+    here: ProcessIdentity,
 }
 
 impl Book {
@@ -99,7 +99,7 @@ impl Book {
             "the ledger {} may only be read",
             ledger.path().display()
         );
-        let here = Here::of_process(&context.root, Path::new(ETC))?;
+        let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))?;
         Ok(Book { ledger, here })
     }
 
@@ -110,7 +110,7 @@ impl Book {
             Ok(None) => None,
             Ok(Some(ledger)) if !ledger.is_writable() => None,
             Ok(Some(ledger)) => {
-                let here = Here::of_process(&context.root, Path::new(ETC));
+                let here = ProcessIdentity::of_process(&context.root, Path::new(ETC));
                 let here = here.map_err(|error| tell(&format!("disksmith: {error}")));
                 here.ok().map(|here| Book { ledger, here })
             }
@@ -180,7 +180,7 @@ fn build(
 ) -> Result<Value, Failure> {
     if let Some(Book { ledger, here }) = &mut book {
         // What was left on these disks is taken back before they can be claimed, and checked again.
-        planned::check_reading(&args.planned, &args.members, &host.root)
+        plan_binding::check_reading(&args.planned, &args.members, &host.root)
             .map_err(|problems| refused(problems, ""))?;
         repair::repair(host, ledger, here, &args.planned);
     }

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::journal::Building;
 use super::{ETC, repair};
 use crate::args::ListArgs;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 
@@ -112,7 +112,7 @@ fn unfinished(context: &Context) -> Vec<Left> {
         let Some(ledger) = ledger else {
             return Ok(Vec::new());
         };
-        let here = Here::of_process(&context.root, Path::new(ETC))?;
+        let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))?;
         let works = repair::left_behind(&ledger, &here)?;
         let left = |work: WorkSummary| Left {
             building: ledger

@@ -16,8 +16,8 @@ use super::host::Host;
 use super::journal::{Building, Stage};
 use super::ours;
 use super::steps::Undone;
-use domain::planned::Planned;
-use job::process::Here;
+use domain::plan_binding::Planned;
+use job::process::ProcessIdentity;
 use look::Worth;
 use ui::exit::sentence;
 
@@ -36,9 +36,12 @@ enum Fate {
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(crate) fn left_behind(ledger: &Ledger, here: &Here) -> ledger::Result<Vec<WorkSummary>> {
+pub(crate) fn left_behind(
+    ledger: &Ledger,
+    here: &ProcessIdentity,
+) -> ledger::Result<Vec<WorkSummary>> {
     let mut works = ledger.unfinished::<Building>()?;
-    works.retain(|work| here.standing(&work.owner) == ledger::Standing::Dead);
+    works.retain(|work| here.standing(&work.owner) == ledger::OwnerLiveness::Dead);
     works.reverse();
     Ok(works)
 }
@@ -46,7 +49,12 @@ pub(crate) fn left_behind(ledger: &Ledger, here: &Here) -> ledger::Result<Vec<Wo
 /// Repairs everything that was left on this host, and says what was done. What goes wrong is said
 /// too, and is no reason not to do what was asked. Where a plan of disks was agreed to, what was left on any
 /// other disk stays as it is.
-pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here, planned: &[Planned]) {
+pub(crate) fn repair(
+    host: &mut Host,
+    ledger: &mut Ledger,
+    here: &ProcessIdentity,
+    planned: &[Planned],
+) {
     let works = match left_behind(ledger, here) {
         Ok(works) => works,
         Err(error) => {
@@ -170,7 +178,7 @@ fn settle(
 }
 
 /// An array that the builder has made, or begun to make.
-struct Found {
+struct UnfinishedArray {
     device: Device,
     /// Whether it has no members and no size: mdadm was killed before it gave it any.
     is_hollow: bool,
@@ -179,7 +187,7 @@ struct Found {
 /// The arrays that carry our id, or consist of members that do, as long as mdadm has not started it.
 /// If mdadm may have been killed, hollow ones too: nothing can be on them, and one that another
 /// mdadm is just filling is open and cannot be stopped.
-fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Found>> {
+fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<UnfinishedArray>> {
     let devices = Devices::read(&host.root)?;
     let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
     let mut found = Vec::new();
@@ -194,7 +202,7 @@ fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Found>> {
             consists_of_ours || is_ours(host, "--detail", array, building)
         };
         if is_made {
-            found.push(Found {
+            found.push(UnfinishedArray {
                 device: array.clone(),
                 is_hollow,
             });

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use super::{Book, files, ours, repair};
-use ui::exit::{Failure, Standing as _, listed};
+use ui::exit::{ExitClass as _, Failure, listed};
 use ui::json::SCHEMA;
 
 /// Takes an array down, after what a killed `array create` has left.

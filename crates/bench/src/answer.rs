@@ -2,7 +2,7 @@
 
 use record::{Nanos, Phase, Run};
 use serde::Serialize;
-use study::curve::{self, Kept};
+use study::curve::{self, TargetKept};
 use study::zones::{self as zoned, Ends, Rate};
 
 use crate::views::json::mean_and_deviation;
@@ -14,7 +14,7 @@ use super::suites::zones::{is_again, position};
 /// The answer of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "suite", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum SuiteResult {
     /// The cells of sysbench's grid, with its figures.
     Sysbench {
         /// One for each phase.
@@ -165,20 +165,20 @@ pub struct CurvePoint {
     pub kept: Option<bool>,
 }
 
-impl Answer {
+impl SuiteResult {
     /// The answer of a run, if its suite has one and anything was measured.
-    pub(crate) fn of(run: &Run, figures: &[PhaseFigures]) -> Option<Answer> {
+    pub(crate) fn of(run: &Run, figures: &[PhaseFigures]) -> Option<SuiteResult> {
         if run.phases.is_empty() {
             return None;
         }
         match run.suite.as_str() {
-            "sysbench" => Some(Answer::Sysbench {
+            "sysbench" => Some(SuiteResult::Sysbench {
                 cells: run.phases.iter().filter_map(cell).collect(),
             }),
-            "bonnie" => Some(Answer::Bonnie {
+            "bonnie" => Some(SuiteResult::Bonnie {
                 tests: run.phases.iter().filter_map(test).collect(),
             }),
-            "seek" => Some(Answer::Seek {
+            "seek" => Some(SuiteResult::Seek {
                 points: run
                     .phases
                     .iter()
@@ -186,8 +186,8 @@ impl Answer {
                     .filter_map(seek_point)
                     .collect(),
             }),
-            "zones" => Some(Answer::Zones(zones(run, figures))),
-            "curve" => curve_answer(run).map(Answer::Curve),
+            "zones" => Some(SuiteResult::Zones(zones(run, figures))),
+            "curve" => curve_answer(run).map(SuiteResult::Curve),
             _ => None,
         }
     }
@@ -306,9 +306,9 @@ fn curve_answer(run: &Run) -> Option<CurveAnswer> {
                 rate_per_s: rate,
                 p99_ns: p99(phase),
                 kept: match curve::kept_at(&trials, rate)? {
-                    Kept::Yes => Some(true),
-                    Kept::No => Some(false),
-                    Kept::Unclear => None,
+                    TargetKept::Yes => Some(true),
+                    TargetKept::No => Some(false),
+                    TargetKept::Unclear => None,
                 },
             })
         })

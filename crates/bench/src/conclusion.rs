@@ -7,7 +7,7 @@ use study::interval::mean_interval;
 use study::steady::warmup_end;
 use ui::relative;
 
-use super::answer::Answer;
+use super::answer::SuiteResult;
 use super::findings;
 
 /// A mean and the bounds of its 95 % interval. The bounds are missing where nothing honest can be
@@ -57,7 +57,7 @@ pub struct Conclusion {
     /// The figures, one entry for each phase of the run.
     pub phases: Vec<PhaseFigures>,
     /// What the suite answers, where it asks something of its own.
-    pub answer: Option<Answer>,
+    pub answer: Option<SuiteResult>,
     /// Reasons to doubt or to act, in the order in which they are shown.
     pub findings: Vec<Finding>,
     /// What they add up to.
@@ -68,7 +68,7 @@ impl Conclusion {
     /// Studies a run.
     pub fn of(run: &Run) -> Conclusion {
         let phases: Vec<PhaseFigures> = run.phases.iter().map(PhaseFigures::of).collect();
-        let answer = Answer::of(run, &phases);
+        let answer = SuiteResult::of(run, &phases);
         let findings = findings::of(run, &phases, answer.as_ref());
         Conclusion {
             verdict: Verdict::of(&findings),

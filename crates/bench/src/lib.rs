@@ -8,9 +8,9 @@ pub mod descriptors;
 mod findings;
 mod fio;
 pub mod imported;
-pub mod lane;
 mod layout;
 mod measure;
+pub mod prepared_target;
 mod progress;
 pub mod runs;
 mod sample;
@@ -40,7 +40,7 @@ use progress::Progress;
 use suite::PhasePlan;
 use target::Prepared;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::output::{Format, OutputFile};
 
 /// Measures a target and says what the figures are worth.

@@ -34,7 +34,7 @@ pub(super) fn of(
     let pattern = phases.first().cloned();
     Ok(match (suite, pattern) {
         (SuiteName::Zones, Some(pattern)) => {
-            let asked = zones::Asked {
+            let asked = zones::Given {
                 block: args.block.is_some(),
                 depth: args.depth.is_some(),
             };

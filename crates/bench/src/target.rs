@@ -18,8 +18,8 @@ use super::suite::PhasePlan;
 use super::suites::bonnie::folder::{self, LeftOver};
 use super::testfile;
 use crate::args::BenchArgs;
-use domain::planned::{self, Doomed, Planned};
-use ui::exit::{Failure, Standing as _};
+use domain::plan_binding::{self, BoundTarget, Planned};
+use ui::exit::{ExitClass as _, Failure};
 
 /// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
 pub(crate) struct Prepared {
@@ -182,7 +182,7 @@ fn existing(
         (file, opened.size, opened.device, Claim::Read(opened))
     } else {
         let opened = open_for_destroying(root, path, consents).refused()?;
-        planned::check(planned, &opened, root).map_err(Failure::refused)?;
+        plan_binding::check(planned, &opened, root).map_err(Failure::refused)?;
         let file = opened.reopen(OFlags::CLOEXEC).refused()?;
         (file, opened.size, opened.device, Claim::Destroy(opened))
     };
@@ -236,12 +236,12 @@ impl Prepared {
     ///
     /// # Errors
     /// Why that cannot be said, as a sentence.
-    pub(crate) fn doomed(&self, root: &Root) -> Result<Option<Doomed>, String> {
+    pub(crate) fn doomed(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
         let Claim::Destroy(claim) = &self.claim else {
             return Ok(None);
         };
         let devices = Devices::read(root).map_err(|why| why.to_string())?;
-        Doomed::of(claim, &devices, root).map(Some)
+        BoundTarget::of(claim, &devices, root).map(Some)
     }
 
     /// Finds the device and the disks below, and opens their counters. Returns what requests must

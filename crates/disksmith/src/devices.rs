@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::DevicesArgs;
 use ui::context::Context;
-use ui::exit::{Answer, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 

@@ -13,7 +13,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use cli::{Cli, Verb};
 use ui::context::Context;
-use ui::exit::{Answer, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Outcome};
 
 fn main() -> ExitCode {
     // Without the handler such a write ends the process, as it would without this.

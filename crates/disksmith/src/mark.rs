@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::MarkArgs;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::json::SCHEMA;
 
 /// The longest text of a mark, in characters: it is to fit beside a line in a graph.

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 use ui::context::Context;
-use ui::exit::{Answer, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::output::{Format, MAN_PAGE_MARK, OutputFile};
 
 /// Prints the completion script of a shell.

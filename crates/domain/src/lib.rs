@@ -1,7 +1,7 @@
 //! Types that capabilities share, below all of them.
 
 pub mod filesystem;
-pub mod planned;
+pub mod plan_binding;
 pub mod raid;
 pub mod ready_by;
 pub mod values;

@@ -16,8 +16,8 @@ use record::{Direction, Nanos, Phase, Workload};
 use self::gather::Gathered;
 use crate::clock::{BusyTime, Clock, monotonic_nanos};
 use crate::disks::{drift, note};
-use crate::gate::Gate;
 use crate::job::{EngineError, Observer};
+use crate::start_barrier::StartBarrier;
 use crate::tally::{Flows, SLICES, Tally, Timetable};
 
 /// A phase that is made of calls.
@@ -171,7 +171,7 @@ pub fn run<'t>(
     let together = Together {
         calls,
         clock,
-        ready: Gate::new(tasks.len()),
+        ready: StartBarrier::new(tasks.len()),
         start: OnceLock::new(),
         failed: AtomicBool::new(false),
     };
@@ -205,7 +205,7 @@ pub fn run<'t>(
 struct Together<'a> {
     calls: &'a Calls<'a>,
     clock: Clock,
-    ready: Gate,
+    ready: StartBarrier,
     start: OnceLock<Timetable>,
     failed: AtomicBool,
 }

@@ -13,7 +13,6 @@ use crate::arrivals::Arrivals;
 use crate::backend::Backend;
 use crate::budget::Budget;
 use crate::clock::{Clock, monotonic_nanos};
-use crate::gate::Gate;
 use crate::gather::Gathered;
 use crate::job::{Choice, Engine, EngineError, Job, Observer};
 use crate::places::Places;
@@ -21,6 +20,7 @@ use crate::plan::{Message, Plan, Share};
 use crate::random::part_of_seed;
 use crate::ring::{self, Granted};
 use crate::start::Start;
+use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Timetable};
 use crate::threads::Blocking;
 use crate::uring::Uring;
@@ -77,7 +77,7 @@ impl Engine for Disks {
             files: &files,
             clock,
             shape: &shape,
-            ready: Gate::new(shape.workers as usize),
+            ready: StartBarrier::new(shape.workers as usize),
             start,
             begin: OnceLock::new(),
             budget: Budget::of(job.workload),
@@ -235,7 +235,7 @@ pub(crate) struct Together<'a> {
     pub clock: Clock,
     pub shape: &'a Shape,
     /// Where the workers of this job meet, before one of them meets the other jobs.
-    ready: Gate,
+    ready: StartBarrier,
     pub start: &'a Start,
     pub begin: OnceLock<(Timetable, Vec<Share>)>,
     pub budget: Option<Budget>,

@@ -6,7 +6,7 @@
 //! or to write zeros to all of it. An error of one request is an answer like another; what it means
 //! is the feed's to decide. The parts:
 //!
-//! - [`Feed`]: which request is next, and how many may be in flight;
+//! - [`RequestSource`]: which request is next, and how many may be in flight;
 //! - `drive`: the loop that keeps them in flight and times them, over a `way` to the kernel;
 //! - `ring` and `pool`: io_uring, and threads that block;
 //! - [`simulated`]: a volume in virtual time, for tests of what feeds lists.
@@ -16,9 +16,9 @@ mod pool;
 mod real;
 mod ring;
 pub mod simulated;
+mod submitter;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::fs::File;
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub const MOST_IN_FLIGHT: u32 = 1024;
 
 /// What a list does with each of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Op {
     /// Reads, and does not look at what it read.
     Read,
     /// Writes zeros from memory, which every device takes.
@@ -136,7 +136,7 @@ pub enum Next {
 
 /// Gives a list its requests. All is called on the thread that runs the list, and while a call
 /// lasts, nothing is issued and nothing that comes back is seen.
-pub trait Feed {
+pub trait RequestSource {
     /// How many requests may be in flight now; 0 pauses. It is asked before each request, and at
     /// least every 10 ms. What is above [`List::most_in_flight`] counts as that.
     fn depth(&self) -> u32;
@@ -154,8 +154,8 @@ pub struct List<'a> {
     /// The open file or device, with O_DIRECT.
     pub file: &'a File,
     /// What to do with each request.
-    pub deed: Deed,
-    /// The most that [`Feed::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
+    pub deed: Op,
+    /// The most that [`RequestSource::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
     pub most_in_flight: u32,
     /// The largest request, at most 64 MiB. Reads use memory of this size for each that is in
     /// flight, up to the most that ever was.
@@ -193,11 +193,11 @@ pub trait Lister: Sync {
     /// When the list or a request of its feed makes no sense for the target, when the engine asked
     /// for is refused by the kernel, or when there is no memory. A request that fails is no error
     /// here.
-    fn run(&self, list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError>;
+    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError>;
 }
 
 impl Lister for Disks {
-    fn run(&self, list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
         run(list, feed)
     }
 }
@@ -206,6 +206,6 @@ impl Lister for Disks {
 ///
 /// # Errors
 /// As [`Lister::run`].
-pub fn run(list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+pub fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
     real::run(list, feed)
 }

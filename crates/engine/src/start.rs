@@ -3,14 +3,14 @@
 use std::sync::OnceLock;
 
 use crate::clock::Clock;
-use crate::gate::Gate;
+use crate::start_barrier::StartBarrier;
 
 /// What jobs that run at the same time share. To fill the memory of a job with random bytes may take
 /// seconds; if each began when it was ready itself, the first and the last would have the disk for
 /// themselves, and the windows of one would not be those of the others.
 pub struct Start {
     jobs: u32,
-    ready: Gate,
+    ready: StartBarrier,
     tick: OnceLock<u64>,
 }
 
@@ -19,7 +19,7 @@ impl Start {
     pub fn of(jobs: u32) -> Start {
         Start {
             jobs,
-            ready: Gate::new(jobs as usize),
+            ready: StartBarrier::new(jobs as usize),
             tick: OnceLock::new(),
         }
     }

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use ledger::{Owner, Standing};
+use ledger::{Owner, OwnerLiveness};
 use linux::{Root, machine, process};
 
 /// This process, as the owner of work, and the kernel that knows the others.
 #[derive(Clone, Debug)]
-pub struct Here {
+pub struct ProcessIdentity {
     root: Root,
     owner: Owner,
 }
 
-impl Here {
+impl ProcessIdentity {
     /// This process. `etc` is where the machine's id is.
     ///
     /// # Errors
     /// When the kernel does not say which process this is, or which boot.
-    pub fn of_process(root: &Root, etc: &Path) -> linux::Result<Here> {
+    pub fn of_process(root: &Root, etc: &Path) -> linux::Result<ProcessIdentity> {
         let own = process::own(root)?;
         let owner = Owner {
             host: machine::hostname(root),
@@ -27,7 +27,7 @@ impl Here {
             pid: own.pid,
             started: own.started,
         };
-        Ok(Here {
+        Ok(ProcessIdentity {
             root: root.clone(),
             owner,
         })
@@ -40,7 +40,7 @@ impl Here {
 
     /// What is known of an owner. One whose process is there and cannot be looked at counts as
     /// alive: nobody's work is taken from him because of a doubt.
-    pub fn standing(&self, owner: &Owner) -> Standing {
+    pub fn standing(&self, owner: &Owner) -> OwnerLiveness {
         owner.standing(&self.owner, |pid| match process::of(&self.root, pid) {
             Ok(found) => found.map(|process| process.started),
             Err(_) => Some(owner.started),
@@ -54,14 +54,14 @@ mod tests {
 
     use super::*;
 
-    fn here() -> Here {
-        Here::of_process(&Root::host(), Path::new("/etc")).unwrap()
+    fn here() -> ProcessIdentity {
+        ProcessIdentity::of_process(&Root::host(), Path::new("/etc")).unwrap()
     }
 
     #[test]
     fn this_process_is_alive_and_one_that_was_killed_is_dead_before_it_is_waited_for() {
         let here = here();
-        assert_eq!(here.standing(here.owner()), Standing::Alive);
+        assert_eq!(here.standing(here.owner()), OwnerLiveness::Alive);
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let seen = process::of(&Root::host(), child.id()).unwrap().unwrap();
         let owner = Owner {
@@ -69,17 +69,17 @@ mod tests {
             started: seen.started,
             ..here.owner().clone()
         };
-        assert_eq!(here.standing(&owner), Standing::Alive);
+        assert_eq!(here.standing(&owner), OwnerLiveness::Alive);
         child.kill().unwrap();
         // The kernel may need a moment to end it; nobody has waited for it meanwhile.
         let mut looks = 0;
-        while here.standing(&owner) == Standing::Alive && looks < 1000 {
+        while here.standing(&owner) == OwnerLiveness::Alive && looks < 1000 {
             std::thread::sleep(std::time::Duration::from_millis(10));
             looks += 1;
         }
-        assert_eq!(here.standing(&owner), Standing::Dead);
+        assert_eq!(here.standing(&owner), OwnerLiveness::Dead);
         child.wait().unwrap();
-        assert_eq!(here.standing(&owner), Standing::Dead);
+        assert_eq!(here.standing(&owner), OwnerLiveness::Dead);
     }
 
     #[test]
@@ -87,11 +87,11 @@ mod tests {
         let here = here();
         let mut before = here.owner().clone();
         before.started = before.started.saturating_sub(1);
-        assert_eq!(here.standing(&before), Standing::Dead);
+        assert_eq!(here.standing(&before), OwnerLiveness::Dead);
         let mut earlier = here.owner().clone();
         earlier.boot = "another".to_owned();
-        assert_eq!(here.standing(&earlier), Standing::Dead);
+        assert_eq!(here.standing(&earlier), OwnerLiveness::Dead);
         earlier.host.push('x');
-        assert_eq!(here.standing(&earlier), Standing::Elsewhere);
+        assert_eq!(here.standing(&earlier), OwnerLiveness::Elsewhere);
     }
 }

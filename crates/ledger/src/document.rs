@@ -27,7 +27,7 @@ const LEVEL: u8 = 6;
 
 /// A run as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kept {
+pub enum StoredRun {
     /// One that this program measured.
     Measured(Box<Run>),
     /// One that another tool reported.
@@ -91,14 +91,14 @@ impl Document {
     }
 
     /// Unpacks the run `id`, which was measured or imported.
-    pub(crate) fn unpack(&self, id: &str) -> Result<Kept> {
+    pub(crate) fn unpack(&self, id: &str) -> Result<StoredRun> {
         let unreadable = |detail: String| Error::UnreadableRun {
             id: id.to_owned(),
             detail,
         };
         match self.form {
-            ..=FORM | DETAILED_FORM => self.read().map(Box::new).map(Kept::Measured),
-            IMPORTED_FORM => self.read().map(Box::new).map(Kept::Imported),
+            ..=FORM | DETAILED_FORM => self.read().map(Box::new).map(StoredRun::Measured),
+            IMPORTED_FORM => self.read().map(Box::new).map(StoredRun::Imported),
             newer => {
                 return Err(Error::NewerRun {
                     id: id.to_owned(),
@@ -191,8 +191,8 @@ mod tests {
     /// The measured run of a document.
     fn measured(document: &Document) -> Result<Run> {
         match document.unpack("x")? {
-            Kept::Measured(run) => Ok(*run),
-            Kept::Imported(run) => panic!("{run:?} was not measured"),
+            StoredRun::Measured(run) => Ok(*run),
+            StoredRun::Imported(run) => panic!("{run:?} was not measured"),
         }
     }
 
@@ -201,7 +201,10 @@ mod tests {
         let run = imported_run(0);
         let document = Document::pack_imported(&run).unwrap();
         assert_eq!(document.form, IMPORTED_FORM);
-        assert_eq!(document.unpack("x").unwrap(), Kept::Imported(Box::new(run)));
+        assert_eq!(
+            document.unpack("x").unwrap(),
+            StoredRun::Imported(Box::new(run))
+        );
 
         let mut run = imported_run(0);
         run.summary.phases[0].flows[0].ops_per_s = Some(f64::NAN);

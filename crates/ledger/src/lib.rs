@@ -57,10 +57,10 @@ mod room;
 #[cfg(test)]
 mod testing;
 
-pub use document::Kept;
+pub use document::StoredRun;
 pub use error::Error;
 pub use open::{Ledger, PATIENCE};
-pub use owner::{Owner, Standing};
+pub use owner::{Owner, OwnerLiveness};
 pub use place::default_path;
 pub use recording::{
     Keep, LARGEST_ERROR, Mark, MarkReader, Noted, Played, Recording, RecordingSummary, Replay,

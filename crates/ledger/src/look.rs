@@ -19,7 +19,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// What a file turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum FileState {
     /// Nothing has been written to it.
     Blank,
     /// A ledger, and it was found sound.
@@ -29,37 +29,43 @@ pub(crate) enum Seen {
 }
 
 /// Looks at the file without locking it or creating anything beside it.
-pub(crate) fn look(path: &Path, known: u32) -> Result<Seen> {
+pub(crate) fn look(path: &Path, known: u32) -> Result<FileState> {
     let mut looks = 0;
     loop {
         let unsettled = has_side_file(path);
         let error = match attempt(path, known, !unsettled) {
-            Ok(seen) => return Ok(if unsettled { Seen::Unsettled } else { seen }),
+            Ok(seen) => {
+                return Ok(if unsettled {
+                    FileState::Unsettled
+                } else {
+                    seen
+                });
+            }
             Err(error) => error,
         };
         looks += 1;
         let looks_damaged = matches!(error, Error::Damaged { .. } | Error::NotALedger { .. });
         match error {
             // With side files the truth is in them, unless this was never SQLite's file.
-            Error::Damaged { .. } if unsettled => return Ok(Seen::Unsettled),
+            Error::Damaged { .. } if unsettled => return Ok(FileState::Unsettled),
             error if !looks_damaged || looks == LOOKS => return Err(error),
             _ => sleep(BETWEEN_LOOKS),
         }
     }
 }
 
-fn attempt(path: &Path, known: u32, thoroughly: bool) -> Result<Seen> {
+fn attempt(path: &Path, known: u32, thoroughly: bool) -> Result<FileState> {
     let connection = immutable(path)?;
     let header = Header::read(&connection).map_err(|error| Error::sqlite(path, error))?;
     if header.is_blank() {
-        return Ok(Seen::Blank);
+        return Ok(FileState::Blank);
     }
     belongs(path, header, known)?;
     if thoroughly {
         whole(path, &connection, header)?;
         check(path, &connection)?;
     }
-    Ok(Seen::Sound)
+    Ok(FileState::Sound)
 }
 
 /// Opens the file so that SQLite neither locks it nor creates or reads anything beside it.

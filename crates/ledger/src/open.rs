@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::look::{Seen, belongs, check, check_all, immutable, look};
+use crate::look::{FileState, belongs, check, check_all, immutable, look};
 use crate::place::{create, may_read, may_write, shares_memory};
 use crate::schema::{Header, MIGRATIONS, migrate};
 use crate::{Error, Filter, Result};
@@ -113,7 +113,7 @@ impl Ledger {
         };
         let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
         match look(&path, known)? {
-            Seen::Blank => Ok(None),
+            FileState::Blank => Ok(None),
             seen => open_to_read(path, seen, known, Unwritable::ReadOnly).map(Some),
         }
     }
@@ -218,7 +218,7 @@ fn find(path: &Path) -> Result<Option<PathBuf>> {
     absolute.canonicalize().map(Some).map_err(unreachable)
 }
 
-fn open_to_write(path: PathBuf, seen: Seen, migrations: &[&str]) -> Result<Ledger> {
+fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<Ledger> {
     let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
@@ -230,7 +230,7 @@ fn open_to_write(path: PathBuf, seen: Seen, migrations: &[&str]) -> Result<Ledge
     if !header.is_blank() {
         // Again, since the newest header may have been in the side files.
         belongs(&ledger.path, header, known)?;
-        if seen == Seen::Unsettled {
+        if seen == FileState::Unsettled {
             check(&ledger.path, connection)?;
         }
         if header.version < known {
@@ -280,14 +280,14 @@ fn choose_journal(connection: &Connection, path: &Path) -> rusqlite::Result<()> 
     }
 }
 
-fn open_to_read(path: PathBuf, seen: Seen, known: u32, why: Unwritable) -> Result<Ledger> {
+fn open_to_read(path: PathBuf, seen: FileState, known: u32, why: Unwritable) -> Result<Ledger> {
     let connection = match seen {
-        Seen::Blank => return Err(Error::ReadOnly { path }),
+        FileState::Blank => return Err(Error::ReadOnly { path }),
         // Nobody was writing it just now, and where it may not be written SQLite could not create the side
         // files that it would want. Who begins to write meanwhile may make this look damaged, once.
-        Seen::Sound => immutable(&path)?,
-        Seen::Unsettled if why == Unwritable::ReadOnly => unsettled(&path)?,
-        Seen::Unsettled => alone(&path)?,
+        FileState::Sound => immutable(&path)?,
+        FileState::Unsettled if why == Unwritable::ReadOnly => unsettled(&path)?,
+        FileState::Unsettled => alone(&path)?,
     };
     let settles = why == Unwritable::ReadOnly;
     let ledger = Ledger::of(connection, path, Some(why))?;
@@ -295,7 +295,7 @@ fn open_to_read(path: PathBuf, seen: Seen, known: u32, why: Unwritable) -> Resul
     only_read(&ledger.connection).map_err(explain)?;
     let header = Header::read(&ledger.connection).map_err(explain)?;
     belongs(&ledger.path, header, known)?;
-    if seen == Seen::Unsettled {
+    if seen == FileState::Unsettled {
         check(&ledger.path, &ledger.connection)?;
     }
     if header.version < known {

@@ -22,7 +22,7 @@ pub struct Owner {
 
 /// What is known of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum OwnerLiveness {
     /// It is at work.
     Alive,
     /// It has ended, or its host has booted since.
@@ -35,21 +35,25 @@ impl Owner {
     /// What is known of this owner by a process that is `here`. `start_of` says when the process of
     /// a pid started, and `None` when there is none; it is asked only about this boot and
     /// namespace, where its answer means something.
-    pub fn standing(&self, here: &Owner, start_of: impl FnOnce(u32) -> Option<u64>) -> Standing {
+    pub fn standing(
+        &self,
+        here: &Owner,
+        start_of: impl FnOnce(u32) -> Option<u64>,
+    ) -> OwnerLiveness {
         if self.boot == here.boot {
             // One kernel, so that the names of the host do not matter: they may have changed.
             return if self.namespace != here.namespace {
-                Standing::Elsewhere
+                OwnerLiveness::Elsewhere
             } else if start_of(self.pid) == Some(self.started) {
-                Standing::Alive
+                OwnerLiveness::Alive
             } else {
-                Standing::Dead
+                OwnerLiveness::Dead
             };
         }
         if self.host == here.host && self.machine == here.machine {
-            Standing::Dead
+            OwnerLiveness::Dead
         } else {
-            Standing::Elsewhere
+            OwnerLiveness::Elsewhere
         }
     }
 }
@@ -73,9 +77,9 @@ pub(crate) mod tests {
     #[test]
     fn a_process_is_alive_when_its_pid_started_when_it_did() {
         let (him, me) = (owner(7), owner(8));
-        assert_eq!(him.standing(&me, |_| Some(1007)), Standing::Alive);
-        assert_eq!(him.standing(&me, |_| Some(1008)), Standing::Dead);
-        assert_eq!(him.standing(&me, |_| None), Standing::Dead);
+        assert_eq!(him.standing(&me, |_| Some(1007)), OwnerLiveness::Alive);
+        assert_eq!(him.standing(&me, |_| Some(1008)), OwnerLiveness::Dead);
+        assert_eq!(him.standing(&me, |_| None), OwnerLiveness::Dead);
     }
 
     #[test]
@@ -84,7 +88,7 @@ pub(crate) mod tests {
         him.boot = "b0".to_owned();
         // Not even one of another container, and whatever has its pid now.
         him.namespace = "pid:[1]".to_owned();
-        assert_eq!(him.standing(&me, |_| Some(1007)), Standing::Dead);
+        assert_eq!(him.standing(&me, |_| Some(1007)), OwnerLiveness::Dead);
     }
 
     #[test]
@@ -105,7 +109,11 @@ pub(crate) mod tests {
         for differs in others {
             let mut him = owner(7);
             differs(&mut him);
-            assert_eq!(him.standing(&me, asked), Standing::Elsewhere, "{him:?}");
+            assert_eq!(
+                him.standing(&me, asked),
+                OwnerLiveness::Elsewhere,
+                "{him:?}"
+            );
         }
     }
 
@@ -113,6 +121,6 @@ pub(crate) mod tests {
     fn a_host_that_was_renamed_still_knows_its_processes() {
         let (mut him, me) = (owner(7), owner(8));
         him.host = "db-2".to_owned();
-        assert_eq!(him.standing(&me, |_| Some(1007)), Standing::Alive);
+        assert_eq!(him.standing(&me, |_| Some(1007)), OwnerLiveness::Alive);
     }
 }

@@ -17,7 +17,7 @@ use record::Verdict::Trusted;
 use crate::owner::tests::owner;
 use crate::recording::simulated::Host;
 use crate::testing::{Random, Scratch, finding, small_run};
-use crate::{Error, Filter, Keep, Ledger, LongWork, Owner, Standing};
+use crate::{Error, Filter, Keep, Ledger, LongWork, Owner, OwnerLiveness};
 
 const TASK: &str = "LEDGER_TEST_TASK";
 const PLACE: &str = "LEDGER_TEST_PLACE";
@@ -101,7 +101,7 @@ fn what_the_other_process_does() {
         }
         _ if task == "record-until-killed" => {
             let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
-            let (me, standing) = (owner(std::process::id()), |_: &Owner| Standing::Dead);
+            let (me, standing) = (owner(std::process::id()), |_: &Owner| OwnerLiveness::Dead);
             let mut ledger = Ledger::open(path).unwrap();
             let source = record::sample::Source::default();
             let mut recording = ledger.begin_recording(&me, &source, standing).unwrap();
@@ -122,7 +122,7 @@ fn what_the_other_process_does() {
         }
         _ if task == "keep-until-killed" => {
             let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
-            let (me, standing) = (owner(std::process::id()), |_: &Owner| Standing::Dead);
+            let (me, standing) = (owner(std::process::id()), |_: &Owner| OwnerLiveness::Dead);
             let mut ledger = Ledger::open(path).unwrap();
             let (claim, first) = match ledger.claim_work::<Steps>("x", &me, standing) {
                 Ok((claim, work)) => (claim, work.document.number),

@@ -7,7 +7,7 @@ use rusqlite::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::document::{Document, Kept};
+use crate::document::{Document, StoredRun};
 use crate::error::is_misread;
 use crate::{Error, Ledger, Result, report};
 
@@ -261,8 +261,8 @@ impl Ledger {
     /// form.
     pub fn load(&self, word: &str) -> Result<Run> {
         match self.load_kept(word)? {
-            Kept::Measured(run) => Ok(*run),
-            Kept::Imported(run) => Err(Error::NotMeasured {
+            StoredRun::Measured(run) => Ok(*run),
+            StoredRun::Imported(run) => Err(Error::NotMeasured {
                 id: run.id.to_string(),
                 tool: run.summary.tool,
             }),
@@ -273,7 +273,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When `word` does not name one run, or its document is damaged or of a newer form.
-    pub fn load_kept(&self, word: &str) -> Result<Kept> {
+    pub fn load_kept(&self, word: &str) -> Result<StoredRun> {
         let view = self.view()?;
         let (number, id) = self.locate(word)?;
         let document = view

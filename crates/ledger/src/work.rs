@@ -19,7 +19,7 @@ pub use error::WorkError;
 
 use crate::document::Document;
 use crate::runs::{json, json_at, sortable, word_at};
-use crate::{Ledger, Owner, Result, Standing};
+use crate::{Ledger, Owner, OwnerLiveness, Result};
 
 /// A kind of long work: the type of the document that says where it stands.
 pub trait LongWork: Serialize + DeserializeOwned + PartialEq {
@@ -87,7 +87,7 @@ impl Ledger {
         key: &str,
         owner: &Owner,
         document: &W,
-        standing: impl FnOnce(&Owner) -> Standing,
+        standing: impl FnOnce(&Owner) -> OwnerLiveness,
     ) -> Result<Claim<W>> {
         self.demand_writable()?;
         let document = pack(key, document)?;
@@ -188,7 +188,7 @@ impl Ledger {
         &mut self,
         key: &str,
         owner: &Owner,
-        standing: impl FnOnce(&Owner) -> Standing,
+        standing: impl FnOnce(&Owner) -> OwnerLiveness,
     ) -> Result<(Claim<W>, Work<W>)> {
         self.demand_writable()?;
         let claim = self.claim_of::<W>(key, owner)?;
@@ -271,7 +271,7 @@ impl Ledger {
         &mut self,
         kind: &str,
         key: &str,
-        standing: impl FnOnce(&Owner) -> Standing,
+        standing: impl FnOnce(&Owner) -> OwnerLiveness,
     ) -> Result<()> {
         self.demand_writable()?;
         let explain = |error| self.explain(error);
@@ -344,23 +344,23 @@ impl Ledger {
 
 impl WorkSummary {
     /// Why unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be claimed.
-    fn refusal(&self, standing: impl FnOnce(&Owner) -> Standing) -> WorkError {
+    fn refusal(&self, standing: impl FnOnce(&Owner) -> OwnerLiveness) -> WorkError {
         let (kind, key) = (self.kind.clone(), self.key.clone());
         let (owner, began) = (Box::new(self.owner.clone()), self.began);
         match standing(&owner) {
-            Standing::Alive => WorkError::UnderWay {
+            OwnerLiveness::Alive => WorkError::UnderWay {
                 kind,
                 key,
                 owner,
                 began,
             },
-            Standing::Dead => WorkError::LeftUnfinished {
+            OwnerLiveness::Dead => WorkError::LeftUnfinished {
                 kind,
                 key,
                 owner,
                 began,
             },
-            Standing::Elsewhere => WorkError::Elsewhere { kind, key, owner },
+            OwnerLiveness::Elsewhere => WorkError::Elsewhere { kind, key, owner },
         }
     }
 }

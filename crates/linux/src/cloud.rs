@@ -123,11 +123,11 @@ fn aws(service: &Service) -> Option<Cloud> {
 
     let token = service.put(TOKEN, ("X-aws-ec2-metadata-token-ttl-seconds", "60"))?;
     let answer = match token {
-        Answer::Text(token) => {
+        MetadataReply::Text(token) => {
             let token = token.trim();
             service.get(DOCUMENT, Some(("X-aws-ec2-metadata-token", token)))?
         }
-        Answer::Refused => service.get(DOCUMENT, None)?,
+        MetadataReply::Refused => service.get(DOCUMENT, None)?,
     };
     let document = answer.json()?;
     Some(Cloud {
@@ -190,18 +190,18 @@ fn word(text: String) -> Option<String> {
 }
 
 /// An answer of the metadata service.
-enum Answer {
+enum MetadataReply {
     /// Status 200.
     Text(String),
     /// A status of 400 to 499.
     Refused,
 }
 
-impl Answer {
+impl MetadataReply {
     fn text(self) -> Option<String> {
         match self {
-            Answer::Text(text) => Some(text),
-            Answer::Refused => None,
+            MetadataReply::Text(text) => Some(text),
+            MetadataReply::Refused => None,
         }
     }
 
@@ -238,7 +238,7 @@ impl<'a> Service<'a> {
         (!left.is_zero()).then_some(left)
     }
 
-    fn get(&self, path: &str, header: Option<(&str, &str)>) -> Option<Answer> {
+    fn get(&self, path: &str, header: Option<(&str, &str)>) -> Option<MetadataReply> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
         if let Some((name, value)) = header {
             request = request.header(name, value);
@@ -247,7 +247,7 @@ impl<'a> Service<'a> {
         read(request.call().ok()?)
     }
 
-    fn put(&self, path: &str, (name, value): (&str, &str)) -> Option<Answer> {
+    fn put(&self, path: &str, (name, value): (&str, &str)) -> Option<MetadataReply> {
         let request = self.agent.put(format!("{}{path}", self.base));
         let request = request.header(name, value).config();
         let request = request.timeout_global(Some(self.left()?)).build();
@@ -255,13 +255,13 @@ impl<'a> Service<'a> {
     }
 }
 
-fn read(mut response: ureq::http::Response<ureq::Body>) -> Option<Answer> {
+fn read(mut response: ureq::http::Response<ureq::Body>) -> Option<MetadataReply> {
     match response.status().as_u16() {
         200 => {
             let body = response.body_mut().with_config().limit(LONGEST_ANSWER);
-            Some(Answer::Text(body.read_to_string().ok()?))
+            Some(MetadataReply::Text(body.read_to_string().ok()?))
         }
-        400..=499 => Some(Answer::Refused),
+        400..=499 => Some(MetadataReply::Refused),
         _ => None,
     }
 }

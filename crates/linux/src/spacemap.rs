@@ -71,7 +71,7 @@ pub enum NotListed {
 pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, NotListed> {
     let metadata = file.metadata().map_err(NotListed::Failed)?;
     let device = DevNum::from_raw(metadata.dev());
-    let mut seen = Seen::default();
+    let mut seen = FreeRanges::default();
     walk(file, is_unwanted, |record, numbers| {
         seen.add(device, record, numbers)
     })?;
@@ -80,14 +80,14 @@ pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, 
 
 /// What was learned so far.
 #[derive(Default)]
-struct Seen {
+struct FreeRanges {
     /// In the order in which it comes, which is rising.
     free: Vec<Range<u64>>,
     /// Where the last record ends.
     end: u64,
 }
 
-impl Seen {
+impl FreeRanges {
     fn add(
         &mut self,
         device: DevNum,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn space_of(records: &[RawRecord]) -> Result<SpaceMap, NotListed> {
-        let mut seen = Seen::default();
+        let mut seen = FreeRanges::default();
         for one in records {
             seen.add(DISK, one, true)?;
         }
@@ -309,7 +309,7 @@ mod tests {
         let other = [record(4, 0..4096, 1, RawRecord::SPECIAL_OWNER)];
         let error = space_of(&other).unwrap_err();
         assert!(error.to_string().contains("the device 259:3"), "{error}");
-        let mut seen = Seen::default();
+        let mut seen = FreeRanges::default();
         let error = seen.add(DISK, &other[0], false).unwrap_err();
         assert!(matches!(error, NotListed::OwnNumbers));
     }

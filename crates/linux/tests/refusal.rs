@@ -9,7 +9,7 @@ mod support;
 use std::fs;
 
 use linux::consent::{Reason, Relation, Uses, why_not_writable};
-use linux::signature::{Found, SignatureKind};
+use linux::signature::{LocatedContent, SignatureKind};
 use support::{Tree, ext4_image};
 
 fn reasons(tree: &Tree, name: &str) -> Vec<Reason> {
@@ -341,7 +341,7 @@ fn a_signature_is_a_reason_for_the_list_of_devices() {
         why_not_writable(&tree.root, number),
         [Reason::Carries {
             path: "/dev/nvme2n1".into(),
-            unnamed: vec![Found {
+            unnamed: vec![LocatedContent {
                 partition: None,
                 offset: 1080,
                 kind: SignatureKind::Ext4

@@ -15,7 +15,7 @@ use linux::consent::{
     Consent, DestroyTarget, OpenError, Opened, Reason, Refusal, Relation, open_for_destroying,
     open_for_reading,
 };
-use linux::signature::{Found, SignatureKind};
+use linux::signature::{LocatedContent, SignatureKind};
 use support::{Tree, ext4_image};
 use tempfile::TempDir;
 
@@ -108,7 +108,7 @@ fn a_signature_must_be_named() {
     let file = bench.file("data", ext4_image());
     let carries = Reason::Carries {
         path: file.clone(),
-        unnamed: vec![Found {
+        unnamed: vec![LocatedContent {
             partition: None,
             offset: 1080,
             kind: SignatureKind::Ext4,

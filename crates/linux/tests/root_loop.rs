@@ -20,7 +20,7 @@ use linux::consent::{
     open_for_reading, why_not_writable,
 };
 use linux::diskstats::Counter;
-use linux::signature::{Found, SignatureKind};
+use linux::signature::{LocatedContent, SignatureKind};
 use rustix::fs::OFlags;
 use support::loops::{Loop, Mounted, SwapOn, alone, run};
 
@@ -298,7 +298,7 @@ fn root_loop_a_signature_must_be_named() {
     disk.mkfs();
     let signature = Reason::Carries {
         path: disk.node.clone(),
-        unnamed: vec![Found {
+        unnamed: vec![LocatedContent {
             partition: None,
             offset: 1080,
             kind: SignatureKind::Ext4,

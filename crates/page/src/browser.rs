@@ -14,7 +14,7 @@ use std::{env, fs, thread};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What came of opening a page.
-pub struct Seen {
+pub struct RenderedPage {
     /// The document after its scripts have run.
     pub dom: String,
     /// What was written to the console.
@@ -36,7 +36,7 @@ fn chromium() -> Option<PathBuf> {
 }
 
 /// Opens `page` in Chromium; `None`, with a note, where there is no Chromium.
-pub fn look_at(name: &str, page: &str) -> Option<Seen> {
+pub fn look_at(name: &str, page: &str) -> Option<RenderedPage> {
     let Some(program) = chromium() else {
         skip::skipped("no Chromium found (set DISKSMITH_CHROMIUM to one)");
         return None;
@@ -98,7 +98,7 @@ pub fn look_at(name: &str, page: &str) -> Option<Seen> {
         thread::sleep(Duration::from_millis(20));
     }
     let log = String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
-    Some(Seen {
+    Some(RenderedPage {
         dom: String::from_utf8_lossy(&fs::read(&dom).unwrap()).into_owned(),
         console: log
             .lines()

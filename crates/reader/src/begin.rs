@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use ledger::{Error, LongWork, Standing, Work, WorkError};
+use ledger::{Error, LongWork, OwnerLiveness, Work, WorkError};
 
 use job::checkpoint::Keeper;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::Failure;
 
@@ -52,13 +52,13 @@ pub fn begin<W: LongWork + Clone + Send + 'static>(
     let mut ledger = context
         .open_ledger()
         .map_err(|failure: Failure| Refused::NotKept(failure.error()))?;
-    let here = Here::of_process(&context.root, Path::new(ETC))
+    let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))
         .map_err(|error| Refused::NotKept(error.into()))?;
     // A device is where it is attached: whoever was at it on another host is not any more, and if he
     // were, no more would be lost than the time of reading something twice.
     let standing = |owner: &ledger::Owner| match here.standing(owner) {
-        Standing::Alive => Standing::Alive,
-        Standing::Dead | Standing::Elsewhere => Standing::Dead,
+        OwnerLiveness::Alive => OwnerLiveness::Alive,
+        OwnerLiveness::Dead | OwnerLiveness::Elsewhere => OwnerLiveness::Dead,
     };
     let mut unfinished = false;
     match ledger.work::<W>(what.key) {

@@ -19,4 +19,4 @@ pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
 pub use volume::{Attached, Key, NotOpened, Resumes, Volume};
-pub use work::{Asked, Work};
+pub use work::{ReadRequest, Work};

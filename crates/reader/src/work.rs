@@ -12,7 +12,7 @@ const PAGE: u64 = 4096;
 
 /// What is to be asked for next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ReadRequest {
     /// A block of what was planned.
     Block(Range<u64>),
     /// A piece of a block that failed.
@@ -107,13 +107,13 @@ impl<S: Copy> Work<S> {
 
     /// What is to be asked for next, which counts as in flight then; `None` while there is nothing,
     /// which what is in flight may change.
-    pub fn next(&mut self, now: Nanos) -> Option<Asked> {
+    pub fn next(&mut self, now: Nanos) -> Option<ReadRequest> {
         let near = self.narrowing.with_room();
         if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
             self.narrowing.goes(now, piece.clone());
-            return Some(Asked::Piece(piece));
+            return Some(ReadRequest::Piece(piece));
         }
-        self.queue.next_block().map(Asked::Block)
+        self.queue.next_block().map(ReadRequest::Block)
     }
 
     /// A piece came back, whatever came of it.
@@ -207,8 +207,8 @@ mod tests {
         );
         let mut given_up = Ranges::new();
         while let Some(asked) = work.next(Nanos(0)) {
-            let (Asked::Block(range) | Asked::Piece(range)) = asked.clone();
-            if matches!(asked, Asked::Piece(_)) {
+            let (ReadRequest::Block(range) | ReadRequest::Piece(range)) = asked.clone();
+            if matches!(asked, ReadRequest::Piece(_)) {
                 work.came(Nanos(0), &range);
             }
             if bad.intersect(&Ranges::from(range.clone())).is_empty() {

@@ -107,7 +107,7 @@ pub struct ScrubArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// What a scrub starts to have its knobs put back when it is killed
+    /// What a scrub starts to have its tunables put back when it is killed
     #[arg(long, hide = true)]
     pub guard: bool,
 }

@@ -8,7 +8,7 @@ use super::start::Book;
 use super::target::Target;
 use crate::args::ScrubArgs;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 use ui::units::span;
 
 /// The arrays that were asked for and are due, or what is wrong with any of them. Of all arrays,

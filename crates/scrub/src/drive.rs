@@ -14,27 +14,27 @@
 //! What md has done is known exactly only at the fence, where it has drained (past md, at the end of a unit). There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
 
+mod direct;
 #[cfg(test)]
-mod company;
-mod fence;
+mod foreground;
 #[cfg(test)]
 mod model;
-mod past;
+mod sync_window;
 #[cfg(test)]
 mod tests;
 mod waits;
 
 use std::ops::Range;
 
-use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
+use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
 use record::Nanos;
 
 use super::compare::Compared;
-use super::felt::{Seen, Targets};
+use super::foreground_latency::{ForegroundSample, Targets};
 use super::pace::{May, Pace};
-pub(super) use fence::is_limit;
-use fence::{Fence, Gate};
-use past::Past;
+use direct::Past;
+pub(super) use sync_window::is_limit;
+use sync_window::{SyncWindow, Throttle};
 pub(super) use waits::{Waiting, Waits, makes_whole};
 
 /// How often it is looked whether md has come to where it is waited for.
@@ -64,13 +64,13 @@ pub(crate) trait World {
     fn look(&mut self) -> linux::Result<Look>;
     /// Where md is at this moment.
     fn live(&mut self) -> Option<Sectors>;
-    /// A knob, as the kernel shows it.
-    fn knob(&mut self, knob: Knob) -> Option<String>;
-    /// Turns a knob.
+    /// A tunable, as the kernel shows it.
+    fn tunable(&mut self, tunable: Tunable) -> Option<String>;
+    /// Turns a tunable.
     ///
     /// # Errors
     /// What the kernel says.
-    fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()>;
+    fn turn(&mut self, tunable: Tunable, text: &str) -> linux::Result<()>;
     /// Begins or ends md's work.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ pub(crate) trait World {
     /// Whether the array is there.
     fn is_there(&mut self) -> bool;
     /// What was felt since the last time; `probing` says whether to probe from now on.
-    fn seen(&mut self, probing: bool) -> Seen;
+    fn seen(&mut self, probing: bool) -> ForegroundSample;
     /// Whether the members can be read and compared past md.
     fn can_compare(&mut self) -> bool;
     /// Begins to read and compare these positions of the check, in lulls of the members with so much time between
@@ -175,8 +175,8 @@ pub(crate) enum Ending {
     Waits(Waits),
     /// md does not let the check begin, since it works on an array that shares a disk with this one.
     Delayed,
-    /// Somebody turned this knob.
-    Turned(Knob),
+    /// Somebody turned this tunable.
+    Turned(Tunable),
     /// The kernel refused something, or said what cannot be understood.
     Failed(linux::Error),
 }
@@ -194,12 +194,13 @@ pub(crate) struct Ended {
     pub fenced: bool,
 }
 
-/// Drives a check until it ends. The knobs are then to be put back.
+/// Drives a check until it ends. The tunables are then to be put back.
 pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     let now = world.now();
     let mut drive = Drive {
         pace: Pace::new(task.targets, now),
-        fence: Fence::new(task.from, task.chunk, task.wide, now).that_holds_all(task.holds_all),
+        fence: SyncWindow::new(task.from, task.chunk, task.wide, now)
+            .that_holds_all(task.holds_all),
         at: At {
             live: task.from,
             done: task.from,
@@ -247,7 +248,7 @@ struct Drive<'a, W: World> {
     world: &'a mut W,
     task: &'a Task,
     pace: Pace,
-    fence: Fence,
+    fence: SyncWindow,
     at: At,
     /// Whether md was told to begin, and not to end.
     began: bool,
@@ -261,7 +262,7 @@ struct Drive<'a, W: World> {
     before: u64,
     /// How far it is past md, once it has gone past it; md may be sent for a part meanwhile.
     past: Option<Past>,
-    gate: Option<Gate>,
+    gate: Option<Throttle>,
     looked: Nanos,
     looked_seldom: Nanos,
     /// Since when md does not let it begin.
@@ -272,13 +273,17 @@ struct Drive<'a, W: World> {
 impl<W: World> Drive<'_, W> {
     /// Begins, with the fence where it begins: nothing moves yet.
     fn begin(&mut self) -> linux::Result<()> {
-        self.set(Gate::Gentle)?;
+        self.set(Throttle::Gentle)?;
         let from = self.fence.at().0.to_string();
         // The fence stands before the beginning is moved: who finds a finite `sync_max` after a kill
         // knows that the rest is to be put back too. It may not be below where a check begins.
-        let ends = [(Knob::Min, "0"), (Knob::Max, &from), (Knob::Min, &from)];
-        for (knob, text) in ends {
-            self.patiently(|world| world.turn(knob, text))?;
+        let ends = [
+            (Tunable::Min, "0"),
+            (Tunable::Max, &from),
+            (Tunable::Min, &from),
+        ];
+        for (tunable, text) in ends {
+            self.patiently(|world| world.turn(tunable, text))?;
             self.fenced = true;
         }
         let action = self.task.action;
@@ -306,7 +311,7 @@ impl<W: World> Drive<'_, W> {
     /// Lets md come to the fence, where what is done is known, unless that takes long, or it is held
     /// because of others.
     fn settle(&mut self, order: Order) -> Ending {
-        if self.gate == Some(Gate::Shut) || !self.began {
+        if self.gate == Some(Throttle::Shut) || !self.began {
             return Ending::Ordered(order);
         }
         let until = self.world.now() + SETTLES;
@@ -372,7 +377,7 @@ impl<W: World> Drive<'_, W> {
             };
             let stood = self.fence.at();
             if let Some(to) = self.fence.raise(may, self.at.live, in_flight, now)
-                && let Err(error) = self.world.turn(Knob::Max, &to.0.to_string())
+                && let Err(error) = self.world.turn(Tunable::Max, &to.0.to_string())
             {
                 return self.refused(stood, error).map(Some);
             }
@@ -401,7 +406,7 @@ impl<W: World> Drive<'_, W> {
         if look.action == self.task.action && look.degraded == 0 {
             return match look.until == Until::At(stood) {
                 true => Err(error),
-                false => Ok(Ending::Turned(Knob::Max)),
+                false => Ok(Ending::Turned(Tunable::Max)),
             };
         }
         let now = self.world.now();
@@ -428,7 +433,7 @@ impl<W: World> Drive<'_, W> {
         // At the end md first takes the fence away, and is idle a moment later.
         let is_ending = look.until == Until::End && self.fence.is_last();
         if look.until != Until::At(self.fence.at()) && !is_ending {
-            return Ok(Some(Ending::Turned(Knob::Max)));
+            return Ok(Some(Ending::Turned(Tunable::Max)));
         }
         if let Some((done, of)) = look.completed {
             self.at.of = of;
@@ -486,27 +491,30 @@ impl<W: World> Drive<'_, W> {
     /// Whether somebody has turned a speed limit.
     fn limits(&mut self) -> Option<Ending> {
         let limits = self.gate?.limits();
-        let turned = limits.into_iter().find(|(knob, kib)| {
-            let shown = self.world.knob(*knob).and_then(|text| Speed::parse(&text));
+        let turned = limits.into_iter().find(|(tunable, kib)| {
+            let shown = self
+                .world
+                .tunable(*tunable)
+                .and_then(|text| Speed::parse(&text));
             shown
                 != Some(Speed {
                     kib: *kib,
                     local: true,
                 })
         });
-        turned.map(|(knob, _)| Ending::Turned(knob))
+        turned.map(|(tunable, _)| Ending::Turned(tunable))
     }
 
     /// Sets the limits, unless somebody else has written to one of them since they were set last.
-    fn set(&mut self, gate: Gate) -> linux::Result<Option<Ending>> {
+    fn set(&mut self, gate: Throttle) -> linux::Result<Option<Ending>> {
         if self.gate == Some(gate) {
             return Ok(None);
         }
         if let Some(turned) = self.limits() {
             return Ok(Some(turned));
         }
-        for (knob, kib) in gate.limits() {
-            self.world.turn(knob, &kib.to_string())?;
+        for (tunable, kib) in gate.limits() {
+            self.world.turn(tunable, &kib.to_string())?;
         }
         self.gate = Some(gate);
         Ok(None)
@@ -514,8 +522,8 @@ impl<W: World> Drive<'_, W> {
 
     fn tell(&mut self) {
         let felt = self.pace.felt();
-        self.at.mean = felt.and_then(super::felt::Felt::mean);
-        self.at.p99 = felt.and_then(super::felt::Felt::p99);
+        self.at.mean = felt.and_then(super::foreground_latency::ForegroundLatency::mean);
+        self.at.p99 = felt.and_then(super::foreground_latency::ForegroundLatency::p99);
         self.at.targets = self.pace.targets();
         self.at.company = felt.is_some();
         self.at.measuring = self.pace.is_measuring();
@@ -543,7 +551,7 @@ impl<W: World> Drive<'_, W> {
         }
         let until = self.world.now() + PATIENCE;
         while is_ours(&self.world.look()) && self.world.now() < until {
-            // What stands in its way is found when the knobs are put back. Before its thread has begun, md takes
+            // What stands in its way is found when the tunables are put back. Before its thread has begun, md takes
             // no notice.
             let _ = self.world.act(Action::Idle);
             self.world.rest(TICK);

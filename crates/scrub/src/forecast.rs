@@ -2,7 +2,7 @@
 
 use linux::md::sync::Sectors;
 
-use super::felt::{ROOM, Way};
+use super::foreground_latency::{IssueMode, ROOM};
 use super::kept::Kept;
 use super::outlook::{is_late, kept_of_both};
 use super::pace::least_of;
@@ -81,7 +81,7 @@ fn promise(args: &ScrubArgs) -> String {
         .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))
         .collect();
     if words.is_empty() {
-        let of_mean = Way::Lulls.room_of_mean();
+        let of_mean = IssueMode::IdleGaps.room_of_mean();
         return format!(
             "others may have up to {of_mean} times the mean latency and {ROOM} times the p99 that \
              they have without it, which is measured when there are any"

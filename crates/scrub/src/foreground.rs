@@ -4,7 +4,7 @@ use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
 
-use super::felt::Seen;
+use super::foreground_latency::ForegroundSample;
 use super::probe::Prober;
 
 /// Watches one device.
@@ -116,17 +116,17 @@ impl Foreground {
     }
 
     /// What was seen since the last time; with `probing`, probes go on.
-    pub(crate) fn seen(&mut self, probing: bool) -> Seen {
+    pub(crate) fn seen(&mut self, probing: bool) -> ForegroundSample {
         self.look(probing, None)
     }
 
     /// The same of a device from which so many requests of our own, beside probes, came back. How long
     /// others' take is told by probes alone then: the kernel counts ours with them.
-    pub(crate) fn seen_beside(&mut self, probing: bool, own: u64) -> Seen {
+    pub(crate) fn seen_beside(&mut self, probing: bool, own: u64) -> ForegroundSample {
         self.look(probing, Some(own))
     }
 
-    fn look(&mut self, probing: bool, own: Option<u64>) -> Seen {
+    fn look(&mut self, probing: bool, own: Option<u64>) -> ForegroundSample {
         let (probes, waiting) = self.prober.as_ref().map_or((Vec::new(), 0.0), |prober| {
             prober.want(probing);
             prober.take()
@@ -144,7 +144,7 @@ impl Foreground {
         });
         // Of a device that is read here, ours are in its times.
         let told = counted.filter(|_| own.is_none());
-        Seen {
+        ForegroundSample {
             probes,
             waiting,
             others,

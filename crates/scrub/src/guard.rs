@@ -1,4 +1,4 @@
-//! A second process that puts the knobs back where the first cannot.
+//! A second process that puts the tunables back where the first cannot.
 //!
 //! It holds the reading end of a pipe, and reads until its end. As long as the first process lives,
 //! it has the writing end; when it is killed, the kernel closes that. Before it ends by itself it says
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drive::{Waiting, makes_whole};
 use super::lock;
-use super::old::{Back, By, Old, is_held};
+use super::saved_tunables::{By, RestoreResult, SavedTunables, is_held};
 
 /// What the first process says when all is back.
 const DONE: u8 = b'.';
@@ -53,7 +53,7 @@ struct Charge {
     number: String,
     /// Its id.
     uuid: String,
-    old: Old,
+    old: SavedTunables,
     /// Whether writes to a part of the array wait for the first process, which writes to a member.
     #[serde(default)]
     rewrites: bool,
@@ -69,7 +69,7 @@ impl Guard {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn start(number: DevNum, uuid: &str, old: &Old) -> io::Result<Guard> {
+    pub(crate) fn start(number: DevNum, uuid: &str, old: &SavedTunables) -> io::Result<Guard> {
         Guard::spawn(&Charge {
             number: number.to_string(),
             uuid: uuid.to_owned(),
@@ -83,7 +83,11 @@ impl Guard {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn start_rewrite(number: DevNum, uuid: &str, old: &Old) -> io::Result<Guard> {
+    pub(crate) fn start_rewrite(
+        number: DevNum,
+        uuid: &str,
+        old: &SavedTunables,
+    ) -> io::Result<Guard> {
         Guard::spawn(&Charge {
             number: number.to_string(),
             uuid: uuid.to_owned(),
@@ -127,7 +131,7 @@ impl Guard {
 
     /// It may go; or it stays, and this process does not wait for it, until what is left for later can
     /// be put back.
-    pub(crate) fn dismiss(mut self, back: &Back) {
+    pub(crate) fn dismiss(mut self, back: &RestoreResult) {
         // One that is gone already needs not be told.
         let Some(mut pipe) = self.child.stdin.take() else {
             return;
@@ -142,7 +146,7 @@ impl Guard {
     }
 }
 
-/// Waits until no guard is at work on an array: it would put the knobs back under a new scrub.
+/// Waits until no guard is at work on an array: it would put the tunables back under a new scrub.
 ///
 /// # Errors
 /// When one is at work for too long.
@@ -157,7 +161,7 @@ pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
         }
         if Instant::now() >= until {
             return Err(
-                "the guard of a scrub that was killed is still putting its knobs back; try again in a \
+                "the guard of a scrub that was killed is still putting its tunables back; try again in a \
                  moment"
                     .to_owned(),
             );
@@ -171,12 +175,12 @@ fn name(number: DevNum) -> String {
     format!("scrub-guard-{number}")
 }
 
-/// The file that says that the knobs of an array are back, whatever the ledger says of it.
+/// The file that says that the tunables of an array are back, whatever the ledger says of it.
 fn mark(uuid: &str) -> PathBuf {
     Path::new(lock::FOLDER).join(format!("scrub-back-{uuid}"))
 }
 
-/// Notes that the knobs of an array are back. Where that cannot be, the knobs themselves must tell.
+/// Notes that the tunables of an array are back. Where that cannot be, the tunables themselves must tell.
 pub(crate) fn note_back(uuid: &str) {
     let _ = fs::write(mark(uuid), "");
 }
@@ -220,9 +224,9 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
         [DONE] => return Ok(()),
         _ if !is_same() => return Ok(()),
         later => match serde_json::from_slice(later) {
-            Ok(later) => Back {
+            Ok(later) => RestoreResult {
                 later: Some(later),
-                ..Back::default()
+                ..RestoreResult::default()
             },
             Err(_) => charge.old.put_back(&sync, By::Another),
         },
@@ -236,7 +240,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
 }
 
 /// Waits until the first process is gone, and gives what it said before. Meanwhile no recovery stands.
-fn watch(sync: &Sync, old: &Old) -> io::Result<Vec<u8>> {
+fn watch(sync: &Sync, old: &SavedTunables) -> io::Result<Vec<u8>> {
     let (sender, said) = channel();
     std::thread::Builder::new().spawn(move || {
         let mut said = Vec::new();
@@ -289,7 +293,12 @@ fn watch_writes_until(
     }
 }
 
-fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration) -> Vec<u8> {
+fn watch_until(
+    sync: &Sync,
+    old: &SavedTunables,
+    said: &Receiver<Vec<u8>>,
+    turn: Duration,
+) -> Vec<u8> {
     // The check begins only after its guard, and md has begun by then what it can.
     let waiting = Waiting::before(sync);
     let mut stood = 0;
@@ -324,7 +333,7 @@ fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
 }
 
 /// Waits until the rest can be put back, as long as it is the same array.
-fn stay(sync: &Sync, mut back: Back, is_same: impl Fn() -> bool) -> Back {
+fn stay(sync: &Sync, mut back: RestoreResult, is_same: impl Fn() -> bool) -> RestoreResult {
     while let Some(later) = back.later.clone() {
         sleep(TURN);
         if !sync.is_there() || !is_same() {
@@ -343,70 +352,70 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::super::drive::Waits;
-    use super::super::old::tests::{Knobs, TURNED};
+    use super::super::saved_tunables::tests::{TURNED, Tunables};
     use super::*;
 
-    /// What becomes of knobs beside which the guard watches for some looks.
-    fn watched(changes: &[(&str, &str)]) -> Knobs {
+    /// What becomes of tunables beside which the guard watches for some looks.
+    fn watched(changes: &[(&str, &str)]) -> Tunables {
         watched_beside(changes, &[])
     }
 
     /// The same, with another array on the disk of one of its members.
-    fn watched_beside(changes: &[(&str, &str)], beside: &[(&str, &str)]) -> Knobs {
-        let old = Old::read(&Knobs::new(&[]).sync, false).unwrap();
-        let knobs = Knobs::new(&TURNED);
-        knobs.write(&[("degraded", "0")]);
-        knobs.write(changes);
-        knobs.beside(beside);
+    fn watched_beside(changes: &[(&str, &str)], beside: &[(&str, &str)]) -> Tunables {
+        let old = SavedTunables::read(&Tunables::new(&[]).sync, false).unwrap();
+        let tunables = Tunables::new(&TURNED);
+        tunables.write(&[("degraded", "0")]);
+        tunables.write(changes);
+        tunables.beside(beside);
         let (sender, said) = channel();
         std::thread::scope(|scope| {
-            let sync = &knobs.sync;
+            let sync = &tunables.sync;
             let watch =
                 scope.spawn(move || watch_until(sync, &old, &said, Duration::from_millis(20)));
             sleep(Duration::from_millis(500));
             sender.send(vec![DONE]).unwrap();
             assert_eq!(watch.join().unwrap(), [DONE]);
         });
-        knobs
+        tunables
     }
 
     #[test]
     fn a_recovery_is_let_go_and_a_check_that_stands_is_left() {
-        let knobs = watched(&[]);
+        let tunables = watched(&[]);
         for (file, text) in TURNED {
-            knobs.is_untouched(file, text);
+            tunables.is_untouched(file, text);
         }
-        let knobs = watched(&[("sync_action", "recover")]);
-        knobs.begins_with("sync_max", "max");
-        knobs.begins_with("sync_speed_max", "system");
+        let tunables = watched(&[("sync_action", "recover")]);
+        tunables.begins_with("sync_max", "max");
+        tunables.begins_with("sync_speed_max", "system");
     }
 
     #[test]
     fn a_recovery_of_an_array_on_the_same_disk_is_let_go() {
-        let knobs = watched_beside(&[], &[("sync_action", "idle")]);
-        knobs.is_untouched("sync_max", "128");
-        let knobs = watched_beside(&[], &[("sync_action", "recover")]);
-        knobs.begins_with("sync_action", "idle");
-        knobs.begins_with("sync_max", "max");
+        let tunables = watched_beside(&[], &[("sync_action", "idle")]);
+        tunables.is_untouched("sync_max", "128");
+        let tunables = watched_beside(&[], &[("sync_action", "recover")]);
+        tunables.begins_with("sync_action", "idle");
+        tunables.begins_with("sync_max", "max");
     }
 
     #[test]
     fn a_member_that_is_to_be_replaced_is() {
-        let knobs = Knobs::new(&TURNED);
-        knobs.write(&[("degraded", "0")]);
+        let tunables = Tunables::new(&TURNED);
+        tunables.write(&[("degraded", "0")]);
         let member = |name: &str, slot: &str, state: &str| {
-            knobs.member(name, &[("slot", slot), ("state", state)]);
+            tunables.member(name, &[("slot", slot), ("state", state)]);
         };
         member("vda", "0", "in_sync");
         member("vdb", "none", "spare");
-        let before = Waiting::before(&knobs.sync);
-        assert!(!stands_in_the_way(&knobs.sync, &before));
+        let before = Waiting::before(&tunables.sync);
+        assert!(!stands_in_the_way(&tunables.sync, &before));
         member("vda", "0", "in_sync,want_replacement");
-        assert!(stands_in_the_way(&knobs.sync, &before));
+        assert!(stands_in_the_way(&tunables.sync, &before));
         assert_eq!(before.now(), Some(Waits::Replacement));
         // md was idle, and has not begun it.
-        let left = Waiting::before(&knobs.sync);
-        assert!(!stands_in_the_way(&knobs.sync, &left));
+        let left = Waiting::before(&tunables.sync);
+        assert!(!stands_in_the_way(&tunables.sync, &left));
     }
 
     /// Whether the first process was killed that said this, and whether it was given up before its end was

@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::Counter;
-use linux::md::sync::{Action, Knob, Look, Sectors, Sync};
+use linux::md::sync::{Action, Look, Sectors, Sync, Tunable};
 use record::Nanos;
 
 use super::compare::{Compared, Comparer};
 use super::drive::{At, Order, Waiting, Waits, World};
-use super::felt::Seen;
 use super::foreground::Foreground;
+use super::foreground_latency::ForegroundSample;
 use super::target::Target;
 
 /// One array of this host.
@@ -102,12 +102,12 @@ impl World for OnHost<'_> {
         self.sync.live()
     }
 
-    fn knob(&mut self, knob: Knob) -> Option<String> {
-        self.sync.knob(knob)
+    fn tunable(&mut self, tunable: Tunable) -> Option<String> {
+        self.sync.tunable(tunable)
     }
 
-    fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()> {
-        self.sync.turn(knob, text)
+    fn turn(&mut self, tunable: Tunable, text: &str) -> linux::Result<()> {
+        self.sync.turn(tunable, text)
     }
 
     fn act(&mut self, action: Action) -> linux::Result<()> {
@@ -122,7 +122,7 @@ impl World for OnHost<'_> {
         self.sync.is_there()
     }
 
-    fn seen(&mut self, probing: bool) -> Seen {
+    fn seen(&mut self, probing: bool) -> ForegroundSample {
         self.foreground.seen(probing)
     }
 

@@ -10,7 +10,7 @@ use super::when::NIGHT;
 use crate::args::{By, ScrubArgs};
 use array::programs::Installed;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 /// The first Sunday of a month at one o'clock.
 const MONTHLY: &str = "Sun *-*-1..7 01:00:00";
@@ -180,7 +180,7 @@ mod tests {
             ),
         ] {
             let runs = format!("disksmith {words}");
-            // Who puts back what a kill has left must look where the knobs were noted.
+            // Who puts back what a kill has left must look where the tunables were noted.
             let after = "disksmith scrub --status --ledger /l.db".to_owned();
             for command in [&runs, &after] {
                 parsed(command);

@@ -1,5 +1,5 @@
 //! What the ledger holds of the scrub of an array, by the array's id: how far it is, what it found,
-//! and the knobs as they were, while they are turned.
+//! and the tunables as they were, while they are turned.
 
 use jiff::{SignedDuration, Timestamp};
 use ledger::LongWork;
@@ -8,8 +8,8 @@ use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
 use super::health::Errors;
-use super::old::Old;
 use super::rewrite::{Intent, Sum};
+use super::saved_tunables::SavedTunables;
 
 /// What was left longer ago than this says too little of the array of today.
 const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
@@ -56,8 +56,8 @@ pub(crate) struct Kept {
     pub ran_s: f64,
     /// How often it was started.
     pub starts: u32,
-    /// The knobs as they were; `None` while they are.
-    pub old: Option<Old>,
+    /// The tunables as they were; `None` while they are.
+    pub old: Option<SavedTunables>,
     /// The boot in which they were turned: the next one has them as they were.
     pub boot: String,
 }

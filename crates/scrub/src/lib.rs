@@ -4,7 +4,7 @@
 //! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
 //!   `host` is its world, with the probes of `probe`;
 //! - `outlook`: how fast it has gone of late, and whether it will be in time;
-//! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
+//! - `old`: the tunables as they were; `guard`: who puts them back after a kill; `health`: what md could
 //!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
 //! - `compare`: reads and compares members past md, where all others wait for md;
@@ -23,10 +23,9 @@ pub mod args;
 mod choose;
 mod compare;
 mod drive;
-mod felt;
 mod forecast;
 mod foreground;
-mod grown;
+mod foreground_latency;
 mod guard;
 mod health;
 mod host;
@@ -34,8 +33,8 @@ mod install;
 mod kept;
 mod locate;
 mod lock;
+mod mismatch_ranges;
 mod now;
-mod old;
 mod one;
 mod outlook;
 mod pace;
@@ -46,6 +45,7 @@ mod rate;
 mod read;
 mod report;
 mod rewrite;
+mod saved_tunables;
 mod schedule;
 mod scheduled;
 mod seek;
@@ -71,17 +71,17 @@ use record::Nanos;
 use crate::args::ScrubArgs;
 use choose::{choose, is_any_degraded, rounds, still};
 use drive::Ending;
-use felt::Targets;
 use forecast::{Known, forecast};
-use old::Old;
+use foreground_latency::Targets;
 use one::{Scrubbed, Shared};
 use progress::Lines;
-use rewrite::Way;
+use rewrite::RepairMethod;
+use saved_tunables::SavedTunables;
 use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use when::{Due, Opening, Starts};
 
 /// How often it is looked whether the hours have come.
@@ -143,7 +143,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
     // Who says how often it is due wants a scrub when it is; and md repairs what it finds itself.
-    let by_md = |target: &Target| ways.get(&target.uuid) == Some(&Way::Md);
+    let by_md = |target: &Target| ways.get(&target.uuid) == Some(&RepairMethod::Md);
     let (to_locate, others): (Vec<Target>, Vec<Target>) = targets
         .into_iter()
         .partition(|target| (args.locate || args.repair) && !by_md(target));
@@ -193,7 +193,8 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         // The signal that has ended a scrub was for that; the next one ends this.
         interrupt.store(false, Relaxed);
         for one in &mut scrubbed {
-            let repairs = one.way == Some(Way::Others) && matches!(one.ending, Ending::Done);
+            let repairs =
+                one.way == Some(RepairMethod::Others) && matches!(one.ending, Ending::Done);
             if args.locate || repairs {
                 one.located = seek::find(one, &context.root, interrupt);
             }
@@ -211,7 +212,7 @@ fn ways(
     targets: &[Target],
     args: &ScrubArgs,
     context: &Context,
-) -> Result<BTreeMap<String, Way>, Failure> {
+) -> Result<BTreeMap<String, RepairMethod>, Failure> {
     if !args.repair {
         return Ok(BTreeMap::new());
     }
@@ -220,18 +221,18 @@ fn ways(
     for target in targets {
         let way = rewrite::way(target, &context.root);
         match &way {
-            Way::Not(why) => problems.push(format!(
+            RepairMethod::Not(why) => problems.push(format!(
                 "{} cannot be repaired: {why}. md's own repair would keep the data as it is, also where that is \
                  what is wrong",
                 target.path()
             )),
-            Way::Md if args.locate => problems.push(format!(
+            RepairMethod::Md if args.locate => problems.push(format!(
                 "{} is repaired by md, which does not know what is wrong ({}): look at what --locate says first, \
                  and then repair it",
                 target.path(),
                 target.level
             )),
-            Way::Md | Way::Others => {}
+            RepairMethod::Md | RepairMethod::Others => {}
         }
         ways.insert(target.uuid.clone(), way);
     }
@@ -255,15 +256,15 @@ fn mend(one: &mut Scrubbed, context: &Context, interrupt: &AtomicBool) {
 fn begin(
     targets: Vec<Target>,
     args: &ScrubArgs,
-    ways: &BTreeMap<String, Way>,
+    ways: &BTreeMap<String, RepairMethod>,
     shared: &Shared<'_>,
     plans: &Plans,
     context: &Context,
-) -> Result<Vec<(Target, Started, Old)>, Failure> {
+) -> Result<Vec<(Target, Started, SavedTunables)>, Failure> {
     let mut tasks = Vec::new();
     for target in targets {
-        let repairs = ways.get(&target.uuid) == Some(&Way::Md);
-        let old = Old::read(&target.sync, repairs).map_err(Failure::refused)?;
+        let repairs = ways.get(&target.uuid) == Some(&RepairMethod::Md);
+        let old = SavedTunables::read(&target.sync, repairs).map_err(Failure::refused)?;
         let ask = Ask {
             repairs,
             anew: args.anew,
@@ -407,7 +408,7 @@ fn foretell(
 }
 
 /// Each array on a thread of its own.
-fn all_at_once(tasks: Vec<(Target, Started, Old)>, shared: &Shared<'_>) -> Vec<Scrubbed> {
+fn all_at_once(tasks: Vec<(Target, Started, SavedTunables)>, shared: &Shared<'_>) -> Vec<Scrubbed> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = tasks
             .into_iter()

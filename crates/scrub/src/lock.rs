@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use linux::block::{DevNum, Device};
 
-/// Where the files are. A boot empties it, as it does the knobs.
+/// Where the files are. A boot empties it, as it does the tunables.
 pub(super) const FOLDER: &str = "/run/disksmith";
 /// Why an array that another process scrubs cannot be.
 pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it";

@@ -11,7 +11,7 @@ use linux::md::sync::Sectors;
 use serde::{Deserialize, Serialize};
 
 use super::drive::At;
-use super::felt::Targets;
+use super::foreground_latency::Targets;
 use super::lock::FOLDER;
 
 /// It is told so often.

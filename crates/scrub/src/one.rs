@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use linux::Root;
 use linux::md::health::Health;
-use linux::md::sync::{Action, Knob, Sectors, Sync};
+use linux::md::sync::{Action, Sectors, Sync, Tunable};
 use record::Bytes;
 
 use super::drive::{At, Ended, Ending, Order, Task, drive};
-use super::felt::Targets;
-use super::grown::Grown;
+use super::foreground_latency::Targets;
 use super::guard::{self, Guard};
 use super::health;
 use super::host::OnHost;
 use super::kept::Kept;
 use super::locate::Located;
+use super::mismatch_ranges::MismatchRanges;
 use super::now::Told;
-use super::old::{Back, By, DEPTH, Old, STRIPES};
 use super::outlook::{Outlook, late};
 use super::progress::{Line, Lines};
-use super::rewrite::{Repaired, Way};
+use super::rewrite::{RepairMethod, Repaired};
+use super::saved_tunables::{By, DEPTH, RestoreResult, STRIPES, SavedTunables};
 use super::start::Started;
 use super::target::Target;
 use super::when::Due;
@@ -79,7 +79,7 @@ pub(crate) struct Scrubbed {
     /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
     pub located: Option<Result<Located, String>>,
     /// How it is repaired, where that was asked for.
-    pub way: Option<Way>,
+    pub way: Option<RepairMethod>,
     /// What came of its repair from the other members, or why there was none.
     pub repaired: Option<Result<Repaired, String>>,
 }
@@ -110,8 +110,13 @@ impl Scrubbed {
     }
 }
 
-/// Scrubs one array. `old` are its knobs before.
-pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared<'_>) -> Scrubbed {
+/// Scrubs one array. `old` are its tunables before.
+pub(crate) fn scrub(
+    target: Target,
+    started: Started,
+    old: &SavedTunables,
+    shared: &Shared<'_>,
+) -> Scrubbed {
     let Started {
         kept,
         keeper,
@@ -123,17 +128,17 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         .map_err(|error| {
             notes.push(format!(
                 "No guard could be started, so that after a kill -9 only the next 'disksmith scrub' puts \
-                 the knobs back: {error}."
+                 the tunables back: {error}."
             ));
         })
         .ok();
     let began = Instant::now();
-    let stripes = target.sync.knob(Knob::StripeCache);
+    let stripes = target.sync.tunable(Tunable::StripeCache);
     let stripes = stripes.and_then(|text| text.parse().ok()).unwrap_or(0);
     // The cache may grow while it is short of stripes.
     let cache = Bytes(STRIPES.max(stripes).saturating_mul(2 * PAGE));
     let mut keeping = Keeping {
-        grown: Grown::new(kept.done, kept.mismatches, kept.places.clone(), cache),
+        grown: MismatchRanges::new(kept.done, kept.mismatches, kept.places.clone(), cache),
         ran_before_s: kept.ran_s,
         outlook: Outlook::new(Sectors(kept.done).bytes().0),
         kept,
@@ -186,7 +191,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         let ended = drive(&mut world, &task);
         let by = By::Scrub {
             but_for: match ended.ending {
-                Ending::Turned(knob) => Some(knob),
+                Ending::Turned(tunable) => Some(tunable),
                 _ => None,
             },
             ends: ended.is_own,
@@ -201,7 +206,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
     let (ending, back) = match ending {
         Ending::Stopped if !target.sync.is_there() => (Ending::Gone, back),
         Ending::Recovery(Action::Frozen) if is_gone_soon(&target.sync) => {
-            (Ending::Gone, Back::default())
+            (Ending::Gone, RestoreResult::default())
         }
         other => (other, back),
     };
@@ -244,25 +249,25 @@ fn is_gone_soon(sync: &Sync) -> bool {
 /// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
 /// at once in company as it did before Linux 6.16.
 fn prepare(target: &Target) {
-    let shown = target.sync.knob(Knob::StripeCache);
+    let shown = target.sync.tunable(Tunable::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
     if stripes.is_some_and(|stripes| stripes < STRIPES) {
-        let turn = |stripes: u64| target.sync.turn(Knob::StripeCache, &stripes.to_string());
+        let turn = |stripes: u64| target.sync.turn(Tunable::StripeCache, &stripes.to_string());
         if let (Err(_), Some(stripes)) = (turn(STRIPES), stripes) {
             // There was memory for some, which would not be known for its own. Without it the check is a
             // little slower, and there is nothing to say.
             let _ = turn(stripes);
         }
     }
-    if target.sync.knob(Knob::IoDepth).is_some() {
+    if target.sync.tunable(Tunable::IoDepth).is_some() {
         // Without it others feel each step more, and the pace goes by what they feel.
-        let _ = target.sync.turn(Knob::IoDepth, &DEPTH.to_string());
+        let _ = target.sync.turn(Tunable::IoDepth, &DEPTH.to_string());
     }
 }
 
 /// Keeps and shows how it stands.
 struct Keeping {
-    grown: Grown,
+    grown: MismatchRanges,
     kept: Kept,
     keeper: Option<Keeper<Kept>>,
     /// What shows it; `None` where it cannot be shown.
@@ -369,12 +374,12 @@ impl Keeping {
         }
     }
 
-    /// Keeps how it stood in the end, and what was left of the knobs.
+    /// Keeps how it stood in the end, and what was left of the tunables.
     fn end(
         mut self,
         at: &At,
         ending: &Ending,
-        back: Back,
+        back: RestoreResult,
         notes: &mut Vec<String>,
     ) -> (Kept, bool) {
         self.look_at_errors(true);
@@ -437,9 +442,9 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
              with it (/proc/mdstat shows what)"
                 .to_owned()
         }
-        Ending::Turned(knob) => format!(
+        Ending::Turned(tunable) => format!(
             "somebody else has written to {}, and two cannot steer; what they wrote was left",
-            knob.file()
+            tunable.file()
         ),
         Ending::Failed(error) => error.to_string(),
     })

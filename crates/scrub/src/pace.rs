@@ -5,14 +5,16 @@
 //! comes, a little of it again each minute, and all of it anew where the target is passed although next
 //! to nothing is checked. Then the foreground is slow by itself, and that is what it is held to.
 
-mod ears;
+mod hidden_foreground;
 
 use std::collections::VecDeque;
 
 use record::Nanos;
 
-use self::ears::Ears;
-use super::felt::{Alone, Felt, Seen, Targets, Verdict, Way};
+use self::hidden_foreground::HiddenForegroundDetector;
+use super::foreground_latency::{
+    Alone, ForegroundLatency, ForegroundSample, IssueMode, Targets, Verdict,
+};
 use super::rate::Rate;
 
 /// How long an interval is by which the rate is set.
@@ -86,9 +88,9 @@ pub(crate) struct Pace {
     /// What the foreground has by itself, and the targets that follow from it.
     alone: Alone,
     own: Option<Targets>,
-    way: Way,
+    way: IssueMode,
     rate: Rate,
-    felt: Felt,
+    felt: ForegroundLatency,
     state: State,
     /// What others asked for lately.
     others: VecDeque<Others>,
@@ -100,7 +102,7 @@ pub(crate) struct Pace {
     nobody: Option<Nanos>,
     quiet: Nanos,
     left: Option<Nanos>,
-    ears: Ears,
+    ears: HiddenForegroundDetector,
     /// When the foreground was last measured.
     measured: Nanos,
     not_to_blame: u32,
@@ -158,9 +160,9 @@ impl Pace {
             asked: targets,
             alone: Alone::default(),
             own: None,
-            way: Way::Steps,
+            way: IssueMode::Steps,
             rate: Rate::new(START),
-            felt: Felt::default(),
+            felt: ForegroundLatency::default(),
             state,
             others: VecDeque::new(),
             is_counted: true,
@@ -168,7 +170,7 @@ impl Pace {
             nobody: Some(now),
             quiet: QUIET,
             left: None,
-            ears: Ears::new(now),
+            ears: HiddenForegroundDetector::new(now),
             measured: now,
             not_to_blame: 0,
             cuts: 0,
@@ -181,7 +183,7 @@ impl Pace {
     }
 
     /// Says how the check meets others from now on.
-    pub(crate) fn go(&mut self, way: Way) {
+    pub(crate) fn go(&mut self, way: IssueMode) {
         self.way = way;
     }
 
@@ -206,7 +208,7 @@ impl Pace {
     }
 
     /// What the foreground feels now; `None` while nobody is there.
-    pub(crate) fn felt(&self) -> Option<&Felt> {
+    pub(crate) fn felt(&self) -> Option<&ForegroundLatency> {
         self.probes().then_some(&self.felt)
     }
 
@@ -233,7 +235,7 @@ impl Pace {
     }
 
     /// Takes what was seen since the last time, in which so many bytes were checked.
-    pub(crate) fn take(&mut self, now: Nanos, seen: &Seen, bytes: f64) {
+    pub(crate) fn take(&mut self, now: Nanos, seen: &ForegroundSample, bytes: f64) {
         let targets = self.targets();
         self.felt.take(now, seen, targets.as_ref());
         self.bytes += bytes;
@@ -271,7 +273,7 @@ impl Pace {
     }
 
     /// Who is there.
-    fn look_around(&mut self, now: Nanos, seen: &Seen) {
+    fn look_around(&mut self, now: Nanos, seen: &ForegroundSample) {
         match seen.others {
             Some(others) => {
                 self.foreground = self.foreground.saturating_add(others);
@@ -342,7 +344,7 @@ impl Pace {
             true => Nanos((2 * self.quiet.0).min(LONGEST_QUIET.0)),
             false => QUIET,
         };
-        self.ears = Ears::new(now);
+        self.ears = HiddenForegroundDetector::new(now);
         self.felt.clear();
         self.rate = Rate::new(self.rate.least());
         self.not_to_blame = 0;
@@ -365,7 +367,7 @@ impl Pace {
     }
 
     /// The foreground is by itself.
-    fn measure(&mut self, now: Nanos, since: Nanos, seen: &Seen) {
+    fn measure(&mut self, now: Nanos, since: Nanos, seen: &ForegroundSample) {
         let passed = now.0.saturating_sub(since.0);
         if passed >= SETTLES.0 {
             self.alone.take(seen);
@@ -376,7 +378,7 @@ impl Pace {
         }
     }
 
-    fn refresh(&mut self, now: Nanos, since: Nanos, seen: &Seen) {
+    fn refresh(&mut self, now: Nanos, since: Nanos, seen: &ForegroundSample) {
         let passed = now.0.saturating_sub(since.0);
         if passed >= SETTLES.0 {
             self.alone.take(seen);
@@ -407,7 +409,7 @@ impl Pace {
         };
         // What somebody asked for is no target to lean on.
         let way = if self.asked.is_some() {
-            Way::Steps
+            IssueMode::Steps
         } else {
             self.way
         };
@@ -482,7 +484,7 @@ impl Pace {
     /// Sets the rate by what was felt in the last interval: it leans on the mean where there is one to lean on, and
     /// grows otherwise. It does not grow where it is not used.
     fn follow(&mut self, verdict: Verdict, targets: &Targets, is_used: bool, seconds: f64) {
-        if self.way == Way::Steps || targets.mean.is_none() {
+        if self.way == IssueMode::Steps || targets.mean.is_none() {
             if verdict == Verdict::Calm && is_used {
                 self.rate.grow(seconds);
             }

@@ -143,7 +143,7 @@ pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::felt::Targets;
+    use super::super::foreground_latency::Targets;
     use super::*;
 
     #[test]

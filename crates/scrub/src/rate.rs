@@ -2,7 +2,7 @@
 //!
 //! The rule is that of [`study::pace`]: additive increase, multiplicative decrease, with a memory of where
 //! the target was passed (CUBIC, RFC 9438). What differs is what it is told: not a latency in each
-//! interval, but a [`Verdict`](super::felt::Verdict) that has spent its evidence. A foreground that is slow by itself is not
+//! interval, but a [`Verdict`](super::foreground_latency::Verdict) that has spent its evidence. A foreground that is slow by itself is not
 //! guessed from that, but measured (`pace`).
 
 /// What a cut leaves of the rate.

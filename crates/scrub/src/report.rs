@@ -262,13 +262,13 @@ pub(crate) fn midway(one: &Scrubbed) -> Option<String> {
     let left = if one.left.is_empty() {
         String::new()
     } else {
-        format!(" Of its knobs, {}.", one.left.join("; "))
+        format!(" Of its tunables, {}.", one.left.join("; "))
     };
     let Some(why) = why(&one.ending) else {
         return (!left.is_empty()).then(|| format!("{path} is done.{left}"));
     };
     let back = if one.left.is_empty() && !matches!(one.ending, Ending::Gone | Ending::Turned(_)) {
-        " All knobs are as they were."
+        " All tunables are as they were."
     } else {
         ""
     };

@@ -71,7 +71,7 @@ impl Plans {
         };
         if !said.is_empty() {
             said.push(
-                "md runs one check of an array at a time, and what another program writes to its knobs \
+                "md runs one check of an array at a time, and what another program writes to its tunables \
                  ends this one, which then goes on with the same command; 'disksmith scrub \
                  --install-timer' replaces what is scheduled."
                     .to_owned(),

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use ledger::{Claim, Error, Ledger, LongWork as _, Owner, Standing, WorkError};
+use ledger::{Claim, Error, Ledger, LongWork as _, Owner, OwnerLiveness, WorkError};
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
@@ -12,11 +12,11 @@ use record::Ranges;
 
 use super::health::Errors;
 use super::kept::Kept;
-use super::old::{Back, By, Old};
+use super::saved_tunables::{By, RestoreResult, SavedTunables};
 use super::target::Target;
 use super::{guard, rewrite};
 use job::checkpoint::Keeper;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{Failure, sentence};
 
@@ -38,7 +38,7 @@ pub(crate) struct Started {
 /// The ledger, and who this process is in it.
 pub(crate) struct Book {
     ledger: Ledger,
-    here: Here,
+    here: ProcessIdentity,
 }
 
 impl Book {
@@ -52,7 +52,7 @@ impl Book {
         } else {
             context.open_ledger_if_there().map_err(Failure::error)?
         };
-        let here = Here::of_process(&context.root, Path::new(ETC))?;
+        let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))?;
         Ok(ledger.map(|ledger| Book { ledger, here }))
     }
 
@@ -86,11 +86,11 @@ impl Book {
 
     /// An array may move to another host with its members, so whoever was at it elsewhere is not
     /// any more. What this process has claimed to tidy up it may claim again.
-    fn standing(here: &Here) -> impl Fn(&Owner) -> Standing + '_ {
+    fn standing(here: &ProcessIdentity) -> impl Fn(&Owner) -> OwnerLiveness + '_ {
         |owner| match here.standing(owner) {
-            Standing::Alive if owner == here.owner() => Standing::Dead,
-            Standing::Alive => Standing::Alive,
-            Standing::Dead | Standing::Elsewhere => Standing::Dead,
+            OwnerLiveness::Alive if owner == here.owner() => OwnerLiveness::Dead,
+            OwnerLiveness::Alive => OwnerLiveness::Alive,
+            OwnerLiveness::Dead | OwnerLiveness::Elsewhere => OwnerLiveness::Dead,
         }
     }
 }
@@ -135,7 +135,7 @@ pub(crate) fn tidy(book: &mut Book, root: &Root, devices: &Devices) -> Vec<Strin
         }
     };
     for work in works {
-        if book.here.standing(&work.owner) != Standing::Dead {
+        if book.here.standing(&work.owner) != OwnerLiveness::Dead {
             continue;
         }
         let turned = book.ledger.work::<Kept>(&work.key);
@@ -169,14 +169,14 @@ fn one(
 ) -> Vec<String> {
     let intent = kept.rewriting.take();
     let mut said: Vec<String> = intent.iter().map(rewrite::cut_off).collect();
-    // A boot sets all knobs as they were.
+    // A boot sets all tunables as they were.
     let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == kept.boot);
     let array = array_of(claim.key(), root, devices).filter(|_| is_same_boot);
     if let (Some(old), Some(array)) = (kept.old.take(), array) {
         let node = array.node().display().to_string();
         match by_now(&old, claim.key(), &Sync::of(root, array), array.number) {
             Ok(back) if back.is_all() => said.push(format!(
-                "The knobs of {node} are as they were before the scrub that was killed."
+                "The tunables of {node} are as they were before the scrub that was killed."
             )),
             Ok(back) => {
                 said.push(format!("Of {node}, {}.", back.left().join("; ")));
@@ -197,11 +197,16 @@ fn one(
     said
 }
 
-/// Puts the knobs of a killed scrub back, unless its guard has: what was set since is not its own.
-fn by_now(old: &Old, uuid: &str, sync: &Sync, array: DevNum) -> Result<Back, String> {
+/// Puts the tunables of a killed scrub back, unless its guard has: what was set since is not its own.
+fn by_now(
+    old: &SavedTunables,
+    uuid: &str,
+    sync: &Sync,
+    array: DevNum,
+) -> Result<RestoreResult, String> {
     guard::wait_for_others(array)?;
     Ok(match guard::are_back(uuid) {
-        true => Back::default(),
+        true => RestoreResult::default(),
         false => old.put_back(sync, By::Another),
     })
 }
@@ -221,11 +226,11 @@ pub(crate) struct Ask {
     pub repairs: bool,
     /// Whether what was done before does not count.
     pub anew: bool,
-    /// The knobs as they are, before they are turned.
-    pub old: Old,
+    /// The tunables as they are, before they are turned.
+    pub old: SavedTunables,
 }
 
-/// Starts the scrub of an array. The knobs are noted here, before anything turns them.
+/// Starts the scrub of an array. The tunables are noted here, before anything turns them.
 ///
 /// # Errors
 /// When another process is at it. A ledger that cannot be used is no reason not to scrub.
@@ -268,7 +273,7 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         Err(error) => {
             notes.push(format!(
                 "How far it is cannot be kept, so that after an interruption it begins from the start, \
-                 and only its guard puts the knobs back after a kill: {}.", sentence(&error)
+                 and only its guard puts the tunables back after a kill: {}.", sentence(&error)
             ));
             None
         }

@@ -11,12 +11,12 @@ use super::health::{self, Errors};
 use super::kept::Kept;
 use super::lock;
 use super::now::{self, Now};
-use super::old::Old;
 use super::progress::message;
+use super::saved_tunables::SavedTunables;
 use super::scheduled::Plans;
 use super::start::Book;
 use ui::context::Context;
-use ui::exit::{Answer, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words::{date, percent};
@@ -30,7 +30,7 @@ const COLUMNS: [Column; 5] = [
 ];
 
 /// One array.
-struct Standing {
+struct ArrayStatus {
     array: Array,
     uuid: Option<String>,
     kept: Option<Kept>,
@@ -48,7 +48,7 @@ struct Standing {
     action: Option<Action>,
 }
 
-impl Standing {
+impl ArrayStatus {
     fn mismatches(&self) -> Option<u64> {
         match &self.kept {
             Some(kept) if kept.repaired.is_some() => Some(kept.left()),
@@ -125,10 +125,10 @@ pub(crate) fn status(
         let is_check = sync.last_action() == Some(Action::Check);
         let now = uuid.as_ref().filter(|_| running);
         let now = now.and_then(|uuid| now::read(uuid, Timestamp::now()));
-        standings.push(Standing {
+        standings.push(ArrayStatus {
             now,
             running,
-            left_over: Old::left_over(&sync).filter(|_| !running),
+            left_over: SavedTunables::left_over(&sync).filter(|_| !running),
             members: sync.health(),
             finished: work.as_ref().and_then(|work| work.summary.finished),
             changed: work.as_ref().map(|work| work.summary.changed),
@@ -149,14 +149,14 @@ pub(crate) fn status(
         text(&standings, notes, &plans, context.columns)
     };
     context.print(&text)?;
-    Ok(if standings.iter().all(Standing::is_clean) {
+    Ok(if standings.iter().all(ArrayStatus::is_clean) {
         Answer::Done
     } else {
         Answer::No
     })
 }
 
-fn text(standings: &[Standing], notes: &[String], plans: &Plans, columns: usize) -> String {
+fn text(standings: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usize) -> String {
     if standings.is_empty() {
         return "There are no arrays on this host.\n".to_owned();
     }
@@ -207,7 +207,7 @@ fn goes_on_value(now: &Now) -> Value {
     })
 }
 
-fn row(one: &Standing) -> Vec<String> {
+fn row(one: &ArrayStatus) -> Vec<String> {
     let far = one.kept.as_ref().map(Kept::share).map(percent);
     let scrub = match (one.word(), far) {
         (word @ ("running" | "unfinished"), Some(far)) => format!("{word}, {far}"),
@@ -223,7 +223,7 @@ fn row(one: &Standing) -> Vec<String> {
     ]
 }
 
-fn document(standings: &[Standing], notes: &[String], plans: &Plans) -> String {
+fn document(standings: &[ArrayStatus], notes: &[String], plans: &Plans) -> String {
     let arrays: Vec<Value> = standings
         .iter()
         .map(|one| {

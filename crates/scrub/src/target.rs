@@ -8,7 +8,7 @@ use record::Bytes;
 use rustix::fs::{Access, access};
 
 use super::foreground::Shared;
-use super::old::Old;
+use super::saved_tunables::SavedTunables;
 use super::{locate, lock};
 
 /// An array that can be scrubbed.
@@ -283,8 +283,8 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
             other.action.word()
         ));
     }
-    Old::read(sync, false)?;
-    Old::left_over(sync).map_or(Ok(()), Err)
+    SavedTunables::read(sync, false)?;
+    SavedTunables::left_over(sync).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

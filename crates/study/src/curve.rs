@@ -39,7 +39,7 @@ pub struct Trial {
 
 /// Whether a rate keeps the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum TargetKept {
     /// It does.
     Yes,
     /// It does not.
@@ -50,7 +50,7 @@ pub enum Kept {
 
 /// What is known at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
+pub struct CurveResult {
     /// The best guess at the highest rate that keeps the target. `None` where no rate does, or all
     /// do.
     pub rate: Option<f64>,
@@ -66,7 +66,7 @@ pub enum Next {
     /// Measure at this rate.
     Measure(f64),
     /// It is known as well as was asked for.
-    Found(Answer),
+    Found(CurveResult),
 }
 
 /// Whether a trial keeps the target.
@@ -77,29 +77,29 @@ pub enum Next {
 ///
 /// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then,
 /// a short trial sees none of them.
-pub fn judge(trial: &Trial) -> Kept {
+pub fn judge(trial: &Trial) -> TargetKept {
     judge_all(trial.rate * trial.seconds, trial.slices.iter().copied())
 }
 
-fn judge_all(due: f64, slices: impl Iterator<Item = Tail> + Clone) -> Kept {
+fn judge_all(due: f64, slices: impl Iterator<Item = Tail> + Clone) -> TargetKept {
     let count: f64 = slices.clone().map(|slice| slice.count).sum();
     let over: f64 = slices.clone().map(|slice| slice.over).sum();
     if count < due * KEPT_UP && count < due - 3.0 * due.sqrt() {
-        return Kept::No;
+        return TargetKept::No;
     }
     let surplus: Vec<f64> = slices
         .map(|slice| slice.over - ALLOWED * slice.count)
         .collect();
     let Some(interval) = mean_interval(&surplus) else {
-        return Kept::Unclear;
+        return TargetKept::Unclear;
     };
     let expected = ALLOWED * count;
     if interval.high < 0.0 && poisson_at_most(over, expected) < CHANCE {
-        Kept::Yes
+        TargetKept::Yes
     } else if interval.low > 0.0 && 1.0 - poisson_at_most(over - 1.0, expected) < CHANCE {
-        Kept::No
+        TargetKept::No
     } else {
-        Kept::Unclear
+        TargetKept::Unclear
     }
 }
 
@@ -131,7 +131,7 @@ fn poisson_at_most(most: f64, mean: f64) -> f64 {
 struct Known {
     rate: f64,
     trials: usize,
-    kept: Kept,
+    kept: TargetKept,
 }
 
 /// What the trials say together, by rate, rising.
@@ -206,7 +206,7 @@ fn between(known: &[Known], low: f64, high: f64) -> impl DoubleEndedIterator<Ite
 }
 
 /// The answer with its best guess: the middle of what is too near to say, or else of the bounds.
-fn guessed(answer: Answer, known: &[Known]) -> Answer {
+fn guessed(answer: CurveResult, known: &[Known]) -> CurveResult {
     let (Some(low), Some(high)) = (answer.low, answer.high) else {
         return answer;
     };
@@ -216,27 +216,27 @@ fn guessed(answer: Answer, known: &[Known]) -> Answer {
         true => high,
         false => nearest,
     });
-    Answer {
+    CurveResult {
         rate: Some((nearest * farthest).sqrt()),
         ..answer
     }
 }
 
 /// What `trials` say, whether or not the search is at its end.
-pub fn so_far(trials: &[Trial]) -> Answer {
+pub fn so_far(trials: &[Trial]) -> CurveResult {
     let known = known(trials);
     guessed(bounds(&known), &known)
 }
 
 /// The lowest rate that does not keep the target, and the highest below it that does.
-fn bounds(known: &[Known]) -> Answer {
-    let high = known.iter().find(|known| known.kept == Kept::No);
+fn bounds(known: &[Known]) -> CurveResult {
+    let high = known.iter().find(|known| known.kept == TargetKept::No);
     let below = |known: &&Known| high.is_none_or(|high| known.rate < high.rate);
     let low = known
         .iter()
         .filter(below)
-        .rfind(|known| known.kept == Kept::Yes);
-    Answer {
+        .rfind(|known| known.kept == TargetKept::Yes);
+    CurveResult {
         rate: None,
         low: low.map(|low| low.rate),
         high: high.map(|high| high.rate),
@@ -244,7 +244,7 @@ fn bounds(known: &[Known]) -> Answer {
 }
 
 /// Whether the trials at `rate` keep the target, together; `None` where there are none.
-pub fn kept_at(trials: &[Trial], rate: f64) -> Option<Kept> {
+pub fn kept_at(trials: &[Trial], rate: f64) -> Option<TargetKept> {
     let found = known(trials).into_iter().find(|known| known.rate == rate);
     found.map(|known| known.kept)
 }

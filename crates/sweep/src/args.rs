@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use domain::filesystem::Fs;
-use domain::planned::Planned;
+use domain::plan_binding::Planned;
 use domain::raid::Level;
 use domain::values::{Percent, Size, Span};
 

@@ -51,7 +51,7 @@ pub(crate) struct Survivor {
 
 /// What became of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum LayoutOutcome {
     /// The best.
     Winner,
     /// As good as the best, as far as can be told.
@@ -83,7 +83,7 @@ pub(crate) struct Row {
     /// All figures, over the blocks.
     pub figures: BTreeMap<Figure, Value>,
     /// What became of it.
-    pub standing: Standing,
+    pub standing: LayoutOutcome,
     /// Why, as a clause: `12 to 15 % slower than the winner after 2 blocks`.
     pub why: String,
     /// What it costs, where prices are known.

@@ -20,10 +20,10 @@ mod probe;
 mod progress;
 mod record;
 mod resume;
-mod rig;
 mod run;
 mod settings;
 mod start;
+mod testbed;
 mod underway;
 mod views;
 
@@ -35,7 +35,7 @@ use ledger::Ledger;
 
 #[cfg(test)]
 pub(crate) use decide::survivors;
-pub(crate) use decided::{Curve, Decided, Drift, Effect, Row, Standing, Survivor};
+pub(crate) use decided::{Curve, Decided, Drift, Effect, LayoutOutcome, Row, Survivor};
 pub use figure::{Figure, Metric};
 pub use figures::{figures_of, why_never};
 pub(crate) use layout::{Factor, Layout};
@@ -50,7 +50,7 @@ use decide::decide;
 use run::Ending;
 use start::Start;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
 /// At most so many layouts have their latencies drawn.

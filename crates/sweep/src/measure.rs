@@ -14,7 +14,7 @@ use bench::args::{BenchArgs, SuiteName};
 use bench::conclusion::Conclusion;
 use domain::values::{Percent, Size, Span};
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _, sentence};
+use ui::exit::{ExitClass as _, Failure, sentence};
 
 /// What `bench` is asked for. All layouts of a block make the same requests.
 ///

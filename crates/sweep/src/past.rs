@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use ledger::{Ledger, LongWork as _, Standing};
+use ledger::{Ledger, LongWork as _, OwnerLiveness};
 use linux::block::Devices;
 use serde_json::json;
 
@@ -14,9 +14,9 @@ use super::start::ETC;
 use super::underway::boot;
 use crate::args::SweepArgs;
 use array::programs::Programs;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::json::SCHEMA;
 use ui::output::OutputFile;
 
@@ -49,11 +49,11 @@ pub(crate) fn abandon(
 ) -> Outcome {
     let mut ledger = context.open_ledger()?;
     let key = find(&ledger, word, true)?;
-    let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
+    let here = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
     // Whether one of another host or container still runs only the user can know, and says so by
     // its whole name.
     let standing = |owner: &ledger::Owner| match here.standing(owner) {
-        Standing::Elsewhere if word == key => Standing::Dead,
+        OwnerLiveness::Elsewhere if word == key => OwnerLiveness::Dead,
         standing => standing,
     };
     let (claim, work) = ledger

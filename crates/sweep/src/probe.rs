@@ -14,7 +14,7 @@ use study::steady::warmup_end;
 
 use super::measure::bench_args;
 use super::record::{Probe, Settings, Value};
-use super::rig::Rig;
+use super::testbed::Testbed;
 use bench::suite::{self, PhasePlan};
 
 /// How long a volume is asked: enough to see its rate, and little for sixteen of them.
@@ -30,7 +30,7 @@ const WINDOW: Nanos = Nanos::from_secs(1);
 /// The device that failed, and how.
 pub(crate) fn probe(
     settings: &Settings,
-    rig: &Rig,
+    rig: &Testbed,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Option<Probe>> {

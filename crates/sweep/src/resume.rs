@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use ledger::{Ledger, Standing};
+use ledger::{Ledger, OwnerLiveness};
 use linux::consent::{Reason, Refusal, open_for_destroying};
 
 use super::check::missing;
 use super::kept::Kept;
 use super::record::Settings;
-use super::rig::{Allowed, Rig};
 use super::start::{ETC, Ready, Start, host, refused};
+use super::testbed::{Allowed, Testbed};
 use super::underway::{Underway, boot};
 use array::programs::Programs;
 use array::steps::Undone;
-use domain::planned;
-use job::process::Here;
+use domain::plan_binding;
+use job::process::ProcessIdentity;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// Takes down what a killed start has left of a sweep, and claims the devices.
 ///
@@ -29,7 +29,7 @@ pub(super) fn resume(
     settings: &Settings,
     allowed: &Allowed,
     mut ledger: Ledger,
-    here: &Here,
+    here: &ProcessIdentity,
     context: &mut Context,
     programs: &mut dyn Programs,
 ) -> Result<Start, Failure> {
@@ -41,7 +41,7 @@ pub(super) fn resume(
     rename(&mut kept, key, settings, &boot)?;
     let paths = kept.record.settings.paths();
     // What was left is taken down before the disks can be claimed, and is to be of the plan too.
-    planned::check_reading(&allowed.planned, &paths, &context.root)
+    plan_binding::check_reading(&allowed.planned, &paths, &context.root)
         .map_err(|problems| refused(&problems))?;
     context.tell(&format!(
         "disksmith: going on with sweep {key}: {} measured so far.",
@@ -51,7 +51,7 @@ pub(super) fn resume(
     kept.boot = boot;
     kept.record.starts += 1;
     ledger.keep_work(&claim, &kept).midway()?;
-    let rig = Rig::claim(&context.root, Path::new(ETC), &paths, allowed)
+    let rig = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed)
         .map_err(|problems| refused(&problems))?;
     Ok(Start::Ready(Box::new(Ready {
         kept,
@@ -92,7 +92,7 @@ pub(super) fn rehearse(
     settings: &Settings,
     allowed: &Allowed,
     ledger: &Ledger,
-    here: &Here,
+    here: &ProcessIdentity,
     context: &Context,
 ) -> Result<(), Failure> {
     let Some(work) = ledger.work::<Kept>(key).refused()? else {
@@ -100,7 +100,7 @@ pub(super) fn rehearse(
             "the sweep {key} was removed just now"
         )));
     };
-    if here.standing(&work.summary.owner) == Standing::Alive {
+    if here.standing(&work.summary.owner) == OwnerLiveness::Alive {
         return Err(Failure::refused(format!(
             "the sweep {key} of these devices is under way; wait for its end, or end it"
         )));
@@ -109,7 +109,7 @@ pub(super) fn rehearse(
     rename(&mut kept, key, settings, &boot(&context.root).refused()?)?;
     let paths = kept.record.settings.paths();
     let Some(left) = &kept.underway else {
-        let claimed = Rig::claim(&context.root, Path::new(ETC), &paths, allowed);
+        let claimed = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed);
         return claimed.map(drop).map_err(|problems| refused(&problems));
     };
     let problems: Vec<String> = paths
@@ -123,7 +123,7 @@ pub(super) fn rehearse(
         .map(|refusal| refusal.to_string())
         .collect();
     if problems.is_empty() {
-        planned::check_reading(&allowed.planned, &paths, &context.root)
+        plan_binding::check_reading(&allowed.planned, &paths, &context.root)
             .map_err(|problems| refused(&problems))
     } else {
         Err(refused(&problems))

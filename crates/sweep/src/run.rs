@@ -19,12 +19,12 @@ use super::order::order;
 use super::probe::probe;
 use super::progress::Progress;
 use super::record::{Block, Cell, CellOutcome, SweepRecord};
-use super::rig::Rig;
+use super::testbed::Testbed;
 use super::underway::Underway;
 use array::programs::Programs;
 use array::steps::Undone;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _, sentence};
+use ui::exit::{ExitClass as _, Failure, sentence};
 
 /// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
 /// does, may hold it for a moment.
@@ -42,7 +42,7 @@ pub(crate) struct Sweep<'a> {
     /// See [`Sweep::ledger`].
     pub claim: Claim<Kept>,
     /// The devices.
-    pub rig: Rig,
+    pub rig: Testbed,
     /// The programs of the host.
     pub programs: &'a mut dyn Programs,
     /// What every command is given.

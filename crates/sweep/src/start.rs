@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use engine::Engine;
 use jiff::Timestamp;
-use ledger::{Claim, Ledger, Standing};
+use ledger::{Claim, Ledger, OwnerLiveness};
 use linux::block::Devices;
 use linux::{cloud, machine};
 use record::{Machine, RunId};
@@ -16,8 +16,8 @@ use super::check::check;
 use super::kept::Kept;
 use super::plan::Planned;
 use super::record::{Settings, SweepRecord, Volume};
-use super::rig::{Allowed, Rig};
 use super::run::Sweep;
+use super::testbed::{Allowed, Testbed};
 use super::underway::boot;
 use super::{resume, settings};
 use crate::args::SweepArgs;
@@ -25,9 +25,9 @@ use crate::views;
 use array::check::consents;
 use array::host::{Host, number_at};
 use array::programs::Programs;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 use ui::json::SCHEMA;
 
 /// Where programs keep their settings.
@@ -50,7 +50,7 @@ pub(crate) struct Ready {
     /// The right to keep it there.
     pub claim: Claim<Kept>,
     /// The devices.
-    pub rig: Rig,
+    pub rig: Testbed,
 }
 
 impl Ready {
@@ -107,7 +107,7 @@ pub(crate) fn start(
             ledger.path().display()
         )));
     }
-    let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
+    let here = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
     // One that is not there is left to the claim, which says so.
     let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
     if are_there && let Some(key) = unfinished(&ledger, &settings, &here)? {
@@ -123,7 +123,7 @@ pub(crate) fn start(
     let (notes, rig) = {
         let mut say = |_: &str| ();
         let mut host = host(context, programs, &mut say);
-        let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &allowed);
+        let rig = Testbed::claim(&context.root, Path::new(ETC), &args.devices, &allowed);
         (check(&settings, &mut planned, args.dry_run, &mut host), rig)
     };
     let (notes, rig) = match (notes, rig) {
@@ -168,9 +168,9 @@ pub(crate) fn host<'a>(
 fn begin(
     settings: Settings,
     planned: Planned,
-    rig: Rig,
+    rig: Testbed,
     mut ledger: Ledger,
-    here: &Here,
+    here: &ProcessIdentity,
     context: &Context,
 ) -> Result<Start, Failure> {
     let started = Timestamp::now();
@@ -236,14 +236,14 @@ fn machine_of(context: &Context, settings: &Settings) -> Machine {
 fn unfinished(
     ledger: &Ledger,
     settings: &Settings,
-    here: &Here,
+    here: &ProcessIdentity,
 ) -> Result<Option<String>, Failure> {
     for summary in ledger.unfinished::<Kept>().refused()? {
         let Some(work) = ledger.work::<Kept>(&summary.key).refused()? else {
             continue;
         };
         let record = &work.document.record;
-        let elsewhere = here.standing(&summary.owner) == Standing::Elsewhere;
+        let elsewhere = here.standing(&summary.owner) == OwnerLiveness::Elsewhere;
         let shares = |volume: &Volume| {
             let mut others = settings.devices.iter();
             // A path of another host says nothing here.

@@ -10,7 +10,7 @@ use ledger::Ledger;
 use linux::Root;
 
 use crate::charset;
-use crate::exit::{Failure, Standing as _};
+use crate::exit::{ExitClass as _, Failure};
 
 /// Columns of an answer that nobody looks at in a window: a pipe, a file.
 const ENDLESS: usize = usize::MAX;

@@ -79,14 +79,14 @@ pub fn listed(sentences: &[String]) -> String {
 }
 
 /// Adds to an error that nothing was touched before it, or that something was.
-pub trait Standing<T> {
+pub trait ExitClass<T> {
     /// Nothing was touched.
     fn refused(self) -> Result<T, Failure>;
     /// Something was under way.
     fn midway(self) -> Result<T, Failure>;
 }
 
-impl<T, E: Into<anyhow::Error>> Standing<T> for Result<T, E> {
+impl<T, E: Into<anyhow::Error>> ExitClass<T> for Result<T, E> {
     fn refused(self) -> Result<T, Failure> {
         self.map_err(|error| Failure::Refused(error.into()))
     }

@@ -27,8 +27,8 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::exit::{Failure, Standing as _};
-use kind::Found;
+use crate::exit::{ExitClass as _, Failure};
+use kind::Existing;
 pub use kind::{Format, HOST_LIST_MARK, MAN_PAGE_MARK, generator};
 
 /// A name for a new file is tried so often: a killed process may have left one.
@@ -153,21 +153,21 @@ impl OutputFile {
 
     /// What stands at the place of a file: nothing, or what this output may replace.
     fn look(&self) -> anyhow::Result<Option<fs::Metadata>> {
-        match Found::at(&self.path, self.format)? {
-            Found::Nothing => Ok(None),
-            Found::Own(facts) => Ok(Some(facts)),
-            Found::Foreign(facts) if self.force => Ok(Some(facts)),
-            Found::Link(facts) if self.force => Ok(Some(facts)),
-            Found::Foreign(_) => bail!(
+        match Existing::at(&self.path, self.format)? {
+            Existing::Nothing => Ok(None),
+            Existing::Own(facts) => Ok(Some(facts)),
+            Existing::Foreign(facts) if self.force => Ok(Some(facts)),
+            Existing::Link(facts) if self.force => Ok(Some(facts)),
+            Existing::Foreign(_) => bail!(
                 "the file that is there is no {} of disksmith. Name another file, or replace that one \
                  with --force",
                 self.format.word()
             ),
-            Found::Link(_) => bail!(
+            Existing::Link(_) => bail!(
                 "it is a symbolic link, which is not followed. Name the file itself, or replace the \
                  link with --force"
             ),
-            Found::Never(what) => bail!("it is {what}. Name a file"),
+            Existing::Never(what) => bail!("it is {what}. Name a file"),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Held {
 /// # Errors
 /// When it cannot be read, is no such list, or not all of it.
 pub(crate) fn parse(list: impl Read) -> anyhow::Result<Held> {
-    let mut seen = Seen::default();
+    let mut seen = ScannedPages::default();
     for answer in serde_json::Deserializer::from_reader(list).into_iter::<Pages>() {
         let answer = answer.context(
             "it is not what 'aws ebs list-snapshot-blocks --output json' prints, one page or \
@@ -92,7 +92,7 @@ pub(crate) fn parse(list: impl Read) -> anyhow::Result<Held> {
 
 /// The pages so far.
 #[derive(Default)]
-struct Seen {
+struct ScannedPages {
     /// Numbers of blocks; those that follow each other are one range.
     blocks: Vec<Range<u64>>,
     /// In bytes.
@@ -103,7 +103,7 @@ struct Seen {
     goes_on: bool,
 }
 
-impl Seen {
+impl ScannedPages {
     fn add(&mut self, page: Page) -> anyhow::Result<()> {
         self.goes_on = page.next_token.is_some_and(|token| !token.is_empty());
         agree(&mut self.block, page.block_size, "have blocks of", "bytes")?;

@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use engine::Choice;
-use engine::list::{Deed, Ended, List, Lister};
+use engine::list::{Ended, List, Lister, Op};
 use record::{Bytes, Nanos};
 use study::cold::forecast::{Forecast, Work, forecast};
 use study::cold::sample::{LEAST_PAIRS, Sample, assess};
 use study::interval::Interval;
 
-use super::pace::Manners;
+use super::pace::IoPolicy;
 use super::reading::MOST_DEPTH;
 use crate::args::WarmArgs;
 use pairs::{DEPTH, LEAD, PAGE, Pairs, places};
 use reader::{Volume, is_locked};
 use say::say;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 /// The places of a volume that were read, and what they say.
 struct Sampled<'a> {
@@ -74,7 +74,7 @@ pub(crate) fn check(
         .map(|one| (one.volume, &one.places[..]))
         .collect();
     let limit = args.limit.map(|limit| limit.0);
-    let manners = target.map_or(Manners::None, Manners::Target);
+    let manners = target.map_or(IoPolicy::None, IoPolicy::Target);
     let rates = burst::together(&each, block, (limit, manners), lister, interrupt);
     let all: Vec<Checked> = sampled
         .into_iter()
@@ -124,7 +124,7 @@ fn sample<'a>(
     let file = volume.direct().refused()?;
     let list = List {
         file: &file,
-        deed: Deed::Read,
+        deed: Op::Read,
         most_in_flight: DEPTH,
         largest: Bytes(u64::from(PAGE)),
         choice: Choice::Auto,

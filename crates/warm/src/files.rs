@@ -26,7 +26,7 @@ use ui::exit::Failure;
 const MOST_NAMED: usize = 5;
 
 /// What is known of the data of the files that are named.
-pub(crate) struct Found {
+pub(crate) struct FileBlocks {
     /// For each volume, the bytes of it that hold such data.
     pub each: Vec<Ranges>,
     /// What is to be said of the files, whichever volumes they lie on.
@@ -48,7 +48,7 @@ pub(crate) fn find(
     volumes: &[Volume],
     context: &Context,
     interrupt: &AtomicBool,
-) -> Result<Found, Failure> {
+) -> Result<FileBlocks, Failure> {
     let mut paths = Vec::new();
     let mut problems = Vec::new();
     for pattern in patterns {
@@ -76,7 +76,7 @@ pub(crate) fn find(
         search.add(path);
     }
     let Search { found, trouble, .. } = search;
-    Ok(Found {
+    Ok(FileBlocks {
         each: found
             .into_iter()
             .map(|ranges| ranges.into_iter().collect())

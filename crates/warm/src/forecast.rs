@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::args::WarmArgs;
 use domain::ready_by::ReadyBy;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::json::SCHEMA;
 use ui::units::{rate, span};
 

@@ -53,7 +53,7 @@ use reader::Volume;
 use start::Ask;
 use turns::Turns;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 /// The smallest block that makes sense to be asked for: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use engine::Choice;
-use engine::list::{Deed, Ended, List, Lister};
+use engine::list::{Ended, List, Lister, Op};
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::ebs::Exceeded;
@@ -15,7 +15,7 @@ use study::depth::verdict::Verdict;
 
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
-use super::pace::{Limit, Manners, Pace, Yielded};
+use super::pace::{IoPolicy, Limit, Pace, Yielded};
 use super::place::End;
 use super::plan::{Extent, Plan, Stage};
 use super::present::Present;
@@ -61,11 +61,11 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn manners(&self) -> Manners {
+    fn manners(&self) -> IoPolicy {
         match self.keep_p99 {
-            Some(target) => Manners::Target(target),
-            None if self.are_parts => Manners::Short,
-            None => Manners::Idle,
+            Some(target) => IoPolicy::Target(target),
+            None if self.are_parts => IoPolicy::Short,
+            None => IoPolicy::Idle,
         }
     }
 }
@@ -350,7 +350,7 @@ fn run(
     })?;
     let list = List {
         file: &file,
-        deed: Deed::Read,
+        deed: Op::Read,
         // One more for a probe.
         most_in_flight: MOST_DEPTH as u32 + 1,
         largest: block,

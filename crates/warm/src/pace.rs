@@ -5,7 +5,7 @@
 //! - `limit`: what all devices share;
 //! - `short`: the queue before others is kept short, whether they are seen or not.
 
-mod company;
+mod foreground;
 mod idle;
 mod limit;
 mod short;
@@ -13,7 +13,7 @@ mod short;
 use record::{Bytes, Nanos};
 use study::pace::{Keeper, Pacer, Rates};
 
-use company::Company;
+use foreground::Foreground;
 use idle::Idle;
 use short::Short;
 
@@ -38,7 +38,7 @@ const MOST: f64 = 1e12;
 
 /// What others may expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manners {
+pub(crate) enum IoPolicy {
     /// That their requests take no longer than this in 99 of 100 cases.
     Target(Nanos),
     /// That only what is idle is taken.
@@ -52,7 +52,7 @@ pub(crate) enum Manners {
 /// Says when the next request may go.
 pub(crate) struct Pace<'a> {
     limit: &'a Limit,
-    courtesy: Option<Courtesy>,
+    courtesy: Option<PolicyState>,
     idle: Option<Idle>,
     short: Option<Short>,
     /// Requests of the warming itself.
@@ -101,37 +101,37 @@ impl Traffic {
 }
 
 /// What others on the device feel, and the rate that this leaves.
-struct Courtesy {
+struct PolicyState {
     keeper: Keeper,
     next_probe: Nanos,
     bytes: u64,
     own: u64,
-    company: Company,
+    company: Foreground,
 }
 
 impl<'a> Pace<'a> {
     /// With a limit, and what others may expect. The kernel counts a request once for each part of the
     /// size `split`; where that is not known, others may always be there.
-    pub(crate) fn new(limit: &'a Limit, manners: Manners, split: Option<Bytes>) -> Pace<'a> {
+    pub(crate) fn new(limit: &'a Limit, manners: IoPolicy, split: Option<Bytes>) -> Pace<'a> {
         let keeper = match manners {
-            Manners::Target(target) => keeper(target.as_secs_f64()),
-            Manners::Idle | Manners::Short | Manners::None => None,
+            IoPolicy::Target(target) => keeper(target.as_secs_f64()),
+            IoPolicy::Idle | IoPolicy::Short | IoPolicy::None => None,
         };
         Pace {
             limit,
-            idle: (manners == Manners::Idle).then(Idle::default),
-            short: matches!(manners, Manners::Idle | Manners::Short).then(Short::new),
+            idle: (manners == IoPolicy::Idle).then(Idle::default),
+            short: matches!(manners, IoPolicy::Idle | IoPolicy::Short).then(Short::new),
             in_flight: 0,
             now: Nanos(0),
             ahead: limit.now(),
             own_place: Nanos(0),
             traffic: Traffic::default(),
-            courtesy: keeper.map(|keeper| Courtesy {
+            courtesy: keeper.map(|keeper| PolicyState {
                 keeper,
                 next_probe: Nanos(0),
                 bytes: 0,
                 own: 0,
-                company: Company::default(),
+                company: Foreground::default(),
             }),
             split: split.filter(|split| split.0 > 0),
             not_before: Nanos(0),
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn the_limit_is_kept_and_what_one_does_not_use_is_the_others() {
         let limit = Limit::new(Some(Bytes(1_000_000)));
-        let mut paces = [(); 2].map(|()| Pace::new(&limit, Manners::None, Some(Bytes(1000))));
+        let mut paces = [(); 2].map(|()| Pace::new(&limit, IoPolicy::None, Some(Bytes(1000))));
         // How much each reads in a second, of which the second one wants so much.
         let mut both = |from: Nanos, wanted: u64| {
             let (mut now, mut bytes) = (from, [0, 0]);
@@ -328,7 +328,7 @@ mod tests {
             "{a}: what the other leaves"
         );
         let none = Limit::new(None);
-        let mut pace = Pace::new(&none, Manners::None, Some(Bytes(1000)));
+        let mut pace = Pace::new(&none, IoPolicy::None, Some(Bytes(1000)));
         assert_eq!(
             bytes_in_a_second(&mut pace, SECOND),
             SECOND.0,
@@ -339,7 +339,11 @@ mod tests {
     #[test]
     fn the_pace_falls_when_others_wait_and_rises_when_they_are_gone() {
         let limit = Limit::new(None);
-        let mut pace = Pace::new(&limit, Manners::Target(Nanos(5_000_000)), Some(Bytes(1000)));
+        let mut pace = Pace::new(
+            &limit,
+            IoPolicy::Target(Nanos(5_000_000)),
+            Some(Bytes(1000)),
+        );
         let mut now = Nanos(0);
         let mut step = |pace: &mut Pace, latency: u64, writes: u64| {
             now += INTERVAL;
@@ -368,18 +372,18 @@ mod tests {
 
     #[test]
     fn nobody_is_there_only_after_a_while_and_where_it_is_counted() {
-        let mut company = Company::default();
+        let mut company = Foreground::default();
         let own = Some(Counted {
             reads: 100,
             ..Counted::default()
         });
         let mut seen = |counted| company.is_none(counted, 100);
-        assert!((1..2 * company::QUIET).all(|_| !seen(own)));
+        assert!((1..2 * foreground::QUIET).all(|_| !seen(own)));
         assert!(seen(own));
         assert!(!seen(None) && !seen(own));
         // Where it is not known how requests are split, nothing is known.
         let limit = Limit::new(None);
-        let mut pace = Pace::new(&limit, Manners::Target(Nanos(5_000_000)), None);
+        let mut pace = Pace::new(&limit, IoPolicy::Target(Nanos(5_000_000)), None);
         for number in 1..20 {
             pace.felt(Bytes(4096), Nanos(20_000_000));
             pace.adjust(Nanos(number * INTERVAL.0), || Some(Counted::default()));

@@ -77,7 +77,7 @@ pub(crate) fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<D
 
 #[cfg(test)]
 mod tests {
-    use ledger::{Ledger, Owner, Standing};
+    use ledger::{Ledger, Owner, OwnerLiveness};
 
     use super::*;
 
@@ -113,7 +113,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.db");
         let mut ledger = Ledger::open(path.clone()).unwrap();
-        let claim = ledger.begin_work("vol1", &owner(), &state(0..0), |_| Standing::Dead);
+        let claim = ledger.begin_work("vol1", &owner(), &state(0..0), |_| OwnerLiveness::Dead);
         let keeper = Keeper::start(ledger, claim.unwrap()).unwrap();
         // Whether each is taken depends on the disk; the first is.
         assert!(keeper.keep(&state(0..100)));
@@ -135,11 +135,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.db");
         let mut ledger = Ledger::open(path.clone()).unwrap();
-        let claim = ledger.begin_work("vol1", &owner(), &state(0..0), |_| Standing::Dead);
+        let claim = ledger.begin_work("vol1", &owner(), &state(0..0), |_| OwnerLiveness::Dead);
         let keeper = Keeper::start(ledger, claim.unwrap()).unwrap();
         let mut other = Ledger::open(path).unwrap();
         other
-            .remove_work(Kept::KIND, "vol1", |_| Standing::Dead)
+            .remove_work(Kept::KIND, "vol1", |_| OwnerLiveness::Dead)
             .unwrap();
         let error = keeper.end(&state(0..900), true).unwrap_err();
         assert!(error.to_string().contains("no longer"), "{error}");

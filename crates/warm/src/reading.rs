@@ -13,7 +13,7 @@ mod together;
 
 use std::ops::Range;
 
-use engine::list::{Done, Feed, Next, Request, RequestError};
+use engine::list::{Done, Next, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 use study::cold::stream::Stream;
 use study::depth::{Bounds, Controller};
@@ -23,7 +23,7 @@ use super::pace::{Counted, Pace};
 use super::plan::{Plan, Stage};
 use super::turns::{Turn, Turns};
 use doubt::Doubt;
-use reader::{Asked, Meter, Work};
+use reader::{Meter, ReadRequest, Work};
 use together::Together;
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
@@ -281,8 +281,8 @@ impl<'a> Reading<'a> {
     /// The next request of the warming itself.
     fn next_of_plan(&mut self, now: Nanos) -> Next {
         match self.work.next(now) {
-            Some(Asked::Piece(piece)) => self.request(now, piece, PIECE),
-            Some(Asked::Block(range)) => {
+            Some(ReadRequest::Piece(piece)) => self.request(now, piece, PIECE),
+            Some(ReadRequest::Block(range)) => {
                 self.later.asks(range.clone());
                 self.request(now, range, BLOCK)
             }
@@ -300,7 +300,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Feed for Reading<'_> {
+impl RequestSource for Reading<'_> {
     fn depth(&self) -> u32 {
         // Room for a probe, which is not to wait for its turn here.
         u32::try_from(self.wanted() + 1).unwrap_or(u32::MAX)

@@ -12,9 +12,9 @@ use super::filter::Filter;
 use super::live::Ticks;
 use crate::args::WatchArgs;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 
-use verdict::{Seen, Status};
+use verdict::{Observations, Status};
 
 /// How many intervals are looked at where nothing is said.
 const INTERVALS: u64 = 5;
@@ -55,7 +55,11 @@ pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
     }
 }
 
-fn look(args: &WatchArgs, context: &Context, interrupt: &AtomicBool) -> Result<Seen, Failure> {
+fn look(
+    args: &WatchArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<Observations, Failure> {
     let mut filter = Filter::new(&args.devices, true, &context.root)?;
     let interval = args.interval.0.into();
     let mut collector = Collector::new(&context.root, interval).refused()?;
@@ -63,7 +67,7 @@ fn look(args: &WatchArgs, context: &Context, interrupt: &AtomicBool) -> Result<S
         stall: args.stall.0,
         names: filter.names().to_vec(),
     });
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     let mut ticks = Ticks::every(interval);
     collector.sample().refused()?;
     for _ in 0..args.count.unwrap_or(INTERVALS) {

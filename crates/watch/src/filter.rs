@@ -11,7 +11,7 @@ use record::{Event, Subject};
 use study::watch::{Change, ChangeKind};
 
 use crate::args_log::name_in_path;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// The devices that a person wants to see.
 pub(super) struct Filter {

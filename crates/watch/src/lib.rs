@@ -35,7 +35,7 @@ use report::Report;
 use screen::Screen;
 use serve::Server;
 use ui::context::{Context, tell};
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 use ui::signals;
 

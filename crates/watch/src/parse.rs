@@ -21,7 +21,7 @@ use study::watch::{Change, Settings, Watch};
 
 use crate::args::WatchArgs;
 use ui::context::{Context, printable};
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
 use arrays::Arrays;

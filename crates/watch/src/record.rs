@@ -17,9 +17,9 @@ use record::sample::{Moment, Sample, Source};
 use study::watch::{Change, ChangeKind};
 
 use crate::args_record::RecordArgs;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 use super::marks::OF_LATE;
 use super::report::with_hosts;
@@ -112,7 +112,7 @@ impl Recorder {
         let said = Arc::new(Said::default());
         let writer = Writer {
             path: context.ledger_path()?,
-            here: Here::of_process(&context.root, Path::new(ETC)).refused()?,
+            here: ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?,
             source: source.clone(),
             open: None,
             keep,
@@ -240,7 +240,7 @@ fn is_of_the_disk(error: &ledger::Error) -> bool {
 /// The thread's part.
 struct Writer {
     path: PathBuf,
-    here: Here,
+    here: ProcessIdentity,
     source: Source,
     /// `None` until the ledger could be opened, and the recording begun.
     open: Option<(Ledger, Recording)>,

@@ -17,7 +17,7 @@ use crate::views::replay as render;
 use crate::views::replay::Table;
 use domain::when::When;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 use ui::signals;
 

@@ -6,7 +6,7 @@ use study::watch::Change;
 
 use crate::html::{Course, write_file};
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _, sentence};
+use ui::exit::{ExitClass as _, Failure, sentence};
 use ui::output::OutputFile;
 
 /// A page that is written at the end.

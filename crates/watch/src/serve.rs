@@ -20,9 +20,9 @@ use record::Event;
 use record::sample::Sample;
 use study::watch::{Change, ChangeKind};
 
-use crate::views::prometheus::{self, Found};
+use crate::views::prometheus::{self, FindingCounts};
 use ui::context::tell;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 use request::Reply;
 
@@ -37,7 +37,7 @@ const HEAD: usize = 8192;
 
 /// Serves metrics from a thread of its own until the process ends.
 pub(super) struct Server {
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<FindingCounts>>,
 }
 
 impl Server {
@@ -49,7 +49,7 @@ impl Server {
         let cannot = || format!("metrics cannot be served at {address}");
         let listener = TcpListener::bind(address).with_context(cannot).refused()?;
         let bound = listener.local_addr().with_context(cannot).refused()?;
-        let found = Arc::new(Mutex::new(Found::default()));
+        let found = Arc::new(Mutex::new(FindingCounts::default()));
         let (shared, root) = (Arc::clone(&found), root.clone());
         thread::Builder::new()
             .name("metrics".to_owned())
@@ -102,7 +102,7 @@ impl Server {
 }
 
 /// Answers whoever asks, each in a thread of its own, so that one who is slow keeps nobody waiting.
-fn serve(listener: &TcpListener, root: &Root, found: &Arc<Mutex<Found>>) {
+fn serve(listener: &TcpListener, root: &Root, found: &Arc<Mutex<FindingCounts>>) {
     let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
     let busy = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
@@ -177,7 +177,12 @@ impl Write for Timed {
     }
 }
 
-fn answer(connection: TcpStream, local: bool, root: &Root, found: &Mutex<Found>) -> io::Result<()> {
+fn answer(
+    connection: TcpStream,
+    local: bool,
+    root: &Root,
+    found: &Mutex<FindingCounts>,
+) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     let mut connection = Timed {
         connection,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use domain::planned::Planned;
+use domain::plan_binding::Planned;
 use domain::values::Throughput;
 
 /// What `zero` takes.

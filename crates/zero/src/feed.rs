@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
+use engine::list::{Done, Errno, Next, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 
 use super::kept::Disk;
@@ -192,7 +192,7 @@ fn gone(place: &Place, stamp: Option<&str>) -> Option<String> {
     }
 }
 
-impl Feed for Stream<'_> {
+impl RequestSource for Stream<'_> {
     fn depth(&self) -> u32 {
         DEPTH
     }
@@ -271,7 +271,7 @@ impl Twice {
     }
 }
 
-impl Feed for Twice {
+impl RequestSource for Twice {
     fn depth(&self) -> u32 {
         1
     }

@@ -14,7 +14,7 @@ use linux::signature::ZEROING;
 use record::Bytes;
 use rustix::fs::OFlags;
 
-use domain::planned::{self, Seen};
+use domain::plan_binding::{self, DiskIdentity};
 
 /// How much of the disk's beginning is zeroed first: where most signatures are, so that a disk which
 /// is zeroed by half passes for nothing that it once was.
@@ -89,13 +89,13 @@ impl Place {
     ///
     /// # Errors
     /// Why that cannot be said, as a sentence.
-    pub(crate) fn seen(&self, devices: &Devices, root: &Root) -> Result<Seen, String> {
-        Seen::of(&self.claim.file, self.size(), devices, root)
+    pub(crate) fn seen(&self, devices: &Devices, root: &Root) -> Result<DiskIdentity, String> {
+        DiskIdentity::of(&self.claim.file, self.size(), devices, root)
     }
 
     /// What it carries, as words that `--destroy` takes.
     pub(crate) fn content(&self) -> Vec<String> {
-        planned::words(&self.claim.content)
+        plan_binding::words(&self.claim.content)
     }
 
     /// What its size has become since it was claimed, as a clause; `None` while it is the same.

@@ -7,7 +7,7 @@ use study::interval::Interval;
 
 use super::figures::{Finished, slow};
 use super::kept::{Disk, Method};
-use domain::planned::Seen;
+use domain::plan_binding::DiskIdentity;
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::{relative, words};
@@ -170,7 +170,7 @@ fn places(ranges: &Ranges) -> Vec<Value> {
 /// again when the plan is carried out.
 pub(crate) fn rehearsal(
     disks: &[Disk],
-    seen: &[Seen],
+    seen: &[DiskIdentity],
     content: &[Vec<String>],
     json: bool,
 ) -> String {

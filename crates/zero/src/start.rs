@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use ledger::{Ledger, Standing};
+use ledger::{Ledger, OwnerLiveness};
 use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::{Root, offload};
@@ -16,10 +16,10 @@ use super::sample::read_back;
 use crate::args::ZeroArgs;
 use array::check::consents;
 use array::host::number_at;
-use domain::planned;
-use job::process::Here;
+use domain::plan_binding;
+use job::process::ProcessIdentity;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _, sentence};
+use ui::exit::{ExitClass as _, Failure, sentence};
 
 /// Where the machine's id is.
 const ETC: &str = "/etc";
@@ -61,7 +61,7 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
         .map(|place| place.seen(&now, &context.root))
         .collect::<Result<Vec<_>, String>>()
         .map_err(Failure::refused)?;
-    let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
+    let here = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
     let ledger = open(args, context);
     let earlier = match &ledger {
         Ok(Some(ledger)) => earlier(ledger, &here)?,
@@ -156,7 +156,7 @@ fn claim(
         let claimed =
             open_for_destroying(root, path, consents).map_err(|refusal| refusal.to_string());
         let place = claimed
-            .and_then(|claim| planned::check(&args.planned, &claim, root).map(|()| claim))
+            .and_then(|claim| plan_binding::check(&args.planned, &claim, root).map(|()| claim))
             .and_then(Place::of)
             .and_then(|place| suits(place, path, method(args), root, devices));
         match place {
@@ -228,10 +228,10 @@ struct Earlier {
 }
 
 /// The zeroings of this host that are not finished, the newest first.
-fn earlier(ledger: &Ledger, here: &Here) -> Result<Vec<Earlier>, Failure> {
+fn earlier(ledger: &Ledger, here: &ProcessIdentity) -> Result<Vec<Earlier>, Failure> {
     let mut all = Vec::new();
     for summary in ledger.unfinished::<Zeroing>().refused()? {
-        if here.standing(&summary.owner) == Standing::Elsewhere {
+        if here.standing(&summary.owner) == OwnerLiveness::Elsewhere {
             continue;
         }
         let work = ledger.work::<Zeroing>(&summary.key).refused()?;
@@ -341,7 +341,7 @@ fn begin(
     over: &[String],
     earlier: &[Earlier],
     mut ledger: Ledger,
-    here: &Here,
+    here: &ProcessIdentity,
 ) -> Result<Keeper, Failure> {
     if !ledger.is_writable() {
         let path = ledger.path().display();

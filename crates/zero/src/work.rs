@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use engine::Choice;
-use engine::list::{Deed, Ended, Feed, List, Lister};
+use engine::list::{Ended, List, Lister, Op, RequestSource};
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
@@ -253,10 +253,10 @@ impl Work<'_> {
         }
     }
 
-    fn list(&self, feed: &mut dyn Feed, depth: u32, largest: Bytes) -> Result<(), Stop> {
+    fn list(&self, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) -> Result<(), Stop> {
         let list = List {
             file: &self.place.direct,
-            deed: Deed::WriteZeros,
+            deed: Op::WriteZeros,
             most_in_flight: depth,
             largest,
             choice: Choice::Auto,

@@ -12,7 +12,7 @@ use super::super::content::{Content, content};
 use super::super::host::Host;
 use super::super::journal::{Building, KeptFs, KeptLine, KeptMember, Stage};
 use super::super::ours;
-use super::{Found, lacking};
+use super::{UnfinishedArray, lacking};
 
 /// What it is worth.
 pub(super) enum Worth {
@@ -84,7 +84,7 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Worth> 
         None => Ok(Worth::Unclear(
             "mdadm has assembled it, and it is not there".to_owned(),
         )),
-        Some(Found { device, .. }) => {
+        Some(UnfinishedArray { device, .. }) => {
             let worth = of_array(host, building, device);
             if !matches!(worth, Ok(Worth::Nothing)) {
                 // It was not there before. What cannot be stopped is at least read-only.

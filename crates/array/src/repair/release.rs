@@ -12,7 +12,7 @@ use super::super::host::Host;
 use super::super::journal::{Building, Stage};
 use super::super::steps::Undone;
 use super::super::{files, ours};
-use super::Found;
+use super::UnfinishedArray;
 
 /// One thing that was taken back, or not.
 pub(super) struct Released {
@@ -57,11 +57,11 @@ impl Released {
 pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Released>> {
     let mut released = lines(building);
     let arrays = super::ours(host, building)?;
-    for Found { device, .. } in &arrays {
+    for UnfinishedArray { device, .. } in &arrays {
         released.extend(unmount(host, building, device)?);
     }
     released.extend(folders(building));
-    for Found { device, is_hollow } in &arrays {
+    for UnfinishedArray { device, is_hollow } in &arrays {
         forget_content(host, building, device);
         let shown = device.node().display().to_string();
         released.push(match ours::stop_patiently(host, &device.node()) {

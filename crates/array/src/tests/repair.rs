@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ledger::{Ledger, Standing};
+use ledger::{Ledger, OwnerLiveness};
 use record::Bytes;
 
 use super::super::check::Checked;
@@ -10,8 +10,8 @@ use super::super::journal::{Building, Stage};
 use super::super::repair::{left_behind, repair};
 use super::super::{Book, construct, follow, journal};
 use super::*;
-use domain::planned::{Planned, Seen};
-use job::process::Here;
+use domain::plan_binding::{DiskIdentity, Planned};
+use job::process::ProcessIdentity;
 
 const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
 
@@ -55,8 +55,9 @@ impl World {
         Ledger::open(self.host.folder.path().join("ledger.db")).unwrap()
     }
 
-    fn here(&self) -> Here {
-        Here::of_process(&self.host.root(), &self.host.folder.path().join("etc")).unwrap()
+    fn here(&self) -> ProcessIdentity {
+        ProcessIdentity::of_process(&self.host.root(), &self.host.folder.path().join("etc"))
+            .unwrap()
     }
 
     fn checked(&self, with_fs: bool) -> Checked {
@@ -233,7 +234,7 @@ fn after_a_repair_the_same_is_built_again() {
 fn who_agreed_to_a_plan_has_nothing_repaired_on_other_disks() {
     let disk = |number: &str, boot: &str| Planned {
         path: "/dev/x".into(),
-        seen: Seen {
+        seen: DiskIdentity {
             boot: boot.to_owned(),
             diskseq: None,
             number: number.to_owned(),
@@ -519,7 +520,7 @@ fn what_is_not_ours_to_repair_is_not_touched() {
     assert!(!world.is_forgotten() && world.host.array().exists());
     let here = world.here();
     let work = &world.ledger().unfinished::<Building>().unwrap()[0];
-    assert_eq!(here.standing(&work.owner), Standing::Elsewhere);
+    assert_eq!(here.standing(&work.owner), OwnerLiveness::Elsewhere);
 }
 
 #[test]
@@ -568,7 +569,7 @@ fn a_step_that_cannot_be_noted_is_not_begun() {
         host.journal = follow(Book { ledger, here }, &checked, true, host);
         // Somebody removes the entry behind its back.
         other
-            .remove_work("array", &checked.plan.uuid, |_| Standing::Dead)
+            .remove_work("array", &checked.plan.uuid, |_| OwnerLiveness::Dead)
             .unwrap();
         construct(&checked, true, host, &AtomicBool::new(false))
     });

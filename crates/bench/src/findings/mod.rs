@@ -15,11 +15,15 @@ mod trouble;
 
 use record::{Calls, Code, Finding, Phase, Run, Severity};
 
-use super::answer::Answer;
+use super::answer::SuiteResult;
 use super::conclusion::PhaseFigures;
 
 /// All that speaks against the figures of `run`, the heaviest first.
-pub(super) fn of(run: &Run, figures: &[PhaseFigures], answer: Option<&Answer>) -> Vec<Finding> {
+pub(super) fn of(
+    run: &Run,
+    figures: &[PhaseFigures],
+    answer: Option<&SuiteResult>,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = [
         source::unwritten(run),
         source::blank(run),

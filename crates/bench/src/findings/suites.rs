@@ -5,23 +5,25 @@ use std::collections::BTreeSet;
 use record::{Code, Finding, Phase, Run, Severity};
 
 use super::finding;
-use crate::answer::{Answer, CurveAnswer, ZonesAnswer};
+use crate::answer::{CurveAnswer, SuiteResult, ZonesAnswer};
 use ui::words::number;
 
 /// Whether the level of a phase is a matter of findings. A zone is read for 2 s at most, and a rate
 /// that does not keep its target is meant to fall behind: the suite's answer says what it means.
-pub(super) fn has_level(answer: Option<&Answer>, phase: &Phase) -> bool {
+pub(super) fn has_level(answer: Option<&SuiteResult>, phase: &Phase) -> bool {
     match answer {
-        Some(Answer::Zones(_) | Answer::Curve(_)) => phase.windows.is_empty(),
+        Some(SuiteResult::Zones(_) | SuiteResult::Curve(_)) => phase.windows.is_empty(),
         _ => true,
     }
 }
 
 /// What the answer itself gives reason to.
-pub(super) fn of_answer(answer: Option<&Answer>) -> Vec<Finding> {
+pub(super) fn of_answer(answer: Option<&SuiteResult>) -> Vec<Finding> {
     match answer {
-        Some(Answer::Zones(zones)) => [uneven(zones), cold(zones)].into_iter().flatten().collect(),
-        Some(Answer::Curve(curve)) => open_ended(curve).into_iter().collect(),
+        Some(SuiteResult::Zones(zones)) => {
+            [uneven(zones), cold(zones)].into_iter().flatten().collect()
+        }
+        Some(SuiteResult::Curve(curve)) => open_ended(curve).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -83,8 +85,12 @@ fn open_ended(curve: &CurveAnswer) -> Option<Finding> {
 
 /// A suite of many phases of one kind has many findings of one kind: the first of them stands for
 /// all.
-pub(super) fn condense(run: &Run, answer: Option<&Answer>, findings: Vec<Finding>) -> Vec<Finding> {
-    if !matches!(answer, Some(Answer::Zones(_) | Answer::Curve(_))) {
+pub(super) fn condense(
+    run: &Run,
+    answer: Option<&SuiteResult>,
+    findings: Vec<Finding>,
+) -> Vec<Finding> {
+    if !matches!(answer, Some(SuiteResult::Zones(_) | SuiteResult::Curve(_))) {
         return findings;
     }
     let mut seen = BTreeSet::new();

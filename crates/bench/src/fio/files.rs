@@ -14,7 +14,7 @@ use super::plan::{Plan, Stream};
 use crate::progress::Progress;
 use crate::target::{Prepared, keep_access_time, set_direct};
 use crate::{Session, layout, testfile};
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// A target with all files that the jobs need there.
 pub(super) struct Opened {

@@ -34,7 +34,7 @@ use super::progress::Progress;
 use super::{Ran, Session, descriptors, sample, target};
 use crate::args::BenchArgs;
 use ui::context::Context;
-use ui::exit::{Failure, Outcome, Standing as _};
+use ui::exit::{ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
 /// Measures a target by a job file of fio.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::imported::args::ImportArgs;
 use crate::views;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::json::SCHEMA;
 use ui::table::wrap;
 

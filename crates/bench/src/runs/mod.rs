@@ -7,7 +7,7 @@ mod side;
 mod work;
 
 use jiff::Timestamp;
-use ledger::{Filter, Kept, Ledger, RunSummary};
+use ledger::{Filter, Ledger, RunSummary, StoredRun};
 use record::{ImportedRun, Origin, Run};
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::runs::args::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::views;
 use side::Side;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::json::SCHEMA;
 use ui::output::{Format, OutputFile};
 use ui::table::{Column, layout};
@@ -167,11 +167,11 @@ impl Concluded {
 
 fn load(ledger: &Ledger, word: &str) -> Result<Concluded, Failure> {
     Ok(match ledger.load_kept(word).refused()? {
-        Kept::Measured(run) => {
+        StoredRun::Measured(run) => {
             let conclusion = Conclusion::of(&run);
             Concluded::Measured(run, conclusion)
         }
-        Kept::Imported(run) => {
+        StoredRun::Imported(run) => {
             let judged = Judged::of(&run);
             Concluded::Imported(run, judged)
         }

@@ -5,7 +5,7 @@ use ledger::{Ledger, RecordingSummary};
 use serde_json::json;
 
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::json::SCHEMA;
 use ui::table::{Column, layout};
 

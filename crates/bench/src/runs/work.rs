@@ -19,12 +19,12 @@ pub(super) struct Work {
     direct: Option<bool>,
     threads: Option<u32>,
     engine: Option<&'static str>,
-    asked: Option<Asked>,
+    asked: Option<WorkloadRequest>,
 }
 
 /// What was asked for beyond that.
 #[derive(Clone, Debug, PartialEq)]
-struct Asked {
+struct WorkloadRequest {
     /// Of reads, and of writes; empty where all have one size.
     sizes: [Vec<SizeShare>; 2],
     offset: u64,
@@ -48,9 +48,9 @@ impl Work {
         let plain = Details::default();
         let details = w.details.as_deref().unwrap_or(&plain);
         let random = w.pattern == Pattern::Random;
-        let asked = Asked {
+        let asked = WorkloadRequest {
             once: random.then_some(details.spread == Spread::Once),
-            ..Asked::of(details, random)
+            ..WorkloadRequest::of(details, random)
         }
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
         let of_bytes = w.calls().is_some() && w.block.0 <= 1;
@@ -84,7 +84,7 @@ impl Work {
         let random = w.pattern != Some(Pattern::Sequential);
         let asked = w.details.as_deref();
         let asked = asked.map(|details| {
-            Asked::of(details, random).with(w.rate_per_s, w.sync_every, w.sync_at_end)
+            WorkloadRequest::of(details, random).with(w.rate_per_s, w.sync_every, w.sync_at_end)
         });
         Work {
             pattern: w.pattern,
@@ -135,15 +135,15 @@ impl Work {
     }
 }
 
-impl Asked {
-    fn of(details: &Details, random: bool) -> Asked {
+impl WorkloadRequest {
+    fn of(details: &Details, random: bool) -> WorkloadRequest {
         let sorted = |shares: &[SizeShare]| {
             let mut shares = shares.to_vec();
             shares.sort_by_key(|share| share.size);
             shares
         };
         let even = matches!(details.spread, Spread::Uniform | Spread::Once);
-        Asked {
+        WorkloadRequest {
             sizes: [sorted(&details.read_sizes), sorted(&details.write_sizes)],
             offset: details.offset.0,
             files: details.files.max(1),
@@ -156,10 +156,15 @@ impl Asked {
     }
 
     /// Without what has no meaning where there is no rate, or no sync.
-    fn with(self, rate: Option<f64>, sync_every: Option<u32>, sync_at_end: Option<bool>) -> Asked {
+    fn with(
+        self,
+        rate: Option<f64>,
+        sync_every: Option<u32>,
+        sync_at_end: Option<bool>,
+    ) -> WorkloadRequest {
         let paced = rate.is_some_and(|rate| rate > 0.0);
         let syncs = sync_every.is_some_and(|every| every > 0) || sync_at_end == Some(true);
-        Asked {
+        WorkloadRequest {
             even_rate: self.even_rate.filter(|_| paced),
             full_sync: self.full_sync.filter(|_| syncs),
             ..self
@@ -170,7 +175,7 @@ impl Asked {
         self.sizes.iter().all(Vec::is_empty)
     }
 
-    fn differs(&self, other: &Asked) -> bool {
+    fn differs(&self, other: &WorkloadRequest) -> bool {
         let sizes = self.sizes.iter().zip(&other.sizes);
         sizes.into_iter().any(|(a, b)| sizes_differ(a, b))
             || self.offset != other.offset

@@ -3,7 +3,7 @@
 
 use engine::Control;
 use record::{Bytes, Direction, Histogram, Nanos, Phase, Run, Window, Workload};
-use study::curve::{self, Kept, Next, Tail, Trial};
+use study::curve::{self, Next, Tail, TargetKept, Trial};
 
 use crate::args::{BenchArgs, SuiteName};
 use crate::schedule::Schedule;
@@ -163,7 +163,7 @@ impl Misses {
         self.trial.seconds += window.seconds;
         self.trial.slices.push(tail(window, self.target));
         let enough = self.trial.slices.len() >= WINDOWS as usize / 2;
-        let missed = enough && curve::judge(&self.trial) == Kept::No;
+        let missed = enough && curve::judge(&self.trial) == TargetKept::No;
         match std::mem::replace(&mut self.missed, missed) && missed {
             true => Control::Stop,
             false => Control::GoOn,

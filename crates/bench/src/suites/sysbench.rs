@@ -17,7 +17,7 @@ use crate::suite::{PhasePlan, base};
 use crate::target::{self, Prepared, set_direct};
 use crate::{Ran, Session, choice, descriptors, layout, testfile};
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// The threads of a cell.
 const THREADS: [u32; 2] = [1, 64];

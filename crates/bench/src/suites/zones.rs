@@ -49,7 +49,7 @@ pub(crate) fn position(phase: &Phase) -> Bytes {
 
 /// What was asked for, and so is not made to fit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Given {
     /// The size of a request.
     pub block: bool,
     /// How many are in flight.
@@ -76,7 +76,7 @@ impl Zones {
     pub(crate) fn of(
         mut pattern: PhasePlan,
         size: Bytes,
-        asked: Asked,
+        asked: Given,
         whole: Option<Bytes>,
     ) -> Result<Zones, String> {
         let span = pattern.workload.span.unwrap_or(size);
@@ -177,11 +177,11 @@ mod tests {
         assert!(order.windows(2).all(|two| two[0].abs_diff(two[1]) > 1));
     }
 
-    const NOTHING: Asked = Asked {
+    const NOTHING: Given = Given {
         block: false,
         depth: false,
     };
-    const BLOCK: Asked = Asked {
+    const BLOCK: Given = Given {
         block: true,
         depth: false,
     };
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(of(Bytes::gib(64), NOTHING, 120), (Bytes::kib(64), 128));
         assert_eq!(of(Bytes::gib(64), NOTHING, 4), (Bytes::kib(4), 128));
         assert_eq!(of(Bytes::gib(64), BLOCK, 128), (Bytes::MIB, 8));
-        let depth = Asked {
+        let depth = Given {
             block: false,
             depth: true,
         };

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::answer::{Answer, Cell, CurveAnswer, CurvePoint, SeekPoint, Test, Zone, ZonesAnswer};
+use crate::answer::{
+    Cell, CurveAnswer, CurvePoint, SeekPoint, SuiteResult, Test, Zone, ZonesAnswer,
+};
 use crate::conclusion::Estimate;
 use ui::table::{Column, layout, wrap};
 use ui::words::{latency, number, percent};
@@ -11,13 +13,13 @@ use ui::words::{latency, number, percent};
 const BAR: usize = 30;
 
 /// The answer, in at most `columns` columns.
-pub(crate) fn text(answer: &Answer, columns: usize) -> String {
+pub(crate) fn text(answer: &SuiteResult, columns: usize) -> String {
     let plot = match answer {
-        Answer::Sysbench { cells } => grid(cells, columns),
-        Answer::Bonnie { tests } => bonnie(tests, columns),
-        Answer::Seek { points } => seek_plot(points, columns),
-        Answer::Zones(zones) => zones_plot(zones, columns),
-        Answer::Curve(curve) => curve_plot(curve, columns),
+        SuiteResult::Sysbench { cells } => grid(cells, columns),
+        SuiteResult::Bonnie { tests } => bonnie(tests, columns),
+        SuiteResult::Seek { points } => seek_plot(points, columns),
+        SuiteResult::Zones(zones) => zones_plot(zones, columns),
+        SuiteResult::Curve(curve) => curve_plot(curve, columns),
     };
     let mut text = format!("{plot}\n");
     for sentence in sentences(answer) {
@@ -27,15 +29,15 @@ pub(crate) fn text(answer: &Answer, columns: usize) -> String {
 }
 
 /// Whether the plot says all that the table of the phases would.
-pub(crate) fn replaces_table(answer: Option<&Answer>) -> bool {
-    matches!(answer, Some(Answer::Zones(_)))
+pub(crate) fn replaces_table(answer: Option<&SuiteResult>) -> bool {
+    matches!(answer, Some(SuiteResult::Zones(_)))
 }
 
 /// What it comes to, in sentences.
-pub(crate) fn sentences(answer: &Answer) -> Vec<String> {
+pub(crate) fn sentences(answer: &SuiteResult) -> Vec<String> {
     match answer {
-        Answer::Sysbench { .. } | Answer::Bonnie { .. } => Vec::new(),
-        Answer::Seek { points } => {
+        SuiteResult::Sysbench { .. } | SuiteResult::Bonnie { .. } => Vec::new(),
+        SuiteResult::Seek { points } => {
             points
                 .iter()
                 .find(|p| p.in_flight == 1)
@@ -47,8 +49,8 @@ pub(crate) fn sentences(answer: &Answer) -> Vec<String> {
                     )]
                 })
         }
-        Answer::Zones(zones) => zones_sentences(zones),
-        Answer::Curve(curve) => vec![curve_sentence(curve)],
+        SuiteResult::Zones(zones) => zones_sentences(zones),
+        SuiteResult::Curve(curve) => vec![curve_sentence(curve)],
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::fleet::floor::Floor;
 use crate::fleet::hosts::{Address, Pattern, user};
 use crate::fleet::top::{Only, Sort};
-use domain::planned::Planned;
+use domain::plan_binding::Planned;
 use domain::values::{Percent, Size, Span};
 use sweep::{Figure, Requirement};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::termios::{QueueSelector, tcflush};
 
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// The word that agrees to a plan.
 const AGREED: &str = "yes";

@@ -3,7 +3,7 @@
 use record::Bytes;
 use serde_json::Value;
 
-use domain::planned::Seen;
+use domain::plan_binding::DiskIdentity;
 use ui::context::printable;
 use ui::table::{Column, layout, wrap};
 use ui::words;
@@ -33,7 +33,7 @@ pub(super) struct Disk {
     /// Its serial number.
     pub serial: Option<String>,
     /// Which disk it is; `None` where the host does not say it.
-    pub seen: Option<Seen>,
+    pub seen: Option<DiskIdentity>,
 }
 
 impl Disk {
@@ -118,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use domain::planned::Planned;
+    use domain::plan_binding::Planned;
 
     #[test]
     fn a_disk_says_what_is_on_it_and_is_bound_to_what_was_seen() {

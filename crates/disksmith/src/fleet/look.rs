@@ -14,13 +14,13 @@ use super::run::{destroyed, parse};
 use crate::cli::LookArgs;
 use crate::cli::Verb;
 use array::args::ArrayVerb;
-use domain::planned;
-use domain::planned::Seen;
+use domain::plan_binding;
+use domain::plan_binding::DiskIdentity;
 use ui::context::Context;
 use ui::exit::Answer;
+use ui::exit::ExitClass as _;
 use ui::exit::Failure;
 use ui::exit::Outcome;
-use ui::exit::Standing as _;
 use ui::json::SCHEMA;
 
 /// The verb.
@@ -92,7 +92,8 @@ fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<Value, Fai
     let uses = Uses::read(root).refused()?;
     let listed = opened.device.map(|number| uses.partitions(number));
     let content = Content::of(&opened.file, &listed.unwrap_or_default()).refused()?;
-    let seen = Seen::of(&opened.file, opened.size, devices, root).map_err(Failure::refused)?;
+    let seen =
+        DiskIdentity::of(&opened.file, opened.size, devices, root).map_err(Failure::refused)?;
     let device = opened.device.and_then(|number| devices.get(number));
     Ok(json!({
         "path": path,
@@ -100,7 +101,7 @@ fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<Value, Fai
         "model": device.and_then(|device| device.model.as_ref()),
         "serial": device.and_then(|device| device.serial.as_ref()),
         "size_bytes": opened.size,
-        "content": planned::words(&content),
+        "content": plan_binding::words(&content),
         "seen": seen,
     }))
 }

@@ -51,7 +51,7 @@ use link::{OpenSsh, Program};
 use past::Past;
 use plan::{Asked, Plan};
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::signals;
 
 /// Does what a verb of `fleet` asks for.

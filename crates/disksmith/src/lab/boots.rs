@@ -14,7 +14,7 @@ use record::Nanos;
 use super::{LOOK, of_machine};
 use crate::cli::CutTimes;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// What all boots of a machine have in common.
 pub(super) struct Boots<'a> {

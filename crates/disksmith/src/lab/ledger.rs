@@ -10,7 +10,7 @@ use ledger::{Filter, Ledger};
 
 use super::all;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// What a ledger consists of: its logs, of which SQLite leaves one when it is not closed in order,
 /// and the file itself. (What SQLite calls `-shm` is made anew by who opens it.)

@@ -23,7 +23,7 @@ use ledger::{check_new, keep_ledger};
 
 use crate::cli::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::json::SCHEMA;
 use ui::output;
 use ui::output::{Format, OutputFile};

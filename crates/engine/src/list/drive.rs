@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use record::Nanos;
 
 use crate::job::EngineError;
-use crate::list::way::{Answer, Way};
-use crate::list::{Done, Ended, Errno, Feed, List, Next, Request, RequestError};
+use crate::list::submitter::{Completed, Submitter};
+use crate::list::{Done, Ended, Errno, List, Next, Request, RequestError, RequestSource};
 
 /// The depth may change and the interrupt come while nothing else happens, so both are looked at
 /// this often: too seldom to cost a processor, and soon enough for who waits.
@@ -61,8 +61,8 @@ struct Flight {
 pub(super) fn drive(
     list: &List<'_>,
     limits: Limits,
-    way: &mut impl Way,
-    feed: &mut dyn Feed,
+    way: &mut impl Submitter,
+    feed: &mut dyn RequestSource,
 ) -> Result<Ended, EngineError> {
     let mut drive = Drive {
         list,
@@ -85,17 +85,17 @@ struct Drive<'a, W> {
     list: &'a List<'a>,
     limits: Limits,
     way: &'a mut W,
-    feed: &'a mut dyn Feed,
+    feed: &'a mut dyn RequestSource,
     slots: Vec<Option<Flight>>,
     /// Slots without a request. The one used last is used first again, so that its memory is
     /// touched again and not another's for the first time.
     idle: Vec<u32>,
     /// The feed wants to wait until then.
     not_before: Nanos,
-    answers: Vec<Answer>,
+    answers: Vec<Completed>,
 }
 
-impl<W: Way> Drive<'_, W> {
+impl<W: Submitter> Drive<'_, W> {
     fn until_end(&mut self) -> Result<Ended, EngineError> {
         loop {
             if self.issue()? {
@@ -166,7 +166,7 @@ impl<W: Way> Drive<'_, W> {
     }
 
     /// Tells the feed what came back.
-    fn tell(&mut self, answer: Answer) {
+    fn tell(&mut self, answer: Completed) {
         let Some(Flight { request, began }) = self.slots[answer.slot as usize].take() else {
             return;
         };

@@ -16,13 +16,13 @@ use record::Nanos;
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::job::EngineError;
-use crate::list::way::{Answer, Stopwatch, Way};
-use crate::list::{Deed, Errno, List, Request};
+use crate::list::submitter::{Completed, Stopwatch, Submitter};
+use crate::list::{Errno, List, Op, Request};
 
 /// What the threads of a list share.
 pub(super) struct Shared<'a> {
     file: &'a File,
-    deed: Deed,
+    deed: Op,
     stopwatch: Stopwatch,
     queue: Mutex<Queue>,
     /// Told when a call is queued, and when there will be no more.
@@ -53,11 +53,11 @@ unsafe impl Send for Address {}
 
 impl Call {
     /// Makes the call: bytes moved, or an error number.
-    fn make(self, file: &File, deed: Deed) -> Result<usize, Errno> {
+    fn make(self, file: &File, deed: Op) -> Result<usize, Errno> {
         let Request { offset, len, .. } = self.request;
         loop {
             let moved = match deed {
-                Deed::Read => {
+                Op::Read => {
                     // SAFETY: the slot has a buffer of its own, at least as long as the request
                     // (the loop checks that), and the slot is not used again before this call is
                     // answered. The mapping outlives the threads.
@@ -65,7 +65,7 @@ impl Call {
                         unsafe { std::slice::from_raw_parts_mut(self.address.0, len as usize) };
                     rustix::io::pread(file.as_fd(), buffer, offset)
                 }
-                Deed::WriteZeros => {
+                Op::WriteZeros => {
                     // SAFETY: the one buffer of zeros is as long as the largest request, and nobody
                     // writes to it after it was made. The mapping outlives the threads.
                     let buffer =
@@ -97,14 +97,14 @@ impl<'a> Shared<'a> {
     }
 
     /// A thread's life: one call after the other, until there will be no more.
-    fn work(&self, answers: &Sender<Answer>) {
+    fn work(&self, answers: &Sender<Completed>) {
         while let Some(call) = self.take() {
             let result = match call.make(self.file, self.deed) {
                 Ok(moved) => moved as i32,
                 Err(errno) => -errno.raw_os_error(),
             };
             // The pool takes answers until all threads have ended.
-            let _ = answers.send(Answer {
+            let _ = answers.send(Completed {
                 slot: call.slot,
                 result,
                 at: self.stopwatch.now(),
@@ -140,10 +140,10 @@ pub(super) struct Pool<'scope, 'env> {
     in_flight: u32,
     /// A thread that was wanted and could not be had.
     refused: Option<io::Error>,
-    sender: Sender<Answer>,
-    receiver: Receiver<Answer>,
+    sender: Sender<Completed>,
+    receiver: Receiver<Completed>,
     /// What came while we waited.
-    first: Option<Answer>,
+    first: Option<Completed>,
 }
 
 impl<'scope, 'env> Pool<'scope, 'env> {
@@ -202,7 +202,7 @@ impl Drop for Pool<'_, '_> {
     }
 }
 
-impl Way for Pool<'_, '_> {
+impl Submitter for Pool<'_, '_> {
     fn now(&self) -> Nanos {
         self.shared.stopwatch.now()
     }
@@ -227,7 +227,7 @@ impl Way for Pool<'_, '_> {
         Ok(())
     }
 
-    fn reap(&mut self, into: &mut Vec<Answer>) {
+    fn reap(&mut self, into: &mut Vec<Completed>) {
         for answer in self
             .first
             .take()
@@ -255,7 +255,7 @@ mod tests {
         file.set_len(16 << 20).unwrap();
         let list = List {
             file: &file,
-            deed: Deed::Read,
+            deed: Op::Read,
             most_in_flight: 16,
             largest: Bytes::mib(1),
             choice: Choice::Sync,

@@ -15,13 +15,13 @@ use crate::job::{Choice, EngineError, LARGEST_BLOCK};
 use crate::list::drive::{Limits, drive};
 use crate::list::pool::{Pool, Shared};
 use crate::list::ring::Ringed;
-use crate::list::{Deed, Ended, Errno, Feed, List, ListEnd, MOST_IN_FLIGHT};
+use crate::list::{Ended, Errno, List, ListEnd, MOST_IN_FLIGHT, Op, RequestSource};
 
 /// What direct I/O wanted everywhere before kernels said what it wants: a sector.
 const SECTOR: u32 = 512;
 
 /// As [`super::run`].
-pub(super) fn run(list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+pub(super) fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
     check(list)?;
     let limits = Limits {
         alignment: alignment(list.file).map_err(unasked)?,
@@ -101,8 +101,8 @@ fn alignment(file: &File) -> Result<u32, Errno> {
 fn buffers(list: &List<'_>) -> Result<Buffers, EngineError> {
     let largest = list.largest.0 as usize;
     match list.deed {
-        Deed::Read => Buffers::one_each(largest, list.most_in_flight),
-        Deed::WriteZeros => Buffers::zeros(largest),
+        Op::Read => Buffers::one_each(largest, list.most_in_flight),
+        Op::WriteZeros => Buffers::zeros(largest),
     }
     .map_err(EngineError::Setup)
 }
@@ -111,7 +111,7 @@ fn go(
     list: &List<'_>,
     limits: Limits,
     clock: Clock,
-    feed: &mut dyn Feed,
+    feed: &mut dyn RequestSource,
 ) -> Result<(EngineKind, String, Ended), EngineError> {
     if list.choice == Choice::Sync {
         return by_threads(list, limits, clock, feed, String::new());
@@ -134,7 +134,7 @@ fn by_threads(
     list: &List<'_>,
     limits: Limits,
     clock: Clock,
-    feed: &mut dyn Feed,
+    feed: &mut dyn RequestSource,
     mut detail: String,
 ) -> Result<(EngineKind, String, Ended), EngineError> {
     // Outside the scope, so that they are there until all threads have ended.

@@ -10,8 +10,8 @@ use io_uring::opcode;
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::job::EngineError;
-use crate::list::way::{Answer, Stopwatch, Way};
-use crate::list::{Deed, List, Request};
+use crate::list::submitter::{Completed, Stopwatch, Submitter};
+use crate::list::{List, Op, Request};
 use crate::ring::{FILE, Granted, Ring};
 use record::Nanos;
 
@@ -21,7 +21,7 @@ pub(super) struct Ringed {
     ring: Ring,
     /// Given back only when nothing is in flight: the kernel may use it until then.
     buffers: ManuallyDrop<Buffers>,
-    deed: Deed,
+    deed: Op,
     stopwatch: Stopwatch,
 }
 
@@ -58,7 +58,7 @@ impl Drop for Ringed {
     }
 }
 
-impl Way for Ringed {
+impl Submitter for Ringed {
     fn now(&self) -> Nanos {
         self.stopwatch.now()
     }
@@ -66,10 +66,10 @@ impl Way for Ringed {
     fn push(&mut self, slot: u32, request: &Request) {
         let address = self.buffers.address(slot);
         let entry = match self.deed {
-            Deed::Read => opcode::Read::new(FILE, address, request.len)
+            Op::Read => opcode::Read::new(FILE, address, request.len)
                 .offset(request.offset)
                 .build(),
-            Deed::WriteZeros => opcode::Write::new(FILE, address, request.len)
+            Op::WriteZeros => opcode::Write::new(FILE, address, request.len)
                 .offset(request.offset)
                 .build(),
         };
@@ -85,10 +85,10 @@ impl Way for Ringed {
             .map_err(EngineError::Ring)
     }
 
-    fn reap(&mut self, into: &mut Vec<Answer>) {
+    fn reap(&mut self, into: &mut Vec<Completed>) {
         let at = self.stopwatch.now();
         self.ring.reap(|completion| {
-            into.push(Answer {
+            into.push(Completed {
                 slot: completion.slot,
                 result: completion.result,
                 at,

@@ -12,8 +12,8 @@ use record::{Bytes, ClockKind, EngineKind, EngineUsed, Nanos};
 use crate::job::EngineError;
 use crate::list::drive::{Limits, drive};
 use crate::list::real::check_figures;
-use crate::list::way::{Answer, Way};
-use crate::list::{Deed, Errno, Feed, List, ListEnd, Lister, Request};
+use crate::list::submitter::{Completed, Submitter};
+use crate::list::{Errno, List, ListEnd, Lister, Op, Request, RequestSource};
 
 /// What a simulated volume is like.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
     /// What was done.
-    pub deed: Deed,
+    pub deed: Op,
     /// What was asked for.
     pub request: Request,
     /// When it was issued, in virtual time since the volume was made.
@@ -166,7 +166,7 @@ impl SimulatedList {
     }
 
     /// Takes a request that is issued at `began`, and gives its fate.
-    fn make(&self, deed: Deed, request: Request, began: Nanos) -> Made {
+    fn make(&self, deed: Op, request: Request, began: Nanos) -> Made {
         let mut state = self.state();
         self.let_the_stranger_read(&mut state, began);
         let turn = state.turn.max(began);
@@ -209,7 +209,7 @@ impl SimulatedList {
 
     /// Makes the blocks of a request warm, and gives the time when the last of them is there. A
     /// block that is overwritten as a whole need not be fetched.
-    fn touch(&self, state: &mut State, deed: Deed, offset: u64, span: u64, turn: Nanos) -> Nanos {
+    fn touch(&self, state: &mut State, deed: Op, offset: u64, span: u64, turn: Nanos) -> Nanos {
         let block = self.volume.block.0;
         let end = offset + span;
         let mut last = turn;
@@ -219,7 +219,7 @@ impl SimulatedList {
             let is_covered = offset <= starts && ends <= end;
             let there = match state.there.get(&index) {
                 Some(there) => *there,
-                None if deed == Deed::WriteZeros && is_covered => turn,
+                None if deed == Op::WriteZeros && is_covered => turn,
                 None => self.fetch(state, turn),
             };
             state.there.insert(index, there);
@@ -244,7 +244,7 @@ impl SimulatedList {
 }
 
 impl Lister for SimulatedList {
-    fn run(&self, list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
         check_figures(list)?;
         let limits = Limits {
             alignment: 512,
@@ -276,7 +276,7 @@ impl Lister for SimulatedList {
 /// One list's way to the volume.
 struct Simulation<'a> {
     lister: &'a SimulatedList,
-    deed: Deed,
+    deed: Op,
     /// The volume's time when the list began.
     start: Nanos,
     now: Nanos,
@@ -285,7 +285,7 @@ struct Simulation<'a> {
     in_flight: BinaryHeap<Reverse<(Nanos, u64, u32, i32)>>,
 }
 
-impl Way for Simulation<'_> {
+impl Submitter for Simulation<'_> {
     fn now(&self) -> Nanos {
         self.now
     }
@@ -311,12 +311,12 @@ impl Way for Simulation<'_> {
         Ok(())
     }
 
-    fn reap(&mut self, into: &mut Vec<Answer>) {
+    fn reap(&mut self, into: &mut Vec<Completed>) {
         while let Some(Reverse((at, _, slot, result))) = self.in_flight.peek().copied()
             && at <= self.now
         {
             self.in_flight.pop();
-            into.push(Answer { slot, result, at });
+            into.push(Completed { slot, result, at });
         }
     }
 }

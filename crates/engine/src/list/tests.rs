@@ -62,7 +62,7 @@ impl Script {
     }
 }
 
-impl Feed for Script {
+impl RequestSource for Script {
     fn depth(&self) -> u32 {
         self.depth
     }
@@ -111,7 +111,7 @@ impl Feed for Script {
 
 fn run(
     lister: &SimulatedList,
-    deed: Deed,
+    deed: Op,
     interrupt: &AtomicBool,
     feed: &mut Script,
 ) -> Result<ListEnd, EngineError> {
@@ -129,7 +129,7 @@ fn run(
 
 fn read(volume: Volume, feed: &mut Script) -> SimulatedList {
     let lister = SimulatedList::new(volume);
-    let end = run(&lister, Deed::Read, &AtomicBool::new(false), feed).unwrap();
+    let end = run(&lister, Op::Read, &AtomicBool::new(false), feed).unwrap();
     assert_eq!(end.ended, Ended::End);
     assert!(feed.in_flight.is_empty());
     lister
@@ -164,7 +164,7 @@ fn the_second_reading_is_warm_and_fetches_are_limited() {
     let cold = lister.now();
     assert!(cold.0.abs_diff(480 * MS) < 2 * MS, "{cold}");
     let mut feed = Script::all_of(lister.volume(), 512 << 10, 64);
-    run(&lister, Deed::Read, &AtomicBool::new(false), &mut feed).unwrap();
+    run(&lister, Op::Read, &AtomicBool::new(false), &mut feed).unwrap();
     let warm = lister.now() - cold;
     assert!(warm < Nanos(3 * MS), "{warm}");
 }
@@ -182,13 +182,7 @@ fn what_is_overwritten_need_not_be_fetched() {
         len: 4096,
     };
     let mut feed = Script::new(vec![Step::Depth(1), whole, part]);
-    run(
-        &lister,
-        Deed::WriteZeros,
-        &AtomicBool::new(false),
-        &mut feed,
-    )
-    .unwrap();
+    run(&lister, Op::WriteZeros, &AtomicBool::new(false), &mut feed).unwrap();
     assert!(feed.done[0].1.latency < Nanos(5 * MS));
     assert!(feed.done[1].1.latency > Nanos(30 * MS));
     assert_eq!(lister.cold_blocks(), 6);
@@ -250,7 +244,7 @@ fn an_interrupt_issues_no_more_and_waits_for_what_is_in_flight() {
     let mut feed = Script::all_of(&volume, 512 << 10, 8);
     feed.interrupt = Some((flag, 20));
     let lister = SimulatedList::new(volume);
-    let end = run(&lister, Deed::Read, flag, &mut feed).unwrap();
+    let end = run(&lister, Op::Read, flag, &mut feed).unwrap();
     assert_eq!(end.ended, Ended::Interrupted);
     assert_eq!((feed.given.len(), feed.done.len()), (20, 20));
     // It took no longer than what was in flight: three rounds of eight.
@@ -264,7 +258,7 @@ fn a_request_that_does_not_fit_ends_the_list_after_what_is_in_flight() {
     let steps = vec![give(0, 4096), give(4096, 4096), give(8192, 100)];
     let lister = SimulatedList::new(Volume::cold(Bytes::mib(1)));
     let mut feed = Script::new(steps);
-    let error = run(&lister, Deed::Read, &AtomicBool::new(false), &mut feed).unwrap_err();
+    let error = run(&lister, Op::Read, &AtomicBool::new(false), &mut feed).unwrap_err();
     assert_eq!(
         error.to_string(),
         "a request of 100 bytes at byte 8192 cannot be made: direct I/O on this target wants \

@@ -8,7 +8,7 @@ fn a_request_that_comes_back_short_is_told_and_the_rest_goes_on() {
     let file = open_direct(&scratch.path);
     for choice in BOTH {
         let mut feed = Script::new(pieces(2 * MIB, 64 << 10), |_| 8);
-        let end = run(&file, Deed::Read, choice, &mut feed).unwrap();
+        let end = run(&file, Op::Read, choice, &mut feed).unwrap();
         assert_eq!(end.ended, Ended::End);
         assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
         for done in feed.done.iter().filter(|done| done.request.tag >= 16) {
@@ -29,7 +29,7 @@ fn an_error_of_the_kernel_is_told_with_its_number() {
         .unwrap();
     for choice in BOTH {
         let mut feed = Script::new(pieces(MIB, 64 << 10), |_| 8);
-        run(&file, Deed::WriteZeros, choice, &mut feed).unwrap();
+        run(&file, Op::WriteZeros, choice, &mut feed).unwrap();
         assert_eq!(feed.done.len(), 16);
         let refused = Err(RequestError::Kernel(Errno::BADF));
         assert!(feed.done.iter().all(|done| done.result == refused));
@@ -63,7 +63,7 @@ fn what_direct_io_does_not_take_is_refused_and_the_rest_comes_back() {
     ];
     for (choice, bad) in BOTH.into_iter().flat_map(|c| bad.map(|bad| (c, bad))) {
         let mut feed = Script::new([good, good, bad, good], |_| 8);
-        let error = run(&file, Deed::Read, choice, &mut feed).unwrap_err();
+        let error = run(&file, Op::Read, choice, &mut feed).unwrap_err();
         assert!(matches!(error, EngineError::Unfit(_)), "{error}");
         let text = error.to_string();
         let named = format!("of {} bytes at byte {}", bad.len, bad.offset);
@@ -89,7 +89,7 @@ fn a_list_that_makes_no_sense_is_refused() {
     ] {
         let list = List {
             file,
-            deed: Deed::Read,
+            deed: Op::Read,
             most_in_flight,
             largest,
             choice: Choice::Auto,
@@ -157,7 +157,7 @@ fn with_root_errors_of_a_device_are_told_and_the_rest_goes_on() {
             .unwrap();
         backing.set_len(4 * MIB).unwrap();
         let mut feed = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
-        let end = run(&file, Deed::Read, choice, &mut feed).unwrap();
+        let end = run(&file, Op::Read, choice, &mut feed).unwrap();
         assert_eq!(end.ended, Ended::End);
         assert_eq!(good_tags(&feed.done), (0..8).collect::<Vec<_>>());
         assert_eq!(feed.done.len(), 16);
@@ -166,7 +166,7 @@ fn with_root_errors_of_a_device_are_told_and_the_rest_goes_on() {
         assert_eq!(bad.count(), 8);
         // To write is to make the file whole again.
         let mut feed = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
-        run(&file, Deed::WriteZeros, choice, &mut feed).unwrap();
+        run(&file, Op::WriteZeros, choice, &mut feed).unwrap();
         assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
         let content = std::fs::read(&device.node).unwrap();
         assert_eq!(content.len() as u64, 8 * MIB);

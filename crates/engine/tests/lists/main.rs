@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use engine::list::{Deed, Done, Ended, Errno, Feed, List, ListEnd, Next, Request, RequestError};
+use engine::list::{
+    Done, Ended, Errno, List, ListEnd, Next, Op, Request, RequestError, RequestSource,
+};
 use engine::{Choice, EngineError, list};
 use record::{Bytes, EngineKind, Nanos};
 
@@ -69,7 +71,7 @@ impl<D: Fn(usize) -> u32> Script<D> {
     }
 }
 
-impl<D: Fn(usize) -> u32> Feed for Script<D> {
+impl<D: Fn(usize) -> u32> RequestSource for Script<D> {
     fn depth(&self) -> u32 {
         (self.depth)(self.done.len())
     }
@@ -104,10 +106,10 @@ fn pieces(end: u64, len: u32) -> Vec<Request> {
 
 fn run_with(
     file: &File,
-    deed: Deed,
+    deed: Op,
     choice: Choice,
     interrupt: &AtomicBool,
-    feed: &mut dyn Feed,
+    feed: &mut dyn RequestSource,
 ) -> Result<ListEnd, EngineError> {
     let list = List {
         file,
@@ -122,9 +124,9 @@ fn run_with(
 
 fn run(
     file: &File,
-    deed: Deed,
+    deed: Op,
     choice: Choice,
-    feed: &mut dyn Feed,
+    feed: &mut dyn RequestSource,
 ) -> Result<ListEnd, EngineError> {
     run_with(file, deed, choice, &AtomicBool::new(false), feed)
 }
@@ -148,7 +150,7 @@ fn each_request_is_made_once_and_zeros_are_written_where_asked() {
         let file = open_direct(&scratch.path);
         let all = pieces(SIZE, 128 << 10);
         let mut reads = Script::new(all.clone(), |_| 16);
-        let end = run(&file, Deed::Read, choice, &mut reads).unwrap();
+        let end = run(&file, Op::Read, choice, &mut reads).unwrap();
         assert_eq!((end.kind.kind, end.ended), (kind, Ended::End));
         assert_eq!(good_tags(&reads.done), (0..129).collect::<Vec<_>>());
         assert_eq!(reads.most_seen, 16);
@@ -156,7 +158,7 @@ fn each_request_is_made_once_and_zeros_are_written_where_asked() {
         let is_written = |tag: u64| tag.is_multiple_of(3) || tag == 128;
         let some: Vec<Request> = all.into_iter().filter(|r| is_written(r.tag)).collect();
         let mut writes = Script::new(some.clone(), |_| 16);
-        run(&file, Deed::WriteZeros, choice, &mut writes).unwrap();
+        run(&file, Op::WriteZeros, choice, &mut writes).unwrap();
         assert_eq!(good_tags(&writes.done).len(), some.len());
         let content = std::fs::read(&scratch.path).unwrap();
         assert_eq!(content.len() as u64, SIZE);
@@ -179,7 +181,7 @@ fn changes_of_the_depth_are_followed() {
     let file = open_direct(&scratch.path);
     for choice in BOTH {
         let mut feed = Script::new(pieces(8 * MIB, 16 << 10), depth);
-        run(&file, Deed::Read, choice, &mut feed).unwrap();
+        run(&file, Op::Read, choice, &mut feed).unwrap();
         assert_eq!(good_tags(&feed.done), (0..512).collect::<Vec<_>>());
         assert_eq!(feed.most_seen, 64);
         // Alone in flight, they come back in the order in which they were issued.
@@ -199,7 +201,7 @@ fn lists_run_at_once_each_with_a_thousand_in_flight() {
                     let interrupt = AtomicBool::new(false);
                     let list = List {
                         file: &file,
-                        deed: Deed::Read,
+                        deed: Op::Read,
                         most_in_flight: 1024,
                         largest: Bytes::kib(512),
                         choice,

@@ -18,7 +18,7 @@ impl Pause {
     }
 }
 
-impl Feed for Pause {
+impl RequestSource for Pause {
     fn depth(&self) -> u32 {
         let paused = self.by_depth && self.given == 1 && !self.over();
         if paused { 0 } else { 4 }
@@ -54,7 +54,7 @@ fn a_wait_passes_without_spinning_and_then_it_goes_on() {
     let file = open_direct(&scratch.path);
     for (choice, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {
         // The first call finds the clock, which is no part of this.
-        run(&file, Deed::Read, choice, &mut Script::new([], |_| 1)).unwrap();
+        run(&file, Op::Read, choice, &mut Script::new([], |_| 1)).unwrap();
         let mut feed = Pause {
             began: Instant::now(),
             until: Nanos(500_000_000),
@@ -64,7 +64,7 @@ fn a_wait_passes_without_spinning_and_then_it_goes_on() {
             done: Vec::new(),
         };
         let cpu = thread_cpu_time();
-        run(&file, Deed::Read, choice, &mut feed).unwrap();
+        run(&file, Op::Read, choice, &mut feed).unwrap();
         let cpu = thread_cpu_time() - cpu;
         assert_eq!(good_tags(&feed.done), [1, 2]);
         assert!(feed.done[0].began < feed.done[1].began, "{:?}", feed.done);
@@ -83,7 +83,7 @@ struct Endless<'a> {
     back: u64,
 }
 
-impl Feed for Endless<'_> {
+impl RequestSource for Endless<'_> {
     fn depth(&self) -> u32 {
         32
     }
@@ -119,7 +119,7 @@ fn an_interrupt_lets_what_is_in_flight_come_back_and_issues_no_more() {
             given: 0,
             back: 0,
         };
-        let end = run_with(&file, Deed::Read, choice, &interrupt, &mut feed).unwrap();
+        let end = run_with(&file, Op::Read, choice, &interrupt, &mut feed).unwrap();
         assert_eq!(end.ended, Ended::Interrupted);
         assert_eq!((feed.given, feed.back), (1000, 1000));
     }
@@ -128,7 +128,7 @@ fn an_interrupt_lets_what_is_in_flight_come_back_and_issues_no_more() {
 #[test]
 fn an_interrupt_ends_a_long_wait() {
     struct Sleeper;
-    impl Feed for Sleeper {
+    impl RequestSource for Sleeper {
         fn depth(&self) -> u32 {
             1
         }
@@ -142,8 +142,7 @@ fn an_interrupt_ends_a_long_wait() {
     for choice in BOTH {
         let (interrupt, began) = (AtomicBool::new(false), Instant::now());
         let end = std::thread::scope(|scope| {
-            let list =
-                scope.spawn(|| run_with(&file, Deed::Read, choice, &interrupt, &mut Sleeper));
+            let list = scope.spawn(|| run_with(&file, Op::Read, choice, &interrupt, &mut Sleeper));
             std::thread::sleep(Duration::from_millis(100));
             interrupt.store(true, Relaxed);
             list.join().unwrap().unwrap()

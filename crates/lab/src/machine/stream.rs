@@ -78,10 +78,10 @@ pub(super) fn pass_on(
 
 /// The end of the console.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Console(Arc<Mutex<Kept>>);
+pub(super) struct Console(Arc<Mutex<LastLines>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LastLines {
     lines: VecDeque<String>,
     /// Many lines come after it.
     panic: Option<String>,

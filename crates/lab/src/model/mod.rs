@@ -32,9 +32,9 @@ mod bucket;
 mod cold;
 mod gate;
 mod merge;
+mod noise;
 mod random;
 mod volume;
-mod weather;
 
 #[cfg(test)]
 mod tests;
@@ -43,9 +43,9 @@ use record::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use gate::{Caps, Gate, Passed};
+pub use noise::NoiseModel;
 pub use random::Random;
 pub use volume::{Admission, Counters, Kind, Request, Volume};
-pub use weather::Weather;
 
 /// Operations and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use super::Flow;
 use super::bucket::Bucket;
 use super::cold::ColdMap;
 use super::merge::{Count, Merger};
+use super::noise::NoiseModel;
 use super::random::Random;
-use super::weather::Weather;
 use crate::spec::{ErrorOn, Span, VolumeSpec};
 
 /// What a request wants.
@@ -88,7 +88,7 @@ pub struct Volume {
     buckets: Buckets,
     merger: Merger,
     cold: ColdMap,
-    weather: Weather,
+    weather: NoiseModel,
     latencies: Random,
     failures: Random,
     counters: Counters,
@@ -125,7 +125,7 @@ impl Buckets {
     }
 
     /// Takes what the request costs at the first moment, from `from` on, at which all have it.
-    fn pass(&mut self, from: Nanos, ops: u64, bytes: u64, weather: &Weather) -> Nanos {
+    fn pass(&mut self, from: Nanos, ops: u64, bytes: u64, weather: &NoiseModel) -> Nanos {
         let factor = weather.factor(from);
         let (ops, bytes) = (ops as f64, bytes as f64);
         let earliest = self
@@ -149,7 +149,7 @@ impl Volume {
             buckets: Buckets::new(&spec),
             merger: Merger::new(spec.merge),
             cold: ColdMap::new(&spec, seed),
-            weather: Weather::new(&spec, Some(Nanos(0))),
+            weather: NoiseModel::new(&spec, Some(Nanos(0))),
             latencies: Random::of(seed, u64::MAX - 1),
             failures: Random::of(seed, u64::MAX - 2),
             counters: Counters::default(),
@@ -162,7 +162,7 @@ impl Volume {
     /// error; and cold blocks cost nothing and stay cold.
     #[must_use]
     pub fn held(mut self) -> Volume {
-        self.weather = Weather::new(&self.spec, None);
+        self.weather = NoiseModel::new(&self.spec, None);
         self
     }
 
@@ -283,7 +283,7 @@ impl Volume {
     }
 
     /// Its stalls and fail-slow episodes.
-    pub fn weather(&self) -> &Weather {
+    pub fn weather(&self) -> &NoiseModel {
         &self.weather
     }
 

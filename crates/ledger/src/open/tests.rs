@@ -197,7 +197,9 @@ fn a_ledger_of_the_first_schema_keeps_its_runs_and_holds_work_after() {
     assert_eq!(ledger.load("last").unwrap(), small_run(2));
     let owner = crate::owner::tests::owner(7);
     ledger
-        .begin_work("garden", &owner, &Digging(1), |_| crate::Standing::Dead)
+        .begin_work("garden", &owner, &Digging(1), |_| {
+            crate::OwnerLiveness::Dead
+        })
         .unwrap();
     drop(ledger);
     let ledger = Ledger::open(scratch.ledger()).unwrap();

@@ -41,9 +41,9 @@ pub struct Replay<'a> {
     recording: Option<i64>,
     joiner: Joiner,
     /// Events of the recording that is being read, by when they were found.
-    to_open: VecDeque<Kept>,
+    to_open: VecDeque<StoredEvent>,
     /// Those that were found, and when they were over.
-    to_close: Vec<Kept>,
+    to_close: Vec<StoredEvent>,
     /// When the last sample of the recording that is being read ended, if it was ended.
     ends: Option<Timestamp>,
     /// Events that lasted when the recording before ended.
@@ -59,7 +59,7 @@ struct Block {
     began: String,
 }
 
-struct Kept {
+struct StoredEvent {
     event: Event,
     found: Timestamp,
     over: Option<Timestamp>,
@@ -166,14 +166,14 @@ impl Ledger {
     }
 
     /// The events of a recording that were not over before `from`.
-    fn events(&self, recording: i64, from: Timestamp) -> Result<VecDeque<Kept>> {
+    fn events(&self, recording: i64, from: Timestamp) -> Result<VecDeque<StoredEvent>> {
         let read = || {
             let mut statement = self.connection.prepare_cached(
                 "SELECT body, found, over FROM events
                  WHERE recording = ?1 AND (over IS NULL OR over > ?2) ORDER BY found, id",
             )?;
             let rows = statement.query_map(params![recording, sortable(from)], |row| {
-                Ok(Kept {
+                Ok(StoredEvent {
                     event: json_at(row, 0)?,
                     found: word_at(row, 1)?,
                     over: row
@@ -182,7 +182,7 @@ impl Ledger {
                         .transpose()?,
                 })
             })?;
-            rows.collect::<rusqlite::Result<VecDeque<Kept>>>()
+            rows.collect::<rusqlite::Result<VecDeque<StoredEvent>>>()
         };
         read().map_err(|error| self.explain(error))
     }
@@ -236,7 +236,7 @@ impl Replay<'_> {
     /// Ends what lasts with the last sample that was played.
     fn end_all(&mut self) -> Vec<Event> {
         let last = self.joiner.last();
-        let end = |kept: Kept| Event {
+        let end = |kept: StoredEvent| Event {
             ended: kept.event.ended.or(last),
             ..kept.event
         };

@@ -102,7 +102,7 @@ enum Expect {
 
 /// What was seen of a key in a column.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct KeyHistory {
     last: i64,
     mean: i64,
     /// What its twin had then.
@@ -112,7 +112,7 @@ struct Seen {
 /// What is expected of each key in a column.
 struct Expected {
     how: Expect,
-    keys: Vec<Option<Seen>>,
+    keys: Vec<Option<KeyHistory>>,
 }
 
 impl Expected {
@@ -145,7 +145,7 @@ impl Expected {
         let fine = level << FINE;
         let mean = before.map_or(fine, |seen| seen.mean + ((fine - seen.mean) >> MEMORY));
         if let Some(place) = self.keys.get_mut(key.own) {
-            *place = Some(Seen {
+            *place = Some(KeyHistory {
                 last: level,
                 mean,
                 twin,

@@ -13,7 +13,7 @@ use super::packed::{Gathered, Packed};
 use super::thin::add_pages;
 use super::{BATCH, Noted, TAKEN};
 use crate::runs::{json, json_at, sortable, word_at};
-use crate::{Error, Ledger, Owner, Result, Standing};
+use crate::{Error, Ledger, Owner, OwnerLiveness, Result};
 
 /// A block has about so many figures of devices, so that packing it takes little memory.
 const BLOCK_ROWS: u64 = 8_000;
@@ -56,7 +56,7 @@ impl Ledger {
         &mut self,
         owner: &Owner,
         source: &Source,
-        standing: impl Fn(&Owner) -> Standing,
+        standing: impl Fn(&Owner) -> OwnerLiveness,
     ) -> Result<Recording> {
         self.demand_writable()?;
         let now = Timestamp::now();
@@ -64,9 +64,9 @@ impl Ledger {
         let left = self.left_open(&change, &owner.host)?;
         for other in &left {
             let is_alive = match standing(&other.owner) {
-                Standing::Alive => true,
-                Standing::Dead => false,
-                Standing::Elsewhere => now.duration_since(other.last) < FRESH,
+                OwnerLiveness::Alive => true,
+                OwnerLiveness::Dead => false,
+                OwnerLiveness::Elsewhere => now.duration_since(other.last) < FRESH,
             };
             if is_alive {
                 return Err(Error::AlreadyRecording {

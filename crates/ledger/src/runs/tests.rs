@@ -325,7 +325,7 @@ fn an_imported_run_is_listed_with_its_tool_and_is_no_measured_one() {
     let tool = "fio 3.33".to_owned();
     assert_eq!(listed.origin, Origin::Imported { tool });
     let kept = ledger.load_kept("last").unwrap();
-    assert_eq!(kept, crate::Kept::Imported(Box::new(run.clone())));
+    assert_eq!(kept, crate::StoredRun::Imported(Box::new(run.clone())));
     let error = ledger.load("last").unwrap_err();
     assert!(matches!(error, Error::NotMeasured { .. }), "{error}");
     let mut other = run;

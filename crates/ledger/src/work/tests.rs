@@ -41,16 +41,16 @@ fn digging(depth: f64) -> Digging {
     }
 }
 
-fn alive(_: &Owner) -> Standing {
-    Standing::Alive
+fn alive(_: &Owner) -> OwnerLiveness {
+    OwnerLiveness::Alive
 }
 
-fn dead(_: &Owner) -> Standing {
-    Standing::Dead
+fn dead(_: &Owner) -> OwnerLiveness {
+    OwnerLiveness::Dead
 }
 
-fn elsewhere(_: &Owner) -> Standing {
-    Standing::Elsewhere
+fn elsewhere(_: &Owner) -> OwnerLiveness {
+    OwnerLiveness::Elsewhere
 }
 
 fn fresh() -> (Scratch, Ledger) {
@@ -165,7 +165,7 @@ fn work_that_is_there_is_not_begun_and_the_error_names_its_process() {
     ledger
         .begin_work("garden", &owner(7), &digging(0.5), alive)
         .unwrap();
-    let mut begin = |standing: fn(&Owner) -> Standing| {
+    let mut begin = |standing: fn(&Owner) -> OwnerLiveness| {
         why(ledger.begin_work("garden", &owner(8), &digging(0.0), standing))
     };
     let error = begin(alive);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::open::OpenError;
 use super::programs::Hold;
 use crate::block::DevNum;
-use crate::signature::{Found, SignatureKind};
+use crate::signature::{LocatedContent, SignatureKind};
 
 /// How a device that is in use is related to the one that was to be overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub enum Reason {
         /// The target.
         path: PathBuf,
         /// What is not named, and where.
-        unnamed: Vec<Found>,
+        unnamed: Vec<LocatedContent>,
         /// All that must be named.
         all: Vec<SignatureKind>,
     },

@@ -11,7 +11,7 @@ use super::storage::shown_by_loops;
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
-use crate::signature::{Content, Found, Partition, SignatureKind};
+use crate::signature::{Content, LocatedContent, Partition, SignatureKind};
 use crate::swaps::{self, Swap, SwapKind};
 
 /// The disk that carries one of these carries the running system.
@@ -411,7 +411,7 @@ pub(super) fn add_content(
     let all = content.kinds();
     let is_allowed =
         |kind: SignatureKind| named.contains(&kind) || (begun && kind == SignatureKind::Unknown);
-    let unnamed: Vec<Found> = content
+    let unnamed: Vec<LocatedContent> = content
         .found
         .iter()
         .copied()

@@ -155,7 +155,7 @@ impl Until {
 
 /// What steers md's work on one array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Knob {
+pub enum Tunable {
     /// Where a check stops and waits.
     Max,
     /// Where it begins.
@@ -170,55 +170,57 @@ pub enum Knob {
     /// How many stripes a level with parity works on at once, 4 KiB of each member a stripe.
     StripeCache,
     /// Where the bytes of the array begin to which writes wait, in sectors. Writes wait only where
-    /// it is below [`Knob::SuspendHi`]; reads never do (`is_suspended` in drivers/md/md.c).
+    /// it is below [`Tunable::SuspendHi`]; reads never do (`is_suspended` in drivers/md/md.c).
     SuspendLo,
     /// Where these bytes end. When a write to this file returns, the writes that were under way are
     /// done.
     SuspendHi,
 }
 
-impl Knob {
+impl Tunable {
     /// Those that steer a check, in the order in which they are best put back: what could hold back a
     /// recovery first.
-    pub const ALL: [Knob; 6] = [
-        Knob::SpeedMax,
-        Knob::SpeedMin,
-        Knob::IoDepth,
-        Knob::Min,
-        Knob::Max,
-        Knob::StripeCache,
+    pub const ALL: [Tunable; 6] = [
+        Tunable::SpeedMax,
+        Tunable::SpeedMin,
+        Tunable::IoDepth,
+        Tunable::Min,
+        Tunable::Max,
+        Tunable::StripeCache,
     ];
 
     /// The file's name in the array's folder `md`.
     pub fn file(self) -> &'static str {
         match self {
-            Knob::Max => "sync_max",
-            Knob::Min => "sync_min",
-            Knob::SpeedMin => "sync_speed_min",
-            Knob::SpeedMax => "sync_speed_max",
-            Knob::IoDepth => "sync_io_depth",
-            Knob::StripeCache => "stripe_cache_size",
-            Knob::SuspendLo => "suspend_lo",
-            Knob::SuspendHi => "suspend_hi",
+            Tunable::Max => "sync_max",
+            Tunable::Min => "sync_min",
+            Tunable::SpeedMin => "sync_speed_min",
+            Tunable::SpeedMax => "sync_speed_max",
+            Tunable::IoDepth => "sync_io_depth",
+            Tunable::StripeCache => "stripe_cache_size",
+            Tunable::SuspendLo => "suspend_lo",
+            Tunable::SuspendHi => "suspend_hi",
         }
     }
 
-    /// The knob of a file.
-    pub fn of_file(file: &str) -> Option<Knob> {
-        Knob::ALL.into_iter().find(|knob| knob.file() == file)
+    /// The tunable of a file.
+    pub fn of_file(file: &str) -> Option<Tunable> {
+        Tunable::ALL
+            .into_iter()
+            .find(|tunable| tunable.file() == file)
     }
 
-    /// What must be written for the knob to be again as `shown` by the kernel; `None` for a text
+    /// What must be written for the tunable to be again as `shown` by the kernel; `None` for a text
     /// that is none of its.
     pub fn to_write(self, shown: &str) -> Option<String> {
         let shown = shown.trim();
         match self {
-            Knob::Max => Until::parse(shown).map(Until::to_write),
+            Tunable::Max => Until::parse(shown).map(Until::to_write),
             // A depth is shown as a speed is, with whose it is.
-            Knob::SpeedMin | Knob::SpeedMax | Knob::IoDepth => {
+            Tunable::SpeedMin | Tunable::SpeedMax | Tunable::IoDepth => {
                 Speed::parse(shown).map(Speed::to_write)
             }
-            Knob::Min | Knob::StripeCache | Knob::SuspendLo | Knob::SuspendHi => {
+            Tunable::Min | Tunable::StripeCache | Tunable::SuspendLo | Tunable::SuspendHi => {
                 shown.parse::<u64>().ok().map(|number| number.to_string())
             }
         }
@@ -316,17 +318,17 @@ impl Sync {
             .is_some_and(|state| state != "clear" && state != "inactive")
     }
 
-    /// What a knob is, as the kernel shows it; `None` where it has none.
-    pub fn knob(&self, knob: Knob) -> Option<String> {
-        attribute(&self.folder.join(knob.file()))
+    /// What a tunable is, as the kernel shows it; `None` where it has none.
+    pub fn tunable(&self, tunable: Tunable) -> Option<String> {
+        attribute(&self.folder.join(tunable.file()))
     }
 
-    /// Turns a knob.
+    /// Turns a tunable.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn turn(&self, knob: Knob, text: &str) -> Result<()> {
-        self.write(knob.file(), text)
+    pub fn turn(&self, tunable: Tunable, text: &str) -> Result<()> {
+        self.write(tunable.file(), text)
     }
 
     /// Begins a check or repair, or ends whatever is under way with [`Action::Idle`].

@@ -13,7 +13,7 @@ use super::{blank, detect};
 
 /// Where something stands, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Found {
+pub struct LocatedContent {
     /// The partition that carries it; `None` where the device itself does.
     pub partition: Option<Partition>,
     /// Where it stands, in bytes from the start of the device.
@@ -26,7 +26,7 @@ pub struct Found {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// What it carries, in the order of the places; each kind once in each partition.
-    pub found: Vec<Found>,
+    pub found: Vec<LocatedContent>,
     /// Whether disksmith is in the middle of zeroing it: its owner has given up what it carried, and what of
     /// that is left.
     pub given_up: bool,
@@ -72,7 +72,7 @@ impl Content {
 
     /// Whether the device itself carries the mark of a format.
     pub fn has_signature(&self) -> bool {
-        let is_mark = |found: &Found| found.partition.is_none() && found.kind != Unknown;
+        let is_mark = |found: &LocatedContent| found.partition.is_none() && found.kind != Unknown;
         self.found.iter().any(is_mark)
     }
 
@@ -97,7 +97,7 @@ fn look(
 ) -> io::Result<()> {
     let signatures = detect(&Image::read(region)?);
     let mut push = |offset: u64, kind: SignatureKind| {
-        content.found.push(Found {
+        content.found.push(LocatedContent {
             partition,
             offset: region.start + offset,
             kind,
@@ -127,7 +127,7 @@ fn look(
     if !is_known && !content.given_up {
         let data = first_beside(region, &tables, &parts)?;
         if let Some(at) = data {
-            content.found.push(Found {
+            content.found.push(LocatedContent {
                 partition,
                 offset: region.start + at,
                 kind: Unknown,
@@ -189,7 +189,7 @@ fn is_given_up(region: &Region) -> io::Result<bool> {
     Ok(line.iter().cycle().zip(&block).all(|(a, b)| a == b))
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for LocatedContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             Unknown => "data of an unknown kind".to_owned(),

@@ -19,7 +19,7 @@ mod shape;
 use std::fs::File;
 use std::io;
 
-pub use content::{Content, Found, ZEROING};
+pub use content::{Content, LocatedContent, ZEROING};
 pub use file_system_id::file_system_id;
 use image::Image;
 pub use kind::{SignatureKind, UnknownSignature};

@@ -7,7 +7,7 @@
 //! differs is read again a few times, some time apart, and once it agrees it does. What still differs then, or
 //! cannot be read, is no more than suspected: md's own check decides, which lets nobody write meanwhile.
 
-mod lull;
+mod idle_gap;
 mod readers;
 
 use std::ops::Range;
@@ -33,7 +33,7 @@ const AGAIN: [Duration; 3] = [
 ];
 
 /// What is to be compared.
-struct Asked {
+struct Comparison {
     /// Positions of the check, in bytes.
     range: Range<u64>,
     /// How long after one request to a member the next may begin, where each waits for a lull.
@@ -52,7 +52,7 @@ pub(crate) struct Compared {
 /// Compares an array's members, on threads of its own. They end with this; one that waits for a disk which does
 /// not answer ends when that does.
 pub(crate) struct Comparer {
-    asked: SyncSender<Asked>,
+    asked: SyncSender<Comparison>,
     came: Receiver<Compared>,
 }
 
@@ -77,7 +77,7 @@ impl Comparer {
             readers: Readers::start(members).map_err(not_started)?,
             geometry,
         };
-        let (asked, asks) = sync_channel::<Asked>(1);
+        let (asked, asks) = sync_channel::<Comparison>(1);
         let (answer, came) = sync_channel(1);
         std::thread::Builder::new()
             .name("compare".to_owned())
@@ -98,7 +98,7 @@ impl Comparer {
     pub(crate) fn begin(&self, range: &Range<Sectors>, lulls: Option<Nanos>) -> bool {
         let range = range.start.bytes().0..range.end.bytes().0;
         let lulls = lulls.map(|apart| Duration::from_nanos(apart.0));
-        self.asked.try_send(Asked { range, lulls }).is_ok()
+        self.asked.try_send(Comparison { range, lulls }).is_ok()
     }
 
     /// What came of it; `None` while it goes on. A thread that is gone suspects everything.
@@ -127,7 +127,7 @@ struct Work {
 }
 
 impl Work {
-    fn compare(&mut self, asked: &Asked) -> Compared {
+    fn compare(&mut self, asked: &Comparison) -> Compared {
         let asked_for = Ranges::from(asked.range.clone());
         let mut suspects = Ranges::new();
         let (mut differ, read) = self.differing(&asked_for, asked.lulls, &mut suspects);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn suspects(work: &mut Work, range: Range<u64>) -> Ranges {
-        let sectors = work.compare(&Asked { range, lulls: None }).suspects;
+        let sectors = work.compare(&Comparison { range, lulls: None }).suspects;
         sectors
             .iter()
             .map(|range| range.start * 512..range.end * 512)

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use record::{Bytes, Nanos};
 
 use super::super::locate::{Buffer, Disks, Group};
-use super::lull::Lull;
+use super::idle_gap::IdleGap;
 
 /// What cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
 pub(crate) const REQUEST: Bytes = Bytes::kib(256);
@@ -20,7 +20,7 @@ pub(crate) const REQUEST: Bytes = Bytes::kib(256);
 pub(super) struct Share {
     slot: u32,
     ranges: Vec<Range<u64>>,
-    /// See [`Lull::wait`]; `None` not to wait.
+    /// See [`IdleGap::wait`]; `None` not to wait.
     lulls: Option<Duration>,
     /// How long it took to read.
     took: Duration,
@@ -36,7 +36,7 @@ impl Share {
     }
 
     /// Reads it by one request after the other, each in a lull.
-    fn read(&mut self, members: &Disks, lull: &mut Lull) {
+    fn read(&mut self, members: &Disks, lull: &mut IdleGap) {
         let (slot, lulls) = (self.slot, self.lulls);
         let mut took = Duration::ZERO;
         let mut rest = self.buffer.part_mut(0);
@@ -116,7 +116,7 @@ impl Readers {
                 .name(format!("member {slot}"))
                 .spawn(move || {
                     super::give_way_to_others();
-                    let mut lull = Lull::default();
+                    let mut lull = IdleGap::default();
                     for mut share in asked {
                         share.read(&members, &mut lull);
                         if answer.send(share).is_err() {

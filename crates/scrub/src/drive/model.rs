@@ -8,18 +8,18 @@
 //! are any. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
 
 mod barrier;
-mod past;
+mod direct;
 
 use std::ops::Range;
 
 use linux::md::beside::Beside;
-use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
+use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
 use record::Nanos;
 
-use super::{At, Compared, Order, Seen, Task, Waits, World};
+use super::{At, Compared, ForegroundSample, Order, Task, Waits, World};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
-use past::Past;
+use direct::Past;
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -86,7 +86,7 @@ pub(super) enum Event {
     /// md begins this by itself.
     Begins(Action),
     Fails,
-    Turns(Knob, u64),
+    Turns(Tunable, u64),
     Gone,
     /// An array on the same disks is to be made whole.
     Waits,
@@ -254,8 +254,8 @@ impl Model {
                 self.break_off();
                 self.degraded += 1;
             }
-            Event::Turns(Knob::SpeedMin, kib) => self.speed_min = Speed { kib, local: true },
-            Event::Turns(Knob::SpeedMax, kib) => self.speed_max = Speed { kib, local: true },
+            Event::Turns(Tunable::SpeedMin, kib) => self.speed_min = Speed { kib, local: true },
+            Event::Turns(Tunable::SpeedMax, kib) => self.speed_max = Speed { kib, local: true },
             Event::Turns(_, sectors) => self.until = Until::At(Sectors(sectors)),
             Event::Gone => self.there = false,
             Event::Waits => {
@@ -475,32 +475,34 @@ impl World for Model {
         (self.action != Action::Idle && !self.delayed).then_some(Sectors(self.position as u64))
     }
 
-    fn knob(&mut self, knob: Knob) -> Option<String> {
+    fn tunable(&mut self, tunable: Tunable) -> Option<String> {
         let speed = |speed: Speed| {
             let whose = if speed.local { "local" } else { "system" };
             format!("{} ({whose})", speed.kib)
         };
-        match knob {
-            Knob::SpeedMin => Some(speed(self.speed_min)),
-            Knob::SpeedMax => Some(speed(self.speed_max)),
-            Knob::Max => Some(self.until.to_write()),
-            Knob::Min => Some(self.min.to_string()),
-            Knob::IoDepth | Knob::StripeCache | Knob::SuspendLo | Knob::SuspendHi => None,
+        match tunable {
+            Tunable::SpeedMin => Some(speed(self.speed_min)),
+            Tunable::SpeedMax => Some(speed(self.speed_max)),
+            Tunable::Max => Some(self.until.to_write()),
+            Tunable::Min => Some(self.min.to_string()),
+            Tunable::IoDepth | Tunable::StripeCache | Tunable::SuspendLo | Tunable::SuspendHi => {
+                None
+            }
         }
     }
 
-    fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()> {
-        if matches!(knob, Knob::Min | Knob::Max) {
+    fn turn(&mut self, tunable: Tunable, text: &str) -> linux::Result<()> {
+        if matches!(tunable, Tunable::Min | Tunable::Max) {
             self.is_reaped()?;
         }
         let is_busy = self.action != Action::Idle;
-        match (knob, text.parse::<u64>()) {
-            (Knob::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
-            (Knob::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
-            (Knob::Min, Ok(_)) if is_busy => return self.refuse("sync_min"),
-            (Knob::Min, Ok(at)) => self.min = at,
-            (Knob::Max, Ok(at)) if at < self.min => return self.refuse("sync_max"),
-            (Knob::Max, Ok(at)) => {
+        match (tunable, text.parse::<u64>()) {
+            (Tunable::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
+            (Tunable::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
+            (Tunable::Min, Ok(_)) if is_busy => return self.refuse("sync_min"),
+            (Tunable::Min, Ok(at)) => self.min = at,
+            (Tunable::Max, Ok(at)) if at < self.min => return self.refuse("sync_max"),
+            (Tunable::Max, Ok(at)) => {
                 let lowers = match self.until {
                     Until::End => true,
                     Until::At(there) => at < there.0,
@@ -510,8 +512,8 @@ impl World for Model {
                 }
                 self.until = Until::At(Sectors(at));
             }
-            (Knob::Max, Err(_)) => self.until = Until::End,
-            _ => return self.refuse(knob.file()),
+            (Tunable::Max, Err(_)) => self.until = Until::End,
+            _ => return self.refuse(tunable.file()),
         }
         Ok(())
     }
@@ -541,14 +543,14 @@ impl World for Model {
         self.there
     }
 
-    fn seen(&mut self, probing: bool) -> Seen {
+    fn seen(&mut self, probing: bool) -> ForegroundSample {
         let probes = std::mem::take(&mut self.probed);
         let others = std::mem::take(&mut self.others);
         let busy = std::mem::take(&mut self.busy);
         let waited = std::mem::take(&mut self.waited);
         let passed = Nanos(self.now - std::mem::replace(&mut self.seen_at, self.now));
         self.probing = probing;
-        Seen {
+        ForegroundSample {
             probes,
             waiting: 0.0,
             others: Some(others.round() as u64),

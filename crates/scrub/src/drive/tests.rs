@@ -186,17 +186,17 @@ fn what_others_do_ends_it_at_once() {
         );
         assert_eq!(model.action, action, "it is let be");
     }
-    for knob in [Knob::SpeedMin, Knob::SpeedMax] {
-        let (ended, model) = with(Event::Turns(knob, 5000));
+    for tunable in [Tunable::SpeedMin, Tunable::SpeedMax] {
+        let (ended, model) = with(Event::Turns(tunable, 5000));
         assert!(
-            matches!(ended.ending, Ending::Turned(turned) if turned == knob),
+            matches!(ended.ending, Ending::Turned(turned) if turned == tunable),
             "{ended:?}"
         );
         assert_eq!(model.action, Action::Idle, "the check is ended");
     }
-    let (ended, model) = with(Event::Turns(Knob::Max, 1 << 40));
+    let (ended, model) = with(Event::Turns(Tunable::Max, 1 << 40));
     assert!(
-        matches!(ended.ending, Ending::Turned(Knob::Max)),
+        matches!(ended.ending, Ending::Turned(Tunable::Max)),
         "{ended:?}"
     );
     assert_eq!(model.action, Action::Idle);
@@ -212,7 +212,7 @@ fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
         model.events.push((when, Event::Load(busy(0.001, 0.020))));
         model.events.push((
             when + SECOND / 2 + moment * 97_000_000,
-            Event::Turns(Knob::SpeedMax, 5000),
+            Event::Turns(Tunable::SpeedMax, 5000),
         ));
         model
             .events
@@ -223,7 +223,7 @@ fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
         };
         let ended = drive(&mut model, &task);
         let kept = model.speed_max.kib == 5000;
-        if !matches!(ended.ending, Ending::Turned(Knob::SpeedMax)) || !kept {
+        if !matches!(ended.ending, Ending::Turned(Tunable::SpeedMax)) || !kept {
             lost.push((moment, format!("{:?}", ended.ending)));
         }
     }

@@ -26,10 +26,10 @@ impl Bench {
                 May::All => 1e7,
                 May::Nothing => 0.0,
             };
-            let seen = Seen {
+            let seen = ForegroundSample {
                 probes: vec![latency; if self.pace.probes() { 5 } else { 0 }],
                 others: Some(others),
-                ..Seen::default()
+                ..ForegroundSample::default()
             };
             self.pace.take(Nanos(self.now), &seen, bytes);
         }
@@ -104,11 +104,11 @@ fn a_burst_that_the_mean_allows_is_no_reason_to_cut_however_often_it_is_looked()
             let is_burst = now % 4_000_000_000 >= 3_400_000_000;
             let latency = if is_burst { 0.010 } else { 0.002 };
             let is_probed = now.is_multiple_of(TICK);
-            let seen = Seen {
+            let seen = ForegroundSample {
                 probes: vec![0.001; if is_probed { 5 } else { 0 }],
                 others: Some(requests),
                 counted: Some((requests, requests as f64 * latency)),
-                ..Seen::default()
+                ..ForegroundSample::default()
             };
             // All that is allowed is used, and the rate grows until something is felt.
             pace.take(Nanos(now), &seen, rate * seconds);
@@ -143,7 +143,7 @@ fn a_deadline_holds_the_rate_up() {
 fn where_nobody_counts_somebody_may_be_there() {
     let mut pace = Pace::new(p99(0.005), Nanos(0));
     for tick in 1..100 {
-        pace.take(Nanos(tick * TICK), &Seen::default(), 0.0);
+        pace.take(Nanos(tick * TICK), &ForegroundSample::default(), 0.0);
         assert_ne!(pace.may(), May::All);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::list::{Done, Feed, Next, Request};
+use engine::list::{Done, Next, Request, RequestSource};
 use linux::Root;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::{Bounds, Controller};
@@ -12,7 +12,7 @@ use super::keeping::Keeping;
 use super::kept::Kept;
 use super::share::Share;
 use super::source::Part;
-use reader::{Asked, Meter, Work};
+use reader::{Meter, ReadRequest, Work};
 use ui::exit::sentence;
 
 /// What is asked for at once while nobody else is there.
@@ -170,7 +170,7 @@ impl<'a> Member<'a> {
     }
 }
 
-impl Feed for Member<'_> {
+impl RequestSource for Member<'_> {
     fn depth(&self) -> u32 {
         u32::try_from(self.wanted().0).unwrap_or(u32::MAX)
     }
@@ -190,8 +190,8 @@ impl Feed for Member<'_> {
         }
         self.work.cut_by(block);
         let (range, tag) = match self.work.next(now) {
-            Some(Asked::Block(range)) => (range, WHOLE),
-            Some(Asked::Piece(range)) => (range, PIECE),
+            Some(ReadRequest::Block(range)) => (range, WHOLE),
+            Some(ReadRequest::Piece(range)) => (range, PIECE),
             None => {
                 // What is in flight may fail, and is asked for again in pieces then.
                 return match self.meter.in_flight() {

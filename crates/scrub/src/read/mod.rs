@@ -32,7 +32,7 @@ use reader::{Begin, Refused, begin, lock_disks};
 use report::Found;
 use source::Source;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 
 /// Reads arrays and disks from end to end.
 pub(super) fn read(

@@ -5,7 +5,7 @@ use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use engine::Choice;
-use engine::list::{Deed, Ended, List, Lister};
+use engine::list::{Ended, List, Lister, Op};
 use jiff::Timestamp;
 use linux::md::sync::Sectors;
 use linux::root::attribute;
@@ -132,7 +132,7 @@ fn read_part(part: &Part, begun: Begun, share: &Share, shared: &Shared<'_>) -> (
         .and_then(|file| {
             let list = List {
                 file: &file,
-                deed: Deed::Read,
+                deed: Op::Read,
                 most_in_flight: MOST_DEPTH as u32,
                 largest: BLOCK,
                 choice: Choice::Auto,

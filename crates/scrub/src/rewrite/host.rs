@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{Device, Devices};
-use linux::md::sync::{Action, Knob, Sectors, Sync, Until};
+use linux::md::sync::{Action, Sectors, Sync, Tunable, Until};
 use record::Bytes;
 
 use super::super::guard::{self, Guard};
 use super::super::locate::{Disks, Geometry, Members as _, Place, Writer};
-use super::super::old::{By, Old, Setting};
+use super::super::saved_tunables::{By, SavedTunables, Setting};
 use super::window::World;
 
 /// Writes to a window wait no longer than this.
@@ -44,41 +44,44 @@ pub(crate) struct OnHost<'a> {
 
 /// What holds while writes to a window wait.
 pub(crate) struct Held {
-    pub old: Old,
+    pub old: SavedTunables,
     pub guard: Guard,
     pub until: Instant,
 }
 
 impl<'a> OnHost<'a> {
-    /// All knobs that a window needs, as they are before: what puts them back, at the end or after a kill.
-    pub(crate) fn old(&self, positions: &Range<u64>) -> Old {
+    /// All tunables that a window needs, as they are before: what puts them back, at the end or after a kill.
+    pub(crate) fn old(&self, positions: &Range<u64>) -> SavedTunables {
         let (low, high) = self.suspended(positions);
-        let setting = |knob: Knob, write: String, shows: Option<String>| Setting {
-            file: knob.file().to_owned(),
+        let setting = |tunable: Tunable, write: String, shows: Option<String>| Setting {
+            file: tunable.file().to_owned(),
             write,
             shows,
         };
         let mut settings = vec![
-            setting(Knob::SuspendHi, "0".to_owned(), Some(high)),
-            setting(Knob::SuspendLo, "0".to_owned(), Some(low)),
+            setting(Tunable::SuspendHi, "0".to_owned(), Some(high)),
+            setting(Tunable::SuspendLo, "0".to_owned(), Some(low)),
         ];
         if self.geometry.has_parity() {
-            let stripes = self.sync.knob(Knob::StripeCache);
+            let stripes = self.sync.tunable(Tunable::StripeCache);
             let least = Some(LEAST_STRIPES.to_owned());
-            settings.extend(stripes.map(|stripes| setting(Knob::StripeCache, stripes, least)));
-            settings.push(setting(Knob::Max, "max".to_owned(), None));
-            let min = self.sync.knob(Knob::Min).unwrap_or_else(|| "0".to_owned());
-            settings.push(setting(Knob::Min, min, None));
+            settings.extend(stripes.map(|stripes| setting(Tunable::StripeCache, stripes, least)));
+            settings.push(setting(Tunable::Max, "max".to_owned(), None));
+            let min = self
+                .sync
+                .tunable(Tunable::Min)
+                .unwrap_or_else(|| "0".to_owned());
+            settings.push(setting(Tunable::Min, min, None));
         }
-        Old {
+        SavedTunables {
             settings,
             repairs: false,
         }
     }
 
-    /// Takes the knobs as they were, and the guard that puts them back after a kill; they are changed from
+    /// Takes the tunables as they were, and the guard that puts them back after a kill; they are changed from
     /// now on.
-    pub(crate) fn hold(&mut self, old: Old, guard: Guard) {
+    pub(crate) fn hold(&mut self, old: SavedTunables, guard: Guard) {
         self.held = Some(Held {
             old,
             guard,
@@ -109,8 +112,8 @@ impl<'a> OnHost<'a> {
         (sectors(array.start), sectors(array.end))
     }
 
-    fn turn(&self, knob: Knob, text: &str) -> Result<(), String> {
-        patiently(|| self.sync.turn(knob, text))
+    fn turn(&self, tunable: Tunable, text: &str) -> Result<(), String> {
+        patiently(|| self.sync.turn(tunable, text))
     }
 
     fn until(&self) -> Instant {
@@ -137,12 +140,12 @@ impl<'a> OnHost<'a> {
         let (from, to) = (sectors(positions.start), sectors(positions.end));
         let before = self.held.as_ref().and_then(|held| {
             let min = held.old.settings.iter();
-            let mut min = min.filter(|setting| setting.file == Knob::Min.file());
+            let mut min = min.filter(|setting| setting.file == Tunable::Min.file());
             min.next().map(|setting| setting.write.clone())
         });
-        self.turn(Knob::Min, "0")?;
-        self.turn(Knob::Max, &to.0.to_string())?;
-        self.turn(Knob::Min, &from.0.to_string())?;
+        self.turn(Tunable::Min, "0")?;
+        self.turn(Tunable::Max, &to.0.to_string())?;
+        self.turn(Tunable::Min, &from.0.to_string())?;
         let counted = patiently(|| self.sync.act(Action::Check)).and_then(|()| self.count(to));
         let until = Instant::now() + PATIENCE;
         let goes_on = || matches!(self.sync.look(), Ok(look) if look.action == Action::Check);
@@ -151,9 +154,9 @@ impl<'a> OnHost<'a> {
             let _ = self.sync.act(Action::Idle);
             sleep(LOOK);
         }
-        self.turn(Knob::Min, "0")?;
-        self.turn(Knob::Max, "max")?;
-        self.turn(Knob::Min, before.as_deref().unwrap_or("0"))?;
+        self.turn(Tunable::Min, "0")?;
+        self.turn(Tunable::Max, "max")?;
+        self.turn(Tunable::Min, before.as_deref().unwrap_or("0"))?;
         counted
     }
 
@@ -200,7 +203,10 @@ fn patiently(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
 
 /// Why nothing may be written to the members of an array past md, as a clause; `None` where it may.
 pub(crate) fn refusal(sync: &Sync) -> Option<String> {
-    let is_suspended = |knob| sync.knob(knob).is_none_or(|shown| shown.trim() != "0");
+    let is_suspended = |tunable| {
+        sync.tunable(tunable)
+            .is_none_or(|shown| shown.trim() != "0")
+    };
     let bad = sync.health().into_iter().find(|member| member.bad.0 > 0);
     match sync.look() {
         Err(error) => return Some(error.to_string()),
@@ -215,7 +221,7 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
         }
         Ok(_) => {}
     }
-    if is_suspended(Knob::SuspendLo) || is_suspended(Knob::SuspendHi) {
+    if is_suspended(Tunable::SuspendLo) || is_suspended(Tunable::SuspendHi) {
         return Some(
             "its suspend_lo and suspend_hi, by which writes are made to wait, are in use or not there"
                 .to_owned(),
@@ -241,8 +247,8 @@ impl World for OnHost<'_> {
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String> {
         refusal(self.sync).map_or(Ok(()), Err)?;
         let (low, high) = self.suspended(positions);
-        self.turn(Knob::SuspendLo, &low)?;
-        self.turn(Knob::SuspendHi, &high)
+        self.turn(Tunable::SuspendLo, &low)?;
+        self.turn(Tunable::SuspendHi, &high)
     }
 
     fn release(&mut self) -> Result<(), String> {
@@ -265,7 +271,7 @@ impl World for OnHost<'_> {
             return Ok(());
         }
         let others = self.others(positions)?;
-        self.turn(Knob::StripeCache, LEAST_STRIPES)?;
+        self.turn(Tunable::StripeCache, LEAST_STRIPES)?;
         self.check(&others).map(|_| ())
     }
 

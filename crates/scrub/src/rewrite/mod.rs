@@ -9,7 +9,7 @@
 //! - `host`: the real array. Writes wait by `suspend_lo` and `suspend_hi`, as for mdadm's `raid6check`. md
 //!   keeps stripes in memory after it has checked them, so that it is made to forget them first: otherwise
 //!   the next write to such a stripe would compute parity from what was there before;
-//! - here: which blocks, and the ledger. Each window is noted before it begins, with what puts the knobs back.
+//! - here: which blocks, and the ledger. Each window is noted before it begins, with what puts the tunables back.
 
 mod host;
 mod window;
@@ -39,7 +39,7 @@ const MOST: u64 = 1 << 20;
 
 /// How an array is repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum RepairMethod {
     /// By a rewrite of what one member has wrong, as the others say.
     Others,
     /// By md, which does not know what is wrong.
@@ -49,18 +49,18 @@ pub(crate) enum Way {
 }
 
 /// How an array is repaired.
-pub(crate) fn way(target: &Target, root: &Root) -> Way {
+pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
     let folder = locate::folder(root, &target.device);
     match locate::geometry(&folder, &target.device) {
         Ok(geometry) if geometry.names_odd() => {
-            host::refusal(&target.sync).map_or(Way::Others, Way::Not)
+            host::refusal(&target.sync).map_or(RepairMethod::Others, RepairMethod::Not)
         }
-        Ok(_) => Way::Md,
+        Ok(_) => RepairMethod::Md,
         // With one parity nothing could be told in any layout.
         Err(NotCompared::Layout(..)) if matches!(target.level.as_str(), "raid4" | "raid5") => {
-            Way::Md
+            RepairMethod::Md
         }
-        Err(why) => Way::Not(why.to_string()),
+        Err(why) => RepairMethod::Not(why.to_string()),
     }
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn repair(
     Ok(repaired)
 }
 
-/// Makes all ready for a window: after this its knobs may be changed.
+/// Makes all ready for a window: after this its tunables may be changed.
 fn hold(
     world: &mut OnHost<'_>,
     devices: &Devices,
@@ -296,7 +296,7 @@ impl<'a> Noted<'a> {
         &mut self,
         window: &Window,
         slots: &BTreeSet<u32>,
-        old: &super::old::Old,
+        old: &super::saved_tunables::SavedTunables,
     ) -> anyhow::Result<()> {
         self.kept.old = Some(old.clone());
         self.kept.rewriting = Some(Intent {

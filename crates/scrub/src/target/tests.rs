@@ -111,7 +111,7 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
 
 /// Root may write to any file; but on Linux a thread may have a user of its own (credentials(7)).
 #[test]
-fn who_may_not_turn_its_knobs_is_told_how() {
+fn who_may_not_turn_its_tunables_is_told_how() {
     let (place, root) = tree(&[]);
     let allow = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
     allow(place.path(), 0o755).unwrap();

@@ -18,7 +18,7 @@ pub(crate) use units::Wanted;
 use super::schedule::{self, Checker, Found, Scheduled, Source, Units};
 use array::programs::Programs;
 use record::{Off, Replaced, replace};
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 use units::MARK;
 
 /// Where the units are, below `/`.

@@ -11,7 +11,7 @@ pub(crate) struct Wanted {
     /// Its arguments: `scrub`, the arrays or `--all`, and the options that were asked for.
     pub args: Vec<OsString>,
     /// The absolute path of the ledger. A service has no home in which it would be looked for, and what
-    /// runs after it must look where it has noted its knobs.
+    /// runs after it must look where it has noted its tunables.
     pub ledger: PathBuf,
     /// When it begins, as `OnCalendar=` has it.
     pub calendar: String,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::bounds::Bounds;
-use super::{COMPANY, Decision, End, Race, Standing};
+use super::{COMPANY, Decision, End, HostStatus, Race};
 
 impl Race {
     /// How the race of a group stands; empty where there is none of this number.
@@ -85,7 +85,7 @@ impl Race {
         if end == Some(End::Equal) {
             let round = self.rounds.saturating_sub(1);
             for host in self.leave_equals(&mut left) {
-                self.hosts[host].standing = Standing::Left { round };
+                self.hosts[host].standing = HostStatus::Left { round };
             }
             if left.len() <= self.rule.keep {
                 end = Some(End::Decided);
@@ -101,7 +101,7 @@ impl Race {
     /// The members of a group that were not removed.
     fn alive(&self, group: usize) -> Vec<usize> {
         let alive =
-            |host: &&usize| !matches!(self.hosts[**host].standing, Standing::Removed { .. });
+            |host: &&usize| !matches!(self.hosts[**host].standing, HostStatus::Removed { .. });
         let members = self.groups[group].members.iter();
         members.filter(alive).copied().collect()
     }
@@ -174,9 +174,9 @@ impl Race {
         for host in order {
             let standing = &mut self.hosts[*host].standing;
             *standing = match (still.contains(host), *standing) {
-                (true, _) => Standing::In,
-                (false, Standing::Out { round }) => Standing::Out { round },
-                (false, _) => Standing::Out { round },
+                (true, _) => HostStatus::In,
+                (false, HostStatus::Out { round }) => HostStatus::Out { round },
+                (false, _) => HostStatus::Out { round },
             };
         }
     }

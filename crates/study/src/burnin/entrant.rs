@@ -2,7 +2,7 @@
 
 use super::noise::{Noise, median};
 use super::rows::Row;
-use super::{Standing, bounds};
+use super::{HostStatus, bounds};
 
 /// What the common noise counts for in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;
@@ -11,7 +11,7 @@ const PRIOR: f64 = 4.0;
 #[derive(Clone, Debug)]
 pub(super) struct Entrant {
     pub(super) group: usize,
-    pub(super) standing: Standing,
+    pub(super) standing: HostStatus,
     /// One a disk.
     pub(super) rows: Vec<Row>,
     /// The bounds of each disk by its slow rounds.
@@ -33,7 +33,7 @@ impl Entrant {
     pub(super) fn new(group: usize) -> Entrant {
         Entrant {
             group,
-            standing: Standing::In,
+            standing: HostStatus::In,
             rows: Vec::new(),
             shares: Vec::new(),
             rounds: 0,

@@ -112,7 +112,7 @@ pub struct Measured {
 
 /// What became of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum HostStatus {
     /// It may be one of the best.
     In,
     /// As many others as are kept are better.
@@ -266,7 +266,7 @@ impl Race {
             let Some(entrant) = self.hosts.get_mut(one.host) else {
                 continue;
             };
-            if matches!(entrant.standing, Standing::Removed { .. }) {
+            if matches!(entrant.standing, HostStatus::Removed { .. }) {
                 continue;
             }
             if entrant.takes(&one.disks) {
@@ -299,7 +299,7 @@ impl Race {
 
     /// Removes a host, and opens its group again where that was to keep it.
     fn strike(&mut self, host: usize, round: usize) {
-        self.hosts[host].standing = Standing::Removed { round };
+        self.hosts[host].standing = HostStatus::Removed { round };
         let group = &mut self.groups[self.hosts[host].group];
         if group.left.contains(&host) {
             group.end = None;
@@ -307,7 +307,7 @@ impl Race {
     }
 
     /// What became of a host; `None` where there is none of this number.
-    pub fn standing(&self, host: usize) -> Option<Standing> {
+    pub fn standing(&self, host: usize) -> Option<HostStatus> {
         Some(self.hosts.get(host)?.standing)
     }
 

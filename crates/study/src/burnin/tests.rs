@@ -77,7 +77,7 @@ fn the_best_are_kept_and_the_others_drop_out_early() {
     keep.sort_unstable();
     assert_eq!(keep, [0, 1, 2]);
     for host in 5..12 {
-        let Some(Standing::Out { round }) = race.standing(host) else {
+        let Some(HostStatus::Out { round }) = race.standing(host) else {
             panic!("{host} is {:?}", race.standing(host));
         };
         assert!(round < 5, "{host}: {round}");
@@ -186,7 +186,7 @@ fn one_bad_disk_of_four_makes_a_bad_host() {
     }
     // Host 1 has 90 throughout, host 0 only on its third disk: they tie, and host 3 with 70 is out.
     assert_eq!(race.known(0).unwrap().disk, 2);
-    assert!(matches!(race.standing(3), Some(Standing::Out { .. })));
+    assert!(matches!(race.standing(3), Some(HostStatus::Out { .. })));
     let decision = race.decision(0);
     assert_eq!(decision.keep.len() + decision.places, 1, "{decision:?}");
 }
@@ -218,7 +218,7 @@ fn what_fails_or_is_removed_is_never_kept() {
         of(3, 50.0),
         of(9, 1.0),
     ]);
-    assert_eq!(race.standing(1), Some(Standing::Removed { round: 0 }));
+    assert_eq!(race.standing(1), Some(HostStatus::Removed { round: 0 }));
     race.remove(0);
     assert_eq!(race.next(), [2, 3]);
     let mut levels = [0.0; 4];
@@ -249,7 +249,7 @@ fn a_host_that_is_not_reached_in_a_round_is_in_the_next() {
     race.take(&[of(0), of(1), of(2)]);
     race.take(&[of(0), of(1), of(2)]);
     assert!(race.next().contains(&3));
-    assert_eq!(race.standing(3), Some(Standing::In));
+    assert_eq!(race.standing(3), Some(HostStatus::In));
 }
 
 #[test]
@@ -358,7 +358,7 @@ proptest! {
                     prop_assert!(decision.places <= keep);
                     prop_assert!(!decision.keep.iter().any(|host| decision.tied.contains(host)));
                     let removed = |host: &usize| {
-                        matches!(race.standing(*host), Some(Standing::Removed { .. }))
+                        matches!(race.standing(*host), Some(HostStatus::Removed { .. }))
                     };
                     prop_assert!(!decision.keep.iter().chain(&decision.tied).any(removed));
                 }

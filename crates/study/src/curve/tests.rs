@@ -46,7 +46,7 @@ impl Disk {
             trial.slices.push(Tail { count, over });
             trial.seconds += SLICE_S;
             if trial.slices.len() >= 20 && trial.slices.len().is_multiple_of(5) {
-                let now = judge(&trial) == Kept::No;
+                let now = judge(&trial) == TargetKept::No;
                 if now && decided {
                     break;
                 }
@@ -56,7 +56,7 @@ impl Disk {
         trial
     }
 
-    fn search(&self, rng: &mut Rng) -> (Answer, usize) {
+    fn search(&self, rng: &mut Rng) -> (CurveResult, usize) {
         let mut trials = Vec::new();
         loop {
             match next(&trials, 100.0, 0.03) {
@@ -123,9 +123,9 @@ fn even(rate: f64, over: f64) -> Trial {
 #[test]
 fn a_rate_that_does_not_come_back_is_not_kept() {
     let mut trial = even(1000.0, 0.0);
-    assert_eq!(judge(&trial), Kept::Yes);
+    assert_eq!(judge(&trial), TargetKept::Yes);
     trial.slices.truncate(30);
-    assert_eq!(judge(&trial), Kept::No);
+    assert_eq!(judge(&trial), TargetKept::No);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn few_requests_say_nothing() {
     let trial = even(25.0, 0.0);
     assert_eq!(
         judge(&trial),
-        Kept::Unclear,
+        TargetKept::Unclear,
         "200 requests, none of them over"
     );
 }

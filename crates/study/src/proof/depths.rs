@@ -81,7 +81,7 @@ struct Run {
 }
 
 /// The noise of a run as it goes.
-struct Weather {
+struct NoiseModel {
     noise: Noise,
     rng: Rng,
     /// By how much the cap is off now, as a share of it.
@@ -89,9 +89,9 @@ struct Weather {
     next_stall: f64,
 }
 
-impl Weather {
-    fn new(noise: Noise, seed: u64) -> Weather {
-        let mut weather = Weather {
+impl NoiseModel {
+    fn new(noise: Noise, seed: u64) -> NoiseModel {
+        let mut weather = NoiseModel {
             noise,
             rng: Rng::new(seed ^ 0xbad),
             off: 0.0,
@@ -128,7 +128,7 @@ impl Weather {
 /// Reads all parts in turn with as many in flight as the controller wants.
 fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> Run {
     let mut rng = Rng::new(seed);
-    let mut weather = Weather::new(noise, seed);
+    let mut weather = NoiseModel::new(noise, seed);
     let mut work = parts
         .iter()
         .enumerate()

@@ -1,7 +1,7 @@
 //! Races of layouts against the full factorial on the same observations.
 
 use super::{error, share};
-use crate::race::{Rule, Seen, Standing, replay};
+use crate::race::{EntrantStatus, Measurement, Rule, replay};
 use crate::simulate::Rng;
 
 /// What limits the layouts.
@@ -93,7 +93,7 @@ impl Sweep {
     }
 
     /// All cells of all blocks, and the true logarithms.
-    fn run(&self, rng: &mut Rng) -> (Vec<f64>, Vec<Seen>) {
+    fn run(&self, rng: &mut Rng) -> (Vec<f64>, Vec<Measurement>) {
         let layouts = self.layouts(rng);
         let mut seen = Vec::new();
         let mut drift = 0.0;
@@ -110,7 +110,7 @@ impl Sweep {
                 } else {
                     0.0
                 };
-                seen.push(Seen {
+                seen.push(Measurement {
                     entrant,
                     block,
                     value: 1000.0 * (layout.log + drift + noise + outlier).exp(),
@@ -170,7 +170,7 @@ fn outcome(sweep: Sweep, trials: usize) -> Outcome {
         let named = |i: usize| i == winner || race.ties.contains(&i);
         count(&mut sum.strict, winner == full_winner);
         count(&mut sum.lenient, named(full_winner));
-        let out = |i: &usize| race.standings[*i] != Standing::In;
+        let out = |i: &usize| race.standings[*i] != EntrantStatus::In;
         count(&mut sum.best_dropped, bests.iter().all(out));
         count(&mut sum.best_named, bests.iter().any(|i| named(*i)));
         count(&mut sum.good, truth[winner] > best - 0.02);
@@ -190,11 +190,11 @@ fn outcome(sweep: Sweep, trials: usize) -> Outcome {
 }
 
 /// In how many blocks an entrant was measured.
-fn blocks(standing: &Standing, all: usize) -> usize {
+fn blocks(standing: &EntrantStatus, all: usize) -> usize {
     match standing {
-        Standing::In => all,
-        Standing::Dropped { blocks, .. } => *blocks,
-        Standing::Failed { block } => block + 1,
+        EntrantStatus::In => all,
+        EntrantStatus::Dropped { blocks, .. } => *blocks,
+        EntrantStatus::Failed { block } => block + 1,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Seen;
+use super::Measurement;
 use crate::compare::RatioInterval;
 use crate::distribution::{student_quantile, student_tail};
 
@@ -38,7 +38,7 @@ pub(super) struct Value {
 
 impl Cell {
     /// What is kept of an observation.
-    pub(super) fn of(seen: &Seen) -> Cell {
+    pub(super) fn of(seen: &Measurement) -> Cell {
         if !(seen.value > 0.0 && seen.value.is_finite()) {
             return Cell::Failed;
         }

@@ -57,7 +57,7 @@ const SUPPOSED: f64 = 1e6;
 
 /// One entrant measured once.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct Measurement {
     /// Which entrant, from 0.
     pub entrant: usize,
     /// In which block, from 0.
@@ -99,7 +99,7 @@ impl Default for Rule {
 
 /// What became of an entrant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Standing {
+pub enum EntrantStatus {
     /// It is measured in the next block, if there is one.
     In,
     /// It is worse beyond doubt.
@@ -133,7 +133,7 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
     /// What became of each entrant.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<EntrantStatus>,
     /// In how many blocks all were measured that were in.
     pub blocks: usize,
     /// The best so far; the winner when the race is over. `None` if nothing was measured.
@@ -154,8 +154,8 @@ pub struct Race {
 impl Race {
     /// The entrants that are in, in their order.
     pub fn entrants(&self) -> impl Iterator<Item = usize> + '_ {
-        let still = |(entrant, standing): (usize, &Standing)| {
-            matches!(standing, Standing::In).then_some(entrant)
+        let still = |(entrant, standing): (usize, &EntrantStatus)| {
+            matches!(standing, EntrantStatus::In).then_some(entrant)
         };
         self.standings.iter().enumerate().filter_map(still)
     }
@@ -163,11 +163,11 @@ impl Race {
 
 /// Replays the race of `entrants` from what was measured so far. Observations of entrants or blocks
 /// that are not in the race are left out. The order of the observations does not matter.
-pub fn replay(entrants: usize, seen: &[Seen], rule: &Rule) -> Race {
+pub fn replay(entrants: usize, seen: &[Measurement], rule: &Rule) -> Race {
     let mut state = Replay {
         cells: cells(entrants, seen, rule),
         rule: *rule,
-        standings: vec![Standing::In; entrants],
+        standings: vec![EntrantStatus::In; entrants],
         noise: None,
         blocks: 0,
     };
@@ -180,7 +180,7 @@ pub fn replay(entrants: usize, seen: &[Seen], rule: &Rule) -> Race {
 
 /// The cells of the race. A block after one without any cell can never be complete, so that no more
 /// blocks than observations are of interest.
-fn cells(entrants: usize, seen: &[Seen], rule: &Rule) -> Cells {
+fn cells(entrants: usize, seen: &[Measurement], rule: &Rule) -> Cells {
     let mut cells: Cells = BTreeMap::new();
     for one in seen {
         if one.entrant >= entrants || one.block >= rule.blocks {
@@ -199,7 +199,7 @@ fn cells(entrants: usize, seen: &[Seen], rule: &Rule) -> Cells {
 struct Replay {
     cells: Cells,
     rule: Rule,
-    standings: Vec<Standing>,
+    standings: Vec<EntrantStatus>,
     /// What was learned of the noise where most was learned.
     noise: Option<Noise>,
     blocks: usize,
@@ -208,7 +208,7 @@ struct Replay {
 impl Replay {
     /// The entrants that are in.
     fn left(&self) -> Vec<usize> {
-        let still = |entrant: &usize| self.standings[*entrant] == Standing::In;
+        let still = |entrant: &usize| self.standings[*entrant] == EntrantStatus::In;
         (0..self.standings.len()).filter(still).collect()
     }
 
@@ -222,7 +222,7 @@ impl Replay {
         }
         for entrant in left {
             if self.cells.get(&(block, entrant)) == Some(&Cell::Failed) {
-                self.standings[entrant] = Standing::Failed { block };
+                self.standings[entrant] = EntrantStatus::Failed { block };
             }
         }
         self.blocks += 1;
@@ -257,7 +257,7 @@ impl Replay {
         let comparisons = (left.len() - 1) as f64 * (self.rule.blocks as f64 - 1.0);
         for other in left {
             if let Some(ratio) = self.is_behind(fit, other, reference, RISK / comparisons) {
-                self.standings[other] = Standing::Dropped {
+                self.standings[other] = EntrantStatus::Dropped {
                     blocks: self.blocks,
                     ratio,
                 };

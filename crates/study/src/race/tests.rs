@@ -5,8 +5,8 @@ use crate::simulate::Rng;
 use proptest::prelude::*;
 
 /// A cell with a half width of 1 %.
-fn cell(block: usize, entrant: usize, value: f64) -> Seen {
-    Seen {
+fn cell(block: usize, entrant: usize, value: f64) -> Measurement {
+    Measurement {
         entrant,
         block,
         value,
@@ -15,7 +15,7 @@ fn cell(block: usize, entrant: usize, value: f64) -> Seen {
 }
 
 /// Full blocks of entrants at these levels, with 1 % of noise and a drift of 10 % a block.
-fn blocks(levels: &[f64], count: usize, seed: u64) -> Vec<Seen> {
+fn blocks(levels: &[f64], count: usize, seed: u64) -> Vec<Measurement> {
     let mut rng = Rng::new(seed);
     let mut seen = Vec::new();
     for block in 0..count {
@@ -31,8 +31,8 @@ fn blocks(levels: &[f64], count: usize, seed: u64) -> Vec<Seen> {
 const LEVELS: [f64; 10] = [100.0, 99.0, 88.0, 88.0, 50.0, 40.0, 30.0, 20.0, 10.0, 5.0];
 
 fn dropped_after(race: &Race) -> Vec<Option<usize>> {
-    let after = |standing: &Standing| match standing {
-        Standing::Dropped { blocks, .. } => Some(*blocks),
+    let after = |standing: &EntrantStatus| match standing {
+        EntrantStatus::Dropped { blocks, .. } => Some(*blocks),
         _ => None,
     };
     race.standings.iter().map(after).collect()
@@ -56,7 +56,7 @@ fn those_far_behind_are_dropped_first_and_those_near_stay() {
     assert_eq!(race.ties.len(), 1);
     let noise = race.noise.unwrap();
     assert!((0.004..0.02).contains(&noise), "{noise}");
-    let Standing::Dropped { ratio, .. } = race.standings[5] else {
+    let EntrantStatus::Dropped { ratio, .. } = race.standings[5] else {
         panic!("entrant 5 is in");
     };
     assert!(ratio.high < 0.6 && ratio.low > 0.25);
@@ -91,8 +91,8 @@ fn cells_of_those_that_are_out_change_nothing() {
     let all = blocks(&LEVELS, 5, 3);
     let whole = replay(10, &all, &Rule::default());
     let after = dropped_after(&whole);
-    let taken = |seen: &&Seen| after[seen.entrant].is_none_or(|blocks| seen.block < blocks);
-    let raced: Vec<Seen> = all.iter().filter(taken).copied().collect();
+    let taken = |seen: &&Measurement| after[seen.entrant].is_none_or(|blocks| seen.block < blocks);
+    let raced: Vec<Measurement> = all.iter().filter(taken).copied().collect();
     let race = replay(10, &raced, &Rule::default());
     assert!(raced.len() < all.len() / 2);
     assert_eq!(
@@ -107,7 +107,7 @@ fn a_race_ends_when_one_is_left_or_all_are_equal() {
     assert_eq!(one.end, None);
     let fails = [cell(0, 0, 5.0), cell(0, 1, 0.0)];
     assert_eq!(replay(2, &fails, &Rule::default()).end, Some(End::OneLeft));
-    let exact: Vec<Seen> = (0..2)
+    let exact: Vec<Measurement> = (0..2)
         .flat_map(|block| (0..4).map(move |entrant| cell(block, entrant, 7.0)))
         .collect();
     let equal = replay(4, &exact, &Rule::default());
@@ -122,12 +122,12 @@ fn what_failed_is_out_unless_it_was_measured_again() {
     let mut seen = blocks(&[100.0, 100.0, 100.0], 1, 5);
     seen[1].value = f64::NAN;
     let failed = replay(3, &seen, &Rule::default());
-    assert_eq!(failed.standings[1], Standing::Failed { block: 0 });
+    assert_eq!(failed.standings[1], EntrantStatus::Failed { block: 0 });
     assert_eq!(failed.ratios[1], None);
     seen.push(cell(0, 1, 100.0));
     assert_eq!(
         replay(3, &seen, &Rule::default()).standings[1],
-        Standing::In
+        EntrantStatus::In
     );
     let none = [cell(0, 0, -1.0)];
     assert_eq!(replay(1, &none, &Rule::default()).end, Some(End::NoneLeft));
@@ -153,7 +153,7 @@ fn one_stalled_cell_does_not_drop_the_best() {
         let race = replay(12, &seen, &Rule::default());
         assert_eq!(
             (race.leader, race.standings[7]),
-            (Some(7), Standing::In),
+            (Some(7), EntrantStatus::In),
             "cell {at}"
         );
         seen[at].value = kept;
@@ -170,9 +170,9 @@ proptest! {
         ),
         rule in (0usize..7, any::<f64>(), any::<bool>(), any::<f64>())
     ) {
-        let seen: Vec<Seen> = seen
+        let seen: Vec<Measurement> = seen
             .into_iter()
-            .map(|(entrant, block, value, half_width)| Seen { entrant, block, value, half_width })
+            .map(|(entrant, block, value, half_width)| Measurement { entrant, block, value, half_width })
             .collect();
         let (blocks, tie, full, build_noise) = rule;
         for rule in [Rule { blocks, tie, full, build_noise }, Rule { blocks, full, ..Rule::default() }] {
@@ -184,7 +184,7 @@ proptest! {
                 prop_assert!(ratio.low <= ratio.ratio && ratio.ratio <= ratio.high);
             }
             if let Some(leader) = race.leader {
-                prop_assert_eq!(race.standings[leader], Standing::In);
+                prop_assert_eq!(race.standings[leader], EntrantStatus::In);
                 prop_assert!(!race.ties.contains(&leader));
             }
             if full {

@@ -53,7 +53,7 @@ pub(super) struct CgroupLimit {
 }
 
 /// A group that is at its limit.
-struct Found<'a> {
+struct LimitedGroup<'a> {
     limit: &'a GroupLimit,
     since: Moment,
     used: f64,
@@ -79,7 +79,7 @@ impl Rule for CgroupLimit {
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         let mut tracks = std::mem::take(&mut self.tracks);
-        let mut found: Vec<Found<'_>> = Vec::new();
+        let mut found: Vec<LimitedGroup<'_>> = Vec::new();
         for limit in &sample.host.limits {
             let key = (Arc::clone(&limit.group), limit.device, limit.kind);
             let mut track = tracks.remove(&key).unwrap_or_default();
@@ -108,7 +108,7 @@ impl Rule for CgroupLimit {
 }
 
 impl Track {
-    fn take<'a>(&mut self, limit: &'a GroupLimit, sample: &Sample) -> Option<Found<'a>> {
+    fn take<'a>(&mut self, limit: &'a GroupLimit, sample: &Sample) -> Option<LimitedGroup<'a>> {
         if self.limit != limit.limit {
             *self = Track::default();
             self.limit = limit.limit;
@@ -146,7 +146,7 @@ impl Track {
         let began = sample.at.before(record::Nanos((seconds * 1e9) as u64));
         let waits: Option<Vec<f64>> = self.uses.iter().map(|one| one.pressure).collect();
         let pressure = waits.map(|waits| waits.iter().sum::<f64>() / waits.len() as f64);
-        Some(Found {
+        Some(LimitedGroup {
             limit,
             since: *self.since.get_or_insert(began),
             used,
@@ -157,7 +157,7 @@ impl Track {
     }
 }
 
-impl Found<'_> {
+impl LimitedGroup<'_> {
     fn weight(&self) -> f64 {
         self.pressure.unwrap_or(0.0) + self.share / 1e3
     }

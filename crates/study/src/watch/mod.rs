@@ -22,11 +22,11 @@
 //! How often the rules are right is measured on simulated hosts in the crate's proofs.
 
 mod alone;
-mod book;
 mod burst_spent;
 mod cgroup_limit;
 mod cold;
 mod errors;
+mod event_tracker;
 mod history;
 mod imbalance;
 mod instance_cap;
@@ -50,7 +50,7 @@ mod writeback;
 use record::sample::{DeviceKind, DeviceSample, Gap, Moment, Sample};
 use record::{Event, EventCode, Nanos, Severity, Subject};
 
-use book::Book;
+use event_tracker::EventTracker;
 use history::History;
 
 /// What a person may choose.
@@ -190,7 +190,7 @@ pub struct Watch {
     /// The devices that are asked for; none means all.
     names: Vec<String>,
     history: History,
-    book: Book,
+    book: EventTracker,
     /// What the last sample that stood alone showed.
     alone: Vec<(EventCode, Subject)>,
 }
@@ -217,7 +217,7 @@ impl Watch {
             ],
             names: settings.names,
             history: History::default(),
-            book: Book::default(),
+            book: EventTracker::default(),
             alone: Vec::new(),
         }
     }

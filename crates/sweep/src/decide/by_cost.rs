@@ -4,7 +4,7 @@
 use super::bar::Bar;
 use super::words::blocks;
 use super::{Field, Ranking};
-use crate::decided::Standing;
+use crate::decided::LayoutOutcome;
 use crate::record::Value;
 use ui::words::number;
 
@@ -47,32 +47,32 @@ pub(super) fn rank(field: &Field) -> Ranking {
     let places = (0..field.fates.len()).map(|layout| {
         let measured = observed.measured(layout);
         let Some(cost) = field.costs[layout] else {
-            return (Standing::Open, "has no price".to_owned());
+            return (LayoutOutcome::Open, "has no price".to_owned());
         };
         let Some(least) = least else {
-            return (Standing::Open, "not measured yet".to_owned());
+            return (LayoutOutcome::Open, "not measured yet".to_owned());
         };
         if leader == Some(layout) {
             (
-                Standing::Winner,
+                LayoutOutcome::Winner,
                 format!("the cheapest over {}", blocks(measured)),
             )
         } else if best.contains(&layout) {
             (
-                Standing::Tie,
+                LayoutOutcome::Tie,
                 "costs the same as the best and is slower".to_owned(),
             )
         } else if cost > least && paid.is_some() {
             let more = number(cost - least);
             (
-                Standing::Dropped,
+                LayoutOutcome::Dropped,
                 format!("costs {more} a month more than the best"),
             )
         } else if measured == 0 {
-            (Standing::Open, "not measured yet".to_owned())
+            (LayoutOutcome::Open, "not measured yet".to_owned())
         } else {
             (
-                Standing::Behind,
+                LayoutOutcome::Behind,
                 format!("measured in {}", blocks(measured)),
             )
         }

@@ -10,7 +10,7 @@ use super::contest::{Contest, Score, Scores};
 use super::observed::is_positive;
 use super::words::{behind, blocks, own_ratio, range};
 use super::{Field, Ranking};
-use crate::decided::Standing;
+use crate::decided::LayoutOutcome;
 use crate::figure::Figure;
 use crate::objective::Objective;
 use crate::record::Value;
@@ -131,7 +131,7 @@ struct Placing<'a> {
 
 impl Placing<'_> {
     /// What became of it, as if nothing more were measured, and why.
-    fn place(&self) -> (Standing, String) {
+    fn place(&self) -> (LayoutOutcome, String) {
         let objective = &self.field.observed.record.settings.objective;
         let measured = self.scores.get(&self.layout).map_or(0, BTreeMap::len);
         if measured == 0 {
@@ -142,22 +142,25 @@ impl Placing<'_> {
             } else {
                 "has no price".to_owned()
             };
-            return (Standing::Open, why);
+            return (LayoutOutcome::Open, why);
         }
         if let Some((ratio, after)) = self.contest.dropped.get(&self.layout) {
             // As it was when it was dropped: what came later tells of the others alone.
             let how = self.how(own(objective, self.figure, *ratio));
-            return (Standing::Dropped, format!("{how} after {}", blocks(*after)));
+            return (
+                LayoutOutcome::Dropped,
+                format!("{how} after {}", blocks(*after)),
+            );
         }
         if self.contest.leader == Some(self.layout) {
             return (
-                Standing::Winner,
+                LayoutOutcome::Winner,
                 format!("the best over {}", blocks(measured)),
             );
         }
         let Some(ratio) = self.contest.ratios.get(&self.layout) else {
             return (
-                Standing::Behind,
+                LayoutOutcome::Behind,
                 "was not measured beside the best".to_owned(),
             );
         };
@@ -165,10 +168,10 @@ impl Placing<'_> {
         if self.contest.ties.contains(&self.layout) {
             let of = range(ratio.low, ratio.high);
             let why = format!("as good as the best as far as can be told: {of} of its {objective}");
-            return (Standing::Tie, why);
+            return (LayoutOutcome::Tie, why);
         }
         let why = format!("{} over {}", self.how(ratio), blocks(measured));
-        (Standing::Behind, why)
+        (LayoutOutcome::Behind, why)
     }
 
     fn how(&self, ratio: RatioInterval) -> String {

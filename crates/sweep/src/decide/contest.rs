@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use study::compare::RatioInterval;
-use study::race::{Race, Rule, Seen, Standing as Place, replay};
+use study::race::{EntrantStatus as Place, Measurement, Race, Rule, replay};
 
 /// A layout's measurement in a block: its score, of which more is better, and the 95 % half width
 /// as a share of it.
@@ -192,7 +192,7 @@ impl Heat {
         for (entrant, layout) in layouts.iter().enumerate() {
             for (block, score) in scores.get(layout).into_iter().flatten() {
                 if let Some(block) = place(*block) {
-                    seen.push(Seen {
+                    seen.push(Measurement {
                         entrant,
                         block,
                         value: score.value,

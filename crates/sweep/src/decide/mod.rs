@@ -26,7 +26,7 @@ use bar::{Bar, Bars};
 use observed::Observed;
 use summary::Summaries;
 
-use super::decided::{Decided, Row, Standing};
+use super::decided::{Decided, LayoutOutcome, Row};
 use super::objective::Objective;
 use super::price::Cost;
 use super::record::{SweepRecord, Value};
@@ -61,7 +61,7 @@ struct Ranking {
     /// The best so far.
     pub leader: Option<usize>,
     /// What became of each, as if nothing more were measured, and why; open where nothing is known.
-    pub places: Vec<(Standing, String)>,
+    pub places: Vec<(LayoutOutcome, String)>,
     /// The objective as a share of the leader's.
     pub shares: Vec<Option<Value>>,
     /// Whether the leader is the winner whatever else were measured.
@@ -148,7 +148,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
         &ranking,
         record.settings.objective.less_is_better(),
     );
-    let ties = rows.iter().filter(|row| row.standing == Standing::Tie);
+    let ties = rows.iter().filter(|row| row.standing == LayoutOutcome::Tie);
     let mut doubts: Vec<String> = survivors::doubt(record, &rows, ranking.leader)
         .into_iter()
         .collect();
@@ -186,9 +186,12 @@ pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
         return Vec::new();
     }
     let is_wanted = |row: &&Row| match row.standing {
-        Standing::Failed => false,
-        Standing::Missed | Standing::Dropped => record.settings.full,
-        Standing::Winner | Standing::Tie | Standing::Behind | Standing::Open => true,
+        LayoutOutcome::Failed => false,
+        LayoutOutcome::Missed | LayoutOutcome::Dropped => record.settings.full,
+        LayoutOutcome::Winner
+        | LayoutOutcome::Tie
+        | LayoutOutcome::Behind
+        | LayoutOutcome::Open => true,
     };
     let mut wanted: Vec<usize> = decided
         .rows
@@ -206,7 +209,8 @@ fn is_open(field: &Field, ranking: &Ranking, layout: usize) -> bool {
         Fate::Failed(_) => false,
         Fate::Missed(_) => field.observed.record.settings.full,
         Fate::In => {
-            field.observed.record.settings.full || ranking.places[layout].0 != Standing::Dropped
+            field.observed.record.settings.full
+                || ranking.places[layout].0 != LayoutOutcome::Dropped
         }
     }
 }
@@ -261,33 +265,38 @@ fn row(field: &Field, ranking: &Ranking, summaries: &Summaries, layout: usize, o
 }
 
 /// What became of a layout, and why. Before the end only what is beyond doubt is decided.
-fn standing(field: &Field, ranking: &Ranking, layout: usize, over: bool) -> (Standing, String) {
+fn standing(
+    field: &Field,
+    ranking: &Ranking,
+    layout: usize,
+    over: bool,
+) -> (LayoutOutcome, String) {
     let (place, why) = match &field.fates[layout] {
-        Fate::Failed(why) => return (Standing::Failed, why.clone()),
-        Fate::Missed(why) => return (Standing::Missed, why.clone()),
+        Fate::Failed(why) => return (LayoutOutcome::Failed, why.clone()),
+        Fate::Missed(why) => return (LayoutOutcome::Missed, why.clone()),
         Fate::In => ranking.places[layout].clone(),
     };
     if over {
         // Nothing was learned of it, and nothing more will be.
-        let place = if place == Standing::Open {
-            Standing::Failed
+        let place = if place == LayoutOutcome::Open {
+            LayoutOutcome::Failed
         } else {
             place
         };
-        let is_taken = matches!(place, Standing::Winner | Standing::Tie);
+        let is_taken = matches!(place, LayoutOutcome::Winner | LayoutOutcome::Tie);
         let doubt = field.bars.doubt(layout).filter(|_| is_taken);
         let why = doubt.map_or(why.clone(), |doubt| format!("{why}; {doubt}"));
         return (place, why);
     }
     if let Some(failure) = field.observed.failed_last(layout) {
         return (
-            Standing::Open,
+            LayoutOutcome::Open,
             format!("failed once and is tried again: {failure}"),
         );
     }
     match place {
-        Standing::Dropped => (place, why),
-        _ => (Standing::Open, why),
+        LayoutOutcome::Dropped => (place, why),
+        _ => (LayoutOutcome::Open, why),
     }
 }
 
@@ -307,11 +316,11 @@ fn sort(rows: &mut [Row], ranking: &Ranking, less_is_better: bool) {
     };
     let class = |row: &Row| match row.standing {
         _ if Some(row.layout) == ranking.leader => 0,
-        Standing::Winner => 0,
-        Standing::Tie => 1,
-        Standing::Open | Standing::Behind | Standing::Dropped => 2,
-        Standing::Missed => 3,
-        Standing::Failed => 4,
+        LayoutOutcome::Winner => 0,
+        LayoutOutcome::Tie => 1,
+        LayoutOutcome::Open | LayoutOutcome::Behind | LayoutOutcome::Dropped => 2,
+        LayoutOutcome::Missed => 3,
+        LayoutOutcome::Failed => 4,
     };
     rows.sort_by(|a, b| class(a).cmp(&class(b)).then(merit(a).total_cmp(&merit(b))));
 }

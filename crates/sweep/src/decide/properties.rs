@@ -6,7 +6,7 @@ use record::{Bytes, RunId};
 use super::testing::{Truth, failed, priced, probed, sweep};
 use super::tests::{by_members, growing, run};
 use super::{decide, wanted};
-use crate::decided::Standing;
+use crate::decided::LayoutOutcome;
 use crate::layout::Layout;
 use crate::record::{Block, Cell, CellOutcome, SweepRecord, Value};
 use domain::filesystem::Fs;
@@ -103,11 +103,11 @@ proptest! {
         let mut layouts: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
         layouts.sort_unstable();
         prop_assert_eq!(layouts, (0..record.layouts.len()).collect::<Vec<_>>());
-        let winners = decided.rows.iter().filter(|row| row.standing == Standing::Winner);
+        let winners = decided.rows.iter().filter(|row| row.standing == LayoutOutcome::Winner);
         let winners: Vec<usize> = winners.map(|row| row.layout).collect();
         if decided.over {
             prop_assert_eq!(winners, decided.winner.into_iter().collect::<Vec<_>>());
-            prop_assert!(decided.rows.iter().all(|row| row.standing != Standing::Open));
+            prop_assert!(decided.rows.iter().all(|row| row.standing != LayoutOutcome::Open));
         } else {
             prop_assert_eq!(winners, Vec::<usize>::new());
             prop_assert!(!wanted(&record, &decided).is_empty());

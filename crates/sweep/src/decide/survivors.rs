@@ -3,7 +3,7 @@
 //! Layouts are measured against the best of all, so that those of a slower class may have been dropped early:
 //! within a class those tie whose intervals overlap.
 
-use crate::decided::{Row, Standing, Survivor};
+use crate::decided::{LayoutOutcome, Row, Survivor};
 use crate::record::SweepRecord;
 
 /// The most losses that are looked at.
@@ -12,7 +12,7 @@ const MOST: usize = 2;
 /// The best of those that survive each number of losses, from what was asked for on. `rows` have the best first.
 pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
     let contends = |row: &&Row| {
-        let is_out = matches!(row.standing, Standing::Missed | Standing::Failed);
+        let is_out = matches!(row.standing, LayoutOutcome::Missed | LayoutOutcome::Failed);
         !is_out && row.value.is_some()
     };
     (record.settings.factors.survives..=MOST)
@@ -36,7 +36,7 @@ pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
 fn overlap(a: &Row, b: &Row) -> bool {
     // The best of all has no share: its ties are known.
     if a.of_winner.is_none() {
-        return b.standing == Standing::Tie;
+        return b.standing == LayoutOutcome::Tie;
     }
     let bounds = |row: &Row| {
         let share = row.of_winner?;

@@ -2,7 +2,7 @@
 
 use super::testing::{Truth, failed, priced, raid10, sweep};
 use super::{decide, wanted};
-use crate::decided::{Decided, Row, Standing};
+use crate::decided::{Decided, LayoutOutcome, Row};
 use crate::layout::Layout;
 use crate::record::{CellOutcome, SweepRecord, Value};
 use domain::raid::Level;
@@ -59,9 +59,9 @@ fn the_fastest_wins_and_the_far_behind_are_dropped() {
     assert_eq!(decided.winner, Some(3));
     let order: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
     assert_eq!(order, [3, 2, 1, 0]);
-    assert_eq!(decided.rows[0].standing, Standing::Winner);
+    assert_eq!(decided.rows[0].standing, LayoutOutcome::Winner);
     let last = row(&decided, 0);
-    assert_eq!(last.standing, Standing::Dropped);
+    assert_eq!(last.standing, LayoutOutcome::Dropped);
     let share = last.of_winner.unwrap();
     assert!((share.mean - 0.25).abs() < 0.02, "{share:?}");
     assert!(
@@ -114,8 +114,8 @@ fn the_cheapest_that_meets_the_bar_wins_and_dearer_ones_are_not_measured_on() {
     let decided = run(&mut record, &truth(&by_members));
     assert!(decided.over);
     assert_eq!(decided.winner, Some(1));
-    assert_eq!(row(&decided, 0).standing, Standing::Missed);
-    assert_eq!(row(&decided, 3).standing, Standing::Dropped);
+    assert_eq!(row(&decided, 0).standing, LayoutOutcome::Missed);
+    assert_eq!(row(&decided, 3).standing, LayoutOutcome::Dropped);
     assert_eq!(
         row(&decided, 3).why,
         "costs 40.0 a month more than the best"
@@ -141,7 +141,7 @@ fn what_misses_a_bar_is_not_measured_further_and_never_wins() {
     assert_eq!(decided.winner, Some(1));
     for layout in [2, 3] {
         let row = row(&decided, layout);
-        assert_eq!(row.standing, Standing::Missed);
+        assert_eq!(row.standing, LayoutOutcome::Missed);
         assert_eq!(row.blocks, 2);
         assert!(
             row.why
@@ -175,8 +175,8 @@ fn with_full_all_are_measured_in_every_block() {
     record.settings.requires = vec!["page-mixed.iops>=9000".parse().unwrap()];
     let decided = run(&mut record, &truth(&by_members));
     assert!(decided.over && decided.rows.iter().all(|row| row.blocks == 5));
-    assert_eq!(row(&decided, 0).standing, Standing::Missed);
-    assert_eq!(row(&decided, 2).standing, Standing::Behind);
+    assert_eq!(row(&decided, 0).standing, LayoutOutcome::Missed);
+    assert_eq!(row(&decided, 2).standing, LayoutOutcome::Behind);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn what_failed_once_is_tried_again_and_may_win() {
     record.cells.push(failed(0, 3));
     let decided = decide(&record);
     let open = row(&decided, 3);
-    assert_eq!(open.standing, Standing::Open);
+    assert_eq!(open.standing, LayoutOutcome::Open);
     assert!(
         open.why
             .starts_with("failed once and is tried again: mkfs.xfs"),
@@ -195,7 +195,7 @@ fn what_failed_once_is_tried_again_and_may_win() {
         open.why
     );
     // The others were raced without it.
-    assert_eq!(row(&decided, 0).standing, Standing::Dropped);
+    assert_eq!(row(&decided, 0).standing, LayoutOutcome::Dropped);
     let layouts = wanted(&record, &decided);
     assert!(layouts.contains(&3) && !layouts.contains(&0));
     truth.measure(&mut record, 1, &layouts);
@@ -207,7 +207,7 @@ fn what_failed_once_is_tried_again_and_may_win() {
     assert!(decided.over);
     assert_eq!(
         (decided.winner, row(&decided, 3).standing),
-        (Some(3), Standing::Winner)
+        (Some(3), LayoutOutcome::Winner)
     );
 }
 
@@ -220,7 +220,7 @@ fn what_failed_twice_is_given_up() {
         record.cells.push(failed(block, 3));
     }
     let decided = decide(&record);
-    assert_eq!(row(&decided, 3).standing, Standing::Failed);
+    assert_eq!(row(&decided, 3).standing, LayoutOutcome::Failed);
     assert_eq!(
         row(&decided, 3).why,
         "failed twice: mkfs.xfs ended with status 1."
@@ -241,7 +241,7 @@ fn a_sweep_in_which_all_fail_is_over_without_a_winner() {
         decided
             .rows
             .iter()
-            .all(|row| row.standing == Standing::Failed)
+            .all(|row| row.standing == LayoutOutcome::Failed)
     );
 }
 
@@ -352,7 +352,7 @@ fn a_requirement_that_was_never_measured_is_not_met() {
         decided
             .rows
             .iter()
-            .all(|row| row.standing == Standing::Missed)
+            .all(|row| row.standing == LayoutOutcome::Missed)
     );
     assert!(row(&decided, 3).why.contains("no run has that figure"));
 }
@@ -378,7 +378,7 @@ fn given_up_early(share: f64) -> usize {
         record.settings.requires = vec!["page-mixed.p99<10ms".parse().unwrap()];
         for block in 0..record.settings.blocks {
             let decided = decide(&record);
-            if !decided.over && row(&decided, 0).standing == Standing::Missed {
+            if !decided.over && row(&decided, 0).standing == LayoutOutcome::Missed {
                 return true;
             }
             let layouts = wanted(&record, &decided);

@@ -3,7 +3,7 @@
 use super::View;
 use crate::views::sentences::{figure_title, further_figures, plus_minus, rank, varying};
 use crate::views::units::{Unit, share, share_interval, standing};
-use crate::{Factor, Objective, Row, Standing};
+use crate::{Factor, LayoutOutcome, Objective, Row};
 
 /// One layout.
 pub(super) struct Line {
@@ -110,7 +110,7 @@ fn bar(unit: Unit, row: &Row) -> u32 {
     let share = match row.of_winner {
         Some(share) if unit.less_is_better() => 1.0 / share.mean.max(f64::EPSILON),
         Some(share) => share.mean,
-        None if row.standing == Standing::Winner => 1.0,
+        None if row.standing == LayoutOutcome::Winner => 1.0,
         None => 0.0,
     };
     (share.clamp(0.0, 1.0) * 100.0).round() as u32

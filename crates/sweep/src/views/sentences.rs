@@ -8,7 +8,8 @@ use record::Nanos;
 
 use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
 use crate::{
-    CellOutcome, Decided, Factor, Figure, Layout, Objective, Row, Settings, Standing, SweepRecord,
+    CellOutcome, Decided, Factor, Figure, Layout, LayoutOutcome, Objective, Row, Settings,
+    SweepRecord,
 };
 use ui::relative;
 use ui::words::count;
@@ -181,15 +182,15 @@ pub(crate) fn winner(record: &SweepRecord, decided: &Decided) -> String {
 }
 
 fn no_winner(decided: &Decided) -> String {
-    let all = |wanted: Standing| {
+    let all = |wanted: LayoutOutcome| {
         !decided.rows.is_empty() && decided.rows.iter().all(|row| row.standing == wanted)
     };
-    let text = if all(Standing::Failed) {
+    let text = if all(LayoutOutcome::Failed) {
         "No layout could be built and measured."
     } else if decided
         .rows
         .iter()
-        .any(|row| row.standing == Standing::Missed)
+        .any(|row| row.standing == LayoutOutcome::Missed)
         && decided.over
     {
         "No layout meets what is required."
@@ -290,7 +291,7 @@ pub(crate) fn resume_command(record: &SweepRecord) -> String {
 pub(crate) fn outs(decided: &Decided) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
     for (place, row) in decided.rows.iter().enumerate() {
-        if matches!(row.standing, Standing::Failed | Standing::Missed) {
+        if matches!(row.standing, LayoutOutcome::Failed | LayoutOutcome::Missed) {
             let word = standing(row.standing);
             let places = reasons.entry((word, &row.why)).or_default();
             places.push(place + 1);

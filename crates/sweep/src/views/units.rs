@@ -1,6 +1,6 @@
 //! In which unit a figure of a sweep is shown, and with how many digits.
 
-use crate::{Figure, Metric, Objective, Side, Standing, Value};
+use crate::{Figure, LayoutOutcome, Metric, Objective, Side, Value};
 use ui::words::number;
 
 /// What a figure is counted in. The record has requests, bytes, nanoseconds and dollars.
@@ -163,15 +163,15 @@ pub(crate) fn side(side: Side) -> &'static str {
 }
 
 /// What became of a layout, in a word.
-pub(crate) fn standing(standing: Standing) -> &'static str {
+pub(crate) fn standing(standing: LayoutOutcome) -> &'static str {
     match standing {
-        Standing::Winner => "best",
-        Standing::Tie => "tie",
-        Standing::Behind => "behind",
-        Standing::Dropped => "dropped",
-        Standing::Missed => "missed",
-        Standing::Failed => "failed",
-        Standing::Open => "open",
+        LayoutOutcome::Winner => "best",
+        LayoutOutcome::Tie => "tie",
+        LayoutOutcome::Behind => "behind",
+        LayoutOutcome::Dropped => "dropped",
+        LayoutOutcome::Missed => "missed",
+        LayoutOutcome::Failed => "failed",
+        LayoutOutcome::Open => "open",
     }
 }
 

@@ -92,7 +92,7 @@ pub fn generator() -> String {
 }
 
 /// What stands at the place of an output.
-pub(super) enum Found {
+pub(super) enum Existing {
     Nothing,
     /// An empty file, or an earlier output of the same format.
     Own(Metadata),
@@ -104,19 +104,19 @@ pub(super) enum Found {
     Never(&'static str),
 }
 
-impl Found {
+impl Existing {
     /// Looks at `path` without following a link there. An open file is judged, not a name.
-    pub(super) fn at(path: &Path, format: Format) -> anyhow::Result<Found> {
+    pub(super) fn at(path: &Path, format: Format) -> anyhow::Result<Existing> {
         // A device is not even opened: some act on that.
         let named = match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),
             named => named?,
         };
         if named.file_type().is_symlink() {
-            return Ok(Found::Link(named));
+            return Ok(Existing::Link(named));
         }
         if let Some(what) = never(&named) {
-            return Ok(Found::Never(what));
+            return Ok(Existing::Never(what));
         }
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         // For writing too: a file that is read-only or immutable is to be left alone, and said so early.
@@ -128,12 +128,12 @@ impl Found {
         let mut file = opened.context("the file that is there cannot be opened")?;
         let facts = file.metadata()?;
         if let Some(what) = never(&facts) {
-            return Ok(Found::Never(what));
+            return Ok(Existing::Never(what));
         }
         let is_own = facts.len() == 0 || format.is_marked(&mut file)?;
         Ok(match is_own {
-            true => Found::Own(facts),
-            false => Found::Foreign(facts),
+            true => Existing::Own(facts),
+            false => Existing::Foreign(facts),
         })
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use engine::Choice;
-use engine::list::{Deed, Done, Feed, List, Lister, Next, Request};
+use engine::list::{Done, List, Lister, Next, Op, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::super::pace::{Limit, Manners, Pace};
+use super::super::pace::{IoPolicy, Limit, Pace};
 use super::pairs::PAGE;
 use reader::Volume;
 
@@ -97,7 +97,7 @@ impl Burst<'_> {
     }
 }
 
-impl Feed for Burst<'_> {
+impl RequestSource for Burst<'_> {
     fn depth(&self) -> u32 {
         // Room for a probe, which is not to wait for its turn here.
         DEPTH + 1
@@ -149,7 +149,7 @@ impl Feed for Burst<'_> {
 pub(super) fn together(
     each: &[(&Volume, &[u64])],
     block: Bytes,
-    (limit, manners): (Option<Bytes>, Manners),
+    (limit, manners): (Option<Bytes>, IoPolicy),
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Vec<Option<Interval>> {
@@ -160,7 +160,7 @@ pub(super) fn together(
         let file = volume.direct().ok()?;
         let list = List {
             file: &file,
-            deed: Deed::Read,
+            deed: Op::Read,
             most_in_flight: DEPTH + 1,
             largest: block,
             choice: Choice::Auto,
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
-        let pace = Pace::new(limit, Manners::None, None);
+        let pace = Pace::new(limit, IoPolicy::None, None);
         Burst {
             came,
             ..Burst::new(&[], Bytes(1000), Bytes(0), pace)
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_limit_holds_it_back() {
         let limit = Limit::new(Some(Bytes(10_000)));
-        let pace = Pace::new(&limit, Manners::None, None);
+        let pace = Pace::new(&limit, IoPolicy::None, None);
         let places = [0, 1000, 2000];
         let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);
         let start = Nanos(1_000_000_000);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engine::list::{Done, Feed, Next, Request};
+use engine::list::{Done, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::cold::sample::Pair;
 
@@ -152,7 +152,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-impl Feed for Pairs<'_> {
+impl RequestSource for Pairs<'_> {
     fn depth(&self) -> u32 {
         self.depth
     }

@@ -5,10 +5,10 @@ mod stalls;
 use std::collections::BTreeSet;
 use std::fs::File;
 
-use engine::list::Feed;
+use engine::list::RequestSource;
 use engine::list::simulated::{SimulatedList, Volume as Simulated};
 
-use super::super::pace::{Limit as Shared, Manners, Pace};
+use super::super::pace::{IoPolicy, Limit as Shared, Pace};
 use super::burst::Burst;
 use super::pairs::PLACES;
 use super::*;
@@ -69,10 +69,10 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
     }
 }
 
-fn run(volume: &SimulatedList, feed: &mut dyn Feed, depth: u32, largest: Bytes) {
+fn run(volume: &SimulatedList, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) {
     let list = List {
         file: &File::open("/dev/null").unwrap(),
-        deed: Deed::Read,
+        deed: Op::Read,
         most_in_flight: depth,
         largest,
         choice: Choice::Auto,
@@ -84,12 +84,12 @@ fn run(volume: &SimulatedList, feed: &mut dyn Feed, depth: u32, largest: Bytes) 
 /// Checks a simulated volume of which the part from `warm` on was read before.
 fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>) {
     let size = volume.volume().size;
-    let run = |feed: &mut dyn Feed, depth, largest| run(volume, feed, depth, largest);
+    let run = |feed: &mut dyn RequestSource, depth, largest| run(volume, feed, depth, largest);
     let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
         .map(|index| index * BLOCK.0)
         .collect();
     let limit = Shared::new(None);
-    let pace = || Pace::new(&limit, Manners::None, None);
+    let pace = || Pace::new(&limit, IoPolicy::None, None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
         burst::DEPTH,
@@ -146,11 +146,11 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let volume = SimulatedList::new(Simulated::cold(size));
     let places = places(size, BLOCK, 3);
     let limit = Shared::new(None);
-    let manners = Manners::Target(Nanos(5_000_000));
+    let manners = IoPolicy::Target(Nanos(5_000_000));
     let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners, None));
     let list = List {
         file: &File::open("/dev/null").unwrap(),
-        deed: Deed::Read,
+        deed: Op::Read,
         most_in_flight: burst::DEPTH + 1,
         largest: BLOCK,
         choice: Choice::Auto,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use record::{Bytes, Histogram, Nanos};
 use study::pace::{Interval, Pacer};
 
-use super::company::Presence;
+use super::foreground::Presence;
 use super::{Counted, LEAST, PROBE_EVERY, pacer};
 
 /// Others may wait so many times as long as beside none of our requests.

@@ -52,13 +52,13 @@ pub(super) struct Doubt {
     blamed: Ranges,
     /// How often it was asked whether it answers, and it did.
     answers: u32,
-    asked: Option<Asked>,
+    asked: Option<SuspectPages>,
     is_silent: bool,
 }
 
 /// Pages by which it is found out.
 #[derive(Debug)]
-struct Asked {
+struct SuspectPages {
     not_before: Nanos,
     pages: Vec<Range<u64>>,
     in_flight: u32,
@@ -100,7 +100,7 @@ impl Doubt {
         let places = if done.is_empty() { &all } else { done };
         let total = places.total().0;
         let pages = (0..PAGES).filter_map(|number| page_at(places, total / PAGES * number));
-        self.asked = Some(Asked {
+        self.asked = Some(SuspectPages {
             not_before: now + PAUSE,
             pages: pages.collect(),
             in_flight: 0,
@@ -134,7 +134,7 @@ impl Doubt {
     }
 
     fn conclude(&mut self) {
-        let is_over = |asked: &mut Asked| asked.pages.is_empty() && asked.in_flight == 0;
+        let is_over = |asked: &mut SuspectPages| asked.pages.is_empty() && asked.in_flight == 0;
         let Some(asked) = self.asked.take_if(is_over) else {
             return;
         };

@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use engine::Choice;
 use engine::list::simulated::{STRANGERS_BYTES, SimulatedList, Volume};
-use engine::list::{Deed, Ended, List, Lister as _};
+use engine::list::{Ended, List, Lister as _, Op};
 
-use super::super::pace::{Limit, Manners, Yielded};
+use super::super::pace::{IoPolicy, Limit, Yielded};
 use super::super::plan::{Extent, Known};
 use super::*;
 
@@ -22,7 +22,7 @@ struct There {
     later: Option<(u32, Option<Bytes>)>,
     looks: Cell<u32>,
     told: u32,
-    manners: Manners,
+    manners: IoPolicy,
     /// What the kernel counts, asked for at each interval.
     counts: Option<Counts>,
 }
@@ -37,7 +37,7 @@ impl There {
             later: None,
             looks: Cell::new(0),
             told: 0,
-            manners: Manners::None,
+            manners: IoPolicy::None,
             counts: None,
         }
     }
@@ -94,7 +94,7 @@ fn read_plan<T>(
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
         file: &File::open("/dev/null").unwrap(),
-        deed: Deed::Read,
+        deed: Op::Read,
         most_in_flight: MOST_DEPTH as u32 + 1,
         largest: UNIT,
         choice: Choice::Auto,
@@ -446,7 +446,7 @@ fn idle(volume: Volume, others: std::ops::Range<u64>, pages: u64) -> Idled {
     let bad: Ranges = volume.bad.iter().cloned().collect();
     let volume = Rc::new(SimulatedList::new(volume));
     let mut there = There::new(size);
-    there.manners = Manners::Idle;
+    there.manners = IoPolicy::Idle;
     there.counts = Some(counting(&volume, others, pages));
     let (yielded, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
         assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));

@@ -94,7 +94,7 @@ impl Sums {
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     devices: BTreeMap<String, Sums>,
     /// By their numbers.
     pub(super) events: BTreeMap<u64, Event>,
@@ -116,7 +116,7 @@ struct Figure {
     critical: Option<f64>,
 }
 
-impl Seen {
+impl Observations {
     /// Takes an interval; of `all` devices, those that do not work themselves are left out.
     pub(super) fn add(&mut self, sample: &Sample, all: bool) {
         let seconds = sample.length.as_secs_f64();
@@ -302,7 +302,7 @@ mod tests {
         }
     }
 
-    fn seen(busy: f64) -> Seen {
+    fn seen(busy: f64) -> Observations {
         let sums = Sums {
             iops: mean(100.0),
             busy: mean(busy),
@@ -310,10 +310,10 @@ mod tests {
             timed: 500.0,
             waited: 5.0,
         };
-        Seen {
+        Observations {
             devices: BTreeMap::from([("nvme1n1".to_owned(), sums)]),
             pressure: mean(20.0),
-            ..Seen::default()
+            ..Observations::default()
         }
     }
 
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn what_was_not_seen_is_unknown() {
         let none = Limits::default();
-        let (status, line) = Seen::default().judge(&none, &none);
+        let (status, line) = Observations::default().judge(&none, &none);
         assert_eq!((status.number(), status), (3, Status::Unknown));
         assert!(
             line.starts_with("DISKSMITH UNKNOWN - no disk was seen |"),
@@ -390,7 +390,7 @@ mod tests {
     fn an_interval_of_which_nothing_is_known_changes_no_mean() {
         let device = Device::by_name(DeviceId(0), "md_home", Moment::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
-        let mut seen = Seen::default();
+        let mut seen = Observations::default();
         let sample = |device: &DeviceSample| Sample {
             length: Nanos::from_secs(1),
             devices: vec![device.clone()],

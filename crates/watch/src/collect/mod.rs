@@ -20,7 +20,7 @@ use record::sample::{DeviceSample, Sample, Source, SourceKind};
 use arrays::Arrays;
 use clock::{Reading, Timeline};
 use host::Host;
-use roster::{Roster, Seen};
+use roster::{DeviceReading, Roster};
 use vendor::Vendor;
 
 /// A shorter interval says nothing: a counter of milliseconds moves in whole ones.
@@ -110,7 +110,7 @@ impl Collector {
         Ok((interval.length > Nanos(0)).then_some(sample))
     }
 
-    fn device(&self, seen: &Seen, seconds: f64) -> Option<(u32, DeviceSample)> {
+    fn device(&self, seen: &DeviceReading, seconds: f64) -> Option<(u32, DeviceSample)> {
         let (rank, device) = self.roster.device(seen)?;
         let mut sample = rates::sample(device, seen, seconds);
         sample.array = self.arrays.sample(&sample.device.name, &self.roster);

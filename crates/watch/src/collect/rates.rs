@@ -6,14 +6,14 @@ use linux::diskstats::{Counted, DiskStats, SECTOR};
 use record::sample::{BytesPerSecond, Device, DeviceKind, DeviceSample, Flow, Fraction, PerSecond};
 use record::{Bytes, Nanos};
 
-use super::roster::Seen;
+use super::roster::DeviceReading;
 
 /// Some kernels count a request of a stacked device as done before it began, and show what is in
 /// flight then as a small number below zero.
 const BELOW_ZERO: u64 = 1 << 31;
 
 /// The sample of a device.
-pub(super) fn sample(device: Arc<Device>, seen: &Seen, seconds: f64) -> DeviceSample {
+pub(super) fn sample(device: Arc<Device>, seen: &DeviceReading, seconds: f64) -> DeviceSample {
     let mut sample = DeviceSample::unknown(device);
     let in_flight = seen.stats.in_flight;
     sample.in_flight = (in_flight < BELOW_ZERO).then_some(in_flight);
@@ -93,8 +93,8 @@ mod tests {
         Arc::new(Device::by_name(DeviceId(0), name, Moment::default()))
     }
 
-    fn seen(moved: DiskStats) -> Seen {
-        Seen {
+    fn seen(moved: DiskStats) -> DeviceReading {
+        DeviceReading {
             stats: DiskStats {
                 busy_ms: 1,
                 in_flight: moved.in_flight,

@@ -21,7 +21,7 @@ const REMEMBERED: usize = 1000;
 
 /// A device in a reading.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct DeviceReading {
     /// Its number in the kernel.
     pub(super) number: DevNum,
     /// Its counters.
@@ -134,9 +134,9 @@ impl Roster {
     }
 
     /// Takes a line of the counters.
-    pub(super) fn see(&mut self, line: &Line<'_>) -> Seen {
+    pub(super) fn see(&mut self, line: &Line<'_>) -> DeviceReading {
         self.seen += 1;
-        let mut seen = Seen {
+        let mut seen = DeviceReading {
             number: line.number,
             stats: line.stats,
             moved: None,
@@ -445,7 +445,7 @@ impl Roster {
 
     /// Who was seen, and its place in the order of names. `None` for loop devices and RAM disks that
     /// have never done anything, of which a host may have many.
-    pub(super) fn device(&self, seen: &Seen) -> Option<(u32, Arc<Device>)> {
+    pub(super) fn device(&self, seen: &DeviceReading) -> Option<(u32, Arc<Device>)> {
         let known = self.known.get(&seen.number)?;
         let spare = matches!(known.device.kind, DeviceKind::Loop | DeviceKind::Memory);
         let unused = seen.stats.reads == 0 && seen.stats.writes == 0 && seen.stats.in_flight == 0;

@@ -18,7 +18,7 @@ use record::sample::{DeviceId, DeviceSample, VendorSample};
 const STACK: usize = 128 * 1024;
 
 /// A page, or why there is none.
-struct Answer {
+struct VendorPage {
     id: DeviceId,
     path: PathBuf,
     at: Instant,
@@ -30,7 +30,7 @@ pub(super) struct Vendor {
     period: Duration,
     /// Who is asked. A thread ends when its sender is gone.
     asked: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
-    answers: (Sender<Answer>, Receiver<Answer>),
+    answers: (Sender<VendorPage>, Receiver<VendorPage>),
     last: HashMap<DeviceId, (Instant, StatsPage)>,
     refused: bool,
 }
@@ -120,7 +120,7 @@ fn start(
     path: PathBuf,
     period: Duration,
     ended: Receiver<Infallible>,
-    answers: Sender<Answer>,
+    answers: Sender<VendorPage>,
 ) -> io::Result<()> {
     let asks = move || {
         let mut file = None;
@@ -130,7 +130,7 @@ fn start(
             if page.is_err() {
                 file = None;
             }
-            let answer = Answer {
+            let answer = VendorPage {
                 id,
                 path: path.clone(),
                 at: Instant::now(),
@@ -180,7 +180,7 @@ mod tests {
         let answers = vendor.answers.0.clone();
         let began = Instant::now();
         let answer = |second: u64, reads: u64| {
-            let answer = Answer {
+            let answer = VendorPage {
                 id: DeviceId(3),
                 path: "/dev/nvme1n1".into(),
                 at: began + Duration::from_secs(second),

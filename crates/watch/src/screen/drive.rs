@@ -12,7 +12,7 @@ use super::model::{Effect, Model};
 use crate::views::screen::draw;
 
 /// A source of frames.
-pub(super) trait Feed {
+pub(super) trait IntervalSource {
     /// Gives the model what is due. Returns whether there was something, and the time until there is more;
     /// `None` where that is not known.
     fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>);
@@ -27,7 +27,7 @@ pub(super) trait Feed {
 /// A model that is shown with what its feed gives.
 pub(super) struct Shown<'a> {
     pub(super) model: &'a mut Model,
-    pub(super) feed: &'a mut dyn Feed,
+    pub(super) feed: &'a mut dyn IntervalSource,
 }
 
 impl App for Shown<'_> {

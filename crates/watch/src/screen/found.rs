@@ -27,11 +27,11 @@ impl Entry {
 
 /// All findings of this watch, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FindingList {
     entries: VecDeque<Entry>,
 }
 
-impl Found {
+impl FindingList {
     /// Takes what became of findings at a time.
     pub(crate) fn take(&mut self, changes: Vec<Change>, now: Nanos) {
         for Change { kind, event } in changes {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn it_stands_as_it_stood_then() {
-        let mut found = Found::default();
+        let mut found = FindingList::default();
         let second = Nanos::from_secs;
         found.take(
             vec![change(ChangeKind::Opened, 1, Severity::Warn)],
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_lasts_is_not_forgotten_for_what_is_over() {
-        let mut found = Found::default();
+        let mut found = FindingList::default();
         found.take(
             vec![change(ChangeKind::Opened, 1, Severity::Warn)],
             Nanos(0),

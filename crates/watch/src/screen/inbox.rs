@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Update;
-use super::drive::Feed;
+use super::drive::IntervalSource;
 use super::model::{Effect, Model};
 
 /// So many updates wait for a screen that does not take them.
@@ -81,7 +81,7 @@ impl Live {
     }
 }
 
-impl Feed for Live {
+impl IntervalSource for Live {
     fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
         let updates = self.inbox.take();
         let is_new = !updates.is_empty();

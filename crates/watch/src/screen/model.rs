@@ -9,10 +9,10 @@ use record::Nanos;
 use record::sample::{DeviceId, Source};
 
 use super::Update;
-use super::found::Found;
+use super::found::FindingList;
 use super::frame::Frame;
+use super::history::History;
 use super::order::{Graph, Wanted};
-use super::reel::Reel;
 use super::tree::{Branch, Choice, Fold, branches};
 use ui::screen::Key;
 
@@ -75,9 +75,9 @@ pub(crate) struct Model {
     /// Marks that somebody set, in order.
     pub marks: Vec<Mark>,
     /// The frames.
-    pub reel: Reel,
+    pub reel: History,
     /// The findings.
-    pub found: Found,
+    pub found: FindingList,
     /// What could not be seen, and why.
     pub notes: VecDeque<String>,
     /// What is seen of the devices, and in which order.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use record::Nanos;
 use record::sample::{DeviceId, VendorSample};
 
-use super::reel::Reel;
+use super::history::History;
 
 /// Pages come once a second at most; one that is older than this says nothing of now.
 const FRESH: Nanos = Nanos::from_secs(5);
@@ -35,7 +35,7 @@ impl Caps {
 
 /// The last page of a device up to a frame.
 pub(crate) fn page(
-    reel: &Reel,
+    reel: &History,
     number: u64,
     (id, place): (DeviceId, usize),
 ) -> Option<&Arc<VendorSample>> {

@@ -12,10 +12,10 @@ use record::sample::{Sample, Source};
 use study::watch::Change;
 
 use super::Update;
-use super::drive::{Feed, Shown};
+use super::drive::{IntervalSource, Shown};
 use super::frame::Frame;
 use super::model::{Effect, Model, Playing};
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::screen::{Terminal, put_back, run};
 
 /// So many times as fast as it was.
@@ -129,7 +129,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
     }
 }
 
-impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Feed for Replay<I> {
+impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource for Replay<I> {
     fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
         if model.behind().is_some() || self.is_over() {
             self.shown = None;

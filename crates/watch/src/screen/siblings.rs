@@ -8,7 +8,7 @@ use record::Nanos;
 use record::sample::FlowKind;
 
 use super::frame::Row;
-use super::reel::Reel;
+use super::history::History;
 
 /// A second alone is noise.
 const SPAN: Nanos = Nanos::from_secs(10);
@@ -35,7 +35,12 @@ pub(crate) struct Comparison {
 
 /// The members of an array that do alike, each against the others. `below` are their places in the frame
 /// of this number.
-pub(super) fn compare(reel: &Reel, number: u64, array: &Row, below: &[usize]) -> Vec<Comparison> {
+pub(super) fn compare(
+    reel: &History,
+    number: u64,
+    array: &Row,
+    below: &[usize],
+) -> Vec<Comparison> {
     let Some(frame) = reel.get(number) else {
         return Vec::new();
     };

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use record::sample::{Device, DeviceId, DeviceKind};
 
 use super::frame::Frame;
+use super::history::History;
 use super::order::{SortBy, Wanted};
-use super::reel::Reel;
 use super::siblings::{Comparison, compare};
 
 /// Stacks are not deeper, and a loop in them, which a log could hold, ends here.
@@ -66,7 +66,7 @@ pub(crate) struct Choice {
 
 /// The lines of a frame.
 pub(crate) fn branches(
-    reel: &Reel,
+    reel: &History,
     number: u64,
     choice: &Choice,
     ever_active: &HashSet<DeviceId>,
@@ -168,7 +168,7 @@ impl Stack {
 }
 
 struct Walk<'a> {
-    reel: &'a Reel,
+    reel: &'a History,
     number: u64,
     frame: &'a Frame,
     stack: &'a Stack,

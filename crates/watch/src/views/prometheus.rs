@@ -16,7 +16,7 @@ use record::{Bytes, Event, EventCode, Severity};
 
 /// What was found so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FindingCounts {
     /// The events that last.
     pub open: Vec<Event>,
     /// How many began, by kind.
@@ -28,7 +28,7 @@ pub(crate) struct Found {
 }
 
 /// The metrics of now. What cannot be read is left out.
-pub(crate) fn text(root: &Root, found: &Found) -> String {
+pub(crate) fn text(root: &Root, found: &FindingCounts) -> String {
     let mut text = Text::default();
     disks::disks(root, &mut text);
     arrays(root, &mut text);
@@ -239,7 +239,7 @@ fn host(root: &Root, text: &mut Text) {
     }
 }
 
-fn ours(found: &Found, text: &mut Text) {
+fn ours(found: &FindingCounts, text: &mut Text) {
     let name = "disksmith_finding_active";
     text.family(name, "gauge", "1 for each finding that lasts.");
     // Two of them may be of one name, which another device has by now. Prometheus takes nothing of an
@@ -331,7 +331,7 @@ mod tests {
         );
         put("net/dev", "eth0: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n");
         put("loadavg", "0.5 1 2 1/2 3\n");
-        let mut found = Found::default();
+        let mut found = FindingCounts::default();
         found.total.insert(EventCode::Stalled, 3);
         // A volume always has caps of its own, and an instance store shares none.
         let exceeded = [Some(1.5), Some(0.0), None, None];

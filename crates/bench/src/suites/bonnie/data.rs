@@ -12,7 +12,7 @@ use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
 /// What is done with each block of a file, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Transfer {
     Write,
     Read,
     /// It is read, changed and written back.
@@ -108,7 +108,7 @@ fn whole(
 /// Goes over a file from its start to its end.
 pub(super) struct InOrder {
     blocks: Blocks,
-    way: Way,
+    way: Transfer,
     at: u64,
     size: u64,
 }
@@ -117,7 +117,7 @@ impl InOrder {
     /// In blocks of `block`; where it writes, an fsync follows the last one.
     pub(super) fn new(
         file: File,
-        way: Way,
+        way: Transfer,
         block: Bytes,
         size: Bytes,
         seed: u64,
@@ -137,16 +137,16 @@ impl Task for InOrder {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         let left = self.size - self.at;
         if left == 0 {
-            if self.way != Way::Read {
+            if self.way != Transfer::Read {
                 self.blocks.flush(timer)?;
             }
             return Ok(false);
         }
         let len = self.blocks.memory.len().min(left as usize);
-        if self.way != Way::Write {
+        if self.way != Transfer::Write {
             self.blocks.read(timer, self.at, len)?;
         }
-        if self.way != Way::Read {
+        if self.way != Transfer::Read {
             self.blocks.change();
             self.blocks.write(timer, self.at, len)?;
         }

@@ -25,10 +25,10 @@ use jiff::Timestamp;
 use linux::machine;
 use record::{Bytes, Phase};
 
-use self::data::{InOrder, Seeker, Way};
+use self::data::{InOrder, Seeker, Transfer};
 use self::folder::Folder;
 use self::plan::{Test, Tests};
-use self::small::{Deed, Small};
+use self::small::{FileOp, Small};
 use crate::args::BenchArgs;
 use crate::measure::{Measured, Watch};
 use crate::progress::Progress;
@@ -36,7 +36,7 @@ use crate::suite::PhasePlan;
 use crate::target::Prepared;
 use crate::{Ran, Session, descriptors, seed, target, testfile};
 use ui::context::Context;
-use ui::exit::{Failure, Outcome, Standing as _};
+use ui::exit::{ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
 pub(crate) use plan::check_options;
@@ -204,7 +204,7 @@ impl Stage<'_> {
     fn tasks(&mut self, test: Test) -> Result<Vec<Box<dyn Task + '_>>, EngineError> {
         let tests = self.tests;
         let seed = part_of_seed(self.seed, test.number());
-        let in_order = |file: File, way: Way, chunk: Bytes, size: Bytes| {
+        let in_order = |file: File, way: Transfer, chunk: Bytes, size: Bytes| {
             let one: Box<dyn Task> =
                 Box::new(InOrder::new(file, way, chunk, size, seed, tests.sync));
             vec![one]
@@ -214,15 +214,17 @@ impl Stage<'_> {
             // As in Bonnie++ its file is not that of the other tests.
             Test::CharWrite => {
                 let file = testfile::create(self.path).map_err(EngineError::Setup)?;
-                in_order(file, Way::Write, one_byte, tests.chars)
+                in_order(file, Transfer::Write, one_byte, tests.chars)
             }
-            Test::BlockWrite => in_order(self.reopened()?, Way::Write, tests.block, tests.size),
-            Test::Rewrite => in_order(self.reopened()?, Way::Rewrite, tests.block, tests.size),
-            Test::CharRead => in_order(self.reopened()?, Way::Read, one_byte, tests.chars),
-            Test::BlockRead => in_order(self.reopened()?, Way::Read, tests.block, tests.size),
+            Test::BlockWrite => {
+                in_order(self.reopened()?, Transfer::Write, tests.block, tests.size)
+            }
+            Test::Rewrite => in_order(self.reopened()?, Transfer::Rewrite, tests.block, tests.size),
+            Test::CharRead => in_order(self.reopened()?, Transfer::Read, one_byte, tests.chars),
+            Test::BlockRead => in_order(self.reopened()?, Transfer::Read, tests.block, tests.size),
             Test::Seeks => self.seekers(seed)?,
             Test::Files(round, deed) => {
-                let kept = self.small.take().filter(|_| deed != Deed::Create);
+                let kept = self.small.take().filter(|_| deed != FileOp::Create);
                 let small = match kept {
                     Some(small) => small,
                     None => {

@@ -6,7 +6,7 @@ use engine::Choice;
 use linux::space::{self, Space};
 use record::{Bytes, Details, Nanos, Pattern, SmallFiles, Workload};
 
-use super::small::Deed;
+use super::small::FileOp;
 use crate::args::BenchArgs;
 use crate::descriptors;
 use crate::suite::base;
@@ -45,7 +45,7 @@ pub(super) enum Test {
     CharRead,
     BlockRead,
     Seeks,
-    Files(Round, Deed),
+    Files(Round, FileOp),
 }
 
 impl Test {
@@ -57,12 +57,12 @@ impl Test {
         Test::CharRead,
         Test::BlockRead,
         Test::Seeks,
-        Test::Files(Round::Sequential, Deed::Create),
-        Test::Files(Round::Sequential, Deed::Stat),
-        Test::Files(Round::Sequential, Deed::Delete),
-        Test::Files(Round::Random, Deed::Create),
-        Test::Files(Round::Random, Deed::Stat),
-        Test::Files(Round::Random, Deed::Delete),
+        Test::Files(Round::Sequential, FileOp::Create),
+        Test::Files(Round::Sequential, FileOp::Stat),
+        Test::Files(Round::Sequential, FileOp::Delete),
+        Test::Files(Round::Random, FileOp::Create),
+        Test::Files(Round::Random, FileOp::Stat),
+        Test::Files(Round::Random, FileOp::Delete),
     ];
 
     /// The phase's name: the readers of Bonnie++'s CSV give the same to its tests.
@@ -74,12 +74,12 @@ impl Test {
             Test::CharRead => "char-read",
             Test::BlockRead => "block-read",
             Test::Seeks => "seeks",
-            Test::Files(Round::Sequential, Deed::Create) => "seq-create",
-            Test::Files(Round::Sequential, Deed::Stat) => "seq-stat",
-            Test::Files(Round::Sequential, Deed::Delete) => "seq-delete",
-            Test::Files(Round::Random, Deed::Create) => "random-create",
-            Test::Files(Round::Random, Deed::Stat) => "random-stat",
-            Test::Files(Round::Random, Deed::Delete) => "random-delete",
+            Test::Files(Round::Sequential, FileOp::Create) => "seq-create",
+            Test::Files(Round::Sequential, FileOp::Stat) => "seq-stat",
+            Test::Files(Round::Sequential, FileOp::Delete) => "seq-delete",
+            Test::Files(Round::Random, FileOp::Create) => "random-create",
+            Test::Files(Round::Random, FileOp::Stat) => "random-stat",
+            Test::Files(Round::Random, FileOp::Delete) => "random-delete",
         }
     }
 
@@ -89,8 +89,10 @@ impl Test {
             Test::Rewrite | Test::CharRead | Test::BlockRead | Test::Seeks => {
                 Some(Test::BlockWrite)
             }
-            Test::Files(round, Deed::Stat | Deed::Delete) => Some(Test::Files(round, Deed::Create)),
-            Test::Files(_, Deed::Create) | Test::CharWrite | Test::BlockWrite => None,
+            Test::Files(round, FileOp::Stat | FileOp::Delete) => {
+                Some(Test::Files(round, FileOp::Create))
+            }
+            Test::Files(_, FileOp::Create) | Test::CharWrite | Test::BlockWrite => None,
         }
     }
 
@@ -373,8 +375,8 @@ impl Tests {
         }
     }
 
-    fn of_files(&self, round: Round, deed: Deed, plain: Workload) -> Workload {
-        let changes = deed != Deed::Stat;
+    fn of_files(&self, round: Round, deed: FileOp, plain: Workload) -> Workload {
+        let changes = deed != FileOp::Stat;
         Workload {
             pattern: match round {
                 Round::Sequential => Pattern::Sequential,

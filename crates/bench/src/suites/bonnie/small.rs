@@ -16,19 +16,19 @@ use super::plan::{Files, Round};
 
 /// What is done with each file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum FileOp {
     Create,
     Stat,
     Delete,
 }
 
-impl Deed {
+impl FileOp {
     /// The word for it in a record.
     pub(super) fn calls(self) -> record::Calls {
         match self {
-            Deed::Create => record::Calls::Create,
-            Deed::Stat => record::Calls::Stat,
-            Deed::Delete => record::Calls::Delete,
+            FileOp::Create => record::Calls::Create,
+            FileOp::Stat => record::Calls::Stat,
+            FileOp::Delete => record::Calls::Delete,
         }
     }
 }
@@ -111,9 +111,9 @@ impl Small {
     }
 
     /// What a test does with them.
-    pub(super) fn task(&mut self, deed: Deed) -> Box<dyn Task + '_> {
+    pub(super) fn task(&mut self, deed: FileOp) -> Box<dyn Task + '_> {
         match (deed, self.round) {
-            (Deed::Create, _) => Box::new(Creation { small: self, at: 0 }),
+            (FileOp::Create, _) => Box::new(Creation { small: self, at: 0 }),
             (_, Round::Sequential) => Box::new(AsListed {
                 small: self,
                 deed,
@@ -218,22 +218,22 @@ impl Small {
 
     fn deed(
         &mut self,
-        deed: Deed,
+        deed: FileOp,
         directory: usize,
         name: &CStr,
         timer: &mut Timer<'_>,
     ) -> Result<bool, EngineError> {
         match deed {
-            Deed::Delete => self.delete(directory, name, timer)?,
-            Deed::Create | Deed::Stat => self.stat(directory, name, timer)?,
+            FileOp::Delete => self.delete(directory, name, timer)?,
+            FileOp::Create | FileOp::Stat => self.stat(directory, name, timer)?,
         }
         Ok(true)
     }
 
     /// What a test ends with: Bonnie++ calls sync(2) where it changed something. Here it is the
     /// one file system, since others are nobody's business.
-    fn end(&self, deed: Deed, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
-        if deed != Deed::Stat {
+    fn end(&self, deed: FileOp, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        if deed != FileOp::Stat {
             let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));
             let done = timer.time(Direction::Sync, 0, flush);
             done.map_err(|errno| calls::failed("syncfs of the file system", errno))?;
@@ -263,7 +263,7 @@ struct Creation<'a> {
 impl Task for Creation<'_> {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         if self.at == self.small.entries.len() {
-            return self.small.end(Deed::Create, timer);
+            return self.small.end(FileOp::Create, timer);
         }
         self.small.create(self.at, timer)?;
         self.at += 1;
@@ -275,7 +275,7 @@ impl Task for Creation<'_> {
 /// put there is passed over.
 struct AsListed<'a> {
     small: &'a mut Small,
-    deed: Deed,
+    deed: FileOp,
     directory: usize,
     listing: Option<Dir>,
 }
@@ -317,7 +317,7 @@ fn listing_failed(errno: Errno) -> EngineError {
 /// Does it to each file, in an order that nobody can foresee.
 struct Scattered<'a> {
     small: &'a mut Small,
-    deed: Deed,
+    deed: FileOp,
     order: Vec<usize>,
     at: usize,
 }

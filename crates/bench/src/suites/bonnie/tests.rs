@@ -7,10 +7,10 @@ use engine::calls::{self, Calls, Task};
 use engine::{Control, Observer};
 use record::{Bytes, Direction, Nanos, Pattern, Window};
 
-use super::data::{InOrder, Seeker, Way};
+use super::data::{InOrder, Seeker, Transfer};
 use super::folder::{self, Folder};
 use super::plan::{Files, Round, Test, Tests};
-use super::small::{Deed, Small};
+use super::small::{FileOp, Small};
 use crate::args::BenchArgs;
 use crate::args::tests::parsed;
 
@@ -217,14 +217,14 @@ fn each_block_is_read_changed_and_written_back() {
     };
     // The last block is half of one.
     let size = 20 * 1024;
-    let written = run(&tests, Test::BlockWrite, on(Way::Write, size));
+    let written = run(&tests, Test::BlockWrite, on(Transfer::Write, size));
     assert_eq!(written.write.as_ref().unwrap().bytes, size);
     assert_eq!(written.sync.unwrap().ops, 1);
     let before = fs::read(format!(
         "/proc/self/fd/{}",
         std::os::fd::AsRawFd::as_raw_fd(&file)
     ));
-    let again = run(&tests, Test::Rewrite, on(Way::Rewrite, size));
+    let again = run(&tests, Test::Rewrite, on(Transfer::Rewrite, size));
     let after = fs::read(format!(
         "/proc/self/fd/{}",
         std::os::fd::AsRawFd::as_raw_fd(&file)
@@ -239,7 +239,7 @@ fn each_block_is_read_changed_and_written_back() {
     }
     assert_eq!(again.read.unwrap().ops, 3);
     assert_eq!(again.write.unwrap().bytes, size);
-    let read = run(&tests, Test::BlockRead, on(Way::Read, size));
+    let read = run(&tests, Test::BlockRead, on(Transfer::Read, size));
     assert_eq!(read.read.unwrap().bytes, size);
     assert!(read.sync.is_none());
 }
@@ -297,7 +297,7 @@ fn small_files_come_and_go() {
                 all.stdout.iter().filter(|byte| **byte == b'\n').count()
             };
             let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
-            let created = made(Deed::Create);
+            let created = made(FileOp::Create);
             assert_eq!(created.write.as_ref().unwrap().ops, 50);
             assert_eq!(count(), 50);
             // Each file and its directory, and the file system at the end.
@@ -305,8 +305,8 @@ fn small_files_come_and_go() {
             assert_eq!(created.sync.as_ref().unwrap().ops, syncs);
             let activity = created.workload.activity(Direction::Write);
             assert_eq!(activity, record::Activity::Create);
-            assert_eq!(made(Deed::Stat).read.unwrap().ops, 50);
-            let deleted = made(Deed::Delete);
+            assert_eq!(made(FileOp::Stat).read.unwrap().ops, 50);
+            let deleted = made(FileOp::Delete);
             assert_eq!(deleted.write.unwrap().ops, 50);
             assert_eq!(count(), 0);
             drop(small);
@@ -325,7 +325,7 @@ fn a_file_that_somebody_else_put_there_is_passed_over() {
         let round = Round::Sequential;
         let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
         let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
-        made(Deed::Create);
+        made(FileOp::Create);
         let path = fs::read_dir(parent.path()).unwrap().next().unwrap();
         let path = match directories {
             0 => path.unwrap().path(),
@@ -337,8 +337,8 @@ fn a_file_that_somebody_else_put_there_is_passed_over() {
             fs::write(path.join(name), "mine").unwrap();
         }
         fs::create_dir(path.join("folder")).unwrap();
-        assert_eq!(made(Deed::Stat).read.unwrap().ops, 50);
-        assert_eq!(made(Deed::Delete).write.unwrap().ops, 50);
+        assert_eq!(made(FileOp::Stat).read.unwrap().ops, 50);
+        assert_eq!(made(FileOp::Delete).write.unwrap().ops, 50);
         drop(small);
         for name in foreign {
             assert!(path.join(name).exists(), "{name}");
@@ -355,8 +355,8 @@ fn files_that_were_not_deleted_go_in_the_end() {
         let parent = tempfile::tempdir().unwrap();
         let folder = folder_in(parent.path());
         let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
-        let create = Test::Files(round, Deed::Create);
-        run(&tests, create, vec![small.task(Deed::Create)]);
+        let create = Test::Files(round, FileOp::Create);
+        run(&tests, create, vec![small.task(FileOp::Create)]);
         drop(small);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }

@@ -5,7 +5,7 @@ use plotly::layout::AxisType;
 use plotly::{Scatter, Trace};
 
 use super::names::Subject;
-use crate::answer::{Answer, CurveAnswer, SeekPoint, ZonesAnswer};
+use crate::answer::{CurveAnswer, SeekPoint, SuiteResult, ZonesAnswer};
 use crate::views::answer::sentences;
 use page::charts::{Chart, Figure, rounded};
 use page::{ChartView, charts};
@@ -23,10 +23,10 @@ pub(super) fn view(subject: &Subject<'_>, figures: &mut Vec<Figure>) -> Option<A
     let answer = subject.conclusion.answer.as_ref()?;
     let colour = charts::colour_index(subject.slot);
     let chart = match answer {
-        Answer::Sysbench { .. } | Answer::Bonnie { .. } => return None,
-        Answer::Seek { points } => seek(points, colour),
-        Answer::Zones(zones) => by_position(zones, colour),
-        Answer::Curve(curve) => by_rate(curve, colour),
+        SuiteResult::Sysbench { .. } | SuiteResult::Bonnie { .. } => return None,
+        SuiteResult::Seek { points } => seek(points, colour),
+        SuiteResult::Zones(zones) => by_position(zones, colour),
+        SuiteResult::Curve(curve) => by_rate(curve, colour),
     };
     figures.push(chart.figure);
     Some(AnswerView {

@@ -30,7 +30,7 @@ use sample::Sampler;
 use spool::Spool;
 use task::{GRACE, Hear, Task, is_talked_with};
 use ui::context::Context;
-use ui::exit::{Answer, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::signals;
 
 /// How the name of the folder begins that the program is sent to.

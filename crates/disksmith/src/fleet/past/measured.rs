@@ -11,7 +11,7 @@ use super::super::run::{Came, FleetRun};
 use super::{PastHost, key_of};
 use bench::conclusion::Conclusion;
 use sweep::{Requirement, figures_of};
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// The hosts of a ledger's runs and races that have the figure of the bar: of each the worst. What was
 /// measured to its end and is valid counts before what was not, which may be a burst.
@@ -145,7 +145,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(place.path().join("ledger.db")).unwrap();
         let root = linux::Root::host();
-        let here = job::process::Here::of_process(&root, Path::new("/etc")).unwrap();
+        let here = job::process::ProcessIdentity::of_process(&root, Path::new("/etc")).unwrap();
         let host = |name: &str, came: Came, runs: &[&str]| HostRun {
             came,
             runs: runs.iter().map(|run| (*run).to_owned()).collect(),
@@ -203,7 +203,7 @@ mod tests {
         let path = place.path().join("ledger.db");
         let mut ledger = Ledger::open(&path).unwrap();
         let root = linux::Root::host();
-        let here = job::process::Here::of_process(&root, Path::new("/etc")).unwrap();
+        let here = job::process::ProcessIdentity::of_process(&root, Path::new("/etc")).unwrap();
         let run = sample::raced(&[1000.0, 900.0, 500.0]);
         let standing = |owner: &ledger::Owner| here.standing(owner);
         let claim = ledger

@@ -10,7 +10,7 @@ use super::super::run::FleetRun;
 use super::super::setup;
 use super::{Past, PastHost, key_of};
 use sweep::Figure;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// What a race found.
 struct Raced {
@@ -178,7 +178,7 @@ mod tests {
     fn kept(path: &Path, runs: &[FleetRun]) {
         let mut ledger = Ledger::open(path).unwrap();
         let root = linux::Root::host();
-        let here = job::process::Here::of_process(&root, Path::new("/etc")).unwrap();
+        let here = job::process::ProcessIdentity::of_process(&root, Path::new("/etc")).unwrap();
         for run in runs {
             let standing = |owner: &ledger::Owner| here.standing(owner);
             let claim = ledger

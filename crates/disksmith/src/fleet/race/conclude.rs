@@ -2,7 +2,7 @@
 
 mod doubts;
 
-use study::burnin::{End, Known, Standing};
+use study::burnin::{End, HostStatus, Known};
 
 use super::super::run::{Came, FleetRun};
 use super::super::setup;
@@ -326,7 +326,7 @@ fn of_rank(
             }
         };
     }
-    if let Some(Standing::Removed { .. }) = course.standing(place) {
+    if let Some(HostStatus::Removed { .. }) = course.standing(place) {
         return (Decided::Failed, "it could not be raced".to_owned(), false);
     }
     if course.known(place).is_none() {
@@ -337,7 +337,7 @@ fn of_rank(
         keep => format!("{keep} others are"),
     };
     match course.standing(place) {
-        Some(Standing::Out { round }) => {
+        Some(HostStatus::Out { round }) => {
             let reason = format!("{others} better, known after round {}", round + 1);
             (Decided::Cull, reason, true)
         }

@@ -6,7 +6,7 @@ mod replayed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use study::burnin::{Decision, End, Known, Measured, Race, Rule, Standing};
+use study::burnin::{Decision, End, HostStatus, Known, Measured, Race, Rule};
 
 use super::super::floor::{Floor, Missed, Watch};
 use super::super::rounds::TargetRound;
@@ -365,7 +365,7 @@ impl<'a> Course<'a> {
     }
 
     /// What became of a host; `None` where it takes no part.
-    pub(crate) fn standing(&self, place: usize) -> Option<Standing> {
+    pub(crate) fn standing(&self, place: usize) -> Option<HostStatus> {
         self.race.standing(self.number_of(place)?)
     }
 

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::super::hosts::{Host, is_keep};
 use super::super::run::{FleetRun, HostRun};
 use super::conclude::{Concluded, Decided, Ranked};
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 use ui::output::{Format, HOST_LIST_MARK, OutputFile};
 use ui::words;
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 use ledger::{Claim, Ledger};
 
 use super::super::run::FleetRun;
-use job::process::Here;
-use ui::exit::{Failure, Standing as _};
+use job::process::ProcessIdentity;
+use ui::exit::{ExitClass as _, Failure};
 
 /// How many times as long as the last write nothing is written.
 const REST: u32 = 3;
@@ -28,7 +28,7 @@ impl Keeper {
     /// Refused, where the ledger cannot be written.
     pub(super) fn begin(
         mut ledger: Ledger,
-        here: &Here,
+        here: &ProcessIdentity,
         run: &FleetRun,
     ) -> Result<Keeper, Failure> {
         let standing = |owner: &ledger::Owner| here.standing(owner);
@@ -102,7 +102,7 @@ mod tests {
     fn a_ledger_that_fails_is_told_once_and_tried_again() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
-        let here = Here::of_process(&linux::Root::host(), Path::new("/etc")).unwrap();
+        let here = ProcessIdentity::of_process(&linux::Root::host(), Path::new("/etc")).unwrap();
         let run = sample::raced(&[1000.0, 900.0, 500.0]);
         let ledger = Ledger::open(&path).unwrap();
         let mut keeper = Keeper::begin(ledger, &here, &run).unwrap();
@@ -119,7 +119,7 @@ mod tests {
         };
         let mut ledger = Ledger::open(&path).unwrap();
         let lost = Keeper::begin(Ledger::open(&path).unwrap(), &here, &other).unwrap();
-        let dead = |_: &ledger::Owner| ledger::Standing::Dead;
+        let dead = |_: &ledger::Owner| ledger::OwnerLiveness::Dead;
         ledger.remove_work(FleetRun::KIND, "other", dead).unwrap();
         let claim = std::mem::replace(&mut keeper.claim, lost.claim);
         keep(&mut keeper);
@@ -138,14 +138,15 @@ mod tests {
         for (is_kept, told) in [(true, "but not that it is over"), (false, "as it ended")] {
             let place = tempfile::tempdir().unwrap();
             let path = place.path().join("ledger.db");
-            let here = Here::of_process(&linux::Root::host(), Path::new("/etc")).unwrap();
+            let here =
+                ProcessIdentity::of_process(&linux::Root::host(), Path::new("/etc")).unwrap();
             let run = sample::raced(&[1000.0, 900.0, 500.0]);
             let mut keeper = Keeper::begin(Ledger::open(&path).unwrap(), &here, &run).unwrap();
             if is_kept {
                 keeper.keep_now(&run).unwrap();
             }
             let mut ledger = Ledger::open(&path).unwrap();
-            let dead = |_: &ledger::Owner| ledger::Standing::Dead;
+            let dead = |_: &ledger::Owner| ledger::OwnerLiveness::Dead;
             ledger.remove_work(FleetRun::KIND, &run.id, dead).unwrap();
             if !is_kept {
                 assert!(keeper.keep_now(&run).is_err());

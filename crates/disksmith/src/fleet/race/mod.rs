@@ -54,14 +54,14 @@ use super::setup::Setup;
 use super::{allow_connections, find, reach, rounds};
 use crate::cli::{Cli, RaceArgs, Ties, Verb};
 use files::Lists;
-use job::process::Here;
+use job::process::ProcessIdentity;
 use keeper::Keeper;
 use run::Conditions;
 use runner::Running;
 use sweep::{Figure, Metric};
 use terminate::Unrehearsed;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
@@ -123,7 +123,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);
     allow_connections(starting, hosts.len(), "hosts")?;
-    let here = Here::of_process(&context.root, Path::new("/etc")).refused()?;
+    let here = ProcessIdentity::of_process(&context.root, Path::new("/etc")).refused()?;
     let ledger = context.open_ledger()?;
     check_none_under_way(&ledger, &here, &hosts)?;
     let run = begun(args, &asked, &hosts);
@@ -284,11 +284,15 @@ fn price(host: &Host) -> Option<f64> {
 
 /// # Errors
 /// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
-fn check_none_under_way(ledger: &Ledger, here: &Here, hosts: &[Host]) -> Result<(), Failure> {
+fn check_none_under_way(
+    ledger: &Ledger,
+    here: &ProcessIdentity,
+    hosts: &[Host],
+) -> Result<(), Failure> {
     let unfinished = ledger.unfinished::<FleetRun>().refused()?;
     let alive = unfinished
         .iter()
-        .filter(|work| here.standing(&work.owner) == ledger::Standing::Alive);
+        .filter(|work| here.standing(&work.owner) == ledger::OwnerLiveness::Alive);
     for work in alive {
         let Some(other) = ledger.work::<FleetRun>(&work.key).refused()? else {
             continue;

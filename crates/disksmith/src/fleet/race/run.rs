@@ -23,7 +23,7 @@ use super::plan::Plan;
 use super::record::{RaceRecord, RoundRecord};
 use super::runner::{Runner, Running};
 use crate::cli::RaceArgs;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::{ExitClass as _, Failure};
 
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(50);

@@ -8,7 +8,7 @@ use clap::Parser as _;
 use crate::cli::{Cli, RoundsArgs, Verb};
 use bench::args::BenchArgs;
 use bench::suite;
-use domain::planned::Planned;
+use domain::plan_binding::Planned;
 use sweep::{Figure, why_never};
 
 /// How large the test file in a directory is where nobody says: it must be the same on all hosts, so

@@ -22,10 +22,10 @@ use rustix::io::Errno;
 
 use super::talk::{lines, say, understand};
 use crate::cli::RoundsArgs;
-use bench::lane::{Lane, Lap};
+use bench::prepared_target::{PreparedTarget, RoundResult};
 use sweep::Figure;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 pub(crate) use asked::{check, overwrites};
 pub(crate) use said::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
@@ -66,7 +66,7 @@ pub(crate) fn rounds(
 
 /// A target, and which doubts were told of it: they are the same in every round.
 struct Track {
-    lane: Lane,
+    lane: PreparedTarget,
     told: BTreeSet<(Code, Option<String>)>,
 }
 
@@ -80,7 +80,7 @@ fn prepare(
     let root = &context.root;
     let one = |target: &Path| {
         let bench = asked::of_target(args, target, target.is_dir()).map_err(Failure::refused)?;
-        let lane = Lane::prepare(&bench, root, engine, interrupt)?;
+        let lane = PreparedTarget::prepare(&bench, root, engine, interrupt)?;
         Ok(Track {
             lane,
             told: BTreeSet::new(),
@@ -208,7 +208,7 @@ fn is_of_disk(error: &io::Error) -> bool {
 }
 
 fn of_lap(
-    lap: &Lap,
+    lap: &RoundResult,
     figures: &[Figure],
     told: &mut BTreeSet<(Code, Option<String>)>,
 ) -> TargetRound {

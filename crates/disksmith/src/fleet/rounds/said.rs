@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use domain::planned::Doomed;
+use domain::plan_binding::BoundTarget;
 
 /// A round that is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct TargetFacts {
     pub size_bytes: u64,
     /// What is lost of it when it is measured; `None` where it is only read, or is a test file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doomed: Option<Doomed>,
+    pub doomed: Option<BoundTarget>,
 }
 
 /// What a round gave on a host.

@@ -13,7 +13,7 @@ use super::super::hosts::Host;
 use super::super::talk::{BEAT, Ended};
 use super::outcome::{FleetRun, HostRun, Kind};
 use bench::conclusion::Conclusion;
-use job::process::Here;
+use job::process::ProcessIdentity;
 
 /// How many times as long as the last write took nothing is written, and how long at most.
 const REST: u32 = 3;
@@ -137,7 +137,12 @@ impl Book {
     ///
     /// Each time all that is known of the run is written, which takes the longer the more hosts have
     /// answered. So it rests in between for some times as long, and takes in what comes meanwhile.
-    pub(super) fn keep_all(&self, mut ledger: Ledger, claim: Claim<FleetRun>, here: &Here) {
+    pub(super) fn keep_all(
+        &self,
+        mut ledger: Ledger,
+        claim: Claim<FleetRun>,
+        here: &ProcessIdentity,
+    ) {
         let mut rested = Instant::now();
         loop {
             let mut state = self.lock();
@@ -199,7 +204,7 @@ fn keep(
     fleet: &mut FleetRun,
     runs: &mut [(usize, Run)],
     earlier: &mut [Ended],
-    here: &Here,
+    here: &ProcessIdentity,
 ) -> ledger::Result<()> {
     for (at, run) in runs {
         let before = run.id.to_string();
@@ -248,7 +253,12 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
 /// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
 /// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
 /// begun here; where somebody is at it, each answer is kept beside it, under its own name.
-fn amend(ledger: &mut Ledger, fleet: &str, answers: &[&Ended], here: &Here) -> ledger::Result<()> {
+fn amend(
+    ledger: &mut Ledger,
+    fleet: &str,
+    answers: &[&Ended],
+    here: &ProcessIdentity,
+) -> ledger::Result<()> {
     let Some(first) = answers.first() else {
         return Ok(());
     };

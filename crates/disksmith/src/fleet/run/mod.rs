@@ -29,10 +29,10 @@ use crate::cli::{FleetShowArgs, ReachArgs, RunArgs};
 use book::Book;
 pub(super) use host::Limits;
 use host::Ordered;
-use job::process::Here;
+use job::process::ProcessIdentity;
 pub(crate) use outcome::{Came, FleetRun, HostRun, Kind};
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use under_way::UnderWay;
 use verb::checked;
 pub(super) use verb::{destroyed, look_before, parse, with, zero as words_of_zero};
@@ -120,7 +120,7 @@ pub(super) fn on_all(
 ) -> Result<FleetRun, Failure> {
     let ssh = reach(reach_args)?;
     allow_connections(hosts.len().min(reach_args.batch as usize), 0, BATCH)?;
-    let here = Here::of_process(&context.root, Path::new("/etc")).refused()?;
+    let here = ProcessIdentity::of_process(&context.root, Path::new("/etc")).refused()?;
     let mut ledger = context.open_ledger()?;
     let run = begun(work.kind, work.words, hosts);
     let standing = |owner: &ledger::Owner| here.standing(owner);

@@ -17,7 +17,7 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
 /// The same, with this ledger.
 fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
     let mut ledger = Ledger::open(path).unwrap();
-    let here = Here::of_process(&Root::host(), Path::new("/etc")).unwrap();
+    let here = ProcessIdentity::of_process(&Root::host(), Path::new("/etc")).unwrap();
     let run = begun(Kind::Run, vec!["devices".to_owned()], hosts);
     let claim = ledger
         .begin_work(&run.id, here.owner(), &run, |owner| here.standing(owner))

@@ -21,7 +21,7 @@ use crate::cli::TopArgs;
 use row::{Row, State, shown};
 use say::Picture;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 pub(crate) use row::{Only, Sort};
 

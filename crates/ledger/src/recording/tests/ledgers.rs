@@ -9,7 +9,7 @@ use crate::recording::packed::Packed;
 use crate::recording::simulated::Host;
 use crate::recording::*;
 use crate::testing::Scratch;
-use crate::{Error, Ledger, Standing};
+use crate::{Error, Ledger, OwnerLiveness};
 
 fn day(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -35,7 +35,7 @@ fn event(id: u64, at: Moment, ended: Option<Moment>) -> Noted {
 
 fn begin(ledger: &mut Ledger) -> Recording {
     ledger
-        .begin_recording(&owner(7), &Source::default(), |_| Standing::Dead)
+        .begin_recording(&owner(7), &Source::default(), |_| OwnerLiveness::Dead)
         .unwrap()
 }
 
@@ -174,10 +174,10 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
     let mut first = begin(&mut ledger);
     let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
     record(&mut ledger, &mut first, &mut host, 10);
-    let again = |ledger: &mut Ledger, standing: Standing| {
+    let again = |ledger: &mut Ledger, standing: OwnerLiveness| {
         ledger.begin_recording(&owner(8), &Source::default(), move |_| standing)
     };
-    let refused = again(&mut ledger, Standing::Alive).unwrap_err();
+    let refused = again(&mut ledger, OwnerLiveness::Alive).unwrap_err();
     assert!(
         matches!(refused, Error::AlreadyRecording { pid: 7, .. }),
         "{refused}"
@@ -185,9 +185,9 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
     let mut other = owner(9);
     other.host = "db-2".to_owned();
     ledger
-        .begin_recording(&other, &Source::default(), |_| Standing::Alive)
+        .begin_recording(&other, &Source::default(), |_| OwnerLiveness::Alive)
         .unwrap();
-    again(&mut ledger, Standing::Dead).unwrap();
+    again(&mut ledger, OwnerLiveness::Dead).unwrap();
     let listed = ledger.recordings().unwrap();
     assert_eq!(listed.len(), 3);
     let first = listed
@@ -546,7 +546,7 @@ fn a_recording_of_a_host_that_never_came_back_is_ended_after_a_day() {
     let mut other = owner(9);
     other.host = "db-2".to_owned();
     let mut forsaken = ledger
-        .begin_recording(&other, &Source::default(), |_| Standing::Dead)
+        .begin_recording(&other, &Source::default(), |_| OwnerLiveness::Dead)
         .unwrap();
     let began = day("2026-11-20T03:00:00Z");
     let mut host = Host::new(1, 1, began);

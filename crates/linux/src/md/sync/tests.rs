@@ -26,25 +26,29 @@ fn the_live_position_is_that_of_the_array_asked_for() {
 }
 
 #[test]
-fn knobs_are_put_back_to_what_the_kernel_showed() {
-    for (knob, shown, written) in [
-        (Knob::SpeedMin, "1000 (system)", Some("system")),
-        (Knob::SpeedMax, "2000000 (local)\n", Some("2000000")),
-        (Knob::SpeedMax, "2000000", None),
-        (Knob::SpeedMax, "2000000 (other)", None),
-        (Knob::Max, "max", Some("max")),
-        (Knob::Max, "44672", Some("44672")),
-        (Knob::Max, "none", None),
-        (Knob::Min, "0", Some("0")),
-        (Knob::IoDepth, "32 (system)", Some("system")),
-        (Knob::IoDepth, "8 (local)", Some("8")),
-        (Knob::StripeCache, "256", Some("256")),
-        (Knob::StripeCache, "", None),
+fn tunables_are_put_back_to_what_the_kernel_showed() {
+    for (tunable, shown, written) in [
+        (Tunable::SpeedMin, "1000 (system)", Some("system")),
+        (Tunable::SpeedMax, "2000000 (local)\n", Some("2000000")),
+        (Tunable::SpeedMax, "2000000", None),
+        (Tunable::SpeedMax, "2000000 (other)", None),
+        (Tunable::Max, "max", Some("max")),
+        (Tunable::Max, "44672", Some("44672")),
+        (Tunable::Max, "none", None),
+        (Tunable::Min, "0", Some("0")),
+        (Tunable::IoDepth, "32 (system)", Some("system")),
+        (Tunable::IoDepth, "8 (local)", Some("8")),
+        (Tunable::StripeCache, "256", Some("256")),
+        (Tunable::StripeCache, "", None),
     ] {
-        assert_eq!(knob.to_write(shown).as_deref(), written, "{knob:?} {shown}");
+        assert_eq!(
+            tunable.to_write(shown).as_deref(),
+            written,
+            "{tunable:?} {shown}"
+        );
     }
-    for knob in Knob::ALL {
-        assert_eq!(Knob::of_file(knob.file()), Some(knob));
+    for tunable in Tunable::ALL {
+        assert_eq!(Tunable::of_file(tunable.file()), Some(tunable));
     }
 }
 
@@ -68,10 +72,10 @@ fn a_file_that_the_kernel_does_not_have_is_not_made() {
         dev: folder.path().join("dev"),
         name: "md0".to_owned(),
     };
-    let error = sync.turn(Knob::Max, "max").unwrap_err().to_string();
+    let error = sync.turn(Tunable::Max, "max").unwrap_err().to_string();
     assert!(error.contains("sync_max could not be written"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    assert_eq!((sync.knob(Knob::Max), sync.live()), (None, None));
+    assert_eq!((sync.tunable(Tunable::Max), sync.live()), (None, None));
     assert!(sync.look().is_err() && !sync.is_there());
 }
 
@@ -95,8 +99,8 @@ proptest! {
     fn any_text_is_read_or_refused(text: String, name: String) {
         let _ = (Speed::parse(&text), Until::parse(&text), Action::parse(&text));
         let _ = (as_mdadm_writes(&text), live(&text, &name));
-        for knob in Knob::ALL {
-            let _ = knob.to_write(&text);
+        for tunable in Tunable::ALL {
+            let _ = tunable.to_write(&text);
         }
     }
 }

@@ -7,7 +7,7 @@ use plotly::layout::{Annotation, Axis, HoverMode};
 use super::super::View;
 use crate::views::sentences;
 use crate::views::units::{Unit, standing};
-use crate::{Factor, Layout, Row, Standing};
+use crate::{Factor, Layout, LayoutOutcome, Row};
 use page::charts::{Chart, Figure, axis, font, heat_scale, layout, rounded};
 use page::escape::for_plotly;
 
@@ -149,7 +149,7 @@ impl<'a> Map<'a> {
     /// How good a row is next to the winner, 1 being as good. What misses a requirement is out of
     /// the race, however good it is.
     fn share(&self, row: &Row) -> Option<f64> {
-        if row.standing == Standing::Missed {
+        if row.standing == LayoutOutcome::Missed {
             return None;
         }
         let value = row.value?.mean;
@@ -163,7 +163,7 @@ impl<'a> Map<'a> {
 
     fn is_open(&self) -> bool {
         let mut rows = self.cells.iter().flatten().flatten();
-        rows.all(|row| row.standing == Standing::Open)
+        rows.all(|row| row.standing == LayoutOutcome::Open)
     }
 
     fn least(&self) -> f64 {
@@ -263,7 +263,7 @@ impl<'a> Map<'a> {
     fn note(&self, row: &Row) -> String {
         let value = row.value.map(|value| self.unit.digits(value.mean));
         let mark = match row.standing {
-            Standing::Behind => None,
+            LayoutOutcome::Behind => None,
             other => Some(standing(other)),
         };
         match (value, mark) {

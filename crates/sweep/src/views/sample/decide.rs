@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::views::units::{Unit, figure};
 use crate::{
-    Cell, CellOutcome, Cost, Curve, Decided, Drift, Effect, Factor, Figure, Layout, Point, Row,
-    Standing, SweepRecord, Value,
+    Cell, CellOutcome, Cost, Curve, Decided, Drift, Effect, Factor, Figure, Layout, LayoutOutcome,
+    Point, Row, SweepRecord, Value,
 };
 use domain::raid::Level;
 
@@ -21,20 +21,20 @@ pub(super) fn all(record: &SweepRecord, priced: bool) -> Decided {
         .collect();
     let unit = Unit::of_objective(&record.settings.objective);
     let key = |row: &Row| {
-        let last = row.standing == Standing::Failed || row.value.is_none();
-        let missed = row.standing == Standing::Missed;
+        let last = row.standing == LayoutOutcome::Failed || row.value.is_none();
+        let missed = row.standing == LayoutOutcome::Missed;
         let value = row.value.map_or(0.0, |value| value.mean);
         let value = if unit.less_is_better() { value } else { -value };
         (last, missed, value)
     };
     rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap());
     judge(&mut rows, unit);
-    let of = |wanted: Standing| {
+    let of = |wanted: LayoutOutcome| {
         let found = rows.iter().filter(move |row| row.standing == wanted);
         found.map(|row| row.layout).collect::<Vec<usize>>()
     };
-    let winner = of(Standing::Winner).first().copied();
-    let ties = of(Standing::Tie);
+    let winner = of(LayoutOutcome::Winner).first().copied();
+    let ties = of(LayoutOutcome::Tie);
     Decided {
         winner,
         ties,
@@ -86,15 +86,15 @@ fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
         figure.is_some_and(|value| value.mean > requirement.bar)
     });
     let (standing, why) = match (failure, value, missed) {
-        (Some(why), _, _) => (Standing::Failed, why),
-        (None, None, _) => (Standing::Open, "not measured yet".to_owned()),
+        (Some(why), _, _) => (LayoutOutcome::Failed, why),
+        (None, None, _) => (LayoutOutcome::Open, "not measured yet".to_owned()),
         (None, Some(_), Some(missed)) => (
-            Standing::Missed,
+            LayoutOutcome::Missed,
             format!("its {} is above the bar", missed.figure),
         ),
-        (None, Some(_), None) => (Standing::Behind, String::new()),
+        (None, Some(_), None) => (LayoutOutcome::Behind, String::new()),
     };
-    let value = value.filter(|_| standing != Standing::Failed);
+    let value = value.filter(|_| standing != LayoutOutcome::Failed);
     let per_month = VOLUME * layout.members as f64;
     let sizes: Vec<_> = record
         .settings
@@ -138,14 +138,17 @@ fn figures(cells: &[&Cell]) -> BTreeMap<Figure, Value> {
 
 /// Names the winner, and says of the others how far they are behind.
 fn judge(rows: &mut [Row], unit: Unit) {
-    let Some(place) = rows.iter().position(|row| row.standing == Standing::Behind) else {
+    let Some(place) = rows
+        .iter()
+        .position(|row| row.standing == LayoutOutcome::Behind)
+    else {
         return;
     };
     let best = rows[place].value.unwrap().mean;
-    rows[place].standing = Standing::Winner;
+    rows[place].standing = LayoutOutcome::Winner;
     rows[place].why = "the best".to_owned();
     for row in &mut *rows {
-        let Some(value) = row.value.filter(|_| row.standing != Standing::Winner) else {
+        let Some(value) = row.value.filter(|_| row.standing != LayoutOutcome::Winner) else {
             continue;
         };
         let share = value.mean / best;
@@ -155,16 +158,16 @@ fn judge(rows: &mut [Row], unit: Unit) {
         } else {
             1.0 - share
         };
-        if row.standing != Standing::Behind {
+        if row.standing != LayoutOutcome::Behind {
             continue;
         }
         row.standing = match worse {
-            w if w < 0.012 => Standing::Tie,
-            _ if row.blocks == 1 => Standing::Dropped,
-            _ => Standing::Behind,
+            w if w < 0.012 => LayoutOutcome::Tie,
+            _ if row.blocks == 1 => LayoutOutcome::Dropped,
+            _ => LayoutOutcome::Behind,
         };
         row.why = match row.standing {
-            Standing::Tie => "within 2 % of the best".to_owned(),
+            LayoutOutcome::Tie => "within 2 % of the best".to_owned(),
             _ => format!(
                 "{:.0} to {:.0} % worse than the best after {} blocks",
                 100.0 * worse - 1.0,

@@ -8,9 +8,9 @@ use ui::screen::{Capabilities, Look, Pieces as _};
 use super::columns::{Cells, Plan, SIGNS, Wish, cut, right};
 use super::words::{MIB, rate, span, sparkline};
 use crate::screen::frame::Row;
+use crate::screen::history::History;
 use crate::screen::model::Model;
 use crate::screen::pages::{Caps, page};
-use crate::screen::reel::Reel;
 use crate::screen::tree::{Branch, Fold};
 use record::Severity;
 
@@ -244,7 +244,12 @@ impl<'a> Table<'a> {
         lines
     }
 
-    fn spark(&self, reel: &Reel, number: u64, device: (record::sample::DeviceId, usize)) -> String {
+    fn spark(
+        &self,
+        reel: &History,
+        number: u64,
+        device: (record::sample::DeviceId, usize),
+    ) -> String {
         let graph = self.model.graph;
         let values = reel.trace(device, number, SPAN, self.plan.spark, |row| {
             graph.figure(row)

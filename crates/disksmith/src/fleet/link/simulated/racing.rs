@@ -10,7 +10,7 @@ use study::burnin::rehearse::Rng;
 use super::{EndedBy, FromAgent, Order, ended};
 use crate::fleet::rounds::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
 use crate::fleet::talk::Facts;
-use domain::planned::{Doomed, Seen};
+use domain::plan_binding::{BoundTarget, DiskIdentity};
 
 /// The rate of a disk of a host that is as it should be.
 const RATE: f64 = 12_000.0;
@@ -50,9 +50,9 @@ pub(super) fn ready(name: &str) -> FromAgent {
         path: format!("/mnt/d{at}"),
         device: Some(format!("nvme{at}n1")),
         size_bytes,
-        doomed: (name.starts_with("wipe") && at == 1).then(|| Doomed {
+        doomed: (name.starts_with("wipe") && at == 1).then(|| BoundTarget {
             content: vec!["ext4".to_owned()],
-            seen: Seen {
+            seen: DiskIdentity {
                 boot: format!("{name}-1"),
                 diskseq: Some(7),
                 number: "259:1".to_owned(),

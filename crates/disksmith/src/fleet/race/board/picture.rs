@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use study::burnin::{Known, Standing};
+use study::burnin::{HostStatus, Known};
 
 use super::super::course::{Course, Fate};
 use super::super::record::{RaceRecord, RoundRecord};
@@ -53,9 +53,9 @@ impl Stand {
         match (course.fate(place), course.standing(place)) {
             (Some(Fate::Floor(_)), _) => Stand::Below,
             (Some(Fate::Broken(_)), _) => Stand::Broken,
-            (Some(Fate::Absent(_)), _) | (None, Some(Standing::Removed { .. })) => Stand::Lost,
-            (None, Some(Standing::Out { .. })) => Stand::Out,
-            (None, Some(Standing::Left { .. })) => Stand::Equal,
+            (Some(Fate::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => Stand::Lost,
+            (None, Some(HostStatus::Out { .. })) => Stand::Out,
+            (None, Some(HostStatus::Left { .. })) => Stand::Equal,
             (None, _) if is_away => Stand::Away,
             (None, _) => Stand::In,
         }

@@ -100,7 +100,10 @@ fn a_floor_holds_for_each_disk_over_its_time() {
         "{why:?}"
     );
     assert!(!course.next().contains(&1));
-    assert!(matches!(course.standing(1), Some(Standing::Removed { .. })));
+    assert!(matches!(
+        course.standing(1),
+        Some(HostStatus::Removed { .. })
+    ));
 }
 
 #[test]

@@ -87,7 +87,8 @@ fn who_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
 fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
     let place = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open(place.path().join("ledger.db")).unwrap();
-    let here = Here::of_process(&linux::Root::host(), std::path::Path::new("/etc")).unwrap();
+    let here =
+        ProcessIdentity::of_process(&linux::Root::host(), std::path::Path::new("/etc")).unwrap();
     let standing = |owner: &Owner| here.standing(owner);
     let claim = ledger
         .begin_work("done", here.owner(), &empty("done"), standing)

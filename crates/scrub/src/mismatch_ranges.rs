@@ -14,7 +14,7 @@ const IN_FLIGHT: u64 = (16 << 20) / 512;
 
 /// The ranges of a check's positions, in sectors, in which its count of mismatches grew.
 #[derive(Clone, Debug)]
-pub(crate) struct Grown {
+pub(crate) struct MismatchRanges {
     list: Ranges,
     /// How far around its place md may be at work.
     margin: u64,
@@ -26,11 +26,11 @@ pub(crate) struct Grown {
     open: Option<u64>,
 }
 
-impl Grown {
+impl MismatchRanges {
     /// Of a check that begins at `from`, with `seen` sectors found and in these ranges. `cache` is what
     /// the stripe cache holds of one member, where there is one.
-    pub(crate) fn new(from: u64, seen: u64, before: Ranges, cache: Bytes) -> Grown {
-        Grown {
+    pub(crate) fn new(from: u64, seen: u64, before: Ranges, cache: Bytes) -> MismatchRanges {
+        MismatchRanges {
             list: before,
             margin: IN_FLIGHT.saturating_add(Sectors::of(cache).0),
             low: from,
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_range_is_around_where_the_count_grew_and_begins_after_what_was_done() {
-        let mut grown = Grown::new(0, 8, Ranges::new(), Bytes(0));
+        let mut grown = MismatchRanges::new(0, 8, Ranges::new(), Bytes(0));
         let far = 10 * IN_FLIGHT;
         for look in [
             at(far, far, 8),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn ranges_are_bounded_in_number_and_by_the_end() {
-        let mut grown = Grown::new(0, 0, Ranges::new(), Bytes(0));
+        let mut grown = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
         for step in 0..1200 {
             let place = step * 100 * IN_FLIGHT / 3;
             grown.take(&at(place, place, step / 3));
@@ -142,7 +142,7 @@ mod tests {
     fn what_is_looked_for_again_is_listed_where_it_is_found_then() {
         let far = 10 * IN_FLIGHT;
         for found_again in [true, false] {
-            let mut grown = Grown::new(0, 0, Ranges::new(), Bytes(0));
+            let mut grown = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
             // It is found at full speed; then the check goes back to where it stood.
             grown.take(&at(far, 0, 8));
             grown.take(&at(0, 0, 0));
@@ -161,7 +161,7 @@ mod tests {
             steps in prop::collection::vec((0_u64..3 * IN_FLIGHT, 0_u64..IN_FLIGHT, any::<bool>()), 1..40),
             drains in 2_usize..9,
         ) {
-            let mut grown = Grown::new(0, 0, Ranges::new(), Bytes(0));
+            let mut grown = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
             let (mut current, mut done, mut found) = (0_u64, 0, Vec::<u64>::new());
             for (index, (ahead, back, finds)) in steps.iter().enumerate() {
                 let live = current;

@@ -33,7 +33,7 @@ const TOO_MANY: f64 = 3.0;
 const MANY: f64 = 1.5;
 /// So far below its target a mean must be for the rate to grow.
 const CALM: f64 = 0.93;
-/// Where each request waits for a lull, the rate leans on the mean ([`Way::Lulls`]), and a mean of a few seconds
+/// Where each request waits for a lull, the rate leans on the mean ([`IssueMode::IdleGaps`]), and a mean of a few seconds
 /// that is above its target by less than this is answered by that alone.
 const PASSED: f64 = 1.25;
 /// A read is far beyond the target at this multiple of it. One of three times that counts as three.
@@ -48,28 +48,28 @@ pub(crate) const ROOM: f64 = 1.5;
 
 /// How the check meets others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum IssueMode {
     /// In steps, which whoever is there feels as long as one lasts.
     Steps,
     /// By single requests, each when others ask for little: they wait for the rest of one at most.
-    Lulls,
+    IdleGaps,
 }
 
-impl Way {
+impl IssueMode {
     /// The mean may get slower by this factor. Of the slowest requests more fall into a step than of all, so that
     /// with a mean of 1.5 times the p99.9 would be more. Who waits for one request at most waits no longer where
     /// he waits long by himself.
     pub(crate) fn room_of_mean(self) -> f64 {
         match self {
-            Way::Steps => 1.35,
-            Way::Lulls => ROOM,
+            IssueMode::Steps => 1.35,
+            IssueMode::IdleGaps => ROOM,
         }
     }
 }
 
 /// What was seen since the last look.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct ForegroundSample {
     /// How long probes took that came back, in seconds.
     pub probes: Vec<f64>,
     /// How long a probe waits that has not come back, in seconds.
@@ -104,7 +104,7 @@ impl Targets {
     }
 
     /// What may become of what others have by themselves.
-    pub(crate) fn with_room(self, way: Way) -> Targets {
+    pub(crate) fn with_room(self, way: IssueMode) -> Targets {
         Targets {
             mean: self.mean.map(|mean| way.room_of_mean() * mean),
             p99: self.p99.map(|p99| ROOM * p99),
@@ -134,7 +134,7 @@ pub(crate) enum Verdict {
 
 /// The last probes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Felt {
+pub(crate) struct ForegroundLatency {
     probes: VecDeque<f64>,
     waiting: f64,
     counted: VecDeque<(u64, f64)>,
@@ -147,9 +147,9 @@ pub(crate) struct Felt {
     slow: f64,
 }
 
-impl Felt {
+impl ForegroundLatency {
     /// Takes what was seen since the last time, against the targets if there are any.
-    pub(crate) fn take(&mut self, now: Nanos, seen: &Seen, targets: Option<&Targets>) {
+    pub(crate) fn take(&mut self, now: Nanos, seen: &ForegroundSample, targets: Option<&Targets>) {
         if let Some(slow) = targets.and_then(|targets| targets.p99) {
             for probe in &seen.probes {
                 let hit = if *probe > slow { 1.0 } else { 0.0 };
@@ -181,7 +181,7 @@ impl Felt {
 
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
-        *self = Felt::default();
+        *self = ForegroundLatency::default();
     }
 
     /// What was felt until now is answered, and does not count against a target again.
@@ -213,7 +213,7 @@ impl Felt {
     }
 
     /// How what was felt since the last answer stands to the targets.
-    pub(crate) fn verdict(&self, targets: &Targets, way: Way) -> Verdict {
+    pub(crate) fn verdict(&self, targets: &Targets, way: IssueMode) -> Verdict {
         if self.is_far(targets) {
             return Verdict::Far;
         }
@@ -222,8 +222,8 @@ impl Felt {
         }
         let share = self.share(targets);
         let too_much = match way {
-            Way::Steps => 1.0,
-            Way::Lulls => PASSED,
+            IssueMode::Steps => 1.0,
+            IssueMode::IdleGaps => PASSED,
         };
         if self.slow >= TOO_MANY || share.is_some_and(|share| share > too_much) {
             return Verdict::Passed;
@@ -292,7 +292,7 @@ impl Alone {
     const MOST: usize = 1000;
 
     /// Takes what was seen while nothing was checked.
-    pub(crate) fn take(&mut self, seen: &Seen) {
+    pub(crate) fn take(&mut self, seen: &ForegroundSample) {
         self.probes.extend(&seen.probes);
         while self.probes.len() > Self::MOST {
             self.probes.pop_front();
@@ -351,13 +351,13 @@ mod tests {
         p99: Some(0.010),
     };
 
-    fn felt(probes: &[f64], targets: &Targets) -> Felt {
-        let mut felt = Felt::default();
+    fn felt(probes: &[f64], targets: &Targets) -> ForegroundLatency {
+        let mut felt = ForegroundLatency::default();
         felt.take(
             Nanos(0),
-            &Seen {
+            &ForegroundSample {
                 probes: probes.to_vec(),
-                ..Seen::default()
+                ..ForegroundSample::default()
             },
             Some(targets),
         );
@@ -369,11 +369,11 @@ mod tests {
         let mut probes = vec![0.001; 60];
         for (slow, verdict) in [(1, Verdict::Calm), (1, Verdict::Near), (2, Verdict::Passed)] {
             probes.extend(vec![0.020; slow]);
-            assert_eq!(felt(&probes, &P99).verdict(&P99, Way::Steps), verdict);
+            assert_eq!(felt(&probes, &P99).verdict(&P99, IssueMode::Steps), verdict);
             probes.push(0.001);
         }
         assert_eq!(
-            felt(&[0.001; LEAST - 1], &P99).verdict(&P99, Way::Steps),
+            felt(&[0.001; LEAST - 1], &P99).verdict(&P99, IssueMode::Steps),
             Verdict::Unknown
         );
     }
@@ -390,48 +390,48 @@ mod tests {
             (0.013, Verdict::Passed, Verdict::Passed),
         ] {
             let felt = felt(&[latency; FEW], &mean);
-            assert_eq!(felt.verdict(&mean, Way::Steps), steps, "{latency}");
-            assert_eq!(felt.verdict(&mean, Way::Lulls), lulls, "{latency}");
+            assert_eq!(felt.verdict(&mean, IssueMode::Steps), steps, "{latency}");
+            assert_eq!(felt.verdict(&mean, IssueMode::IdleGaps), lulls, "{latency}");
         }
     }
 
     #[test]
     fn what_was_answered_does_not_count_again() {
         let mut felt = felt(&[0.020; 5], &P99);
-        assert_eq!(felt.verdict(&P99, Way::Steps), Verdict::Passed);
+        assert_eq!(felt.verdict(&P99, IssueMode::Steps), Verdict::Passed);
         felt.answer();
         felt.take(
             Nanos(0),
-            &Seen {
+            &ForegroundSample {
                 probes: vec![0.001; LEAST],
-                ..Seen::default()
+                ..ForegroundSample::default()
             },
             Some(&P99),
         );
-        assert_eq!(felt.verdict(&P99, Way::Steps), Verdict::Calm);
+        assert_eq!(felt.verdict(&P99, IssueMode::Steps), Verdict::Calm);
     }
 
     #[test]
     fn three_far_reads_or_one_that_does_not_come_back_are_answered_at_once() {
         assert_eq!(
-            felt(&[0.030; 2], &P99).verdict(&P99, Way::Steps),
+            felt(&[0.030; 2], &P99).verdict(&P99, IssueMode::Steps),
             Verdict::Unknown
         );
         assert_eq!(
-            felt(&[0.030; 3], &P99).verdict(&P99, Way::Steps),
+            felt(&[0.030; 3], &P99).verdict(&P99, IssueMode::Steps),
             Verdict::Far
         );
         let mut waits = felt(&[0.001; 50], &P99);
         let mut wait = |waiting: f64| {
             waits.take(
                 Nanos(0),
-                &Seen {
+                &ForegroundSample {
                     waiting,
-                    ..Seen::default()
+                    ..ForegroundSample::default()
                 },
                 Some(&P99),
             );
-            waits.verdict(&P99, Way::Steps)
+            waits.verdict(&P99, IssueMode::Steps)
         };
         assert_eq!(wait(0.030), Verdict::Calm, "one may be chance");
         assert_eq!(wait(0.100), Verdict::Far);
@@ -441,15 +441,15 @@ mod tests {
             p99: None,
         };
         assert_eq!(
-            felt(&[0.030; 20], &mean).verdict(&mean, Way::Steps),
+            felt(&[0.030; 20], &mean).verdict(&mean, IssueMode::Steps),
             Verdict::Calm
         );
         assert_eq!(
-            felt(&[0.012; FEW], &mean).verdict(&mean, Way::Steps),
+            felt(&[0.012; FEW], &mean).verdict(&mean, IssueMode::Steps),
             Verdict::Passed
         );
         assert_eq!(
-            felt(&[0.080; 3], &mean).verdict(&mean, Way::Steps),
+            felt(&[0.080; 3], &mean).verdict(&mean, IssueMode::Steps),
             Verdict::Far
         );
     }
@@ -461,12 +461,12 @@ mod tests {
             p99: None,
         };
         let mut felt = felt(&[0.001; 50], &mean);
-        let count = |mean| Seen {
+        let count = |mean| ForegroundSample {
             counted: Some((10, 10.0 * mean)),
-            ..Seen::default()
+            ..ForegroundSample::default()
         };
         let mut now = Nanos(0);
-        let mut take = |felt: &mut Felt, latency, times: usize| {
+        let mut take = |felt: &mut ForegroundLatency, latency, times: usize| {
             for _ in 0..times {
                 now += COUNTED_OVER;
                 felt.take(now, &count(latency), Some(&mean));
@@ -474,7 +474,7 @@ mod tests {
         };
         take(&mut felt, 0.005, FEW_COUNTS);
         assert!((felt.mean().unwrap() - 0.005).abs() < 1e-9);
-        assert_eq!(felt.verdict(&mean, Way::Steps), Verdict::Passed);
+        assert_eq!(felt.verdict(&mean, IssueMode::Steps), Verdict::Passed);
         take(&mut felt, 0.0001, COUNTS);
         assert!((felt.mean().unwrap() - 0.001).abs() < 1e-9);
     }
@@ -485,11 +485,11 @@ mod tests {
         assert_eq!(alone.own(), None);
         let mut probes = vec![0.001; 98];
         probes.extend([0.020, 0.020]);
-        alone.take(&Seen {
+        alone.take(&ForegroundSample {
             probes,
-            ..Seen::default()
+            ..ForegroundSample::default()
         });
-        let own = alone.own().unwrap().with_room(Way::Steps);
+        let own = alone.own().unwrap().with_room(IssueMode::Steps);
         assert!((own.p99.unwrap() - ROOM * 0.020).abs() < 1e-9);
         assert_eq!(P99.no_stricter_than(&own), Targets { mean: None, ..own });
         let loose = Targets {

@@ -19,12 +19,12 @@ struct Entry {
 
 /// The events that last.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct EventTracker {
     entries: Vec<Entry>,
     last_id: u64,
 }
 
-impl Book {
+impl EventTracker {
     /// Takes what is seen now. It is a new event, or one that lasts.
     pub(super) fn enter(
         &mut self,
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_event_begins_once_and_ends_once() {
-        let mut book = Book::default();
+        let mut book = EventTracker::default();
         let code = EventCode::Writeback;
         let opened = book.enter(code, sighting(Severity::Note), at(3)).unwrap();
         assert_eq!(opened.kind, ChangeKind::Opened);

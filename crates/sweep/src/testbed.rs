@@ -18,7 +18,7 @@ use array::host::Host;
 use array::plan::{FsPlan, Plan};
 use array::programs::Programs;
 use array::steps::{self, Undone};
-use domain::planned::{self, Planned};
+use domain::plan_binding::{self, Planned};
 use domain::raid::{Layout as Copies, Level};
 
 /// A device of the sweep.
@@ -50,14 +50,14 @@ impl Allowed {
 }
 
 /// The devices, and how they are claimed.
-pub(crate) struct Rig {
+pub(crate) struct Testbed {
     slots: Vec<Slot>,
     allowed: Allowed,
     root: Root,
     etc: PathBuf,
 }
 
-impl Rig {
+impl Testbed {
     /// Claims the devices.
     ///
     /// # Errors
@@ -67,8 +67,8 @@ impl Rig {
         etc: &Path,
         paths: &[PathBuf],
         allowed: &Allowed,
-    ) -> Result<Rig, Vec<String>> {
-        let mut rig = Rig {
+    ) -> Result<Testbed, Vec<String>> {
+        let mut rig = Testbed {
             slots: Vec::new(),
             allowed: allowed.clone(),
             root: root.clone(),
@@ -110,7 +110,7 @@ impl Rig {
     fn claim_one(&self, path: &Path) -> Result<(DestroyTarget, Member), String> {
         let claim = open_for_destroying(&self.root, path, &self.allowed.consents)
             .map_err(|refusal| refusal.to_string())?;
-        planned::check(&self.allowed.planned, &claim, &self.root)?;
+        plan_binding::check(&self.allowed.planned, &claim, &self.root)?;
         let member = member(&claim)?;
         Ok((claim, member))
     }
@@ -156,7 +156,7 @@ impl Rig {
     /// Builds a layout and mounts its file system. Returns the device that is mounted.
     ///
     /// # Errors
-    /// The step that failed. What was done is taken back, but for what [`Rig::take_down`] does.
+    /// The step that failed. What was done is taken back, but for what [`Testbed::take_down`] does.
     pub(crate) fn build(
         &mut self,
         layout: &Layout,

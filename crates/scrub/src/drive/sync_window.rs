@@ -1,6 +1,6 @@
 //! The place up to which md may check, and how far it is raised.
 
-use linux::md::sync::{Knob, Sectors};
+use linux::md::sync::{Sectors, Tunable};
 use record::{Bytes, Nanos};
 
 use super::super::pace::May;
@@ -66,7 +66,7 @@ const SLOWEST_TICK: Nanos = Nanos(100_000_000);
 
 /// How md may go towards the fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(super) enum Throttle {
     /// As fast as it can.
     Open,
     /// A little at a time while others use the members.
@@ -81,21 +81,21 @@ pub(crate) fn is_limit(kib: u64) -> bool {
     matches!(kib, LEAST | FULL)
 }
 
-impl Gate {
+impl Throttle {
     /// The limits that make it so, in KiB a second.
-    pub(super) fn limits(self) -> [(Knob, u64); 2] {
+    pub(super) fn limits(self) -> [(Tunable, u64); 2] {
         let (least, most) = match self {
-            Gate::Open => (FULL, FULL),
-            Gate::Gentle => (LEAST, FULL),
-            Gate::Shut => (LEAST, LEAST),
+            Throttle::Open => (FULL, FULL),
+            Throttle::Gentle => (LEAST, FULL),
+            Throttle::Shut => (LEAST, LEAST),
         };
-        [(Knob::SpeedMin, least), (Knob::SpeedMax, most)]
+        [(Tunable::SpeedMin, least), (Tunable::SpeedMax, most)]
     }
 }
 
 /// The fence of one check.
 #[derive(Clone, Debug)]
-pub(super) struct Fence {
+pub(super) struct SyncWindow {
     at: Sectors,
     /// It stands at multiples of this.
     unit: Sectors,
@@ -129,13 +129,13 @@ pub(super) struct Fence {
     holds: Option<f64>,
 }
 
-impl Fence {
+impl SyncWindow {
     /// At the place where the check begins, rounded down to where a fence may stand.
     /// `wide` is over how many members md goes at once.
-    pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> Fence {
+    pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> SyncWindow {
         let unit = chunk.max(BLOCK);
         let row = LEAST_STEP.0.saturating_mul(wide);
-        Fence {
+        SyncWindow {
             at: Sectors(from.0 / unit.0 * unit.0),
             unit,
             least: Sectors(row.div_ceil(unit.0).max(1) * unit.0),
@@ -158,13 +158,13 @@ impl Fence {
 
     /// Of an array where all others wait while md is at anything: RAID 10 lets all requests come back that were
     /// begun, and none begin until one of its own of 64 KiB has come back (`raise_barrier`, drivers/md/raid10.c).
-    pub(super) fn that_holds_all(mut self, holds_all: bool) -> Fence {
+    pub(super) fn that_holds_all(mut self, holds_all: bool) -> SyncWindow {
         self.holds_all = holds_all;
         self
     }
 
     /// It goes no further than this, if that is given.
-    pub(super) fn that_stops_at(mut self, stop: Option<Sectors>) -> Fence {
+    pub(super) fn that_stops_at(mut self, stop: Option<Sectors>) -> SyncWindow {
         self.stop = stop;
         self
     }
@@ -235,7 +235,7 @@ impl Fence {
     }
 
     /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
-    pub(super) fn gate(&mut self, may: May, live: Sectors, bytes: f64, seconds: f64) -> Gate {
+    pub(super) fn gate(&mut self, may: May, live: Sectors, bytes: f64, seconds: f64) -> Throttle {
         let weight = (seconds / AVERAGE_S).min(1.0);
         if seconds > 0.0 {
             self.speed += weight * (bytes / seconds - self.speed);
@@ -245,7 +245,7 @@ impl Fence {
                 self.credit = 0.0;
                 self.shut = false;
                 self.waits = None;
-                return Gate::Open;
+                return Throttle::Open;
             }
             May::Nothing => {
                 self.credit -= bytes;
@@ -264,11 +264,11 @@ impl Fence {
             }
         }
         if !self.shut {
-            return Gate::Gentle;
+            return Throttle::Gentle;
         }
         // How long it takes is not known of a step that is held.
         self.step = None;
-        Gate::Shut
+        Throttle::Shut
     }
 
     /// So long nothing is to be done at this pace.

@@ -17,19 +17,19 @@ const NOBODY: i64 = 2;
 /// one stretch of intervals is compared with that of the stretch before: what is only ahead comes
 /// back, and what others read does not.
 #[derive(Debug, Default)]
-pub(super) struct Company {
+pub(super) struct Foreground {
     /// Reads beyond our own since the start, after each of the last intervals.
     beyond: VecDeque<i64>,
     /// For so many intervals nobody was seen.
     pub(super) quiet: usize,
 }
 
-impl Company {
+impl Foreground {
     /// Whether there is surely nobody, after an interval in which the kernel has counted this, and we
     /// so many reads.
     pub(super) fn is_none(&mut self, counted: Option<Counted>, own: u64) -> bool {
         let Some(counted) = counted else {
-            *self = Company::default();
+            *self = Foreground::default();
             return false;
         };
         let more = i64::try_from(counted.reads).unwrap_or(i64::MAX)
@@ -133,7 +133,7 @@ mod tests {
     /// Whether nobody is seen after twenty intervals, in which others read `others` each and the
     /// kernel is ahead by what `ahead` says.
     fn nobody(others: u64, writes: u64, ahead: fn(u64) -> u64) -> bool {
-        let mut company = Company::default();
+        let mut company = Foreground::default();
         let mut before = 0;
         let mut seen = false;
         for number in 0..20 {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// What tells a disk from every other that may have its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Seen {
+pub struct DiskIdentity {
     /// The boot of the host: with another, it may also be another host.
     pub boot: String,
     /// The disk's number among all that were attached since (`diskseq` in Linux,
@@ -37,7 +37,7 @@ pub struct Planned {
     /// The path as the verb names it.
     pub path: PathBuf,
     /// What was seen there.
-    pub seen: Seen,
+    pub seen: DiskIdentity,
 }
 
 impl FromStr for Planned {
@@ -50,23 +50,27 @@ impl FromStr for Planned {
 
 /// What a plan says of a device or file that will be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Doomed {
+pub struct BoundTarget {
     /// The kinds of signatures that it carries, such as `ext4`.
     pub content: Vec<String>,
     /// Which it is.
-    pub seen: Seen,
+    pub seen: DiskIdentity,
 }
 
-impl Doomed {
+impl BoundTarget {
     /// What is to be said of one that is open. `devices` must have been read after it was opened.
     ///
     /// # Errors
     /// Why nothing can be said, as a sentence.
-    pub fn of(claim: &DestroyTarget, devices: &Devices, root: &Root) -> Result<Doomed, String> {
+    pub fn of(
+        claim: &DestroyTarget,
+        devices: &Devices,
+        root: &Root,
+    ) -> Result<BoundTarget, String> {
         let shown = claim.path.display();
-        let seen = Seen::of(&claim.file, claim.size, devices, root)
+        let seen = DiskIdentity::of(&claim.file, claim.size, devices, root)
             .map_err(|why| format!("{shown}: {why}"))?;
-        Ok(Doomed {
+        Ok(BoundTarget {
             content: words(&claim.content),
             seen,
         })
@@ -84,18 +88,23 @@ impl Planned {
     }
 }
 
-impl Seen {
+impl DiskIdentity {
     /// What is to be seen of a device or file that is open. `devices` must have been read after it was
     /// opened, and for what shall be written, claimed: until then another may have come under its name.
     ///
     /// # Errors
     /// When it is not known which boot this is, or the file cannot be looked at; as a sentence.
-    pub fn of(file: &File, size: Bytes, devices: &Devices, root: &Root) -> Result<Seen, String> {
+    pub fn of(
+        file: &File,
+        size: Bytes,
+        devices: &Devices,
+        root: &Root,
+    ) -> Result<DiskIdentity, String> {
         let told = |why: std::io::Error| format!("it cannot be looked at: {why}");
         let metadata = file.metadata().map_err(told)?;
         let boot = process::boot_id(root).map_err(|why| why.to_string())?;
         let Some(number) = device_of(&metadata) else {
-            return Ok(Seen {
+            return Ok(DiskIdentity {
                 boot,
                 diskseq: None,
                 number: format!("{}/{}", metadata.dev(), metadata.ino()),
@@ -112,7 +121,7 @@ impl Seen {
             let folder = root.sys.join("class/block").join(disk.sysfs_name());
             root::number(&folder.join("diskseq"))
         });
-        Ok(Seen {
+        Ok(DiskIdentity {
             boot,
             diskseq,
             number: number.to_string(),
@@ -131,7 +140,7 @@ impl Seen {
     }
 
     /// Why this is not what is there now, as a clause; `None` where it is.
-    fn differs(&self, now: &Seen) -> Option<&'static str> {
+    fn differs(&self, now: &DiskIdentity) -> Option<&'static str> {
         if self.boot != now.boot {
             Some("the host was started anew since, or is another")
         } else if self.identity != now.identity {
@@ -205,7 +214,8 @@ fn agrees(
         format!("{shown} is not among the disks that the plan was made of; make the plan again")
     })?;
     let devices = Devices::read(root).map_err(|why| why.to_string())?;
-    let now = Seen::of(file, size, &devices, root).map_err(|why| format!("{shown}: {why}"))?;
+    let now =
+        DiskIdentity::of(file, size, &devices, root).map_err(|why| format!("{shown}: {why}"))?;
     match known.seen.differs(&now) {
         None => Ok(()),
         Some(why) => Err(format!(
@@ -223,8 +233,8 @@ pub fn words(content: &Content) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn seen() -> Seen {
-        Seen {
+    fn seen() -> DiskIdentity {
+        DiskIdentity {
             boot: "b1".to_owned(),
             diskseq: Some(9),
             number: "259:1".to_owned(),
@@ -238,35 +248,35 @@ mod tests {
         assert_eq!(seen().differs(&seen()), None);
         let others = [
             (
-                Seen {
+                DiskIdentity {
                     boot: "b2".to_owned(),
                     ..seen()
                 },
                 "started anew",
             ),
             (
-                Seen {
+                DiskIdentity {
                     identity: None,
                     ..seen()
                 },
                 "serial number",
             ),
             (
-                Seen {
+                DiskIdentity {
                     size_bytes: 1 << 20,
                     ..seen()
                 },
                 "size",
             ),
             (
-                Seen {
+                DiskIdentity {
                     diskseq: Some(10),
                     ..seen()
                 },
                 "attached under",
             ),
             (
-                Seen {
+                DiskIdentity {
                     number: "259:2".to_owned(),
                     ..seen()
                 },
@@ -300,7 +310,7 @@ mod tests {
         let devices = Devices::read(&root).unwrap_or_default();
         let planned = |claim: &DestroyTarget, path: &str| Planned {
             path: path.into(),
-            seen: Seen::of(&claim.file, claim.size, &devices, &root).unwrap(),
+            seen: DiskIdentity::of(&claim.file, claim.size, &devices, &root).unwrap(),
         };
         assert_eq!(check(&[], &one, &root), Ok(()));
         assert_eq!(check(&[planned(&one, "/a")], &one, &root), Ok(()));
@@ -320,7 +330,7 @@ mod tests {
         let root = Root::host();
         let opened = open_for_reading(&one).unwrap();
         let devices = Devices::read(&root).unwrap_or_default();
-        let seen = Seen::of(&opened.file, opened.size, &devices, &root).unwrap();
+        let seen = DiskIdentity::of(&opened.file, opened.size, &devices, &root).unwrap();
         let both = [one.clone(), other.clone()];
         let planned = both.clone().map(|path| Planned {
             path,

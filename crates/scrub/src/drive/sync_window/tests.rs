@@ -5,8 +5,8 @@ const MS: u64 = 1_000_000;
 const RATE: May = May::Rate(1_048_576.0);
 
 /// Of RAID 10 over four pairs with chunks of 64 KiB, with a latency that is kept, in seconds.
-fn ten(kept: f64) -> Fence {
-    let mut fence = Fence::new(Sectors(0), BLOCK, 4, Nanos(0)).that_holds_all(true);
+fn ten(kept: f64) -> SyncWindow {
+    let mut fence = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).that_holds_all(true);
     fence.ends_at(Sectors(1 << 40));
     fence.keep(Some(kept));
     fence
@@ -14,7 +14,12 @@ fn ten(kept: f64) -> Fence {
 
 /// The steps of so many milliseconds, in units, where each unit takes so long; and how many requests are in
 /// flight at each millisecond.
-fn steps(fence: &mut Fence, ms: u64, unit_ms: u64, in_flight: impl Fn(u64) -> u64) -> Vec<u64> {
+fn steps(
+    fence: &mut SyncWindow,
+    ms: u64,
+    unit_ms: u64,
+    in_flight: impl Fn(u64) -> u64,
+) -> Vec<u64> {
     let (mut live, mut over, mut all) = (Sectors(0), 0, Vec::new());
     for ms in 1..=ms {
         let now = Nanos(ms * MS);
@@ -68,7 +73,7 @@ fn a_step_waits_for_few_requests_in_flight_but_not_for_ever() {
 
 #[test]
 fn where_nobody_waits_for_all_of_it_a_step_is_a_mebibyte_of_each_member() {
-    let mut fence = Fence::new(Sectors(0), BLOCK, 4, Nanos(0));
+    let mut fence = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0));
     fence.ends_at(Sectors(1 << 40));
     fence.keep(Some(0.001));
     let all = steps(&mut fence, 20_000, 5, |_| 0);
@@ -77,7 +82,7 @@ fn where_nobody_waits_for_all_of_it_a_step_is_a_mebibyte_of_each_member() {
 
 #[test]
 fn alone_md_stands_soon_and_then_seldom() {
-    let mut fence = Fence::new(Sectors(0), BLOCK, 4, Nanos(0));
+    let mut fence = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0));
     fence.ends_at(Sectors(1 << 40));
     let (mut live, mut stood) = (Sectors(0), Vec::new());
     for ms in (100..120_000).step_by(100) {

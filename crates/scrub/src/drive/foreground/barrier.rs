@@ -59,7 +59,7 @@ fn mean(model: &Model, from: u64, to: u64) -> f64 {
 }
 
 /// What others have of it, as multiples of what they have alone.
-struct Felt {
+struct OthersShare {
     mean: f64,
     p99: f64,
     p999: f64,
@@ -68,7 +68,7 @@ struct Felt {
 }
 
 /// Under this share of load.
-fn felt(share: f64, steps: Steps) -> Felt {
+fn felt(share: f64, steps: Steps) -> OthersShare {
     let mut nothing = Model::new(u64::MAX / 4096, FASTEST);
     nothing.load = ten(share);
     nothing.rest(Nanos(300 * SECOND));
@@ -76,7 +76,7 @@ fn felt(share: f64, steps: Steps) -> Felt {
     model.load = ten(share);
     run(&mut model, steps, 400);
     let of = |share| quantile(&model, 60, 400, share) / quantile(&nothing, 0, 300, share);
-    let felt = Felt {
+    let felt = OthersShare {
         mean: mean(&model, 60, 400) / mean(&nothing, 0, 300),
         p99: of(0.99),
         p999: of(0.999),

@@ -1,6 +1,6 @@
-//! The knobs as they were before a scrub, and how they are put back.
+//! The tunables as they were before a scrub, and how they are put back.
 
-use linux::md::sync::{Action, Knob, Sectors, Speed, Sync, Until};
+use linux::md::sync::{Action, Sectors, Speed, Sync, Tunable, Until};
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a knob was.
+/// What a tunable was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setting {
     /// The file's name in the array's folder `md`.
@@ -28,23 +28,23 @@ pub(crate) struct Setting {
     pub shows: Option<String>,
 }
 
-/// What all knobs that a scrub turns were, and what it let md do.
+/// What all tunables that a scrub turns were, and what it let md do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Old {
-    /// Each knob that there is, and that is still to be put back.
+pub(crate) struct SavedTunables {
+    /// Each tunable that there is, and that is still to be put back.
     pub settings: Vec<Setting>,
     /// Whether md repairs, and does not only check.
     pub repairs: bool,
 }
 
-/// Who puts knobs back.
+/// Who puts tunables back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
     /// check, but for one to which somebody else has written. With `ends` the check is its own too, and is
     /// ended.
     Scrub {
-        but_for: Option<Knob>,
+        but_for: Option<Tunable>,
         ends: bool,
         /// Whether the ends of md's check are as the scrub set them: past md they are as they were.
         fenced: bool,
@@ -57,14 +57,14 @@ pub(crate) enum By {
 
 /// What came of putting back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Back {
+pub(crate) struct RestoreResult {
     /// What could not be put back, as a sentence each.
     pub failed: Vec<String>,
     /// What cannot be put back before md has done what it does now.
-    pub later: Option<Old>,
+    pub later: Option<SavedTunables>,
 }
 
-impl Back {
+impl RestoreResult {
     /// Whether all is as it was.
     pub(crate) fn is_all(&self) -> bool {
         self.failed.is_empty() && self.later.is_none()
@@ -85,41 +85,41 @@ impl Back {
     }
 }
 
-impl Old {
+impl SavedTunables {
     /// Reads them.
     ///
     /// # Errors
     /// A sentence, when one without which nothing can be steered is not there, or is no longer as
     /// the kernel sets it at the start.
-    pub(crate) fn read(sync: &Sync, repairs: bool) -> Result<Old, String> {
+    pub(crate) fn read(sync: &Sync, repairs: bool) -> Result<SavedTunables, String> {
         let mut settings = Vec::new();
-        for knob in Knob::ALL {
-            let shown = sync.knob(knob);
-            let Some(write) = shown.as_deref().and_then(|shown| knob.to_write(shown)) else {
-                if matches!(knob, Knob::IoDepth | Knob::StripeCache) {
+        for tunable in Tunable::ALL {
+            let shown = sync.tunable(tunable);
+            let Some(write) = shown.as_deref().and_then(|shown| tunable.to_write(shown)) else {
+                if matches!(tunable, Tunable::IoDepth | Tunable::StripeCache) {
                     continue;
                 }
                 return Err(format!(
                     "the kernel shows no usable {} of it, so that a check could not be paced; this \
                      needs Linux 2.6.30 or later and /sys",
-                    knob.file()
+                    tunable.file()
                 ));
             };
             settings.push(Setting {
-                file: knob.file().to_owned(),
+                file: tunable.file().to_owned(),
                 write,
                 shows: None,
             });
         }
-        Ok(Old { settings, repairs })
+        Ok(SavedTunables { settings, repairs })
     }
 
     /// Why these cannot be what somebody wants them to be, if they were left by a scrub that was
     /// killed and of which nothing else is known.
     pub(crate) fn left_over(sync: &Sync) -> Option<String> {
         let folder = sync.folder().display();
-        let number = |knob| sync.knob(knob)?.trim().parse::<u64>().ok();
-        let (low, high) = (number(Knob::SuspendLo), number(Knob::SuspendHi));
+        let number = |tunable| sync.tunable(tunable)?.trim().parse::<u64>().ok();
+        let (low, high) = (number(Tunable::SuspendLo), number(Tunable::SuspendHi));
         if let (Some(low), Some(high)) = (low, high)
             && low < high
         {
@@ -129,7 +129,7 @@ impl Old {
                  {folder}/suspend_hi; echo 0 > {folder}/suspend_lo"
             ));
         }
-        let max = sync.knob(Knob::Max).unwrap_or_default();
+        let max = sync.tunable(Tunable::Max).unwrap_or_default();
         matches!(Until::parse(&max), Some(Until::At(_))).then(|| {
             format!(
                 "its sync_max is {max}, not 'max': something has stopped there and not put it back, \
@@ -144,34 +144,34 @@ impl Old {
     /// What is to be said of a check that somebody else has left in the middle: a later one begins
     /// there, and says nothing of what lies before.
     pub(crate) fn midway(&self, sync: &Sync) -> Option<String> {
-        let from = self.write_of(Knob::Min).filter(|write| *write != "0")?;
+        let from = self.write_of(Tunable::Min).filter(|write| *write != "0")?;
         Some(format!(
             "Its sync_min is {from}, where somebody's check was left, and is that again afterwards: any \
              other check begins there, and does not see what lies before (echo 0 > {} ends that).",
-            sync.folder().join(Knob::Min.file()).display()
+            sync.folder().join(Tunable::Min.file()).display()
         ))
     }
 
-    fn of(&self, knob: Knob) -> Option<&Setting> {
+    fn of(&self, tunable: Tunable) -> Option<&Setting> {
         self.settings
             .iter()
-            .find(|setting| setting.file == knob.file())
+            .find(|setting| setting.file == tunable.file())
     }
 
     /// Where a check was to begin before.
     pub(crate) fn min(&self) -> Sectors {
-        let write = self.write_of(Knob::Min);
+        let write = self.write_of(Tunable::Min);
         Sectors(write.and_then(|write| write.parse().ok()).unwrap_or(0))
     }
 
-    fn write_of(&self, knob: Knob) -> Option<&str> {
-        self.of(knob).map(|setting| setting.write.as_str())
+    fn write_of(&self, tunable: Tunable) -> Option<&str> {
+        self.of(tunable).map(|setting| setting.write.as_str())
     }
 
     /// Puts all back that is a scrub's own. Its check is ended first; anything else that md does is let
     /// go at once. Of an array that is not there any more there is nothing to put back.
-    pub(crate) fn put_back(&self, sync: &Sync, by: By) -> Back {
-        let fenced = self.of(Knob::Max).is_some() && is_fenced(sync);
+    pub(crate) fn put_back(&self, sync: &Sync, by: By) -> RestoreResult {
+        let fenced = self.of(Tunable::Max).is_some() && is_fenced(sync);
         let ends = match by {
             By::Scrub { ends, .. } => ends,
             By::Another => fenced,
@@ -182,35 +182,35 @@ impl Old {
         // What holds back a recovery goes first. Where a check begins cannot be set while md works
         // (EBUSY), and matters to a check only.
         let order = [
-            Knob::SuspendHi,
-            Knob::SuspendLo,
-            Knob::SpeedMax,
-            Knob::SpeedMin,
-            Knob::Max,
-            Knob::IoDepth,
-            Knob::Min,
-            Knob::StripeCache,
+            Tunable::SuspendHi,
+            Tunable::SuspendLo,
+            Tunable::SpeedMax,
+            Tunable::SpeedMin,
+            Tunable::Max,
+            Tunable::IoDepth,
+            Tunable::Min,
+            Tunable::StripeCache,
         ];
-        let turn = |knob: &Knob| match self.of(*knob) {
-            Some(setting) if is_own(*knob, setting, sync, by, fenced) => {
-                sync.turn(*knob, &setting.write).is_err()
+        let turn = |tunable: &Tunable| match self.of(*tunable) {
+            Some(setting) if is_own(*tunable, setting, sync, by, fenced) => {
+                sync.turn(*tunable, &setting.write).is_err()
             }
             _ => false,
         };
-        let mut failed: Vec<Knob> = order.into_iter().filter(turn).collect();
-        if failed.contains(&Knob::Max) {
+        let mut failed: Vec<Tunable> = order.into_iter().filter(turn).collect();
+        if failed.contains(&Tunable::Max) {
             // It may not be below sync_min, which is back by now.
-            failed.retain(|knob| *knob != Knob::Max || turn(knob));
+            failed.retain(|tunable| *tunable != Tunable::Max || turn(tunable));
         }
         if !sync.is_there() {
-            return Back::default();
+            return RestoreResult::default();
         }
-        let later = self.later(sync).filter(|_| failed.contains(&Knob::Min));
-        failed.retain(|knob| *knob != Knob::Min || later.is_none());
-        Back {
+        let later = self.later(sync).filter(|_| failed.contains(&Tunable::Min));
+        failed.retain(|tunable| *tunable != Tunable::Min || later.is_none());
+        RestoreResult {
             failed: failed
                 .into_iter()
-                .map(|knob| self.sentence(knob, sync))
+                .map(|tunable| self.sentence(tunable, sync))
                 .collect(),
             later,
         }
@@ -218,25 +218,25 @@ impl Old {
 
     /// Where a check begins, which is to be put back when md has done what it does now; `None` when that
     /// is nothing, or a check, which would still move it.
-    fn later(&self, sync: &Sync) -> Option<Old> {
-        let setting = self.of(Knob::Min)?;
+    fn later(&self, sync: &Sync) -> Option<SavedTunables> {
+        let setting = self.of(Tunable::Min)?;
         let action = sync.look().ok()?.action;
         let moves = matches!(action, Action::Idle | Action::Check | Action::Repair);
-        (!moves).then(|| Old {
+        (!moves).then(|| SavedTunables {
             settings: vec![Setting {
-                shows: sync.knob(Knob::Min),
+                shows: sync.tunable(Tunable::Min),
                 ..setting.clone()
             }],
             repairs: self.repairs,
         })
     }
 
-    fn sentence(&self, knob: Knob, sync: &Sync) -> String {
+    fn sentence(&self, tunable: Tunable, sync: &Sync) -> String {
         format!(
             "{} could not be put back: echo {} > {}",
-            knob.file(),
-            self.write_of(knob).unwrap_or_default(),
-            sync.folder().join(knob.file()).display()
+            tunable.file(),
+            self.write_of(tunable).unwrap_or_default(),
+            sync.folder().join(tunable.file()).display()
         )
     }
 
@@ -261,10 +261,12 @@ impl Old {
 /// Whether something of a scrub holds md back: a number in `sync_max`, or a speed limit as it sets them.
 pub(super) fn is_held(sync: &Sync) -> bool {
     is_fenced(sync)
-        || [Knob::SpeedMin, Knob::SpeedMax].into_iter().any(|knob| {
-            sync.knob(knob)
-                .is_some_and(|shown| is_limit_of_scrub(&shown))
-        })
+        || [Tunable::SpeedMin, Tunable::SpeedMax]
+            .into_iter()
+            .any(|tunable| {
+                sync.tunable(tunable)
+                    .is_some_and(|shown| is_limit_of_scrub(&shown))
+            })
 }
 
 fn is_limit_of_scrub(shown: &str) -> bool {
@@ -273,29 +275,29 @@ fn is_limit_of_scrub(shown: &str) -> bool {
 
 /// Whether `sync_max` is a number.
 pub(super) fn is_fenced(sync: &Sync) -> bool {
-    let shown = sync.knob(Knob::Max);
+    let shown = sync.tunable(Tunable::Max);
     matches!(shown.as_deref().and_then(Until::parse), Some(Until::At(_)))
 }
 
-/// Whether a knob is as a scrub has left it.
-fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> bool {
-    let shown = sync.knob(knob);
+/// Whether a tunable is as a scrub has left it.
+fn is_own(tunable: Tunable, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> bool {
+    let shown = sync.tunable(tunable);
     if setting.shows.is_some() {
         return shown == setting.shows;
     }
     let shown = shown.unwrap_or_default();
-    match (knob, by) {
-        (_, By::Scrub { but_for, .. }) if but_for == Some(knob) => false,
+    match (tunable, by) {
+        (_, By::Scrub { but_for, .. }) if but_for == Some(tunable) => false,
         // At its end md has taken the fence away, and nobody can write a beginning while it works.
-        (Knob::Max | Knob::Min, By::Scrub { fenced: ends, .. }) => ends,
-        (Knob::Max | Knob::Min, By::Another) => fenced,
-        (Knob::SpeedMin | Knob::SpeedMax, _) => is_limit_of_scrub(&shown),
-        (Knob::IoDepth, _) => {
+        (Tunable::Max | Tunable::Min, By::Scrub { fenced: ends, .. }) => ends,
+        (Tunable::Max | Tunable::Min, By::Another) => fenced,
+        (Tunable::SpeedMin | Tunable::SpeedMax, _) => is_limit_of_scrub(&shown),
+        (Tunable::IoDepth, _) => {
             Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
         }
-        (Knob::StripeCache, _) => shown.trim().parse() == Ok(STRIPES),
+        (Tunable::StripeCache, _) => shown.trim().parse() == Ok(STRIPES),
         // They are only set with a note of what they show then.
-        (Knob::SuspendLo | Knob::SuspendHi, _) => false,
+        (Tunable::SuspendLo | Tunable::SuspendHi, _) => false,
     }
 }
 

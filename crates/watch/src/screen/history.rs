@@ -19,13 +19,13 @@ const LEAST: usize = 4;
 
 /// Frames in the order of their time. Each has a number, from 0 on, that it keeps.
 #[derive(Debug, Default)]
-pub(crate) struct Reel {
+pub(crate) struct History {
     frames: VecDeque<Arc<Frame>>,
     first: u64,
     weight: usize,
 }
 
-impl Reel {
+impl History {
     /// Adds a frame; old ones go.
     pub(crate) fn push(&mut self, frame: Arc<Frame>) {
         self.weight += frame.weight;
@@ -202,15 +202,15 @@ mod tests {
         row.figures.all.iops.get()
     }
 
-    fn reel(seconds: impl Iterator<Item = u64>) -> Reel {
-        let mut reel = Reel::default();
+    fn reel(seconds: impl Iterator<Item = u64>) -> History {
+        let mut reel = History::default();
         seconds.for_each(|second| reel.push(frame(second, second as f64)));
         reel
     }
 
     /// What is kept of many frames, one a second, of such a weight.
-    fn kept(weight: usize) -> Reel {
-        let mut reel = Reel::default();
+    fn kept(weight: usize) -> History {
+        let mut reel = History::default();
         for second in 1..=1000 {
             let mut heavy = Frame::clone(&frame(second, 1.0));
             heavy.weight = weight;
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(reel.at(Nanos(4_900_000_000)), Some(3));
         assert_eq!(reel.at(Nanos(0)), Some(0));
         assert_eq!(reel.at(Nanos::from_secs(99)), Some(9));
-        assert_eq!(Reel::default().at(Nanos(0)), None);
+        assert_eq!(History::default().at(Nanos(0)), None);
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn an_interval_fills_all_the_parts_that_it_lasts() {
-        let mut reel = Reel::default();
+        let mut reel = History::default();
         let mut long = Frame::clone(&frame(10, 3.0));
         long.length = Nanos::from_secs(10);
         reel.push(Arc::new(long));
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_that_of_the_requests_and_not_of_the_seconds() {
-        let mut reel = Reel::default();
+        let mut reel = History::default();
         reel.push(frame(1, 1.0));
         reel.push(frame(2, 3.0));
         let span = Nanos::from_secs(10);

@@ -28,7 +28,7 @@ const MOST_PATIENT: Duration = Duration::from_millis(250);
 
 /// Waits for lulls of one member.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lull {
+pub(super) struct IdleGap {
     /// How many requests others have in flight, or were answered, in a moment; a mean.
     usual: f64,
     /// How long a read takes, in seconds.
@@ -37,7 +37,7 @@ pub(super) struct Lull {
     last: Option<Instant>,
 }
 
-impl Lull {
+impl IdleGap {
     /// Waits until the last read is so long ago, and then until a member, whose counters `look` reads, is asked
     /// for little: for no longer than [`PATIENCE`], and not at all where nothing is counted.
     pub(super) fn wait(&mut self, apart: Duration, mut look: impl FnMut() -> Option<DiskStats>) {
@@ -105,15 +105,15 @@ mod tests {
     }
 
     /// One of a member whose reads take 8 ms, where others usually ask for so much.
-    fn lull(usual: f64) -> Lull {
-        let mut lull = Lull::default();
+    fn lull(usual: f64) -> IdleGap {
+        let mut lull = IdleGap::default();
         lull.took(Duration::from_millis(8));
         lull.usual = usual;
         lull
     }
 
     /// How often it looked before it went on.
-    fn looks(lull: &mut Lull, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
+    fn looks(lull: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
         let mut looks = 0;
         // A host that hesitates is not to end it.
         let late = Instant::now() + Duration::from_secs(60);

@@ -137,14 +137,14 @@ fn what_others_do_ends_it_at_once() {
         assert!(is_so && !ended.is_own && !ended.fenced, "{ended:?}");
         assert_eq!(model.action, action, "it is let be");
     }
-    let (ended, _) = with(Event::Turns(Knob::Max, 12800));
+    let (ended, _) = with(Event::Turns(Tunable::Max, 12800));
     assert!(
-        matches!(ended.ending, Ending::Turned(Knob::Max)),
+        matches!(ended.ending, Ending::Turned(Tunable::Max)),
         "{ended:?}"
     );
-    let (ended, _) = with(Event::Turns(Knob::SpeedMax, 5000));
+    let (ended, _) = with(Event::Turns(Tunable::SpeedMax, 5000));
     assert!(
-        matches!(ended.ending, Ending::Turned(Knob::SpeedMax)),
+        matches!(ended.ending, Ending::Turned(Tunable::SpeedMax)),
         "{ended:?}"
     );
     let (ended, _) = with(Event::Waits);

@@ -20,7 +20,7 @@ const LONGEST_DEAF_TO_THEM: Nanos = Nanos(10_000_000_000);
 
 /// When to listen, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ears {
+pub(super) struct HiddenForegroundDetector {
     /// When others last asked for anything, or waited for it.
     stirred: Nanos,
     /// When it was last listened in vain, and how long it is not again.
@@ -28,10 +28,10 @@ pub(super) struct Ears {
     deaf: Nanos,
 }
 
-impl Ears {
+impl HiddenForegroundDetector {
     /// That have heard nothing.
-    pub(super) fn new(now: Nanos) -> Ears {
-        Ears {
+    pub(super) fn new(now: Nanos) -> HiddenForegroundDetector {
+        HiddenForegroundDetector {
             stirred: now,
             listened: None,
             deaf: AGAIN,

@@ -6,7 +6,7 @@ use crate::spec::{Episode, Episodes, VolumeSpec};
 
 /// When a volume stalls and when it is slow.
 #[derive(Clone, Debug)]
-pub struct Weather {
+pub struct NoiseModel {
     stalls: Episodes,
     slow: Episodes,
     factor: f64,
@@ -14,11 +14,11 @@ pub struct Weather {
     origin: Option<Nanos>,
 }
 
-impl Weather {
+impl NoiseModel {
     /// The troubles of a volume, their times counted from `origin`. Without one there are none,
-    /// until [`Weather::begin`].
-    pub fn new(spec: &VolumeSpec, origin: Option<Nanos>) -> Weather {
-        Weather {
+    /// until [`NoiseModel::begin`].
+    pub fn new(spec: &VolumeSpec, origin: Option<Nanos>) -> NoiseModel {
+        NoiseModel {
             stalls: spec.stalls.clone(),
             slow: spec.slow.when.clone(),
             factor: spec.slow.factor,
@@ -104,10 +104,10 @@ mod tests {
 
     use super::*;
 
-    fn weather(what: &str) -> Weather {
+    fn weather(what: &str) -> NoiseModel {
         let group: crate::spec::VolumeGroup = format!("{what}:1GiB").parse().unwrap();
         assert_eq!(group.spec.size, Bytes::GIB);
-        Weather::new(&group.spec, Some(Nanos::from_secs(100)))
+        NoiseModel::new(&group.spec, Some(Nanos::from_secs(100)))
     }
 
     fn secs(s: f64) -> Nanos {

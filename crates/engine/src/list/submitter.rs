@@ -7,7 +7,7 @@ use crate::job::EngineError;
 use crate::list::Request;
 
 /// A way to make requests. All times are since the list began.
-pub(super) trait Way {
+pub(super) trait Submitter {
     /// The time.
     fn now(&self) -> Nanos;
 
@@ -22,12 +22,12 @@ pub(super) trait Way {
     fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError>;
 
     /// Takes the answers that are there.
-    fn reap(&mut self, into: &mut Vec<Answer>);
+    fn reap(&mut self, into: &mut Vec<Completed>);
 }
 
 /// The answer to a slot's request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
+pub(super) struct Completed {
     pub slot: u32,
     /// Bytes moved, or a negative error number.
     pub result: i32,

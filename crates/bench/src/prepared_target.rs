@@ -18,11 +18,11 @@ use super::suite::{self, PhasePlan};
 use super::target::Prepared;
 use super::{Ready, choice, lay_out, look_at_content, machine_of};
 use crate::args::BenchArgs;
-use domain::planned::Doomed;
+use domain::plan_binding::BoundTarget;
 use ui::exit::Failure;
 
 /// A target, ready to be measured. It stays open, and claimed, until this is dropped.
-pub struct Lane {
+pub struct PreparedTarget {
     prepared: Prepared,
     phases: Vec<PhasePlan>,
     machine: Machine,
@@ -34,7 +34,7 @@ pub struct Lane {
 }
 
 /// What a round of measuring gave.
-pub struct Lap {
+pub struct RoundResult {
     /// The phases that ran.
     pub phases: Vec<Phase>,
     /// The mean time that a request took on the slowest of the disks below, as the kernel counts it, in
@@ -48,7 +48,7 @@ pub struct Lap {
     pub failed: Option<EngineError>,
 }
 
-impl Lane {
+impl PreparedTarget {
     /// Opens and prepares the target that `args` name: in a directory, a test file is laid out.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Lane {
         root: &Root,
         engine: &dyn Engine,
         interrupt: &AtomicBool,
-    ) -> Result<Lane, Failure> {
+    ) -> Result<PreparedTarget, Failure> {
         let Ready {
             seed,
             mut prepared,
@@ -87,7 +87,7 @@ impl Lane {
             )?;
         }
         look_at_content(&mut prepared, &phases)?;
-        Ok(Lane {
+        Ok(PreparedTarget {
             machine: machine_of(root, &prepared),
             suite: suite::name(args),
             choice: choice(args),
@@ -107,7 +107,7 @@ impl Lane {
     ///
     /// # Errors
     /// Why that cannot be said, as a sentence.
-    pub fn doomed(&self, root: &Root) -> Result<Option<Doomed>, String> {
+    pub fn doomed(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
         if self.phases.iter().any(|plan| plan.workload.writes()) {
             self.prepared.doomed(root)
         } else {
@@ -116,7 +116,12 @@ impl Lane {
     }
 
     /// Measures all phases one after another, which take so many seconds together, never less.
-    pub fn measure(&mut self, seconds: f64, engine: &dyn Engine, interrupt: &AtomicBool) -> Lap {
+    pub fn measure(
+        &mut self,
+        seconds: f64,
+        engine: &dyn Engine,
+        interrupt: &AtomicBool,
+    ) -> RoundResult {
         let started = Timestamp::now();
         let share = Nanos((seconds / self.phases.len() as f64 * 1e9) as u64);
         let mut schedule = Listed(
@@ -143,7 +148,7 @@ impl Lane {
         let is_invalid = |finding: &&Finding| finding.severity == Severity::Invalid;
         let invalid = findings.iter().find(is_invalid).cloned();
         let doubts = findings.into_iter().filter(is_doubt).collect();
-        Lap {
+        RoundResult {
             phases: run.phases,
             disk_latency_ns: slowest(&before, &after),
             invalid: invalid.map(|finding| finding.text),

@@ -12,13 +12,13 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use linux::md::sync::{Action, Knob, Look, Sectors, Until};
+use linux::md::sync::{Action, Look, Sectors, Tunable, Until};
 use record::Nanos;
 
 use super::super::compare::{Compared, REQUEST};
-use super::super::felt::Way;
+use super::super::foreground_latency::IssueMode;
 use super::super::pace::May;
-use super::{Drive, Ending, Fence, Gate, LOOK, PATIENCE, TICK, World};
+use super::{Drive, Ending, LOOK, PATIENCE, SyncWindow, TICK, Throttle, World};
 
 /// A step reads of each member what so many requests give at most: more than one where the pace demands it, so that
 /// members need not wait for each other after each; few, as it is not broken off where somebody comes.
@@ -223,14 +223,18 @@ impl<W: World> Drive<'_, W> {
         }
         self.at.mismatches_seen = self.at.mismatches;
         self.at.live = self.at.done;
-        if let Some(turned) = self.set(Gate::Gentle)? {
+        if let Some(turned) = self.set(Throttle::Gentle)? {
             return Ok(Some(turned));
         }
         // Where md's next check begins is 0 before nothing tells any more that it was moved.
         let min = self.task.min.0.to_string();
-        let ends = [(Knob::Min, "0"), (Knob::Max, "max"), (Knob::Min, &min)];
-        for (knob, text) in ends {
-            if let Err(error) = self.patiently(|world| world.turn(knob, text)) {
+        let ends = [
+            (Tunable::Min, "0"),
+            (Tunable::Max, "max"),
+            (Tunable::Min, &min),
+        ];
+        for (tunable, text) in ends {
+            if let Err(error) = self.patiently(|world| world.turn(tunable, text)) {
                 return self.is_in_the_way(now, error);
             }
         }
@@ -241,7 +245,7 @@ impl<W: World> Drive<'_, W> {
             let from = self.fence.stands_at(self.at.done);
             self.past = Some(Past::new(from, self.at.of, unit, wide));
         }
-        self.pace.go(Way::Lulls);
+        self.pace.go(IssueMode::IdleGaps);
         Ok(None)
     }
 
@@ -257,7 +261,7 @@ impl<W: World> Drive<'_, W> {
 
     /// Up to where a check surely was that has ended before its end (`curr_resync_completed`, drivers/md/md.c).
     fn reached(&mut self) -> Option<Sectors> {
-        let shown = self.world.knob(Knob::Min)?;
+        let shown = self.world.tunable(Tunable::Min)?;
         shown.trim().parse().ok().map(Sectors)
     }
 
@@ -386,8 +390,8 @@ impl<W: World> Drive<'_, W> {
     /// Lets md check from there on; up to `to`, if that is given, and then it goes on past md.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
         let now = self.world.now();
-        self.pace.go(Way::Steps);
-        self.fence = Fence::new(from, self.task.chunk, self.task.wide, now)
+        self.pace.go(IssueMode::Steps);
+        self.fence = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
             .that_holds_all(self.task.holds_all)
             .that_stops_at(to);
         self.fence.ends_at(self.at.of);
@@ -406,7 +410,7 @@ impl<W: World> Drive<'_, W> {
     /// What it means that md refuses what is written between two of its checks: something else has begun, which is
     /// not to be held up.
     fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
-        self.world.turn(Knob::Max, "max")?;
+        self.world.turn(Tunable::Max, "max")?;
         self.look_past(now)?.map(Some).ok_or(error)
     }
 
@@ -417,7 +421,7 @@ impl<W: World> Drive<'_, W> {
             return Ok(Some(ending));
         }
         if look.until != Until::End {
-            return Ok(Some(Ending::Turned(Knob::Max)));
+            return Ok(Some(Ending::Turned(Tunable::Max)));
         }
         self.hurry(now);
         self.look_seldom(now, false)

@@ -3,16 +3,16 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Opens when all have come, or when somebody opens it.
-pub(crate) struct Gate {
+pub(crate) struct StartBarrier {
     /// How many are still to come; 0 is open.
     missing: Mutex<usize>,
     opened: Condvar,
 }
 
-impl Gate {
+impl StartBarrier {
     /// A gate that `count` must come to.
-    pub(crate) fn new(count: usize) -> Gate {
-        Gate {
+    pub(crate) fn new(count: usize) -> StartBarrier {
+        StartBarrier {
             missing: Mutex::new(count),
             opened: Condvar::new(),
         }
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn it_opens_when_all_have_come_or_somebody_opens_it() {
         for (expected, opened) in [(3, false), (9, true)] {
-            let gate = Gate::new(expected);
+            let gate = StartBarrier::new(expected);
             thread::scope(|scope| {
                 (0..3).for_each(|_| {
                     scope.spawn(|| gate.pass());

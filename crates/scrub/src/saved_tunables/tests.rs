@@ -8,14 +8,14 @@ use linux::block::Devices;
 
 use super::*;
 
-/// The knobs of an array as plain files, which take whatever is written.
-pub(crate) struct Knobs {
+/// The tunables of an array as plain files, which take whatever is written.
+pub(crate) struct Tunables {
     place: tempfile::TempDir,
     pub(crate) sync: Sync,
 }
 
-impl Knobs {
-    pub(crate) fn new(changes: &[(&str, &str)]) -> Knobs {
+impl Tunables {
+    pub(crate) fn new(changes: &[(&str, &str)]) -> Tunables {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());
         let folder = root.sys.join("class/block/md0");
@@ -24,7 +24,7 @@ impl Knobs {
         fs::write(folder.join("size"), "2048\n").unwrap();
         let devices = Devices::read(&root).unwrap();
         let sync = Sync::of(&root, devices.named("md0").unwrap());
-        let knobs = Knobs { place, sync };
+        let tunables = Tunables { place, sync };
         let files = [
             ("array_state", "clean"),
             ("sync_action", "idle"),
@@ -35,9 +35,9 @@ impl Knobs {
             ("sync_io_depth", "32 (system)"),
             ("stripe_cache_size", "256"),
         ];
-        knobs.write(&files);
-        knobs.write(changes);
-        knobs
+        tunables.write(&files);
+        tunables.write(changes);
+        tunables
     }
 
     pub(crate) fn write(&self, files: &[(&str, &str)]) {
@@ -96,16 +96,16 @@ pub(crate) const TURNED: [(&str, &str); 7] = [
     ("stripe_cache_size", "1024"),
 ];
 
-fn old() -> Old {
-    Old::read(&Knobs::new(&[]).sync, false).unwrap()
+fn old() -> SavedTunables {
+    SavedTunables::read(&Tunables::new(&[]).sync, false).unwrap()
 }
 
 #[test]
 fn what_a_killed_scrub_left_is_put_back() {
-    let knobs = Knobs::new(&TURNED);
+    let tunables = Tunables::new(&TURNED);
     // A file of the test takes the word and stays so; md is idle a moment later.
-    let sync = knobs.sync.clone();
-    let path = knobs.path("sync_action");
+    let sync = tunables.sync.clone();
+    let path = tunables.path("sync_action");
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while !fs::read_to_string(&path).unwrap().starts_with("idle") {
@@ -113,7 +113,7 @@ fn what_a_killed_scrub_left_is_put_back() {
             }
             fs::write(&path, "idle\n").unwrap();
         });
-        assert_eq!(old().put_back(&sync, By::Another), Back::default());
+        assert_eq!(old().put_back(&sync, By::Another), RestoreResult::default());
     });
     for (file, text) in [
         ("sync_min", "0"),
@@ -123,7 +123,7 @@ fn what_a_killed_scrub_left_is_put_back() {
         ("sync_io_depth", "system"),
         ("stripe_cache_size", "256"),
     ] {
-        knobs.begins_with(file, text);
+        tunables.begins_with(file, text);
     }
 }
 
@@ -136,27 +136,30 @@ fn the_check_of_somebody_else_and_what_he_has_set_is_left() {
         ("sync_speed_max", "5000 (local)"),
         ("stripe_cache_size", "4096"),
     ];
-    let knobs = Knobs::new(&theirs);
-    assert_eq!(old().put_back(&knobs.sync, By::Another), Back::default());
+    let tunables = Tunables::new(&theirs);
+    assert_eq!(
+        old().put_back(&tunables.sync, By::Another),
+        RestoreResult::default()
+    );
     for (file, text) in theirs {
-        knobs.is_untouched(file, text);
+        tunables.is_untouched(file, text);
     }
-    knobs.is_untouched("sync_max", "max");
-    knobs.is_untouched("sync_speed_min", "1000 (system)");
+    tunables.is_untouched("sync_max", "max");
+    tunables.is_untouched("sync_speed_min", "1000 (system)");
 }
 
 #[test]
 fn a_scrub_whose_check_did_not_begin_ends_none() {
-    let knobs = Knobs::new(&TURNED);
+    let tunables = Tunables::new(&TURNED);
     let by = By::Scrub {
-        but_for: Some(Knob::SpeedMin),
+        but_for: Some(Tunable::SpeedMin),
         ends: false,
         fenced: true,
     };
-    old().put_back(&knobs.sync, by);
-    knobs.is_untouched("sync_action", "check");
-    knobs.is_untouched("sync_speed_min", "1 (local)");
-    knobs.begins_with("sync_max", "max");
+    old().put_back(&tunables.sync, by);
+    tunables.is_untouched("sync_action", "check");
+    tunables.is_untouched("sync_speed_min", "1 (local)");
+    tunables.begins_with("sync_max", "max");
 }
 
 #[test]
@@ -167,54 +170,54 @@ fn what_others_have_set_during_a_scrub_is_left_at_its_end() {
         ("sync_io_depth", "8 (local)"),
         ("stripe_cache_size", "8192"),
     ];
-    let knobs = Knobs::new(&TURNED);
-    knobs.write(&theirs);
+    let tunables = Tunables::new(&TURNED);
+    tunables.write(&theirs);
     // Of two that are turned at once one is seen.
     let by = By::Scrub {
-        but_for: Some(Knob::SpeedMin),
+        but_for: Some(Tunable::SpeedMin),
         ends: false,
         fenced: true,
     };
-    assert!(old().put_back(&knobs.sync, by).is_all());
+    assert!(old().put_back(&tunables.sync, by).is_all());
     for (file, text) in theirs {
-        knobs.is_untouched(file, text);
+        tunables.is_untouched(file, text);
     }
-    knobs.begins_with("sync_min", "0");
-    knobs.begins_with("sync_max", "max");
+    tunables.begins_with("sync_min", "0");
+    tunables.begins_with("sync_max", "max");
 }
 
 #[test]
 fn where_a_check_begins_is_put_back_when_md_has_recovered() {
-    let knobs = Knobs::new(&TURNED);
-    knobs.write(&[("sync_action", "recover")]);
+    let tunables = Tunables::new(&TURNED);
+    tunables.write(&[("sync_action", "recover")]);
     // As md refuses it while it works (EBUSY).
-    fs::remove_file(knobs.path("sync_min")).unwrap();
-    fs::create_dir(knobs.path("sync_min")).unwrap();
-    let back = old().put_back(&knobs.sync, By::Another);
-    knobs.begins_with("sync_max", "max");
-    knobs.is_untouched("sync_action", "recover");
+    fs::remove_file(tunables.path("sync_min")).unwrap();
+    fs::create_dir(tunables.path("sync_min")).unwrap();
+    let back = old().put_back(&tunables.sync, By::Another);
+    tunables.begins_with("sync_max", "max");
+    tunables.is_untouched("sync_action", "recover");
     let mut later = back.later.clone().unwrap();
     assert!(back.failed.is_empty() && !back.is_all(), "{back:?}");
     assert_eq!(back.left().len(), 1);
     assert_eq!(later.settings.len(), 1, "{later:?}");
     later.settings[0].shows = Some("4096".to_owned());
 
-    fs::remove_dir(knobs.path("sync_min")).unwrap();
-    knobs.write(&[("sync_action", "idle"), ("sync_min", "8192")]);
-    assert!(later.put_back(&knobs.sync, By::Another).is_all());
-    knobs.is_untouched("sync_min", "8192");
-    knobs.write(&[("sync_min", "4096")]);
-    assert!(later.put_back(&knobs.sync, By::Another).is_all());
-    knobs.begins_with("sync_min", "0");
+    fs::remove_dir(tunables.path("sync_min")).unwrap();
+    tunables.write(&[("sync_action", "idle"), ("sync_min", "8192")]);
+    assert!(later.put_back(&tunables.sync, By::Another).is_all());
+    tunables.is_untouched("sync_min", "8192");
+    tunables.write(&[("sync_min", "4096")]);
+    assert!(later.put_back(&tunables.sync, By::Another).is_all());
+    tunables.begins_with("sync_min", "0");
 }
 
 #[test]
 fn a_place_in_the_middle_is_told() {
-    let knobs = Knobs::new(&[("sync_min", "4096")]);
-    let old = Old::read(&knobs.sync, false).unwrap();
-    let said = old.midway(&knobs.sync).unwrap();
+    let tunables = Tunables::new(&[("sync_min", "4096")]);
+    let old = SavedTunables::read(&tunables.sync, false).unwrap();
+    let said = old.midway(&tunables.sync).unwrap();
     assert!(said.contains("sync_min is 4096"), "{said}");
-    knobs.write(&[("sync_min", "0")]);
-    let old = Old::read(&knobs.sync, false).unwrap();
-    assert_eq!(old.midway(&knobs.sync), None);
+    tunables.write(&[("sync_min", "0")]);
+    let old = SavedTunables::read(&tunables.sync, false).unwrap();
+    assert_eq!(old.midway(&tunables.sync), None);
 }
