@@ -10,6 +10,7 @@ mod finding;
 mod histogram;
 mod machine;
 mod phase;
+pub mod random;
 mod ranges;
 mod run;
 pub mod sample;
