@@ -11,12 +11,12 @@ use ledger::{Claim, Ledger, LongWork};
 /// Keeps how the work stands, without making the caller wait.
 pub struct Keeper<W> {
     states: SyncSender<W>,
-    /// Whether a state was taken and is not written yet.
+    /// True while a state was taken and is not written yet.
     is_writing: Arc<AtomicBool>,
     thread: JoinHandle<Held<W>>,
 }
 
-/// What the keeper's thread holds, and the error after which nothing was kept any more.
+/// State of the writer's thread, with the error after which nothing was written any more.
 struct Held<W> {
     ledger: Ledger,
     claim: Claim<W>,
@@ -64,7 +64,7 @@ impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
         }
     }
 
-    /// Whether a state is being written to the ledger's disk.
+    /// True while a state is being written to the ledger's disk.
     pub fn is_writing(&self) -> bool {
         self.is_writing.load(Relaxed)
     }
@@ -95,7 +95,7 @@ impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
 }
 
 impl<W: LongWork> Held<W> {
-    /// Until the other end is closed, or a state cannot be kept.
+    /// Writes each state until the other end is closed, or one cannot be written.
     fn keep_all(mut self, arriving: &Receiver<W>) -> Held<W> {
         for state in arriving {
             self.is_writing.store(true, Relaxed);
