@@ -112,6 +112,7 @@ pub struct Exec {
     limit: Duration,
     tie: Tie,
     locale: &'static str,
+    zone: Option<&'static str>,
 }
 
 /// Tie of a program to this process.
@@ -135,6 +136,7 @@ impl Exec {
             limit: LIMIT,
             tie: Tie::None,
             locale: "C",
+            zone: None,
         }
     }
 
@@ -190,6 +192,13 @@ impl Exec {
     #[must_use]
     pub fn utf8(mut self) -> Exec {
         self.locale = "C.UTF-8";
+        self
+    }
+
+    /// It prints times in this time zone (`TZ`). By default in the host's.
+    #[must_use]
+    pub fn zone(mut self, zone: &'static str) -> Exec {
+        self.zone = Some(zone);
         self
     }
 
@@ -265,6 +274,9 @@ impl Exec {
             .stderr(Stdio::piped());
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
+        }
+        if let Some(zone) = self.zone {
+            command.env("TZ", zone);
         }
         let spawned = match self.tie {
             Tie::None => command.spawn(),

@@ -11,6 +11,7 @@ mod histogram;
 mod machine;
 mod phase;
 pub mod raid;
+pub mod random;
 mod ranges;
 mod run;
 pub mod sample;

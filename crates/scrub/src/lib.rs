@@ -56,6 +56,7 @@ mod target;
 mod timer;
 mod when;
 
+use array::programs::Installed;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -154,7 +155,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     targets.extend(others);
     let lines = Lines::new(context.watched);
     let shared = share((&context.root, interrupt, &lines), args, by, &ends, &now);
-    let plans = Plans::read(&context.root, &now);
+    let plans = Plans::read(&context.root, &now, &mut Installed);
     for sentence in plans.sentences() {
         context.tell(&format!("disksmith: {sentence}"));
     }

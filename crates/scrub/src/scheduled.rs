@@ -1,5 +1,6 @@
 //! What is said of the checks that the distribution has scheduled: before a scrub, and in `--status`.
 
+use array::programs::Programs;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use linux::Root;
 use serde_json::{Value, json};
@@ -17,11 +18,11 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// Reads them. Nothing is run.
-    pub(crate) fn read(root: &Root, now: &Zoned) -> Plans {
+    /// Reads them, and asks systemd.
+    pub(crate) fn read(root: &Root, now: &Zoned, programs: &mut dyn Programs) -> Plans {
         let system = root.system();
         Plans {
-            found: schedule::find(system),
+            found: schedule::find(system, now, programs),
             has_own: timer::is_installed(system),
             now: now.clone(),
         }
@@ -30,7 +31,7 @@ impl Plans {
     /// What is scheduled, and what is turned off, as sentences.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let all = self.found.scheduled.iter();
-        let mut said: Vec<String> = all.map(|one| one.sentence(&self.now)).collect();
+        let mut said: Vec<String> = all.map(schedule::Scheduled::sentence).collect();
         said.extend(self.found.unread.iter().cloned());
         if self.has_own {
             said.push(
@@ -66,7 +67,7 @@ impl Plans {
                     .found
                     .running()
                     .filter(|one| !one.skips.iter().any(|skipped| skipped == array));
-                runs.map(|one| one.sentence(&self.now)).collect()
+                runs.map(|one| one.sentence()).collect()
             }
         };
         if !said.is_empty() {
@@ -95,7 +96,7 @@ impl Plans {
                 "checker": one.checker.name(),
                 "command": one.command,
                 "off": one.off,
-                "next": one.next(&self.now).map(|next| next.timestamp().to_string()),
+                "next": one.next().map(|next| next.timestamp().to_string()),
                 "unclear": one.unclear,
             })
         });
@@ -111,6 +112,7 @@ impl Plans {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::super::kept::example;
+    use super::super::schedule::tests::{InUtc, has_systemd};
     use super::*;
     use std::fs;
 
@@ -130,7 +132,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let now = "2026-11-21T12:00:00[UTC]".parse().unwrap();
-        let plans = Plans::read(&Root::under(place.path()), &now);
+        let plans = Plans::read(&Root::under(place.path()), &now, &mut InUtc);
         (place, plans)
     }
 
@@ -146,6 +148,9 @@ mod tests {
 
     #[test]
     fn what_would_begin_meanwhile_is_said_before_it_begins() {
+        if !has_systemd() {
+            return;
+        }
         let (_place, plans) = debian("AUTOCHECK=true\n");
         let said = plans.in_the_way("md0", &left(24 * 3600), None).join(" ");
         assert!(

@@ -1,5 +1,6 @@
 //! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
 
+use array::programs::Installed;
 use jiff::{Timestamp, Zoned};
 use linux::block::Devices;
 use linux::md::health::Health;
@@ -142,7 +143,7 @@ pub(crate) fn status(
             array,
         });
     }
-    let plans = Plans::read(&context.root, &Zoned::now());
+    let plans = Plans::read(&context.root, &Zoned::now(), &mut Installed);
     let text = if json {
         document(&standings, notes, &plans)
     } else {

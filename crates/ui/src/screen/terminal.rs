@@ -9,6 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use ratatui::backend::{Backend as _, CrosstermBackend};
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::queue;
+use ratatui::crossterm::style::{Attribute, Print, SetAttribute};
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen,
+};
+use ratatui::layout::{Rect, Size};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Signal, getpgrp, kill_current_process_group};
@@ -20,25 +29,50 @@ use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 use super::keys::{Key, Keys};
-use crate::views::screen::{Line, Size, Style};
-use ui::signals;
+use super::text::Capabilities;
+use crate::signals;
 
-/// Where nothing says how large a terminal is, such as on a serial line.
+/// The size of a terminal that does not tell it, such as a serial line.
 const USUAL: Size = Size {
-    columns: 80,
-    lines: 24,
+    width: 80,
+    height: 24,
 };
-/// A lone escape is known by what does not follow it.
+/// The time after which an escape that nothing follows is a key of its own.
 const ESCAPE: Duration = Duration::from_millis(50);
 /// How long a terminal may take to be left.
 const LEAVING: Duration = Duration::from_millis(200);
 /// How long a stop that was asked for may take to come.
 const STOPPING: Duration = Duration::from_millis(300);
+/// Ends a sequence that was cut (ECMA-48, CAN).
+const CANCEL: char = '\u{18}';
 
-/// The other screen, no breaking at the edge, no cursor (xterm's ctlseqs, private modes).
-const ENTER: &str = "\u{1b}[?1049h\u{1b}[?7l\u{1b}[?25l\u{1b}[0m\u{1b}[2J";
-/// All of that back. CAN ends a sequence that was cut.
-const LEAVE: &str = "\u{18}\u{1b}[0m\u{1b}[2J\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
+/// The other screen, no breaking at the edge, no cursor.
+fn enter() -> io::Result<Vec<u8>> {
+    let mut codes = Vec::new();
+    queue!(
+        codes,
+        EnterAlternateScreen,
+        DisableLineWrap,
+        Hide,
+        SetAttribute(Attribute::Reset),
+    )?;
+    Ok(codes)
+}
+
+/// All of that back.
+fn leave() -> io::Result<Vec<u8>> {
+    let mut codes = Vec::new();
+    queue!(
+        codes,
+        Print(CANCEL),
+        SetAttribute(Attribute::Reset),
+        Clear(ClearType::All),
+        EnableLineWrap,
+        Show,
+        LeaveAlternateScreen,
+    )?;
+    Ok(codes)
+}
 
 /// What puts the terminal back: here, since a panic of any thread must find it.
 static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
@@ -54,7 +88,8 @@ impl Taken {
     /// Puts it back, if it can be: a terminal that is gone or takes nothing is left as it is.
     fn put_back(mut self) {
         let began = Instant::now();
-        let mut rest = LEAVE.as_bytes();
+        let codes = leave().unwrap_or_default();
+        let mut rest = &codes[..];
         while !rest.is_empty() {
             match self.out.write(rest) {
                 Ok(count) if count > 0 => rest = &rest[count..],
@@ -78,7 +113,7 @@ impl Taken {
 }
 
 /// Puts the terminal back, if it is taken.
-pub(super) fn put_back() {
+pub fn put_back() {
     let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(taken) = taken {
         taken.put_back();
@@ -105,8 +140,8 @@ fn put_back_on_panic() {
     });
 }
 
-/// Whether standard output is a terminal that knows more than lines.
-pub(super) fn is_possible() -> bool {
+/// Standard output is a terminal that knows more than lines.
+pub fn is_possible() -> bool {
     let kind = std::env::var("TERM").unwrap_or_default();
     io::stdout().is_terminal() && !kind.is_empty() && kind != "dumb"
 }
@@ -124,9 +159,9 @@ fn timespec(time: Duration) -> Timespec {
     }
 }
 
-/// What came while waiting.
+/// Events of a terminal.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Input {
     /// The keys that were pressed.
     pub(super) keys: Vec<Key>,
     /// Whether the terminal is gone.
@@ -134,7 +169,7 @@ pub(super) struct Heard {
 }
 
 /// The terminal of this process.
-pub(super) struct Terminal {
+pub struct Terminal {
     keys: File,
     out: File,
     signals: UnixStream,
@@ -143,13 +178,15 @@ pub(super) struct Terminal {
     /// How it was when it was first taken over.
     before: Option<Termios>,
     parser: Keys,
-    style: Style,
+    capabilities: Capabilities,
     size: Size,
     /// What the terminal has not taken yet.
     pending: Vec<u8>,
-    /// What each line shows, as it was written.
-    shown: Vec<String>,
+    /// The frame that is shown; `None` where the terminal may show anything.
+    shown: Option<Buffer>,
     is_taken: bool,
+    /// The terminal has not taken the last frame yet.
+    is_behind: bool,
 }
 
 impl Terminal {
@@ -158,7 +195,7 @@ impl Terminal {
     ///
     /// # Errors
     /// When there are no keys to be had.
-    pub(super) fn open() -> io::Result<Terminal> {
+    pub fn open() -> io::Result<Terminal> {
         let keys = match io::stdin().is_terminal() {
             true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             false => File::options().read(true).open("/dev/tty")?,
@@ -190,10 +227,11 @@ impl Terminal {
             out,
             signals: heard,
             parser: Keys::default(),
-            style: Style::of(|name| std::env::var(name).ok()),
+            capabilities: Capabilities::of(|name| std::env::var(name).ok()),
             pending: Vec::new(),
-            shown: Vec::new(),
+            shown: None,
             is_taken: false,
+            is_behind: false,
         })
     }
 
@@ -230,8 +268,9 @@ impl Terminal {
         });
         tcsetattr(&self.keys, OptionalActions::Now, &raw)?;
         self.is_taken = true;
-        self.shown.clear();
-        self.pending = ENTER.into();
+        self.shown = None;
+        self.pending = enter()?;
+        self.is_behind = false;
         Ok(())
     }
 
@@ -257,48 +296,40 @@ impl Terminal {
         let is_new = size != self.size;
         if is_new {
             self.size = size;
-            self.shown.clear();
+            self.shown = None;
         }
         is_new
     }
 
-    /// Its size.
-    pub(super) fn size(&self) -> Size {
-        self.size
+    /// The signs and colours that it can show.
+    pub(super) fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
-    /// What it can show.
-    pub(super) fn style(&self) -> Style {
-        self.style
-    }
-
-    /// Whether it has taken all that was written.
+    /// It has taken all that was written.
     pub(super) fn is_ready(&self) -> bool {
-        self.is_taken && self.pending.len() <= ENTER.len()
+        self.is_taken && !self.is_behind
     }
 
-    /// Writes the lines that are not what they were.
-    pub(super) fn show(&mut self, lines: Vec<Line>) {
-        let mut text = String::new();
-        if self.shown.is_empty() {
-            text.push_str("\u{1b}[2J");
-        }
-        let columns = self.size.columns;
-        let mut shown = Vec::with_capacity(lines.len());
-        for (index, line) in lines.iter().enumerate() {
-            let codes = line.codes(self.style);
-            if self.shown.get(index) != Some(&codes) {
-                text.push_str(&format!("\u{1b}[{};1H{codes}", index + 1));
-                // At the edge the cursor stands on the last sign, which would be cleared too.
-                if line.width() < columns {
-                    text.push_str("\u{1b}[K");
-                }
+    /// Draws a frame, and writes the cells that are not what they were.
+    pub(super) fn show(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
+        let area = Rect::from((ratatui::layout::Position::ORIGIN, self.size));
+        let mut frame = Buffer::empty(area);
+        draw(area, &mut frame);
+        let before = match self.shown.take() {
+            Some(before) => before,
+            None => {
+                queue!(self.pending, Clear(ClearType::All))?;
+                Buffer::empty(area)
             }
-            shown.push(codes);
+        };
+        let changed = before.diff(&frame);
+        if !changed.is_empty() {
+            CrosstermBackend::new(&mut self.pending).draw(changed.into_iter())?;
         }
-        self.shown = shown;
-        self.pending.extend_from_slice(text.as_bytes());
+        self.shown = Some(frame);
         self.flush();
+        Ok(())
     }
 
     /// Writes as much as the terminal takes.
@@ -314,6 +345,7 @@ impl Terminal {
                 _ => self.pending.clear(),
             }
         }
+        self.is_behind = !self.pending.is_empty();
     }
 
     /// Waits for keys, signals, the bell, or the time.
@@ -321,16 +353,16 @@ impl Terminal {
         &mut self,
         bell: Option<BorrowedFd<'_>>,
         time: Option<Duration>,
-    ) -> io::Result<Heard> {
+    ) -> io::Result<Input> {
         let is_cut = self.parser.is_pending();
         let escape = is_cut.then_some(ESCAPE);
         let time = [time, escape].into_iter().flatten().min();
-        let mut heard = self.listen(bell, time, self.is_taken)?;
-        if is_cut && heard.keys.is_empty() {
-            heard.keys.extend(self.parser.give_up());
+        let mut input = self.listen(bell, time, self.is_taken)?;
+        if is_cut && input.keys.is_empty() {
+            input.keys.extend(self.parser.give_up());
         }
         self.flush();
-        Ok(heard)
+        Ok(input)
     }
 
     fn listen(
@@ -338,7 +370,7 @@ impl Terminal {
         bell: Option<BorrowedFd<'_>>,
         time: Option<Duration>,
         with_keys: bool,
-    ) -> io::Result<Heard> {
+    ) -> io::Result<Input> {
         let out = match self.pending.is_empty() {
             true => PollFlags::empty(),
             false => PollFlags::OUT,
@@ -364,23 +396,23 @@ impl Terminal {
         }
         let (of_keys, of_signals) = (fds[0].revents(), fds[1].revents());
         drop(fds);
-        let mut heard = Heard::default();
+        let mut input = Input::default();
         if of_signals.contains(PollFlags::IN) {
             let mut rest = [0; 64];
             while matches!(self.signals.read(&mut rest), Ok(count) if count > 0) {}
             // After a stop, the terminal may show anything.
-            self.shown.clear();
+            self.shown = None;
         }
         if of_keys.contains(PollFlags::IN) && with_keys {
             let mut bytes = [0; 256];
             match self.keys.read(&mut bytes) {
-                Ok(0) => heard.is_gone = true,
-                Ok(count) => heard.keys = self.parser.take(&bytes[..count]),
-                Err(error) => heard.is_gone = error.kind() != io::ErrorKind::Interrupted,
+                Ok(0) => input.is_gone = true,
+                Ok(count) => input.keys = self.parser.take(&bytes[..count]),
+                Err(error) => input.is_gone = error.kind() != io::ErrorKind::Interrupted,
             }
         }
-        heard.is_gone |= of_keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
-        Ok(heard)
+        input.is_gone |= of_keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
+        Ok(input)
     }
 }
 
@@ -393,8 +425,8 @@ impl Drop for Terminal {
 fn size_of(terminal: &File) -> Size {
     match tcgetwinsize(terminal) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size {
-            columns: size.ws_col.into(),
-            lines: size.ws_row.into(),
+            width: size.ws_col,
+            height: size.ws_row,
         },
         _ => USUAL,
     }

@@ -1,8 +1,13 @@
-//! Lines of a screen: pieces of text, each with its looks, cut to a width.
+//! Text of a screen: its looks, and the signs and colours that a terminal can show.
 
-/// How a piece of text looks. Nothing is told by a colour alone.
+use std::borrow::Cow;
+
+use ratatui::style::{Color, Style};
+use ratatui::text::{Line, Span};
+
+/// The look of a piece of text. Nothing is told by a colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Look {
+pub enum Look {
     /// As the terminal writes.
     #[default]
     Plain,
@@ -18,118 +23,91 @@ pub(crate) enum Look {
     Reverse,
 }
 
-/// Which signs and looks a terminal can show.
+impl From<Look> for Style {
+    fn from(look: Look) -> Style {
+        let style = Style::new();
+        match look {
+            Look::Plain => style,
+            Look::Faint => style.dim(),
+            Look::Strong => style.bold(),
+            Look::Warning => style.bold().fg(Color::Yellow),
+            Look::Note => style.fg(Color::Cyan),
+            Look::Reverse => style.reversed(),
+        }
+    }
+}
+
+/// Lines of pieces of text, each with its look.
+pub trait Pieces: Sized {
+    /// A line of one look.
+    fn of(text: impl Into<String>, look: Look) -> Self;
+
+    /// Adds a piece at its end.
+    fn push(&mut self, text: impl Into<String>, look: Look);
+}
+
+impl Pieces for Line<'static> {
+    fn of(text: impl Into<String>, look: Look) -> Line<'static> {
+        let mut line = Line::default();
+        line.push(text, look);
+        line
+    }
+
+    fn push(&mut self, text: impl Into<String>, look: Look) {
+        self.push_span(Span::styled(text.into(), look));
+    }
+}
+
+/// The signs and colours that a terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Style {
+pub struct Capabilities {
     /// Signs beyond ASCII.
     pub unicode: bool,
     /// Colours.
     pub colour: bool,
 }
 
-impl Style {
-    /// By what the environment says: the locale's character set, in the order in which setlocale(3) takes
-    /// the variables, and `NO_COLOR` (no-color.org).
-    pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Style {
+impl Capabilities {
+    /// By the environment: the locale's character set, in the order in which setlocale(3) takes the variables,
+    /// and `NO_COLOR` (no-color.org).
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Capabilities {
         let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
         let locale = locale.iter().find_map(set);
         let locale = locale.unwrap_or_default().to_ascii_lowercase();
-        Style {
+        Capabilities {
             unicode: locale.contains("utf-8") || locale.contains("utf8"),
             colour: set(&"NO_COLOR").is_none(),
         }
     }
 
     /// One of two signs.
-    pub(crate) fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+    pub fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
-}
 
-/// A line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line {
-    pieces: Vec<(String, Look)>,
-}
-
-impl Line {
-    /// A line of one look.
-    pub(crate) fn of(text: impl Into<String>, look: Look) -> Line {
-        let mut line = Line::default();
-        line.push(text, look);
-        line
-    }
-
-    /// Adds a piece at its end.
-    pub(crate) fn push(&mut self, text: impl Into<String>, look: Look) {
-        let text = text.into();
-        if !text.is_empty() {
-            self.pieces.push((text, look));
-        }
-    }
-
-    /// Its width in columns: each sign that is kept takes one.
-    pub(crate) fn width(&self) -> usize {
-        self.pieces
-            .iter()
-            .map(|(text, _)| text.chars().count())
-            .sum()
-    }
-
-    /// Its text without its looks.
-    #[cfg(test)]
-    pub(crate) fn text(&self) -> String {
-        self.pieces.iter().map(|(text, _)| text.as_str()).collect()
-    }
-
-    /// The line with only such signs as the terminal shows in one column each, and no longer than
-    /// `columns`.
-    pub(crate) fn fit(&self, columns: usize, style: Style) -> Line {
-        let mut left = columns;
-        let mut line = Line::default();
-        for (text, look) in &self.pieces {
-            let text: String = text
-                .chars()
-                .take(left)
-                .map(|sign| safe(sign, style))
-                .collect();
-            left -= text.chars().count();
-            line.push(text, *look);
-        }
-        line
-    }
-
-    /// What is written for it: the text between the codes of its looks (ECMA-48, SGR).
-    pub(crate) fn codes(&self, style: Style) -> String {
-        let mut codes = String::new();
-        for (text, look) in &self.pieces {
-            let code = match (look, style.colour) {
-                (Look::Plain, _) => "",
-                (Look::Faint, _) => "2",
-                (Look::Strong, _) => "1",
-                (Look::Warning, true) => "1;33",
-                (Look::Warning, false) => "1",
-                (Look::Note, true) => "36",
-                (Look::Note, false) => "",
-                (Look::Reverse, _) => "7",
-            };
-            if code.is_empty() {
-                codes.push_str(text);
-            } else {
-                codes.push_str(&format!("\u{1b}[{code}m{text}\u{1b}[0m"));
+    /// The line with only such signs as the terminal shows in one column each, and such looks as it has.
+    pub fn line<'a>(self, mut line: Line<'a>) -> Line<'a> {
+        for span in &mut line.spans {
+            let is_safe = |sign: char| safe(sign, self) == sign;
+            if !span.content.chars().all(is_safe) {
+                let text: String = span.content.chars().map(|sign| safe(sign, self)).collect();
+                span.content = Cow::Owned(text);
+            }
+            if !self.colour {
+                (span.style.fg, span.style.bg) = (None, None);
             }
         }
-        codes
+        line
     }
 }
 
 /// A sign that takes one column and that no terminal obeys. Names come from outside: of signs of an
 /// unknown width, a question mark is left.
-fn safe(sign: char, style: Style) -> char {
+fn safe(sign: char, capabilities: Capabilities) -> char {
     match sign {
         ' '..='~' => sign,
-        _ if !style.unicode => ascii(sign),
+        _ if !capabilities.unicode => ascii(sign),
         // Latin, and the arrows, lines and blocks that are drawn here. U+00AD may take no column.
         '\u{ad}' => '?',
         '\u{a0}'..='\u{2ff}' | '–' | '…' | '→' | '←' | '↑' | '↓' => sign,
@@ -150,7 +128,7 @@ fn ascii(sign: char) -> char {
 }
 
 /// Breaks a text between words, so that no line is longer than `columns`.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];
     let mut width = 0;
@@ -183,14 +161,18 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
+    use ratatui::style::Modifier;
+    use ratatui::widgets::Widget as _;
 
     use super::*;
 
-    const PLAIN: Style = Style {
+    const PLAIN: Capabilities = Capabilities {
         unicode: false,
         colour: false,
     };
-    const FULL: Style = Style {
+    const FULL: Capabilities = Capabilities {
         unicode: true,
         colour: true,
     };
@@ -199,11 +181,11 @@ mod tests {
     fn the_environment_says_what_can_be_shown() {
         let of = |variables: &[(&str, &str)]| {
             let found = |name: &str| variables.iter().find(|(key, _)| *key == name);
-            Style::of(|name| found(name).map(|(_, value)| (*value).to_owned()))
+            Capabilities::of(|name| found(name).map(|(_, value)| (*value).to_owned()))
         };
         assert_eq!(
             of(&[]),
-            Style {
+            Capabilities {
                 unicode: false,
                 colour: true
             }
@@ -215,23 +197,45 @@ mod tests {
         assert!(of(&[("NO_COLOR", "")]).colour);
     }
 
+    /// A line as it is on a screen of so many columns.
+    fn drawn(line: Line<'static>, columns: u16, capabilities: Capabilities) -> Buffer {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, columns, 1));
+        capabilities.line(line).render(buffer.area, &mut buffer);
+        buffer
+    }
+
+    fn text(buffer: &Buffer) -> String {
+        let symbols: String = buffer.content.iter().map(|cell| cell.symbol()).collect();
+        symbols.trim_end().to_owned()
+    }
+
     #[test]
     fn a_line_is_cut_and_holds_nothing_that_a_terminal_obeys() {
         let mut line = Line::of("a\u{1b}[2J", Look::Strong);
         line.push("漢×µ", Look::Plain);
-        assert_eq!(line.fit(99, FULL).text(), "a?[2J?×µ");
-        assert_eq!(line.fit(99, PLAIN).text(), "a?[2J?xu");
-        assert_eq!(line.fit(3, FULL).text(), "a?[");
-        assert_eq!(line.fit(0, FULL), Line::default());
+        let shown = |columns, capabilities| text(&drawn(line.clone(), columns, capabilities));
+        assert_eq!(shown(99, FULL), "a?[2J?×µ");
+        assert_eq!(shown(99, PLAIN), "a?[2J?xu");
+        assert_eq!(shown(3, FULL), "a?[");
+        assert_eq!(shown(0, FULL), "");
     }
 
     #[test]
     fn without_colours_a_warning_is_still_strong() {
-        let line = Line::of("x", Look::Warning);
-        assert_eq!(line.codes(PLAIN), "\u{1b}[1mx\u{1b}[0m");
-        assert_eq!(line.codes(FULL), "\u{1b}[1;33mx\u{1b}[0m");
+        let cell =
+            |look, capabilities| drawn(Line::of("x", look), 1, capabilities).content[0].clone();
+        let warning = cell(Look::Warning, PLAIN);
+        assert_eq!(
+            (warning.modifier, warning.fg),
+            (Modifier::BOLD, Color::Reset)
+        );
+        let warning = cell(Look::Warning, FULL);
+        assert_eq!(
+            (warning.modifier, warning.fg),
+            (Modifier::BOLD, Color::Yellow)
+        );
         for look in [Look::Note, Look::Warning] {
-            assert!(!Line::of("x", look).codes(PLAIN).contains('3'));
+            assert_eq!(cell(look, PLAIN).fg, Color::Reset);
         }
     }
 

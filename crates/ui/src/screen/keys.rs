@@ -1,8 +1,8 @@
-//! What a terminal sends, as keys (ECMA-48, and the sequences of xterm's ctlseqs).
+//! Keys, decoded from what a terminal sends (ECMA-48, and the sequences of xterm's ctlseqs).
 
 /// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub enum Key {
     /// A letter, digit or sign.
     Char(char),
     /// A letter with Ctrl.
