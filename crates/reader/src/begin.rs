@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ledger::{Error, LongWork, OwnerLiveness, Work, WorkError};
 
-use job::checkpoint::Keeper;
+use job::keeper::Keeper;
 use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::Failure;

@@ -26,7 +26,7 @@ use super::saved_tunables::{By, DEPTH, RestoreResult, STRIPES, SavedTunables};
 use super::start::Started;
 use super::target::Target;
 use super::when::Due;
-use job::checkpoint::Keeper;
+use job::keeper::Keeper;
 use ui::exit::sentence;
 use ui::words::short_latency;
 

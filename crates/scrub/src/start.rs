@@ -15,7 +15,7 @@ use super::kept::Kept;
 use super::saved_tunables::{By, RestoreResult, SavedTunables};
 use super::target::Target;
 use super::{guard, rewrite};
-use job::checkpoint::Keeper;
+use job::keeper::Keeper;
 use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{Failure, sentence};

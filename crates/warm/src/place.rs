@@ -57,7 +57,7 @@ impl LongWork for Kept {
 }
 
 /// Keeps how a warming stands.
-pub(crate) type Keeper = job::checkpoint::Keeper<Kept>;
+pub(crate) type Keeper = job::keeper::Keeper<Kept>;
 
 /// The disks that a ledger of this path lies on: its commits are writes there that are no stranger's.
 /// Empty where that is not known.

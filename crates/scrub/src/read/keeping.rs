@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use record::Nanos;
 
 use super::kept::Kept;
-use job::checkpoint::Keeper;
+use job::keeper::Keeper;
 
 /// How often it is kept.
 const KEEPS: Nanos = Nanos(10_000_000_000);
