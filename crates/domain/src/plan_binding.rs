@@ -1,5 +1,5 @@
-//! Which disk a plan was made of. Names change with a reboot or when a volume is attached anew, so
-//! that who agrees to a plan agrees to these disks, and not to what has their names later.
+//! Binding of a plan to the disks that it was made of. Names change with a reboot or when a volume is
+//! attached anew, so that who agrees to a plan agrees to these disks, and not to what has their names later.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -13,7 +13,7 @@ use linux::{Root, process, root};
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What tells a disk from every other that may have its name.
+/// Identity of a disk, which tells it from every other that may have its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskIdentity {
@@ -36,7 +36,7 @@ pub struct DiskIdentity {
 pub struct Planned {
     /// The path as the verb names it.
     pub path: PathBuf,
-    /// What was seen there.
+    /// Identity seen there.
     pub seen: DiskIdentity,
 }
 
@@ -48,17 +48,17 @@ impl FromStr for Planned {
     }
 }
 
-/// What a plan says of a device or file that will be overwritten.
+/// A device or file that a plan will overwrite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundTarget {
     /// The kinds of signatures that it carries, such as `ext4`.
     pub content: Vec<String>,
-    /// Which it is.
+    /// Identity.
     pub seen: DiskIdentity,
 }
 
 impl BoundTarget {
-    /// What is to be said of one that is open. `devices` must have been read after it was opened.
+    /// Description of one that is open. `devices` must have been read after it was opened.
     ///
     /// # Errors
     /// Why nothing can be said, as a sentence.
@@ -89,7 +89,7 @@ impl Planned {
 }
 
 impl DiskIdentity {
-    /// What is to be seen of a device or file that is open. `devices` must have been read after it was
+    /// Identity of a device or file that is open. `devices` must have been read after it was
     /// opened, and for what shall be written, claimed: until then another may have come under its name.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl DiskIdentity {
         planned.words()
     }
 
-    /// Why this is not what is there now, as a clause; `None` where it is.
+    /// Difference to the present identity, as a clause; `None` where there is none.
     fn differs(&self, now: &DiskIdentity) -> Option<&'static str> {
         if self.boot != now.boot {
             Some("the host was started anew since, or is another")
@@ -161,7 +161,7 @@ fn device_of(metadata: &std::fs::Metadata) -> Option<DevNum> {
     is_device.then(|| DevNum::from_raw(metadata.rdev()))
 }
 
-/// Whether what was claimed is what the plan was made of. Where nothing was planned all is well.
+/// Checks that the claimed device or file is the one of the plan. Where nothing was planned all is well.
 ///
 /// # Errors
 /// A sentence, where it is another disk, or one of which the plan knows nothing.
@@ -169,7 +169,7 @@ pub fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<
     agrees(planned, &claim.path, &claim.file, claim.size, root)
 }
 
-/// Whether what these paths lead to is what the plan was made of, before anything is claimed: it is only read.
+/// Checks that these paths lead to the disks of the plan, before anything is claimed: it is only read.
 /// What is written later must be asked about again once it is claimed.
 ///
 /// # Errors
@@ -194,7 +194,7 @@ pub fn check_reading(
     }
 }
 
-/// Whether an open file or device is what the plan has under this path.
+/// Checks that an open file or device is the one that the plan has under this path.
 fn agrees(
     planned: &[Planned],
     path: &Path,
@@ -224,7 +224,7 @@ fn agrees(
     }
 }
 
-/// What a device or file carries and what its partitions carry, each word once, such as `ext4`.
+/// Contents of a device or file and of its partitions, each word once, such as `ext4`.
 pub fn words(content: &Content) -> Vec<String> {
     content.kinds().iter().map(ToString::to_string).collect()
 }

@@ -26,7 +26,7 @@ pub enum Level {
     Linear,
 }
 
-/// How RAID 10 lays out its copies (md(4), section RAID10).
+/// Layout of the copies of RAID 10 (md(4), section RAID10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// Two copies side by side
@@ -67,17 +67,17 @@ impl Level {
         }
     }
 
-    /// Whether data is cut into chunks.
+    /// True if data is cut into chunks.
     pub fn has_chunks(self) -> bool {
         !matches!(self, Level::One | Level::Linear)
     }
 
-    /// Whether a member can be lost.
+    /// True if a member can be lost.
     pub fn is_redundant(self) -> bool {
         !matches!(self, Level::Zero | Level::Linear)
     }
 
-    /// Whether it writes parity.
+    /// True if it writes parity.
     pub fn has_parity(self) -> bool {
         matches!(self, Level::Five | Level::Six)
     }

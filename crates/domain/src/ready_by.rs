@@ -9,9 +9,9 @@ use jiff::{Timestamp, ToSpan as _, Zoned, civil};
 pub enum ReadyBy {
     /// The next time that the clock shows this, in the time zone of this host.
     Clock(civil::Time),
-    /// That time of that day, in the time zone of this host.
+    /// A time of a day, in the time zone of this host.
     Day(civil::DateTime),
-    /// That moment.
+    /// A moment.
     Moment(Timestamp),
 }
 

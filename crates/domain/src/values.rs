@@ -89,7 +89,7 @@ impl FromStr for Span {
     }
 }
 
-/// How often something is looked at.
+/// Interval between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Every(pub Nanos);
 
@@ -163,7 +163,7 @@ impl FromStr for Fraction {
     }
 }
 
-/// What to write instead of a number that lacks its sign.
+/// Number to write instead of one that lacks its sign.
 fn without_sign(text: &str, value: f64) -> String {
     let also = match value <= 1.0 {
         true => format!(", or {}% for that share", (value * 1e6).round() / 1e4),
@@ -261,7 +261,7 @@ fn rate(value: &str) -> Result<f64, String> {
 /// More than any disk does, and more than one processor issues.
 const HIGHEST_RATE: f64 = 1e7;
 
-/// Whether requests can be issued at this rate.
+/// Checks that requests can be issued at this rate.
 ///
 /// # Errors
 /// A clause that says what a rate must be.

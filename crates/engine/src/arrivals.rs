@@ -1,4 +1,4 @@
-//! When the next request of an open loop is due.
+//! Due times of the requests of an open loop.
 
 use crate::random::Random;
 
@@ -6,7 +6,7 @@ use crate::random::Random;
 /// users act on their own. They do not wait for answers: that is the point of an open loop.
 pub(crate) struct Arrivals {
     mean_gap: f64,
-    /// When the next one is due, in ticks. Kept as a fraction, so that rounding does not add up.
+    /// Due time of the next request, in ticks. Kept as a fraction, so that rounding does not add up.
     due: f64,
     /// Of its own, so that the schedule does not depend on which places were drawn.
     random: Random,
@@ -27,7 +27,7 @@ impl Arrivals {
         arrivals
     }
 
-    /// When the next request is due, in ticks.
+    /// Due time of the next request, in ticks.
     pub(crate) fn due(&self) -> u64 {
         self.due as u64
     }

@@ -1,4 +1,4 @@
-//! What a worker needs of the kernel, and of a simulated disk in its tests.
+//! The kernel's side of a worker, which a simulated disk stands in for in tests.
 
 use std::io;
 

@@ -1,10 +1,10 @@
-//! How much may still be issued, where that is limited.
+//! Limit on the work that may still be issued.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use record::Workload;
 
-/// What all workers of a phase may still issue together.
+/// Work that all workers of a phase may still issue together.
 pub(crate) struct Budget {
     ops: Option<AtomicU64>,
     bytes: Option<AtomicU64>,
@@ -36,7 +36,7 @@ impl Budget {
                 .is_none_or(|left| left.fetch_update(Relaxed, Relaxed, some).is_ok())
     }
 
-    /// Whether nothing is left.
+    /// True if nothing is left.
     pub(crate) fn is_spent(&self) -> bool {
         let zero = |left: &AtomicU64| left.load(Relaxed) == 0;
         self.ops.as_ref().is_some_and(zero) || self.bytes.as_ref().is_some_and(zero)

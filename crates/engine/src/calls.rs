@@ -24,15 +24,15 @@ use crate::tally::{Flows, SLICES, Tally, Timetable};
 pub struct Calls<'a> {
     /// The phase's name, which goes into the record.
     pub name: &'a str,
-    /// What is done, for the record. Its directions are those that may be counted.
+    /// The workload, for the record. Its directions are those that may be counted.
     pub workload: &'a Workload,
-    /// How long a window is.
+    /// Length of a window.
     pub window: Nanos,
     /// Set by a signal handler: no call is made after the one under way.
     pub interrupt: &'a AtomicBool,
 }
 
-/// What one thread does.
+/// Work of one thread.
 pub trait Task: Send {
     /// Makes the next calls, and times them; `false` when there was nothing left to do.
     ///
@@ -41,7 +41,7 @@ pub trait Task: Send {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError>;
 }
 
-/// When a call began.
+/// Start of a call.
 #[derive(Clone, Copy)]
 pub struct Mark(u64);
 
@@ -64,7 +64,7 @@ impl Timer<'_> {
         Mark(self.clock.now())
     }
 
-    /// What began at `since` is done, and moved so many bytes.
+    /// Records a call that began at `since` and moved so many bytes.
     #[inline]
     pub fn record(&mut self, direction: Direction, bytes: u64, since: Mark) {
         let now = self.clock.now();
@@ -128,7 +128,7 @@ impl Timer<'_> {
     }
 }
 
-/// What a thread did in a window.
+/// Work of a thread within a window.
 struct Part {
     index: usize,
     ticks: u64,
@@ -136,7 +136,7 @@ struct Part {
     busy_share: f64,
 }
 
-/// What a thread has when its work is over.
+/// Result of a thread when its work is over.
 struct End {
     part: Part,
     ops: u64,
@@ -201,7 +201,7 @@ pub fn run<'t>(
     Ok(gathered.into_phase(detail))
 }
 
-/// What the threads share to begin and end together.
+/// State by which the threads begin and end together.
 struct Together<'a> {
     calls: &'a Calls<'a>,
     clock: Clock,
@@ -253,7 +253,7 @@ impl Together<'_> {
     }
 }
 
-/// What went wrong with a call, in the words of the engine.
+/// Makes the engine's error of a call that failed.
 pub fn failed(what: impl Into<String>, source: impl Into<io::Error>) -> EngineError {
     EngineError::Call {
         what: what.into(),

@@ -39,12 +39,12 @@ impl Clock {
         }
     }
 
-    /// Which clock this is.
+    /// Kind of this clock.
     pub fn kind(&self) -> ClockKind {
         self.kind
     }
 
-    /// How long a tick is, in nanoseconds.
+    /// Length of a tick, in nanoseconds.
     pub fn nanos_per_tick(&self) -> f64 {
         self.nanos_per_tick
     }
@@ -59,12 +59,12 @@ impl Clock {
         }
     }
 
-    /// How many ticks a span of time is.
+    /// Number of ticks in a span of time.
     pub fn ticks(&self, span: Nanos) -> u64 {
         (span.0 as f64 / self.nanos_per_tick).round() as u64
     }
 
-    /// How long a number of ticks is.
+    /// Length of a number of ticks.
     pub fn span(&self, ticks: u64) -> Nanos {
         Nanos((ticks as f64 * self.nanos_per_tick).round() as u64)
     }

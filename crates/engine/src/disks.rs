@@ -96,7 +96,7 @@ impl Engine for Disks {
     }
 }
 
-/// Whether there are as many files as the workload takes turns with.
+/// Checks that there are as many files as the workload takes turns with.
 fn check_files(job: &Job<'_>, files: &[&File]) -> Result<(), EngineError> {
     let details = job.workload.details.as_ref();
     let wanted = details.map_or(1, |details| details.files.max(1));
@@ -144,7 +144,7 @@ const OPEN_LOOP_WORKERS: u32 = 512;
 /// More threads than this are refused.
 const MOST_WORKERS: u32 = 8192;
 
-/// How many workers there are and what each has to do.
+/// Number of workers, and the work of each.
 pub(crate) struct Shape {
     pub workers: u32,
     pub workers_a_thread: u32,
@@ -184,7 +184,7 @@ impl Shape {
             .then(|| format!("at most {most} requests in flight, with a thread for each"))
     }
 
-    /// What the workers of each thread share, with the first of them leading.
+    /// Shares of the workers of each thread, with the first of them leading.
     fn shares(&self, job: &Job<'_>, clock: Clock, start: u64) -> Vec<Share> {
         let workload = job.workload;
         let mut shares = Vec::new();
@@ -212,7 +212,7 @@ impl Shape {
     }
 }
 
-/// How many windows of a phase are its ramp, and not counted.
+/// Number of windows of a phase that are its ramp, and not counted.
 pub(crate) fn ramp_windows(job: &Job<'_>) -> usize {
     let details = job.workload.details.as_ref();
     details.map_or(0, |details| details.ramp.0.div_ceil(job.window.0) as usize)
@@ -228,13 +228,13 @@ fn timetable(job: &Job<'_>, clock: Clock, start: u64) -> Timetable {
     }
 }
 
-/// What the workers of a phase share to begin and end together.
+/// State by which the workers of a phase begin and end together.
 pub(crate) struct Together<'a> {
     pub job: &'a Job<'a>,
     files: &'a [&'a File],
     pub clock: Clock,
     pub shape: &'a Shape,
-    /// Where the workers of this job meet, before one of them meets the other jobs.
+    /// Barrier at which the workers of this job meet, before one of them meets the other jobs.
     ready: StartBarrier,
     pub start: &'a Start,
     pub begin: OnceLock<(Timetable, Vec<Share>)>,

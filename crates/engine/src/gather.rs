@@ -18,7 +18,7 @@ use crate::tally::{Flows, SLICES, WindowTally, flows_for, merge_flows, ops_of};
 
 /// The joined windows of all workers, in ticks.
 pub(crate) struct Gathered {
-    /// How many windows come before the first that counts.
+    /// Number of windows before the first that counts.
     ramp: usize,
     windows: Vec<Window>,
     totals: Flows,
@@ -303,7 +303,7 @@ impl Gathered {
     }
 }
 
-/// How many ticks the reads and writes took together.
+/// Ticks that the reads and writes took together.
 fn ticks_of(flows: &Flows) -> f64 {
     [Direction::Read, Direction::Write]
         .into_iter()
@@ -312,8 +312,8 @@ fn ticks_of(flows: &Flows) -> f64 {
         .sum()
 }
 
-/// What came back after the measured time: its latencies, without the numbers of requests. The one
-/// sync that a workload ends with is always late, and counts.
+/// Completions after the measured time: latencies, without the numbers of requests. The one sync that a
+/// workload ends with is always late, and counts.
 fn late(flows: &Flows, workload: &Workload) -> Flows {
     let mut late = flows.clone();
     let last_sync = workload.sync_at_end && workload.sync_every == 0;

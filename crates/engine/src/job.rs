@@ -1,4 +1,4 @@
-//! What the engine is asked to do, and what it may answer.
+//! The engine's requests (`Job`) and its answers to them.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use crate::start::Start;
 /// Larger requests than this are split by every kernel many times over.
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::mib(64);
 
-/// Which way to the kernel is wanted.
+/// Interface to the kernel that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
     /// io_uring; threads where it is refused, or where one writer syncs (a database's log writer
@@ -30,21 +30,21 @@ pub struct Job<'a> {
     pub name: &'a str,
     /// The open file or device. O_DIRECT where the page cache is to be bypassed.
     pub file: &'a File,
-    /// How much of it may be used, from its start.
+    /// Bytes that may be used, from the target's start.
     pub span: Bytes,
-    /// What to issue.
+    /// Workload to issue.
     pub workload: &'a Workload,
-    /// Which way to the kernel.
+    /// Interface to the kernel.
     pub choice: Choice,
-    /// How long a window is.
+    /// Length of a window.
     pub window: Nanos,
-    /// Where the random numbers begin, so that a run can be repeated.
+    /// Seed of the random numbers, by which a run can be repeated.
     pub seed: u64,
     /// Set by a signal handler: the phase ends at once, and what was measured is kept.
     pub interrupt: &'a AtomicBool,
 }
 
-/// What the observer says after a window.
+/// The observer's decision after a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Go on.
@@ -65,7 +65,7 @@ pub trait Observer {
 
 /// Something that runs jobs: the disks themselves, or a script of known answers.
 pub trait Engine: Sync {
-    /// Whether `workload` can be run here in the way that `choice` says. To be asked before
+    /// Checks that `workload` can be run here in the way that `choice` says. To be asked before
     /// anything is laid out for it.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ pub trait Engine: Sync {
     }
 }
 
-/// Why a phase did not come to its end.
+/// Reason for which a phase did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// io_uring was asked for by name and is not to be had.
@@ -128,31 +128,31 @@ pub enum EngineError {
     /// A request failed.
     #[error("a {} at byte {offset} failed: {source}", .direction.word())]
     Io {
-        /// What was asked for.
+        /// Direction of the request.
         direction: Direction,
-        /// Where, in bytes from the start of the target.
+        /// Position, in bytes from the start of the target.
         offset: u64,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A request moved fewer bytes than asked for.
     #[error("a {} at byte {offset} moved {moved} of {asked} bytes: {}", .direction.word(), why_short(*.direction))]
     Short {
-        /// What was asked for.
+        /// Direction of the request.
         direction: Direction,
-        /// Where, in bytes from the start of the target.
+        /// Position, in bytes from the start of the target.
         offset: u64,
-        /// How many bytes were moved.
+        /// Bytes moved.
         moved: u64,
-        /// How many bytes were asked for.
+        /// Bytes asked for.
         asked: u64,
     },
     /// A call that is no request for data failed.
     #[error("{what} failed: {source}")]
     Call {
-        /// What was to be done, to what.
+        /// The failed operation and its object.
         what: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The ring itself failed.
@@ -160,7 +160,7 @@ pub enum EngineError {
     Ring(io::Error),
 }
 
-/// What it means that a request moved less than asked for.
+/// Explanation of a request that moved less than asked for.
 fn why_short(direction: Direction) -> &'static str {
     match direction {
         Direction::Write => "there is no room for the rest",

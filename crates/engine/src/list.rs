@@ -33,7 +33,7 @@ use crate::job::{Choice, EngineError};
 /// A list may have at most so many requests in flight.
 pub const MOST_IN_FLIGHT: u32 = 1024;
 
-/// What a list does with each of its requests.
+/// Operation of a list's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Reads, and does not look at what it read.
@@ -45,10 +45,10 @@ pub enum Op {
 /// A request to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where, in bytes from the start of the target. A multiple of what direct I/O wants there,
-    /// which is the logical block size on a block device.
+    /// Position, in bytes from the start of the target. A multiple of what direct I/O wants there, which is
+    /// the logical block size on a block device.
     pub offset: u64,
-    /// How many bytes: a multiple of the same, more than 0 and at most [`List::largest`].
+    /// Length in bytes: a multiple of the same, more than 0 and at most [`List::largest`].
     pub len: u32,
     /// The feed's own mark.
     pub tag: u64,
@@ -65,14 +65,14 @@ impl Request {
         }
     }
 
-    /// Which bytes it is for.
+    /// Bytes that the request covers.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + u64::from(self.len)
     }
 }
 
-/// Why a request did not do what was asked for.
+/// Reason for which a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The kernel's error number.
@@ -81,13 +81,13 @@ pub enum RequestError {
     /// Only the first bytes of it were moved.
     #[error("only {moved} bytes of it were moved")]
     Short {
-        /// How many.
+        /// Bytes moved.
         moved: u32,
     },
 }
 
 impl RequestError {
-    /// Whether the device is gone, and not only this place of it bad.
+    /// True if the device is gone, rather than only this place of it bad.
     #[must_use]
     pub fn is_of_a_lost_device(&self) -> bool {
         matches!(
@@ -100,18 +100,18 @@ impl RequestError {
 /// A request that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// What was asked for.
+    /// The request.
     pub request: Request,
-    /// When it was issued, since the list began.
+    /// Time of issue, since the list began.
     pub began: Nanos,
-    /// How long it took until it was seen that it had come back.
+    /// Time from issue until the completion was seen.
     pub latency: Nanos,
-    /// What came of it.
+    /// Result.
     pub result: Result<(), RequestError>,
 }
 
 impl Done {
-    /// How much it moved: nothing where it failed, since nobody says which part of it is good.
+    /// Bytes moved: none where it failed, since the kernel does not tell which part of it is good.
     #[must_use]
     pub fn moved(&self) -> Bytes {
         match self.result {
@@ -121,7 +121,7 @@ impl Done {
     }
 }
 
-/// What the feed wants next.
+/// Next step of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Issue this.
@@ -137,12 +137,12 @@ pub enum Next {
 /// Gives a list its requests. All is called on the thread that runs the list, and while a call
 /// lasts, nothing is issued and nothing that comes back is seen.
 pub trait RequestSource {
-    /// How many requests may be in flight now; 0 pauses. It is asked before each request, and at
-    /// least every 10 ms. What is above [`List::most_in_flight`] counts as that.
+    /// Number of requests that may be in flight now; 0 pauses. It is asked before each request, and at least
+    /// every 10 ms. What is above [`List::most_in_flight`] counts as that.
     fn depth(&self) -> u32;
 
-    /// What to do next, asked while fewer than [`depth`](Feed::depth) are in flight. `now` is the
-    /// time since the list began.
+    /// Next step, asked for while fewer than [`depth`](RequestSource::depth) are in flight. `now` is the time
+    /// since the list began.
     fn next(&mut self, now: Nanos) -> Next;
 
     /// A request came back. They are told in the order in which they come back.
@@ -153,20 +153,20 @@ pub trait RequestSource {
 pub struct List<'a> {
     /// The open file or device, with O_DIRECT.
     pub file: &'a File,
-    /// What to do with each request.
+    /// Operation of each request.
     pub deed: Op,
     /// The most that [`RequestSource::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
     pub most_in_flight: u32,
     /// The largest request, at most 64 MiB. Reads use memory of this size for each that is in
     /// flight, up to the most that ever was.
     pub largest: Bytes,
-    /// Which way to the kernel.
+    /// Interface to the kernel.
     pub choice: Choice,
     /// Set by a signal handler: no more is issued, and what is in flight is waited for.
     pub interrupt: &'a AtomicBool,
 }
 
-/// What ended a list.
+/// Event that ended a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The feed said so.
@@ -175,12 +175,12 @@ pub enum Ended {
     Interrupted,
 }
 
-/// How a list was run.
+/// Summary of a list's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListEnd {
-    /// Which way the I/O went.
+    /// Interface that the I/O used.
     pub kind: EngineUsed,
-    /// What ended it.
+    /// Event that ended it.
     pub ended: Ended,
 }
 

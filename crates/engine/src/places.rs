@@ -1,4 +1,4 @@
-//! Where the next request goes.
+//! Positions of the next requests.
 
 mod detailed;
 mod scatter;
@@ -12,8 +12,8 @@ use record::{Direction, Pattern, Workload};
 use crate::random::{Random, part_of_seed};
 use detailed::{Detailed, Grains};
 
-/// So many bits of a place say where in its file it is; the others say in which file. No file is
-/// larger (a PiB), and more files than fit into the rest are not opened.
+/// Bits of a place that are the position in its file; the others are the file's number. No file is larger (a
+/// PiB), and more files than fit into the rest are not opened.
 const FILE_BITS: u32 = 50;
 
 /// The place at `offset` in file `file`.
@@ -21,7 +21,7 @@ pub(crate) fn place_in(file: u64, offset: u64) -> u64 {
     file << FILE_BITS | offset
 }
 
-/// In which file a place is, and where in it.
+/// The file of a place, and the position in it.
 #[inline(always)]
 pub(crate) fn in_file(place: u64) -> (u64, u64) {
     (place >> FILE_BITS, place & ((1 << FILE_BITS) - 1))
@@ -34,11 +34,11 @@ pub(crate) struct Places {
     block: u64,
     /// The first block of the part that this thread uses.
     first: u64,
-    /// How many blocks that part has.
+    /// Number of blocks of that part.
     blocks: u64,
     /// Sequential: how many requests were placed.
     placed: Option<Arc<AtomicU64>>,
-    /// Where a workload asks for more than a pattern.
+    /// Extended options, where a workload has more than a pattern.
     detailed: Option<Detailed>,
 }
 

@@ -1,4 +1,4 @@
-//! What a worker is given, and what it gives back.
+//! Input and output of a worker.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,14 @@ use crate::job::EngineError;
 use crate::places::Places;
 use crate::tally::{Flows, Timetable, WindowTally};
 
-/// What all workers of a phase share.
+/// State that all workers of a phase share.
 pub(crate) struct Plan<'a> {
     pub workload: &'a Workload,
     pub timetable: Timetable,
     pub seed: u64,
     /// Requests that may still be issued, where their number is limited.
     pub budget: Option<&'a Budget>,
-    /// Until this tick requests are free: they are of the ramp.
+    /// Requests before this tick do not count: they belong to the ramp.
     pub free_until: u64,
     /// Set by the signal handler.
     pub interrupt: &'a AtomicBool,
@@ -26,31 +26,31 @@ pub(crate) struct Plan<'a> {
     pub enough: &'a AtomicBool,
 }
 
-/// What the workers that stand for one thread of the workload share: a ring is one worker with many
-/// slots; blocking calls take a worker for each request in flight.
+/// State that the workers for one thread of the workload share: a ring is one worker with many slots;
+/// blocking calls take a worker for each request in flight.
 #[derive(Clone)]
 pub(crate) struct Share {
     pub places: Places,
     /// Open loop: whoever is free takes the next arrival.
     pub arrivals: Option<Arc<Mutex<Arrivals>>>,
-    /// Whether this worker is the one that counts what waits in the shared schedule.
+    /// True for the worker that counts requests waiting in the shared schedule.
     pub leads: bool,
     /// Requests that this worker keeps in flight.
     pub slots: u32,
 }
 
-/// What a worker has when its loop is over.
+/// Result of a worker when its loop is over.
 #[derive(Debug)]
 pub(crate) struct WorkerEnd {
     /// The window that was under way.
     pub cut: WindowTally,
-    /// What came back after that.
+    /// Completions after that.
     pub drained: Flows,
-    /// How long that took, in ticks.
+    /// Length of that time, in ticks.
     pub drain_ticks: u64,
 }
 
-/// What a worker tells the gatherer.
+/// Message of a worker to the gatherer.
 pub(crate) enum Message {
     /// All workers are ready, and the phase begins.
     Begin,

@@ -21,7 +21,7 @@ pub(crate) const FILE: types::Fixed = types::Fixed(0);
 /// Marks the answer of a timer, which belongs to no slot.
 const TIMER: u64 = u64::MAX;
 
-/// Which features the kernel granted.
+/// Features that the kernel granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     /// Single issuer with deferred task run (Linux 6.1): answers are processed when we wait, not
@@ -34,7 +34,7 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// What was not granted, in words.
+    /// The features that were not granted, in words.
     pub(crate) fn missing(self) -> Option<String> {
         let missing: Vec<&str> = [
             (self.deferred, "deferred task run"),
@@ -51,8 +51,7 @@ impl Granted {
     }
 }
 
-/// Whether a ring for `slots` requests can be had here: containers often refuse it by seccomp,
-/// `kernel.io_uring_disabled` by setting, and before Linux 5.12 the limit on locked memory.
+/// Checks that a ring for `slots` requests can be had here: containers often refuse it by seccomp, `kernel.io_uring_disabled` by setting, and before Linux 5.12 the limit on locked memory.
 ///
 /// # Errors
 /// What the kernel said.
@@ -110,7 +109,7 @@ pub(crate) struct Ring {
     in_flight: u32,
     clock: Clock,
     granted: Granted,
-    /// When the timers that are set will wake us, the earliest first.
+    /// Wake-up times of the timers that are set, the earliest first.
     timers: BinaryHeap<Reverse<u64>>,
     timespec: Box<types::Timespec>,
 }
@@ -166,7 +165,7 @@ impl Ring {
             .register_iowq_max_workers(&mut [most, 0]);
     }
 
-    /// What the kernel granted.
+    /// Features that the kernel granted.
     pub(crate) fn granted(&self) -> Granted {
         self.granted
     }

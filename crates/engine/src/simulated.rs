@@ -22,7 +22,7 @@ pub(crate) struct SimulatedDisk {
     spent: Spent,
     /// The answer to a request at this offset is this negative error number.
     pub fails_at: Option<(u64, i32)>,
-    /// So many bytes are moved by each request; `None` as many as it asks for.
+    /// Bytes moved by each request; `None`: all that it asks for.
     pub block: Option<i32>,
     queued: Vec<(u32, Direction, u64, u32)>,
     in_flight: Vec<(u64, Completion)>,

@@ -1,4 +1,4 @@
-//! How large the next request is.
+//! Sizes of the next requests.
 
 use record::{Direction, SizeShare, Workload};
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::clock::Clock;
 use crate::start_barrier::StartBarrier;
 
-/// What jobs that run at the same time share. To fill the memory of a job with random bytes may take
+/// State that jobs share that run at the same time. To fill the memory of a job with random bytes may take
 /// seconds; if each began when it was ready itself, the first and the last would have the disk for
 /// themselves, and the windows of one would not be those of the others.
 pub struct Start {
@@ -24,7 +24,7 @@ impl Start {
         }
     }
 
-    /// How many jobs there are.
+    /// Number of jobs.
     pub fn jobs(&self) -> u32 {
         self.jobs
     }
@@ -40,8 +40,8 @@ impl Start {
         *self.tick.get_or_init(|| clock.now())
     }
 
-    /// What is to be held while a job runs: when it is dropped, the others wait for it no longer. A
-    /// job that could not be set up never comes.
+    /// Guard to hold while a job runs: when it is dropped, the others wait for it no longer. A job that could
+    /// not be set up never comes.
     pub(crate) fn attended(&self) -> Attended<'_> {
         Attended(self)
     }

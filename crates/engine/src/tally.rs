@@ -1,9 +1,9 @@
-//! What a worker counts, in clock ticks, slice by slice and window by window. It belongs to one
-//! worker and needs no atomics; a whole window is handed on when it is over.
+//! Counters of a worker, in clock ticks, slice by slice and window by window. It belongs to one worker and
+//! needs no atomics; a whole window is handed on when it is over.
 
 use record::{CpuTime, Direction, Histogram, Slice, Workload};
 
-/// How many slices a window has.
+/// Number of slices in a window.
 pub(crate) const SLICES: usize = 10;
 
 /// One direction's counts in one window.
@@ -84,9 +84,9 @@ pub(crate) fn ops_of(flows: &Flows) -> u64 {
 /// One worker's counts of one window.
 #[derive(Debug)]
 pub(crate) struct WindowTally {
-    /// Which window, from 0.
+    /// Number of the window, from 0.
     pub index: usize,
-    /// How many ticks of it were measured.
+    /// Number of ticks of it that were measured.
     pub ticks: u64,
     /// The counts.
     pub flows: Flows,
@@ -98,14 +98,14 @@ pub(crate) struct WindowTally {
     pub cpu: CpuTime,
 }
 
-/// When slices and windows begin, the same for all workers of a phase.
+/// Start times of slices and windows, the same for all workers of a phase.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timetable {
     /// The phase's start, in ticks.
     pub start: u64,
     /// The length of a slice, in ticks.
     pub slice: u64,
-    /// How many slices the phase has at most.
+    /// Largest number of slices of the phase.
     pub slices: u64,
 }
 
@@ -142,7 +142,7 @@ impl Tally {
         }
     }
 
-    /// When the current slice ends.
+    /// End of the current slice.
     #[inline(always)]
     pub(crate) fn slice_end(&self) -> u64 {
         self.slice_end

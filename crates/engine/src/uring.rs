@@ -25,7 +25,7 @@ pub(crate) struct Uring {
     busy: BusyTime,
     clock: Clock,
     fixed: bool,
-    /// What a sync is: fsync without flags, or fdatasync.
+    /// Flags of a sync: none for fsync, or those of fdatasync.
     sync: types::FsyncFlags,
     random: Random,
 }
@@ -65,7 +65,7 @@ impl Uring {
         })
     }
 
-    /// What the kernel granted.
+    /// Features that the kernel granted.
     pub(crate) fn granted(&self) -> Granted {
         self.ring.granted()
     }

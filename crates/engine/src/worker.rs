@@ -26,9 +26,9 @@ struct Slot {
     direction: Direction,
     place: u64,
     bytes: u64,
-    /// When it was submitted.
+    /// Time of submission.
     started: u64,
-    /// When it was due: in a closed loop the same.
+    /// Due time: in a closed loop the time of submission.
     scheduled: u64,
     /// For a sync: when the first write of its group was due.
     group: u64,
@@ -50,10 +50,10 @@ pub(crate) struct Worker<'a, B> {
     /// A random number below this is a read; `None` where all requests are alike.
     read_below: Option<u64>,
     unsynced: u32,
-    /// When the first write that came back and is not synced yet was due.
+    /// Due time of the first write that came back and is not synced yet.
     group: Option<u64>,
     budget_spent: bool,
-    /// What this thread had used when the window that is under way began.
+    /// CPU time of this thread when the current window began.
     cpu: CpuTime,
 }
 
@@ -147,7 +147,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.slots.len() - self.idle.len()
     }
 
-    /// When to look up even though nothing came back.
+    /// Time at which to look up even though nothing came back.
     fn wake_at(&self) -> u64 {
         let slice_end = self.tally.slice_end();
         match self.due {
@@ -199,7 +199,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         taken + waiting
     }
 
-    /// What the next request is and how large, unless the budget is spent.
+    /// The next request's direction and size, unless the budget is spent.
     #[inline(always)]
     fn next_request(&mut self, now: u64) -> Option<(Direction, u64)> {
         let direction = self.draw_direction();
@@ -419,7 +419,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// How many files the workload has.
+    /// Number of files of the workload.
     fn files(&self) -> u64 {
         let details = self.plan.workload.details.as_ref();
         details.map_or(1, |details| u64::from(details.files.max(1)))

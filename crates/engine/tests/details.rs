@@ -1,4 +1,4 @@
-//! What a workload may ask for beyond a pattern, on real files and both ways to the kernel.
+//! Extended options of a workload, on real files and through both interfaces to the kernel.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -35,7 +35,7 @@ impl Files {
         }
     }
 
-    /// Which 4 KiB of a file were written.
+    /// For each 4 KiB of a file, true if it was written.
     fn written(&self, index: usize) -> Vec<bool> {
         let mut bytes = Vec::new();
         let path = self.folder.path().join(index.to_string());

@@ -9,8 +9,8 @@ use crate::options::{self, Kind};
 /// fio's default exponent and share.
 const ZIPF: f64 = 1.1;
 const PARETO: f64 = 0.2;
-/// What is said of an option that is listed as done and that nothing here sets; a test sees to it
-/// that there is none.
+/// Error for an option that is listed as done and that nothing here sets; a test makes sure that there is
+/// none.
 pub(crate) const UNPLACED: &str = "disksmith has no place for this option";
 /// Larger blocks are split by every kernel many times over, and memory for them is not endless.
 const LARGEST_BLOCK: u64 = 64 << 20;

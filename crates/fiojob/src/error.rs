@@ -1,4 +1,4 @@
-//! Where in a job file something is wrong, and what.
+//! Errors in a job file, with their places.
 
 use std::fmt;
 
@@ -41,10 +41,10 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{text}", .option.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct FioError {
-    /// Where it stands.
+    /// Place of the error.
     pub place: Place,
     /// The option, as it stands there.
     pub option: Option<String>,
-    /// What is wrong with it and what would do.
+    /// The error, and a correct form.
     pub text: String,
 }

@@ -3,7 +3,7 @@
 /// A value nested deeper than this is refused, so that no text exhausts the stack.
 const DEEPEST: usize = 64;
 
-/// What a suffix stands for; `None` where it stands for nothing.
+/// Value of a suffix; `None` for an unknown one.
 pub(crate) type Unit<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
 /// The value of an expression.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::error::{FioError, Place};
 
-/// What `rw=` says.
+/// Value of `rw=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Whether places are drawn at random.
+    /// True if places are drawn at random.
     pub random: bool,
-    /// Whether it reads.
+    /// True if it reads.
     pub reads: bool,
-    /// Whether it writes.
+    /// True if it writes.
     pub writes: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Share {
     pub percent: f64,
 }
 
-/// What `ioengine=` says, by what it means for the requests.
+/// Value of `ioengine=`, by its effect on the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoEngine {
     /// `io_uring` and `libaio`: `iodepth` requests in flight.
@@ -51,7 +51,7 @@ pub enum IoEngine {
     Blocking,
 }
 
-/// Which call `fsync=` and `fdatasync=` ask for.
+/// System call of `fsync=` and `fdatasync=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncCall {
     /// fsync(2).
@@ -60,7 +60,7 @@ pub enum SyncCall {
     Data,
 }
 
-/// What `rate_process=` says.
+/// Value of `rate_process=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
     /// At equal gaps.
@@ -69,7 +69,7 @@ pub enum Cadence {
     Poisson,
 }
 
-/// What `random_distribution=` says.
+/// Value of `random_distribution=`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Every block as likely as any other.
@@ -86,7 +86,7 @@ pub enum Distribution {
 pub struct Job {
     /// Its name: the section's, or what `name=` says.
     pub name: String,
-    /// Where its section begins.
+    /// Start of its section.
     pub place: Place,
     /// `description=`, for people.
     pub description: Option<String>,
@@ -163,15 +163,15 @@ pub struct Job {
     pub group_reporting: bool,
     /// `kb_base=`: what `k` stands for, 1000 or 1024.
     pub kb_base: u64,
-    /// Where each option stands, by its chief name.
+    /// Place of each option, by its chief name.
     pub places: BTreeMap<&'static str, Place>,
-    /// What each option was given that is done, by its chief name, with variables and keywords
-    /// replaced; a switch without a value has `1`.
+    /// Value of each option that is done, by its chief name, with variables and keywords replaced; a switch
+    /// without a value has `1`.
     pub given: BTreeMap<&'static str, String>,
 }
 
 impl Default for Job {
-    /// What fio does when nothing is said.
+    /// fio's defaults.
     fn default() -> Job {
         let page = vec![Share {
             bytes: 4096,
@@ -249,18 +249,18 @@ impl Job {
         }
     }
 
-    /// Whether it syncs when its last write has come back. Both options ask for that, and neither
-    /// takes back what the other asks for.
+    /// True if it syncs when its last write has come back. Both options ask for that, and neither takes back
+    /// what the other asks for.
     pub fn syncs_at_end(&self) -> bool {
         self.end_fsync || self.fsync_on_close
     }
 
-    /// Whether every run draws the same places.
+    /// True if every run draws the same places.
     pub fn repeats(&self) -> bool {
         self.randrepeat || self.allrandrepeat
     }
 
-    /// What fits together only in part.
+    /// Checks options that fit together only in part.
     pub(crate) fn check(&self) -> Result<(), FioError> {
         if self.fsync > 0 && self.fdatasync > 0 {
             return Err(self.error("fdatasync", "the job has fsync too; keep one of them"));

@@ -10,7 +10,7 @@ const MOST_LINES: usize = 100_000;
 /// includes, each as often as it is included.
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// What a job file may ask of the machine.
+/// Facts about the machine that a job file may use.
 pub struct Surroundings<'a> {
     /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,

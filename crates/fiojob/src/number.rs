@@ -3,8 +3,8 @@
 use crate::expression;
 use crate::job::{Amount, Pair};
 
-/// What a suffix of a size stands for. `k` and `kb` are `kb_base` bytes; `kib` is the other base:
-/// fio has them the wrong way round on purpose, since old job files mean 1024 by `k`.
+/// Value of a suffix of a size. `k` and `kb` are `kb_base` bytes; `kib` is the other base: fio has them the
+/// wrong way round on purpose, since old job files mean 1024 by `k`.
 pub(crate) fn size_unit(suffix: &str, kb_base: u64) -> Option<u64> {
     let suffix = suffix.to_ascii_lowercase();
     let mut letters = suffix.chars();
@@ -28,7 +28,7 @@ pub(crate) fn size_unit(suffix: &str, kb_base: u64) -> Option<u64> {
     base.checked_pow(power)
 }
 
-/// What a suffix of a time stands for, in microseconds; a time without one is in `plain`.
+/// Value of a suffix of a time, in microseconds; a time without one is in `plain`.
 fn time_unit(suffix: &str, plain: u64) -> Option<u64> {
     const SECOND: u64 = 1_000_000;
     Some(match suffix.to_ascii_lowercase().as_str() {

@@ -1,7 +1,6 @@
-//! Which options there are, and what becomes of each. `docs/fio.md` shows this table; a test
-//! compares the two.
+//! The options, and the treatment of each. `docs/fio.md` shows this table; a test compares the two.
 
-/// What becomes of an option.
+/// Treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It is done.
@@ -19,7 +18,7 @@ pub struct OptionRow {
     pub name: &'static str,
     /// Its other names.
     pub aliases: &'static [&'static str],
-    /// What becomes of it.
+    /// Its treatment.
     pub kind: Kind,
 }
 

@@ -1,6 +1,6 @@
-//! Why a text was not read, or a summary not written.
+//! Errors of reading a text and of writing a summary.
 
-/// Why a text was not read.
+/// Reason for which a text was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// A document is damaged.
@@ -8,7 +8,7 @@ pub enum ReadError {
     Damaged {
         /// The line where it was noticed, from 1.
         line: usize,
-        /// What is wrong, as a clause.
+        /// The error, as a clause.
         what: String,
     },
     /// No document of a known format.
@@ -34,7 +34,7 @@ impl ReadError {
     }
 }
 
-/// Why a summary was not written.
+/// Reason for which a summary was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The format has no place for any of the phases.

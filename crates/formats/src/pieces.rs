@@ -8,19 +8,19 @@ use crate::{ReadError, bonnie, fio, sysbench};
 /// A document, and the line where it begins, from 1, where it is still to be read.
 #[derive(Debug)]
 pub(crate) enum Piece<'a> {
-    /// What a JSON document of fio says. It was read at once, so that of several documents no two
-    /// are in memory as trees.
+    /// A JSON document of fio. It was read at once, so that of several documents no two are in memory as
+    /// trees.
     Fio(Box<Summary>),
-    /// What one call of sysbench printed, to where the next document begins.
+    /// The output of one call of sysbench, up to the start of the next document.
     Sysbench {
-        /// Where it begins.
+        /// Its first line.
         line: usize,
         /// All of it.
         text: &'a str,
     },
     /// A line of Bonnie++'s CSV.
     Bonnie {
-        /// Where it is.
+        /// Its line.
         line: usize,
         /// The line.
         text: &'a str,
@@ -52,13 +52,13 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
     Ok(cutter.pieces)
 }
 
-/// What a text was cut into so far.
+/// Pieces of a text so far.
 struct Cutter<'a> {
     text: &'a str,
     pieces: Vec<Piece<'a>>,
-    /// Where the output of sysbench began that is not at its end yet: its offset and line.
+    /// Start of sysbench output that is not at its end yet: offset and line.
     sysbench: Option<(usize, usize)>,
-    /// Where fio's version is named for the last time: no JSON behind it is fio's.
+    /// Last place at which fio's version is named: no JSON behind it is fio's.
     last_fio: usize,
 }
 

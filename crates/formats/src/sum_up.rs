@@ -44,8 +44,8 @@ fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
     }
 }
 
-/// What was asked for. Of jobs that differ and were summed up only what holds for all of them is
-/// said: a mean is nothing that any of them was asked for.
+/// The workload. Of jobs that differ and were summed up only what holds for all of them is said: a mean is
+/// nothing that any of them was asked for.
 fn work(run: &Run, phase: &Phase) -> WorkSummary {
     let workload = &phase.workload;
     let mut details = workload.details.clone().unwrap_or_default();
@@ -184,7 +184,7 @@ fn latency(all: &Histogram) -> LatencySummary {
     }
 }
 
-/// How evenly the threads were served: means and the population's deviations.
+/// Fairness between the threads: means and the population's deviations.
 fn fairness(thread_ops: &[u64], thread_seconds: &[f64]) -> Option<Fairness> {
     let ops: Vec<f64> = thread_ops.iter().map(|ops| *ops as f64).collect();
     let (ops_mean, ops_stddev) = mean_and_deviation(&ops)?;

@@ -4,10 +4,10 @@ use std::io::{self, Read};
 
 /// Bytes that tell the encoding: a byte order mark, or else two characters of ASCII.
 const HEAD: usize = 4;
-/// How much is taken from the source at a time.
+/// Bytes taken from the source at a time.
 const CHUNK: usize = 64 << 10;
 
-/// How a text is encoded.
+/// Encoding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     /// UTF-8, or any encoding in which ASCII is ASCII. Passed on as it is.

@@ -1,4 +1,4 @@
-//! What the tools printed, and what it is read as.
+//! Outputs of the tools, and the summaries read from them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What an entry of fio's JSON is read to have been asked for.
+//! Workloads read from entries of fio's JSON.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

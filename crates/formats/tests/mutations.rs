@@ -7,7 +7,7 @@ use formats::{Format, read, write};
 use proptest::prelude::*;
 use record::Summary;
 
-/// What is read and written again, as a fuzz target does it.
+/// Reads a text and writes it again, as a fuzz target does.
 fn exercise(text: &str) -> usize {
     let Ok(summaries) = read(text) else {
         return 0;
@@ -63,7 +63,7 @@ impl Random {
     }
 }
 
-/// What parsers stumble over.
+/// Words over which parsers stumble.
 const WORDS: [&str; 22] = [
     "",
     "-1",

@@ -1,4 +1,4 @@
-//! What is written is read again with the same figures.
+//! Summaries that are written and read again have the same figures.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

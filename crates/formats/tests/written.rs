@@ -1,4 +1,4 @@
-//! What fio and sysbench are written to have done: what is not known of it is left out.
+//! Summaries written in fio's and sysbench's formats, without what is not known.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

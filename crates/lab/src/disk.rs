@@ -33,7 +33,7 @@ pub(crate) struct Disk {
     clock: Clock,
     model: Mutex<Volume>,
     store: Store,
-    /// What an instance may move over all its volumes, and this volume's number there.
+    /// Limit of the instance over all its volumes, and this volume's number there.
     gate: Option<(Arc<Gatekeeper>, usize)>,
 }
 

@@ -1,5 +1,5 @@
-//! What clients can make the server hold: connections and memory. A test program of its own, since it looks at
-//! the memory of the whole process.
+//! Bounds on the connections and memory that clients can make the server hold. A test program of its own,
+//! since it looks at the memory of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "other test programs use more of the client")]
@@ -17,7 +17,7 @@ use lab::spec::VolumeGroup;
 const MIB: u64 = 1 << 20;
 /// The longest payload of the protocol.
 const LONGEST: u32 = 32 << 20;
-/// What the limits of the module `nbd::limits` come to, and the files of the volume, for the clients below.
+/// Sum of the limits of the module `nbd::limits`, and of the files of the volume, for the clients below.
 const BOUND: u64 = 450 * MIB;
 /// A liveness limit, for a busy host.
 const LONG: Duration = Duration::from_secs(120);

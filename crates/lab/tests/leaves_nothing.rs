@@ -75,7 +75,7 @@ fn stop_with_requests_in_flight(server: Server) {
     }
 }
 
-/// What a client says to choose the default export and read a hundred blocks.
+/// Messages of a client that chooses the default export and reads a hundred blocks.
 fn hundred_reads() -> Vec<u8> {
     let mut said = 3_u32.to_be_bytes().to_vec();
     said.extend(b"IHAVEOPT");

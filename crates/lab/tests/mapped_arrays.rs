@@ -1,5 +1,5 @@
-//! Whether bytes of real arrays lie where `linux::mapping` says. The test runs itself again in the
-//! lab's machine, as its binary; where QEMU or Debian's packages cannot be had it says so and passes.
+//! Bytes of real arrays lie where `linux::mapping` says. The test runs itself again in the lab's machine, as
+//! its binary; where QEMU or Debian's packages cannot be had it says so and passes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

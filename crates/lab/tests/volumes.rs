@@ -40,11 +40,11 @@ fn connect(server: &Server, volume: usize) -> Client {
     Client::connect(server.volumes()[volume].socket())
 }
 
-/// How long a cap is watched.
+/// Time for which a cap is watched.
 const WATCHED: Duration = Duration::from_secs(3);
 
-/// What is measured is right. A busy host may take its processors away for a while, and then it is
-/// not, so it may be measured again; what is wrong stays wrong.
+/// Checks a measurement against the truth. A busy host may take its processors away for a while, and then it
+/// is not, so it may be measured again; what is wrong stays wrong.
 fn holds(of: f64, percent: f64, measure: impl Fn() -> f64) {
     let mut seen = Vec::new();
     for _ in 0..4 {

@@ -28,9 +28,9 @@ const LEVEL: u8 = 6;
 /// A run as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredRun {
-    /// One that this program measured.
+    /// A run that this program measured.
     Measured(Box<Run>),
-    /// One that another tool reported.
+    /// A run that another tool reported.
     Imported(Box<ImportedRun>),
 }
 
@@ -81,7 +81,7 @@ impl Document {
         }
     }
 
-    /// What its columns `form`, `size` and `body` hold, which begin at column `first`.
+    /// The document of columns `form`, `size` and `body`, which begin at column `first`.
     pub(crate) fn of_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Document> {
         Ok(Document {
             form: row.get(first)?,

@@ -1,4 +1,4 @@
-//! What can go wrong, as sentences: what happened, to which file, and what to do.
+//! Errors, as sentences: what happened, to which file, and what to do.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 
 use crate::{PATIENCE, WorkError};
 
-/// What went wrong.
+/// An error of the ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The environment names no place for the ledger.
@@ -25,7 +25,7 @@ pub enum Error {
     Unreachable {
         /// The ledger.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A directory, a device or a pipe.
@@ -35,7 +35,7 @@ pub enum Error {
         path.display()
     )]
     NotAFile {
-        /// What was named as the ledger.
+        /// Path named as the ledger.
         path: PathBuf,
     },
     /// Not a SQLite file.
@@ -95,7 +95,7 @@ pub enum Error {
     Damaged {
         /// The ledger.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's message.
         detail: String,
     },
     /// A process was killed while writing, and this one may not put the file in order.
@@ -148,7 +148,7 @@ pub enum Error {
     Unwritable {
         /// The ledger.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's message.
         detail: String,
     },
     /// The file was removed, or replaced, while it was open.
@@ -165,7 +165,7 @@ pub enum Error {
     Sqlite {
         /// The ledger.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// The id is taken.
@@ -188,15 +188,15 @@ pub enum Error {
     NoSuchRun {
         /// The ledger.
         path: PathBuf,
-        /// What was looked for.
+        /// The word that was looked for.
         word: String,
     },
     /// More than one answers to the word.
     #[error("'{word}' may be any of {count} runs: {}. Write more of the id", few(candidates, *count))]
     Ambiguous {
-        /// What was looked for.
+        /// The word that was looked for.
         word: String,
-        /// How many answer to it.
+        /// Number of runs that it fits.
         count: usize,
         /// The newest of them, newest first.
         candidates: Vec<String>,
@@ -233,7 +233,7 @@ pub enum Error {
     UnreadableRun {
         /// The run.
         id: String,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
     /// Long work cannot be begun, kept or taken over.
@@ -253,7 +253,7 @@ pub enum Error {
         host: String,
         /// The process that records.
         pid: u32,
-        /// Since when.
+        /// Start of the run.
         began: jiff::Timestamp,
     },
     /// There is no recording of this number.
@@ -264,7 +264,7 @@ pub enum Error {
     NoSuchRecording {
         /// The ledger.
         path: PathBuf,
-        /// What was looked for.
+        /// Number that was looked for.
         number: i64,
     },
     /// There is no mark of this number.
@@ -272,7 +272,7 @@ pub enum Error {
     NoSuchMark {
         /// The ledger.
         path: PathBuf,
-        /// What was looked for.
+        /// Number that was looked for.
         number: i64,
     },
     /// A part of a recording cannot be read.
@@ -286,9 +286,9 @@ pub enum Error {
         path: PathBuf,
         /// The recording.
         number: i64,
-        /// When the part began.
+        /// Start of the part.
         began: String,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
     /// The run would not come back as it is.
@@ -299,7 +299,7 @@ pub enum Error {
     Unfaithful {
         /// The run.
         id: String,
-        /// Which part, and why.
+        /// The part, and the reason.
         detail: String,
     },
 }
@@ -314,8 +314,8 @@ fn few(candidates: &[String], count: usize) -> String {
 }
 
 impl Error {
-    /// Whether this says nothing against the ledger itself, but that its place cannot be written, or not now:
-    /// what is not kept there may be done all the same.
+    /// True if the ledger itself is sound, but its place cannot be written, or not now: work that is not kept
+    /// there may be done all the same.
     pub fn is_of_place(&self) -> bool {
         match self {
             Error::Full { .. }
@@ -341,7 +341,7 @@ impl Error {
         }
     }
 
-    /// What `error`, from SQLite, means for the ledger at `path`.
+    /// Error of the ledger at `path` for an `error` of SQLite.
     pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Error {
         let path = path.to_owned();
         let code = match &error {
@@ -378,7 +378,7 @@ impl Error {
     }
 }
 
-/// Whether a value is not what this program writes in its place.
+/// True if a value is not one that this program writes in its place.
 pub(crate) fn is_misread(error: &rusqlite::Error) -> bool {
     matches!(
         error,

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::{Error, Ledger, Result};
 
-/// How many candidates an ambiguous word shows.
+/// Number of candidates that an ambiguous word shows.
 const SHOWN: usize = 8;
 
 /// Those that a word may mean: the whole id, its beginning or its end. A whole id comes first.
@@ -83,7 +83,7 @@ fn located(row: &Row<'_>) -> rusqlite::Result<(i64, RunId)> {
     Ok((row.get(0)?, crate::runs::run_id(&id)))
 }
 
-/// How many runs `last`, `last~1`, … go back; `None` for any other word.
+/// Number of runs that `last`, `last~1`, … go back; `None` for any other word.
 fn back(word: &str) -> Option<u32> {
     match word.strip_prefix("last")? {
         "" => Some(0),

@@ -69,5 +69,5 @@ pub use recording::{
 pub use runs::{Conclusion, Filter, RunSummary};
 pub use work::{Claim, LongWork, Work, WorkError, WorkSummary};
 
-/// What the ledger's functions return.
+/// Result of the ledger's functions.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -12,12 +12,12 @@ use crate::place::has_side_file;
 use crate::schema::{APPLICATION_ID, Header};
 use crate::{Error, Result};
 
-/// How often damage is looked at again, and how long to wait before: the look takes no lock, so a
-/// file that another process is just writing can look damaged for a moment.
+/// Number of further looks at damage, and the wait before each: the look takes no lock, so a file that
+/// another process is just writing can look damaged for a moment.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// What a file turned out to be.
+/// State of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
     /// Nothing has been written to it.
@@ -93,7 +93,7 @@ fn uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// Whether a file with this header is a ledger that this program can use.
+/// Checks that a file with this header is a ledger that this program can use.
 pub(crate) fn belongs(path: &Path, header: Header, known: u32) -> Result<()> {
     if header.application_id != APPLICATION_ID {
         return Err(Error::Foreign {
@@ -111,8 +111,8 @@ pub(crate) fn belongs(path: &Path, header: Header, known: u32) -> Result<()> {
     Ok(())
 }
 
-/// Whether the file is as long as it says. SQLite itself lets a last page pass that is cut short,
-/// and reads zeros there.
+/// Checks that the file is as long as it says. SQLite itself lets a last page pass that is cut short, and
+/// reads zeros there.
 fn whole(path: &Path, connection: &Connection, header: Header) -> Result<()> {
     let page: u32 = connection
         .query_row("PRAGMA page_size", [], |row| row.get(0))

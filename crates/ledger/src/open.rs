@@ -15,8 +15,8 @@ use crate::place::{create, may_read, may_write, shares_memory};
 use crate::schema::{Header, MIGRATIONS, migrate};
 use crate::{Error, Filter, Result};
 
-/// How long to wait for another process that holds the ledger. Its disk may be the slow one that
-/// is being measured.
+/// Longest wait for another process that holds the ledger. Its disk may be the slow one that is being
+/// measured.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An open ledger. It may be sent to another thread; threads that write at once each open their
@@ -25,15 +25,15 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Ledger {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
-    /// Why it can only be read, if so.
+    /// Reason for which it can only be read, if so.
     unwritable: Option<Unwritable>,
-    /// Which file it is, which the path may not name for ever.
+    /// Identity of the file, which the path may not name for ever.
     file: FileId,
-    /// Whether all that a write may come to was found sound.
+    /// True once all that a write may come to was found sound.
     is_checked: Cell<bool>,
 }
 
-/// Why a ledger that can be read cannot be written.
+/// Reason for which a ledger that can be read cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Unwritable {
     /// The file, its folder or the file system may only be read.
@@ -118,12 +118,12 @@ impl Ledger {
         }
     }
 
-    /// Where it lies, as an absolute path without symbolic links.
+    /// Its absolute path without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether runs can be saved and removed; otherwise they can only be read.
+    /// True if runs can be saved and removed; otherwise they can only be read.
     pub fn is_writable(&self) -> bool {
         self.unwritable.is_none()
     }
@@ -250,7 +250,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
     Ok(ledger)
 }
 
-/// What every connection that writes is set to.
+/// Settings of every connection that writes.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     // Until the file is known to be ours and sound, closing it must not move anything into it.
@@ -334,8 +334,8 @@ fn alone(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Why a ledger that could not be opened for writing may still be read: its file system has no room, or
-/// fails. `None` for what concerns the ledger itself.
+/// Reason for which a ledger that could not be opened for writing may still be read: its file system has no
+/// room, or fails. `None` for what concerns the ledger itself.
 fn unwritable(error: &Error) -> Option<Unwritable> {
     match error {
         Error::Full { .. } => Some(Unwritable::Full),
@@ -353,8 +353,8 @@ fn unwritable(error: &Error) -> Option<Unwritable> {
     }
 }
 
-/// What a connection that only reads is set to: nothing that it is asked changes the file, and neither does its
-/// close until the file is known to be ours and sound.
+/// Settings of a connection that only reads: no query changes the file, and neither does its close until the
+/// file is known to be ours and sound.
 fn only_read(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;

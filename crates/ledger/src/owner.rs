@@ -1,5 +1,5 @@
-//! Who works on something, and whether that process is still there. What is asked of the kernel is
-//! handed in: this crate opens nothing but the ledger.
+//! Owners of work, and liveness of their processes. What is asked of the kernel is handed in: this crate
+//! opens nothing but the ledger.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 pub struct Owner {
     /// The host's name.
     pub host: String,
-    /// What names the installation of the system (machine-id(5)); empty where it has none.
+    /// Id of the installed system (machine-id(5)); empty where it has none.
     pub machine: String,
-    /// What names this boot of the kernel (random(4), `boot_id`).
+    /// Id of this boot of the kernel (random(4), `boot_id`).
     pub boot: String,
     /// The PID namespace (namespaces(7)); empty on a kernel without them.
     pub namespace: String,
     /// The process.
     pub pid: u32,
-    /// When it started, in clock ticks after the boot: a pid alone is given to others later.
+    /// Start time, in clock ticks after the boot: a pid alone is given to others later.
     pub started: u64,
 }
 
-/// What is known of an owner.
+/// Liveness of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnerLiveness {
     /// It is at work.
@@ -32,9 +32,9 @@ pub enum OwnerLiveness {
 }
 
 impl Owner {
-    /// What is known of this owner by a process that is `here`. `start_of` says when the process of
-    /// a pid started, and `None` when there is none; it is asked only about this boot and
-    /// namespace, where its answer means something.
+    /// Liveness of this owner, as seen by the process `here`. `start_of` says when the process of a pid
+    /// started, and `None` when there is none; it is asked only about this boot and namespace, where its
+    /// answer means something.
     pub fn standing(
         &self,
         here: &Owner,

@@ -1,4 +1,4 @@
-//! Where the ledger lies, and what its file system can do.
+//! Place of the ledger, and abilities of its file system.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
@@ -10,9 +10,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::{Error, Result};
 
-/// Where the ledger lies when nobody names a file: in the folder that is set for such things
-/// (`$XDG_STATE_HOME/disksmith/ledger.db`), else for root in `/var/lib/disksmith/ledger.db`, and for
-/// others in `$HOME/.local/state/disksmith/ledger.db`.
+/// Path of the ledger when nobody names a file: in the folder that is set for such things (`$XDG_STATE_HOME/disksmith/ledger.db`), else for root in `/var/lib/disksmith/ledger.db`, and for others in `$HOME/.local/state/disksmith/ledger.db`.
 ///
 /// Root's home does not count: a service, sudo and a login shell have different ones or none, and what
 /// one has left turned, the other must find, to put it back.
@@ -66,7 +64,7 @@ pub(crate) fn may_read(path: &Path) -> io::Result<()> {
     )?)
 }
 
-/// Whether the file, and the folder in which SQLite puts its side files, may be written.
+/// True if the file, and the folder in which SQLite puts its side files, may be written.
 pub(crate) fn may_write(path: &Path) -> bool {
     let allowed =
         |path: &Path| rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
@@ -80,20 +78,20 @@ pub(crate) fn side_file(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether any side file is there: then another process is at work, or one was killed.
+/// True if any side file is there: then another process is at work, or one was killed.
 pub(crate) fn has_side_file(path: &Path) -> bool {
     ["-wal", "-journal"]
         .iter()
         .any(|suffix| side_file(path, suffix).exists())
 }
 
-/// Whether every process that can reach the file shares memory with the others, as WAL needs it.
+/// True if every process that can reach the file shares memory with the others, as WAL needs it.
 pub(crate) fn shares_memory(path: &Path) -> bool {
     rustix::fs::statfs(path).map_or(true, |stat| !is_remote(stat.f_type as u32))
 }
 
-/// Whether `magic` (statfs `f_type`, of which 32 bits count) is a file system that other hosts may
-/// have mounted too, or that may not be able to map shared memory.
+/// True if `magic` (statfs `f_type`, of which 32 bits count) is a file system that other hosts may have
+/// mounted too, or that may not be able to map shared memory.
 fn is_remote(magic: u32) -> bool {
     const REMOTE: [u32; 12] = [
         0x6969,      // NFS

@@ -40,7 +40,7 @@ fn start(task: &str, path: &Path) -> Child {
     other_process(&binary, task, path).spawn().unwrap()
 }
 
-/// So many that they fill several pages: a kill should find most of the time spent on writing.
+/// Enough findings to fill several pages: a kill should find most of the time spent on writing.
 fn many_findings() -> Vec<record::Finding> {
     vec![finding(); 150]
 }

@@ -11,7 +11,7 @@ use crate::document::{Document, StoredRun};
 use crate::error::is_misread;
 use crate::{Error, Ledger, Result, report};
 
-/// Which runs to list. The default is all of them.
+/// Filter of a list of runs. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only of this host.
@@ -29,12 +29,12 @@ pub struct Filter {
     pub limit: Option<u32>,
 }
 
-/// What a list shows of a run.
+/// A run, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
     /// Its name.
     pub id: RunId,
-    /// When it began.
+    /// Start.
     pub started: Timestamp,
     /// The host that it ran on.
     pub host: String,
@@ -46,15 +46,15 @@ pub struct RunSummary {
     pub suite: String,
     /// The names of the phases that ran, in order.
     pub phases: Vec<String>,
-    /// What the findings added up to when it was concluded.
+    /// Verdict of the findings when it was concluded.
     pub verdict: Verdict,
-    /// Where its figures come from.
+    /// Source of its figures.
     pub origin: Origin,
-    /// Whether a signal ended it early.
+    /// True if a signal ended it early.
     pub interrupted: bool,
 }
 
-/// What `runs` holds of a run that is kept.
+/// Columns of `runs` of a run that is kept.
 struct Listed<'a> {
     id: &'a RunId,
     started: Timestamp,
@@ -65,14 +65,14 @@ struct Listed<'a> {
     phases: Vec<&'a str>,
     tool: Option<&'a String>,
     interrupted: bool,
-    /// What another tool reported, where it is kept as that.
+    /// Report of another tool, where it is kept as that.
     reported: Option<&'a Summary>,
 }
 
-/// What was concluded from a run.
+/// Conclusion of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conclusion {
-    /// What the findings add up to.
+    /// Verdict of the findings together.
     pub verdict: Verdict,
     /// The reasons to doubt or to act.
     pub findings: Vec<Finding>,
@@ -297,7 +297,7 @@ impl Ledger {
         }
     }
 
-    /// What was concluded from the run that `word` names (see [`find`](Ledger::find)).
+    /// Conclusion of the run that `word` names (see [`find`](Ledger::find)).
     ///
     /// # Errors
     /// When `word` does not name one run, or a newer version has found what this one does not know.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-/// What marks a SQLite file as a ledger: "dsmt" in its header.
+/// Mark of a SQLite file that is a ledger: "dsmt" in its header.
 pub(crate) const APPLICATION_ID: u32 = u32::from_be_bytes(*b"dsmt");
 
 /// The steps from an empty file to the newest schema. A file's `user_version` is the number of
@@ -14,14 +14,14 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/4.sql"),
 ];
 
-/// What a file says of itself.
+/// Header of a SQLite file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Whose it is.
+    /// Program that it belongs to.
     pub(crate) application_id: u32,
-    /// How many steps it has taken.
+    /// Number of schema steps it has taken.
     pub(crate) version: u32,
-    /// How many pages it has.
+    /// Number of pages.
     pub(crate) pages: u32,
 }
 
@@ -44,7 +44,7 @@ impl Header {
         })
     }
 
-    /// Whether nothing has been written to the file yet.
+    /// True if nothing has been written to the file yet.
     pub(crate) fn is_blank(self) -> bool {
         self.pages == 0
     }

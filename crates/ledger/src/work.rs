@@ -23,36 +23,36 @@ use crate::{Ledger, Owner, OwnerLiveness, Result};
 
 /// A kind of long work: the type of the document that says where it stands.
 pub trait LongWork: Serialize + DeserializeOwned + PartialEq {
-    /// What is done, in one word: `array`, `sweep`.
+    /// Kind of work, in one word: `array`, `sweep`.
     const KIND: &'static str;
     /// The form of the document. Raise it when an older program would misread what is written now;
     /// what an older program has written must still be read.
     const FORM: u32;
 }
 
-/// What a list shows of work.
+/// Long work, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkSummary {
-    /// What is done.
+    /// Kind of work.
     pub kind: String,
-    /// To what.
+    /// Target of the work.
     pub key: String,
-    /// When it was begun.
+    /// Start.
     pub began: Timestamp,
-    /// When its state was last kept.
+    /// Time at which its state was last kept.
     pub changed: Timestamp,
-    /// When it was finished; `None` while it is not.
+    /// End; `None` while it is not finished.
     pub finished: Option<Timestamp>,
-    /// Who works on it, or was the last who did.
+    /// Its owner, or the last one.
     pub owner: Owner,
 }
 
 /// Work, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work<W> {
-    /// What a list shows of it.
+    /// The work, as lists show it.
     pub summary: WorkSummary,
-    /// Where it stands.
+    /// State of the work.
     pub document: W,
 }
 
@@ -66,7 +66,7 @@ pub struct Claim<W> {
 }
 
 impl<W> Claim<W> {
-    /// What the work is done to.
+    /// Target of the work.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -223,7 +223,7 @@ impl Ledger {
         Ok((claim, Work { summary, document }))
     }
 
-    /// Where the work on `key` stands; `None` when there is none.
+    /// State of the work on `key`; `None` when there is none.
     ///
     /// # Errors
     /// When the ledger or the document cannot be read.
@@ -343,7 +343,8 @@ impl Ledger {
 }
 
 impl WorkSummary {
-    /// Why unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be claimed.
+    /// Reason for which unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be
+    /// claimed.
     fn refusal(&self, standing: impl FnOnce(&Owner) -> OwnerLiveness) -> WorkError {
         let (kind, key) = (self.kind.clone(), self.key.clone());
         let (owner, began) = (Box::new(self.owner.clone()), self.began);

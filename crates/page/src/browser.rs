@@ -13,13 +13,13 @@ use std::{env, fs, thread};
 /// A browser that has not answered by then never will.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What came of opening a page.
+/// A page as the browser rendered it.
 pub struct RenderedPage {
     /// The document after its scripts have run.
     pub dom: String,
-    /// What was written to the console.
+    /// Lines written to the console.
     pub console: Vec<String>,
-    /// What the page would have asked the network for.
+    /// Network requests that the page attempted.
     pub requests: Vec<String>,
 }
 

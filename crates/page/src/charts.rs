@@ -17,10 +17,10 @@ use serde::Serialize;
 use crate::escape::for_plotly;
 use crate::ticks;
 
-/// How many colours there are before they repeat.
+/// Number of colours before they repeat.
 const COLOURS: usize = 7;
 
-/// What a chart draws.
+/// Drawing of a chart.
 #[derive(Serialize)]
 pub struct Figure {
     /// Lines, bars and areas.

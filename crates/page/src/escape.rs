@@ -1,4 +1,4 @@
-//! How text from data gets into the page: as text, whatever it holds.
+//! Escaping of data, which gets into the page as text, whatever it holds.
 
 use std::fmt;
 

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The style of all pages.
 pub const STYLE: &str = include_str!("style.css");
-/// What pages with tables of ranks have beside it.
+/// Style of pages with tables of ranks.
 pub const TABLE_STYLE: &str = include_str!("sweep.css");
 /// The script that draws a page's charts.
 pub const SCRIPT: &str = include_str!("page.js");

@@ -2,7 +2,7 @@
 
 use ui::words;
 
-/// What a decade may be cut into, from few ticks to many.
+/// Divisions of a decade, from few ticks to many.
 const LADDERS: [&[f64]; 5] = [
     &[1.0],
     &[1.0, 3.0],

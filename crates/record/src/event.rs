@@ -1,4 +1,4 @@
-//! What was found while watching: an event with a start and an end.
+//! A finding of a watch: an event with a start and an end.
 
 use std::fmt;
 
@@ -91,7 +91,7 @@ impl fmt::Display for EventCode {
     }
 }
 
-/// What an event is about.
+/// Subject of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
@@ -104,7 +104,7 @@ pub enum Subject {
 /// A figure that an event rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is, with its unit at the end, such as `await_ns`, `iops`, `share`.
+    /// Name of the figure, with its unit at the end, such as `await_ns`, `iops`, `share`.
     pub key: String,
     /// Its value.
     pub value: f64,
@@ -116,21 +116,21 @@ pub struct Figure {
 pub struct Event {
     /// Its number in this watch, from 1.
     pub id: u64,
-    /// What kind it is.
+    /// Kind of the event.
     pub code: EventCode,
-    /// How much it weighs: a note or a warning.
+    /// Severity: a note or a warning.
     pub severity: Severity,
-    /// What it is about.
+    /// Subject of the event.
     pub subject: Subject,
     /// The subject's name: the device's, or `host`.
     pub name: String,
-    /// When its cause began, which is before it was found.
+    /// Start of its cause, which is before it was found.
     pub began: Moment,
-    /// When its cause was last seen; `None` while it lasts.
+    /// Last time at which its cause was seen; `None` while it lasts.
     pub ended: Option<Moment>,
     /// A sentence: what was seen, with its figures.
     pub text: String,
-    /// What to do, in a sentence.
+    /// Advice, in a sentence.
     pub advice: String,
     /// The figures that it rests on.
     pub figures: Vec<Figure>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -99,9 +99,9 @@ impl fmt::Display for Code {
 /// A stated reason to doubt or to act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What kind it is.
+    /// Kind of the finding.
     pub code: Code,
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
     /// The phase that it is about; `None` is the whole run.
     pub phase: Option<String>,
@@ -109,7 +109,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// What the findings add up to.
+/// Verdict of the findings together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -122,7 +122,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What `findings` add up to: the heaviest of them decides.
+    /// Verdict of `findings`: the heaviest of them decides.
     pub fn of(findings: &[Finding]) -> Verdict {
         match findings.iter().map(|finding| finding.severity).max() {
             Some(Severity::Invalid) => Verdict::Invalid,

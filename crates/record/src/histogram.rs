@@ -186,12 +186,12 @@ impl Histogram {
         scaled
     }
 
-    /// How many values were recorded.
+    /// Number of values recorded.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether nothing was recorded.
+    /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -249,7 +249,7 @@ impl Histogram {
         self.max
     }
 
-    /// How many values are at most `value`, counting the whole bucket that `value` falls into.
+    /// Number of values that are at most `value`, counting the whole bucket that `value` falls into.
     pub fn count_at_most(&self, value: u64) -> u64 {
         let last = bucket_of(value);
         self.buckets()
@@ -330,7 +330,7 @@ impl Histogram {
 }
 
 impl PartialEq for Histogram {
-    /// What was recorded counts, not how much room there is for more.
+    /// Compares the recorded values, regardless of the room for more.
     fn eq(&self, other: &Histogram) -> bool {
         let figures = |h: &Histogram| (h.count, h.sum, h.min(), h.max);
         figures(self) == figures(other) && self.buckets().eq(other.buckets())

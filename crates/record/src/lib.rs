@@ -1,9 +1,9 @@
-//! What was measured, as plain data: units, histograms, windows, phases, runs, machine facts and
-//! findings; and what a watch sees of the disks, interval by interval ([`sample`]).
+//! Measured data as plain types: units, histograms, windows, phases, runs, machine facts and findings; and
+//! the disks as a watch sees them, interval by interval ([`sample`]).
 //!
-//! The other crates meet here. `engine` and `linux` fill these types, `ledger` keeps them,
-//! `disksmith` studies and renders them. Nothing in this crate does I/O, reads a clock or decides
-//! anything, so that what was measured stays apart from what was concluded of it.
+//! The other crates meet here. `engine` and `linux` fill these types, `ledger` keeps them, `disksmith`
+//! studies and renders them. Nothing in this crate does I/O, reads a clock or decides anything, so that what
+//! was measured stays apart from what was concluded of it.
 
 mod event;
 mod finding;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
-/// What the cloud's metadata service says of the instance.
+/// The instance, as the cloud's metadata service describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cloud {
     /// `aws`, `gcp` or `azure`.
@@ -22,7 +22,7 @@ pub struct Cloud {
 pub struct FilesystemFacts {
     /// Its type, such as `ext4`.
     pub kind: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub mount_point: String,
     /// Its mount options and super-block options.
     pub options: String,
@@ -51,10 +51,10 @@ pub struct Machine {
     pub scheduler: Option<String>,
     /// The read-ahead of the device below.
     pub read_ahead: Option<Bytes>,
-    /// Whether the device below calls itself rotational.
+    /// True if the device below calls itself rotational.
     pub rotational: Option<bool>,
     /// The kernel's view of the device's write cache: `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// What the cloud's metadata service says.
+    /// The cloud's metadata.
     pub cloud: Option<Cloud>,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceCounts, Direction, Histogram, Slice, Window, Workload};
 
-/// Which way the I/O went to the kernel.
+/// Interface by which the I/O went to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
@@ -18,7 +18,7 @@ pub enum EngineKind {
     Imported,
 }
 
-/// Which clock timed the requests.
+/// Clock that timed the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockKind {
@@ -28,18 +28,18 @@ pub enum ClockKind {
     Monotonic,
 }
 
-/// How the I/O was made, as found out at run time.
+/// Interface and clock of the I/O, as found out at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineUsed {
-    /// Which way the I/O went.
+    /// Interface of the I/O.
     pub kind: EngineKind,
-    /// Which clock timed it.
+    /// Clock that timed it.
     pub clock: ClockKind,
-    /// Why it is not the one hoped for, or which of the ring's features were refused.
+    /// Reason for which it is not the one hoped for, or the ring's features that were refused.
     pub detail: String,
 }
 
-/// What ended a phase.
+/// Event that ended a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stopped {
@@ -63,7 +63,7 @@ pub struct CpuTime {
     pub system_s: f64,
 }
 
-/// What one direction did over the whole phase.
+/// One direction over the whole phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// Requests that came back within the measured time.
@@ -81,9 +81,9 @@ pub struct Flow {
 /// A time in which the measuring program itself did not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Where it begins, in seconds from the phase's start.
+    /// Start, in seconds from the phase's start.
     pub t_s: f64,
-    /// How long it is.
+    /// Length in seconds.
     pub seconds: f64,
 }
 
@@ -94,7 +94,7 @@ pub struct Surroundings {
     pub gaps: Vec<Gap>,
     /// The share of the processors' time that the hypervisor gave to others, 0 to 1.
     pub stolen_fraction: f64,
-    /// What the kernel counted on the disks after the last window, until the last request came back.
+    /// The kernel's counts on the disks after the last window, until the last request came back.
     pub after: Option<DeviceCounts>,
 }
 
@@ -103,17 +103,17 @@ pub struct Surroundings {
 pub struct Phase {
     /// Its name in the suite.
     pub name: String,
-    /// What was asked for, with the span filled in.
+    /// The workload, with the span filled in.
     pub workload: Workload,
-    /// How the I/O was made.
+    /// Interface and clock of the I/O.
     pub engine: EngineUsed,
-    /// When it began, in seconds from the run's start.
+    /// Start, in seconds from the run's start.
     pub began_s: f64,
-    /// How long was measured, without the wait for what was in flight at the end.
+    /// Measured seconds, without the wait for requests in flight at the end.
     pub seconds: f64,
-    /// How long the last requests in flight took to come back after that.
+    /// Seconds that the last requests in flight took to come back after that.
     pub drain_seconds: f64,
-    /// What ended it.
+    /// Event that ended it.
     pub stopped: Stopped,
     /// Requests that read.
     pub read: Option<Flow>,
@@ -132,7 +132,7 @@ pub struct Phase {
     pub cpu: CpuTime,
     /// The windows, in order of time, without gap.
     pub windows: Vec<Window>,
-    /// What was around it; nothing in runs of versions that did not look.
+    /// The machine's state around the phase; empty in runs of versions that did not look.
     #[serde(default)]
     pub surroundings: Surroundings,
 }
@@ -166,10 +166,10 @@ impl Phase {
         self.slices(direction, |slice| slice.bytes)
     }
 
-    /// What one direction did behind the last complete slice, and how many seconds that was: a phase
-    /// whose work is done ends with the request that came back last, within a slice. Nothing, where
-    /// something else ended it: what is there is then less than a slice by chance alone, and what a limit lets
-    /// through at once would count as if it went on so.
+    /// One direction behind the last complete slice, and the seconds of that: a phase whose work is done ends
+    /// with the request that came back last, within a slice. Nothing, where something else ended it: what is
+    /// there is then less than a slice by chance alone, and what a limit lets through at once would count as
+    /// if it went on so.
     pub fn after_slices(&self, direction: Direction) -> (Slice, f64) {
         let mut done = Slice::default();
         let Some(window) = self.windows.last().filter(|_| self.stopped == Stopped::Ops) else {
@@ -200,7 +200,7 @@ impl Phase {
             .collect()
     }
 
-    /// How long a slice is, in seconds.
+    /// Length of a slice, in seconds.
     pub fn slice_seconds(&self) -> f64 {
         self.windows
             .first()

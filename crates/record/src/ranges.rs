@@ -29,22 +29,22 @@ impl Ranges {
         Ranges::from(0..len.0)
     }
 
-    /// Whether it holds nothing.
+    /// True if it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// How many ranges it consists of.
+    /// Number of ranges.
     pub fn count(&self) -> usize {
         self.list.len()
     }
 
-    /// How many bytes it holds.
+    /// Bytes held.
     pub fn total(&self) -> Bytes {
         Bytes(self.list.iter().map(|range| range.end - range.start).sum())
     }
 
-    /// Where its last range ends; 0 when empty.
+    /// End of its last range; 0 when empty.
     pub fn end(&self) -> u64 {
         self.list.last().map_or(0, |range| range.end)
     }
@@ -54,7 +54,7 @@ impl Ranges {
         self.list.iter().cloned()
     }
 
-    /// Whether it holds every byte of `range`; an empty range is in every set.
+    /// True if it holds every byte of `range`; an empty range is in every set.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         if range.is_empty() {
             return true;
@@ -80,13 +80,13 @@ impl Ranges {
         self.list.splice(first..after, std::iter::once(start..end));
     }
 
-    /// What is in either.
+    /// Bytes in either.
     #[must_use]
     pub fn union(&self, other: &Ranges) -> Ranges {
         self.iter().chain(other.iter()).collect()
     }
 
-    /// What is in both.
+    /// Bytes in both.
     #[must_use]
     pub fn intersect(&self, other: &Ranges) -> Ranges {
         let mut both = Vec::new();
@@ -106,13 +106,13 @@ impl Ranges {
         Ranges { list: both }
     }
 
-    /// What is in this one and not in the other.
+    /// Bytes in this one and not in the other.
     #[must_use]
     pub fn subtract(&self, other: &Ranges) -> Ranges {
         self.intersect(&other.complement())
     }
 
-    /// What is not in it.
+    /// Bytes that are not in it.
     fn complement(&self) -> Ranges {
         let mut list = Vec::with_capacity(self.list.len() + 1);
         let mut at = 0;

@@ -57,7 +57,7 @@ impl FromStr for RunId {
     }
 }
 
-/// What kind of thing was measured.
+/// Kind of a measured target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
@@ -69,12 +69,12 @@ pub enum TargetKind {
     Block,
 }
 
-/// What was measured.
+/// A measured target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// The path as it was given; bytes that are not UTF-8 are shown as U+FFFD.
     pub path: String,
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: TargetKind,
     /// The block device below, such as `nvme1n1`; `None` where there is none (tmpfs, NFS).
     pub device: Option<String>,
@@ -85,7 +85,7 @@ pub struct Target {
     pub model: Option<String>,
     /// The serial number or volume id of the device, or of the first of the disks.
     pub serial: Option<String>,
-    /// How much of it could be used: the size of the test files, the file or the device.
+    /// Usable size: of the test files, the file or the device.
     pub size: Bytes,
     /// The share of that size which reads could find unwritten (holes, unwritten extents), 0 to 1;
     /// `None` where the file system cannot say. Looked at before the first phase.
@@ -93,9 +93,9 @@ pub struct Target {
     /// The share of blocks sampled on a block device that held only zeros, 0 to 1; `None` for files.
     #[serde(default)]
     pub zero_fraction: Option<f64>,
-    /// Whether the page cache was bypassed: O_DIRECT was accepted.
+    /// True if the page cache was bypassed: O_DIRECT was accepted.
     pub direct: bool,
-    /// Whether the target's file system keeps its data in memory, or has no block device below.
+    /// True if the target's file system keeps its data in memory, or has no block device below.
     pub in_memory: bool,
     /// Layers below that may answer in place of the disk, nearest first.
     #[serde(default)]
@@ -107,7 +107,7 @@ pub struct Target {
 pub struct Cache {
     /// The device, or the mount point of the file system, that is or has the cache.
     pub layer: String,
-    /// What it is.
+    /// Its kind.
     pub kind: CacheKind,
 }
 
@@ -125,7 +125,7 @@ pub enum CacheKind {
     FasterDisk(String),
 }
 
-/// Where a run's figures come from.
+/// Source of a run's figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -143,28 +143,28 @@ pub enum Origin {
 pub struct Run {
     /// Its name in the ledger.
     pub id: RunId,
-    /// When it began.
+    /// Start.
     pub started: Timestamp,
     /// The version of the program that measured.
     pub disksmith: String,
     /// The command line, for people who read it later.
     pub command: Vec<String>,
-    /// Where the figures come from: what other tools report is an [`ImportedRun`](crate::ImportedRun).
+    /// Source of the figures: figures of other tools are an [`ImportedRun`](crate::ImportedRun).
     pub origin: Origin,
-    /// What was measured.
+    /// The measured target.
     pub target: Target,
     /// Facts about the machine.
     pub machine: Machine,
     /// The suite's name, or `workload` for a single one of the user's own.
     pub suite: String,
-    /// What 99 of 100 requests were to take at most, where the run looked for the rate that keeps it.
+    /// Latency that 99 of 100 requests were to take at most, where the run looked for the rate that keeps it.
     #[serde(default)]
     pub p99_target: Option<Nanos>,
     /// The phases that ran, in order.
     pub phases: Vec<Phase>,
     /// Phases that were left out, and other remarks, as sentences.
     pub notes: Vec<String>,
-    /// Whether a signal ended it before its last phase was done.
+    /// True if a signal ended it before its last phase was done.
     pub interrupted: bool,
 }
 

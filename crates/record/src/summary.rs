@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Details, Direction, Histogram, Pattern, RunId, TargetKind};
 
-/// What another tool's output says of one run.
+/// Another tool's output of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The tool and its version, such as `fio 3.33`.
     pub tool: String,
-    /// When it ran, or wrote its output.
+    /// Time at which it ran, or wrote its output.
     pub ran: Option<Timestamp>,
     /// The host that it ran on.
     pub host: Option<String>,
     /// The file, directory or device that was measured.
     pub target: Option<String>,
-    /// Which of them it was.
+    /// Kind of the target.
     #[serde(default)]
     pub target_kind: Option<TargetKind>,
-    /// What it measured, in the order of its output.
+    /// Measured phases, in the order of the output.
     pub phases: Vec<PhaseSummary>,
 }
 
@@ -29,51 +29,51 @@ pub struct Summary {
 pub struct PhaseSummary {
     /// The job's or the test's name.
     pub name: String,
-    /// What was asked for.
+    /// The workload.
     pub work: WorkSummary,
-    /// How long was measured.
+    /// Measured seconds.
     pub seconds: Option<f64>,
     /// Processor time used, as shares of one processor.
     pub cpu: CpuShares,
-    /// What was done.
+    /// Results by kind of request.
     pub flows: Vec<FlowSummary>,
-    /// How evenly the threads were served.
+    /// Fairness between the threads.
     pub fairness: Option<Fairness>,
-    /// What the tool says went wrong, as a clause.
+    /// Failure that the tool reports, as a clause.
     pub failure: Option<String>,
 }
 
-/// What was asked for, as far as the output says it.
+/// Workload, as far as the output tells it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkSummary {
-    /// Where the next request goes.
+    /// Pattern of positions.
     pub pattern: Option<Pattern>,
     /// The share of requests that read, 0 to 1.
     pub read_fraction: Option<f64>,
     /// The size of a request.
     pub block: Option<Bytes>,
-    /// How many threads or processes issue I/O.
+    /// Number of threads or processes that issue I/O.
     pub threads: Option<u32>,
-    /// How many requests each keeps in flight.
+    /// Number of requests that each keeps in flight.
     pub depth: Option<u32>,
     /// Requests a second that were asked for, over all threads; 0 where each was issued as soon as
     /// another had come back.
     pub rate_per_s: Option<f64>,
-    /// How much of the target is used.
+    /// Bytes of the target that are used.
     pub span: Option<Bytes>,
     /// In how many files of one size.
     #[serde(default)]
     pub files: Option<u32>,
     /// A sync after every this many writes; 0 never.
     pub sync_every: Option<u32>,
-    /// Whether the page cache was bypassed.
+    /// True if the page cache was bypassed.
     pub direct: Option<bool>,
     /// The tool's own word for the way to the kernel, such as `libaio`.
     pub engine: Option<String>,
     /// A sync when the last write has come back.
     #[serde(default)]
     pub sync_at_end: Option<bool>,
-    /// What was asked for beyond this; without its options, which stand below.
+    /// Extended options; without those that stand below.
     #[serde(default)]
     pub details: Option<Box<Details>>,
     /// The options as the tool was given them, by name and value. Empty where they are not known,
@@ -106,7 +106,7 @@ pub struct Fairness {
     pub seconds_stddev: Option<f64>,
 }
 
-/// What a figure of another tool is about. It is more than a [`Direction`]: tools also count files,
+/// Activity that a figure of another tool counts. It is more than a [`Direction`]: tools also count files,
 /// and requests of all kinds together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -159,14 +159,14 @@ impl From<Direction> for Activity {
     }
 }
 
-/// What was done of one kind.
+/// Results of one kind of request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
-    /// What the figures are about.
+    /// Activity that the figures count.
     pub activity: Activity,
-    /// How many requests.
+    /// Number of requests.
     pub ops: Option<u64>,
-    /// How many bytes they moved.
+    /// Bytes that they moved.
     pub bytes: Option<u64>,
     /// Requests a second.
     pub ops_per_s: Option<f64>,
@@ -176,15 +176,15 @@ pub struct FlowSummary {
     pub too_fast: bool,
     /// The samples that the tool took of the requests a second.
     pub ops_spread: Option<Samples>,
-    /// How long the requests took.
+    /// Latency of the requests.
     pub latency: LatencySummary,
-    /// How long they took from their submission on, where `latency` is from when they were due.
+    /// Time from their submission on, where `latency` is from when they were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<LatencySummary>,
 }
 
-/// What a tool says of the samples that it took of a rate. The samples themselves it keeps, so this
-/// gives no interval: nobody can say how much one depends on the one before.
+/// Statistics of the samples of a rate, as a tool prints them. The samples themselves it keeps, so this gives
+/// no interval: nobody can say how much one depends on the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     /// The smallest.
@@ -195,7 +195,7 @@ pub struct Samples {
     pub stddev: f64,
     /// The largest.
     pub max: f64,
-    /// How many samples.
+    /// Number of samples.
     pub samples: u64,
 }
 
@@ -236,7 +236,7 @@ pub struct LatencySummary {
 /// One percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
-    /// How many percent of the values do not exceed it, 0 to 100.
+    /// Percentage of values that do not exceed it, 0 to 100.
     pub percent: f64,
     /// The value, in nanoseconds.
     pub ns: f64,
@@ -252,7 +252,7 @@ impl LatencySummary {
         given.or_else(|| Some(histogram?.quantile(quantile) as f64))
     }
 
-    /// Whether nothing is known.
+    /// True if nothing is known.
     pub fn is_unknown(&self) -> bool {
         *self == LatencySummary::default()
     }
@@ -263,18 +263,18 @@ impl LatencySummary {
 pub struct ImportedRun {
     /// Its name in the ledger.
     pub id: RunId,
-    /// When it was read.
+    /// Time at which it was read.
     pub imported: Timestamp,
     /// The version of the program that read it.
     pub disksmith: String,
     /// The file that it was read from; bytes that are not UTF-8 are shown as U+FFFD.
     pub source: String,
-    /// What was read.
+    /// The output that was read.
     pub summary: Summary,
 }
 
 impl ImportedRun {
-    /// When it ran, or else when it was read.
+    /// Time at which it ran, or else was read.
     pub fn started(&self) -> Timestamp {
         self.summary.ran.unwrap_or(self.imported)
     }

@@ -127,8 +127,8 @@ macro_rules! arithmetic {
 arithmetic!(Bytes);
 arithmetic!(Nanos);
 
-/// Whether a size or a duration is given with its unit, or is nothing, which needs none. A bare number of bytes
-/// or seconds is taken for another unit too easily where figures are usually of another size.
+/// True if a size or a duration is given with its unit, or is 0, which needs none. A bare number of bytes or
+/// seconds is taken for another unit too easily where figures are usually of another size.
 pub fn has_unit(text: &str) -> bool {
     match split(text) {
         Some((number, unit)) => !unit.is_empty() || number == 0.0,

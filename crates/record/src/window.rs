@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Histogram};
 
-/// What a figure is about.
+/// Direction of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -48,7 +48,7 @@ pub struct Slice {
     pub bytes: u64,
 }
 
-/// What one direction did in a window.
+/// One direction in a window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowFlow {
     /// Counts by slice, in order of time.
@@ -70,8 +70,8 @@ impl WindowFlow {
     }
 }
 
-/// What the kernel counted on one device: the difference between two readings of its diskstats.
-/// Sectors there are always of 512 bytes (Linux, Documentation/block/stat.rst).
+/// The kernel's counts on one device: the difference between two readings of its diskstats. Sectors there are
+/// always of 512 bytes (Linux, Documentation/block/stat.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounts {
     /// Reads completed, after merging.
@@ -91,11 +91,11 @@ pub struct DeviceCounts {
 /// A slice of a phase, 1 s by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Where it begins, in seconds from the phase's start.
+    /// Start, in seconds from the phase's start.
     pub t_s: f64,
-    /// How long it is. The last window of a phase is often shorter.
+    /// Length in seconds. The last window of a phase is often shorter.
     pub seconds: f64,
-    /// How long each of its slices is.
+    /// Length of each of its slices, in seconds.
     pub slice_seconds: f64,
     /// Requests that read.
     pub read: Option<WindowFlow>,
@@ -109,7 +109,7 @@ pub struct Window {
     pub in_flight: u64,
     /// The share of the workers' time in which they waited for the device, 0 to 1.
     pub idle_fraction: f64,
-    /// What the kernel counted meanwhile on the device below, where there is one.
+    /// The kernel's counts meanwhile on the device below, where there is one.
     pub device: Option<DeviceCounts>,
 }
 
@@ -138,7 +138,7 @@ impl Window {
         sums
     }
 
-    /// How many of its slices are complete: the last one of a phase that was cut short is not.
+    /// Number of its slices that are complete: the last one of a phase that was cut short is not.
     pub fn complete_slices(&self) -> usize {
         // The little more makes up for the rounding of 1 s into ten slices of 0.1 s.
         (self.seconds / self.slice_seconds + 1e-6) as usize

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Activity, Bytes, Direction, Nanos};
 
-/// Where the next request goes.
+/// Pattern of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
@@ -18,41 +18,40 @@ pub enum Pattern {
 /// One kind of I/O: what is issued, how much of it at once, where, and for how long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Where the next request goes.
+    /// Pattern of positions.
     pub pattern: Pattern,
     /// The share of requests that are reads, 0 to 1.
     pub read_fraction: f64,
     /// The size of a request.
     pub block: Bytes,
-    /// How many threads issue I/O, each on its own ring.
+    /// Number of threads that issue I/O, each on its own ring.
     pub threads: u32,
-    /// How many requests each thread keeps in flight (closed loop), or may at most have in flight
-    /// (open loop).
+    /// Requests that each thread keeps in flight (closed loop), or may at most have in flight (open loop).
     pub depth: u32,
     /// Open loop: requests a second over all threads, at Poisson times. `None` is a closed loop.
     pub rate_per_s: Option<f64>,
-    /// How much of the target, from its start, is used. `None` is all of it.
+    /// Bytes of the target, from its start, that are used. `None` is all of it.
     pub span: Option<Bytes>,
     /// fdatasync after every this many writes of a thread; 0 never.
     pub sync_every: u32,
     /// One fdatasync by each thread when its last write has come back. Its time stands apart: it is
     /// not in the rate.
     pub sync_at_end: bool,
-    /// When a phase ends although it is not precise yet.
+    /// Longest time of a phase, also where it is not precise yet.
     pub longest: Nanos,
-    /// When a phase may end at the earliest.
+    /// Shortest time of a phase.
     pub shortest: Nanos,
     /// The phase ends when the 95 % interval of its IOPS is within this share of the mean;
     /// 0 never ends it early.
     pub precision: f64,
     /// The phase ends after this many requests.
     pub ops: Option<u64>,
-    /// What a job file of another tool asks for beyond this. Boxed, since most ask for nothing.
+    /// Extended options of another tool's job file. Boxed, since most ask for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Details>>,
 }
 
-/// How often one size of a request is drawn.
+/// Share of requests that have one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeShare {
     /// The size.
@@ -61,7 +60,7 @@ pub struct SizeShare {
     pub share: f64,
 }
 
-/// How random places are drawn.
+/// Distribution of random places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spread {
@@ -76,8 +75,8 @@ pub enum Spread {
     Pareto(f64),
 }
 
-/// What blocking calls do that are made one after another until a given work is done. What ends the
-/// work, as an fsync, lies within the measured time, as Bonnie++ counts it.
+/// Blocking calls, made one after another until a given work is done. What ends the work, as an fsync, lies
+/// within the measured time, as Bonnie++ counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Calls {
@@ -91,7 +90,7 @@ pub enum Calls {
     Delete,
 }
 
-/// What a job file of another tool asks for beyond a workload. The default asks for nothing.
+/// Extended options of another tool's job file. The default asks for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
@@ -99,11 +98,11 @@ pub struct Details {
     pub read_sizes: Vec<SizeShare>,
     /// Sizes of writes; empty where all have the workload's block.
     pub write_sizes: Vec<SizeShare>,
-    /// Where in each file the span begins.
+    /// Start of the span in each file.
     pub offset: Bytes,
     /// Files of one size that take turns, each with the span; 0 and 1 are one.
     pub files: u32,
-    /// How random places are drawn.
+    /// Distribution of random places.
     pub spread: Spread,
     /// Open loop: requests are due at equal gaps instead of Poisson times.
     pub even_rate: bool,
@@ -124,12 +123,12 @@ pub struct Details {
     /// It is no stream of requests but a given work, by blocking calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
-    /// How the files of work on files themselves differ, whose largest is the span.
+    /// Sizes of the files of work on files themselves, whose largest is the span.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub small_files: Option<SmallFiles>,
 }
 
-/// What many small files are, beside their number and the size of the largest.
+/// Many small files, beside their number and the size of the largest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmallFiles {
     /// The size of the smallest. Sizes between it and the largest are alike frequent.
@@ -139,12 +138,12 @@ pub struct SmallFiles {
 }
 
 impl Workload {
-    /// Whether any request writes.
+    /// True if any request writes.
     pub fn writes(&self) -> bool {
         self.read_fraction < 1.0
     }
 
-    /// Whether any request reads.
+    /// True if any request reads.
     pub fn reads(&self) -> bool {
         self.read_fraction > 0.0
     }
@@ -169,18 +168,18 @@ impl Workload {
             .flat_map(|details| details.read_sizes.iter().chain(&details.write_sizes))
     }
 
-    /// What blocking calls do, where the workload is a given work made of them.
+    /// Blocking calls, where the workload is a given work made of them.
     pub fn calls(&self) -> Option<Calls> {
         self.details.as_ref()?.calls
     }
 
-    /// Whether it is about files themselves, and their data only beside.
+    /// True if it is about files themselves, and their data only beside.
     pub fn is_of_files(&self) -> bool {
         self.calls().is_some_and(|calls| calls != Calls::Data)
     }
 
-    /// What the figures of a direction are about: work on files themselves is counted as reads
-    /// where it changes nothing, and else as writes.
+    /// Activity that the figures of a direction count: work on files themselves is counted as reads where it
+    /// changes nothing, and else as writes.
     pub fn activity(&self, direction: Direction) -> Activity {
         match (self.calls(), direction) {
             (Some(Calls::Create), Direction::Write) => Activity::Create,

@@ -7,10 +7,10 @@ use std::time::Instant;
 use study::burnin::Rule;
 use study::burnin::rehearse::{Population, Rehearsal, Rng, rehearse};
 
-/// What the program says of itself.
+/// Usage of the program.
 const USAGE: &str = "race_sim [--hosts N] [--trials N] [--keep N] [--seed N] [--case NAME]";
 
-/// What was asked for.
+/// Arguments.
 struct Asked {
     hosts: Option<usize>,
     trials: Option<usize>,

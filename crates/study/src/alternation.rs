@@ -11,7 +11,7 @@ const APART: f64 = 1.5;
 const LEFT: f64 = 0.1;
 /// Each level holds at least this share of the slices: fewer are outliers.
 const HELD: f64 = 0.1;
-/// How many slices a level lasts at least on average: what changes faster are grants of a limit.
+/// Least mean number of slices for which a level lasts: faster changes are grants of a limit.
 const STAY: usize = 3;
 
 /// Two levels between which a rate changes.
@@ -21,7 +21,7 @@ pub struct Alternation {
     pub low: f64,
     /// The mean of the slices at the higher level.
     pub high: f64,
-    /// How many times it changed from one to the other: two at least.
+    /// Number of changes from one to the other: two at least.
     pub changes: usize,
 }
 
@@ -72,7 +72,8 @@ fn spread(slices: &[f64]) -> f64 {
     slices.iter().map(|x| (x - mean).powi(2)).sum()
 }
 
-/// How often the slices cross `middle`, without single ones that stand alone: one slice may hold parts of both.
+/// Number of times that the slices cross `middle`, without single ones that stand alone: one slice may hold
+/// parts of both.
 fn changes(slices: &[f64], middle: f64) -> usize {
     let sides: Vec<bool> = slices.iter().map(|slice| *slice > middle).collect();
     let mut now = sides[0];

@@ -1,4 +1,4 @@
-//! Whether one run differs from another.
+//! Comparison of two runs.
 
 use crate::interval::{Interval, mean_interval};
 
@@ -24,8 +24,8 @@ impl RatioInterval {
         (ratio.low.is_finite() && ratio.high.is_finite()).then_some(ratio)
     }
 
-    /// Whether the interval excludes 1. Where it does not, say "no difference shown": that is not
-    /// the same as "no difference".
+    /// True if the interval excludes 1. Where it does not, say "no difference shown": that is not the same as
+    /// "no difference".
     pub fn shows_difference(&self) -> bool {
         self.high < 1.0 || self.low > 1.0
     }

@@ -1,14 +1,14 @@
-//! How many requests a second may a disk be asked for, with their 99th percentile within a target?
+//! Search for the largest rate of requests whose 99th percentile is within a target.
 //!
-//! A rate keeps the target when at most one request in a hundred takes longer. Trials at rates that
-//! rise and then close in say for which rates that is so beyond doubt and for which it is not; the
-//! answer lies between.
+//! A rate keeps the target when at most one request in a hundred takes longer. Trials at rates that rise and
+//! then close in say for which rates that is so beyond doubt and for which it is not; the answer lies
+//! between.
 
 use crate::interval::mean_interval;
 
 /// The share of requests that may take longer than the target.
 const ALLOWED: f64 = 0.01;
-/// How often chance alone may look like an answer.
+/// Probability that chance alone looks like an answer.
 const CHANCE: f64 = 0.01;
 /// A disk keeps up when this share of what was due came back.
 const KEPT_UP: f64 = 0.95;
@@ -17,7 +17,7 @@ pub const MOST_TRIALS: usize = 32;
 /// No disk is asked for more requests a second, and none for fewer than 1.
 const FASTEST: f64 = 2e7;
 
-/// What came back in one slice of time.
+/// Completions in one slice of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tail {
     /// Requests.
@@ -31,13 +31,13 @@ pub struct Tail {
 pub struct Trial {
     /// Requests due a second.
     pub rate: f64,
-    /// How long.
+    /// Length in seconds.
     pub seconds: f64,
-    /// What came back, slice by slice.
+    /// Completions, slice by slice.
     pub slices: Vec<Tail>,
 }
 
-/// Whether a rate keeps the target.
+/// Result of a trial against the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKept {
     /// It does.
@@ -48,7 +48,7 @@ pub enum TargetKept {
     Unclear,
 }
 
-/// What is known at the end.
+/// Result of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurveResult {
     /// The best guess at the highest rate that keeps the target. `None` where no rate does, or all
@@ -60,7 +60,7 @@ pub struct CurveResult {
     pub high: Option<f64>,
 }
 
-/// What to do next.
+/// Next step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
     /// Measure at this rate.
@@ -69,14 +69,14 @@ pub enum Next {
     Found(CurveResult),
 }
 
-/// Whether a trial keeps the target.
+/// Result of a trial.
 ///
-/// Requests over the target come in clusters, since what delays one delays its neighbours: the
-/// interval of their surplus over slices takes that into account. It says nothing where hardly any
-/// are over, and there the Poisson law of their number has to agree too.
+/// Requests over the target come in clusters, since what delays one delays its neighbours: the interval of
+/// their surplus over slices takes that into account. It says nothing where hardly any are over, and there
+/// the Poisson law of their number has to agree too.
 ///
-/// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then,
-/// a short trial sees none of them.
+/// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then, a short
+/// trial sees none of them.
 pub fn judge(trial: &Trial) -> TargetKept {
     judge_all(trial.rate * trial.seconds, trial.slices.iter().copied())
 }
@@ -134,7 +134,7 @@ struct Known {
     kept: TargetKept,
 }
 
-/// What the trials say together, by rate, rising.
+/// Results of the trials together, by rate, rising.
 fn known(trials: &[Trial]) -> Vec<Known> {
     let mut rates: Vec<f64> = trials.iter().map(|trial| trial.rate).collect();
     rates.sort_by(f64::total_cmp);
@@ -153,12 +153,12 @@ fn known(trials: &[Trial]) -> Vec<Known> {
         .collect()
 }
 
-/// What to do after `trials`: `first` is the rate to begin with, and `width` how close the bounds
-/// shall come, as a share of the rate.
+/// Next step after `trials`: `first` is the rate to begin with, and `width` the wanted distance of the
+/// bounds, as a share of the rate.
 ///
-/// The rate doubles until one does not keep the target, and is then bisected; where a rate is too
-/// near to say, the gaps on both sides of it are closed instead. A bound is believed when it was
-/// measured twice: a disk with burst credit may keep a rate once that it cannot keep.
+/// The rate doubles until one does not keep the target, and is then bisected; where a rate is too near to
+/// say, the gaps on both sides of it are closed instead. A bound is believed when it was measured twice: a
+/// disk with burst credit may keep a rate once that it cannot keep.
 pub fn next(trials: &[Trial], first: f64, width: f64) -> Next {
     let known = known(trials);
     let (Some(least), Some(most)) = (known.first(), known.last()) else {
@@ -222,7 +222,7 @@ fn guessed(answer: CurveResult, known: &[Known]) -> CurveResult {
     }
 }
 
-/// What `trials` say, whether or not the search is at its end.
+/// Result of `trials`, also before the search is at its end.
 pub fn so_far(trials: &[Trial]) -> CurveResult {
     let known = known(trials);
     guessed(bounds(&known), &known)
@@ -243,7 +243,7 @@ fn bounds(known: &[Known]) -> CurveResult {
     }
 }
 
-/// Whether the trials at `rate` keep the target, together; `None` where there are none.
+/// Result of the trials at `rate` together; `None` where there are none.
 pub fn kept_at(trials: &[Trial], rate: f64) -> Option<TargetKept> {
     let found = known(trials).into_iter().find(|known| known.rate == rate);
     found.map(|known| known.kept)

@@ -1,10 +1,10 @@
-//! How far the machine drifted while many layouts were measured: one layout, the baseline, is
-//! measured again and again between the others.
+//! Drift of the machine while many layouts were measured: one layout, the baseline, is measured again and
+//! again between the others.
 
 use crate::compare::RatioInterval;
 use crate::distribution::student_quantile;
 
-/// What a baseline did over time.
+/// Drift of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
     /// The last over the first by the line that fits best, with its 95 % interval: 1.03 is a rise of
@@ -15,13 +15,12 @@ pub struct Drift {
     pub jump: f64,
 }
 
-/// What a series of times (seconds) and values (in any unit) did, in any order. Points whose value is
-/// not positive or not finite, or whose time is not finite, are left out; `None` if fewer than two
-/// remain.
+/// Drift of a series of times (seconds) and values (in any unit), in any order. Points whose value is not
+/// positive or not finite, or whose time is not finite, are left out; `None` if fewer than two remain.
 ///
-/// The line is fitted to the logarithms by least squares, with Student's t for the interval: noise
-/// from build to build is independent. A machine that wanders or jumps is not a line; its interval
-/// is wide, and [`Drift::jump`] tells.
+/// The line is fitted to the logarithms by least squares, with Student's t for the interval: noise from build
+/// to build is independent. A machine that wanders or jumps is not a line; its interval is wide, and
+/// [`Drift::jump`] tells.
 pub fn assess(points: &[(f64, f64)]) -> Option<Drift> {
     let sensible =
         |(time, value): &(f64, f64)| time.is_finite() && value.is_finite() && *value > 0.0;

@@ -1,4 +1,4 @@
-//! What a factor does, from pairs of layouts that differ in it alone.
+//! Effects of factors, from pairs of layouts that differ in one alone.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ const LEAST_PAIRS: usize = 3;
 /// Two layouts that differ in one factor alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// Which layout has the setting that is compared with.
+    /// Layout with the setting that is compared with.
     pub from: usize,
-    /// Which has the other.
+    /// Layout with the other.
     pub to: usize,
     /// The values of `from` and of `to` in each block in which both were measured.
     pub blocks: Vec<(f64, f64)>,
 }
 
-/// What a setting did in place of another, all else equal.
+/// Effect of a setting in place of another, all else equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// How many pairs tell something.
+    /// Number of pairs that tell something.
     pub pairs: usize,
     /// The mean ratio of `to` to `from`.
     pub ratio: f64,
@@ -35,8 +35,8 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Whether the interval excludes 1. Where it does not, no difference is shown, which is not the
-    /// same as no difference.
+    /// True if the interval excludes 1. Where it does not, no difference is shown, which is not the same as
+    /// no difference.
     pub fn is_shown(&self) -> bool {
         self.interval
             .is_some_and(|interval| interval.shows_difference())

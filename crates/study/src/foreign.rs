@@ -10,7 +10,7 @@ const NOTHING: f64 = 0.001;
 /// right then, where half of it would leave 84.
 const HIDDEN: f64 = 0.25;
 
-/// How much foreign I/O weighs against a figure.
+/// Weight of foreign I/O against a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// It may move the interval off the truth, but takes less than a hundredth of the figure.
@@ -19,12 +19,12 @@ pub enum Weight {
     Misleading,
 }
 
-/// How much `foreign` operations (or bytes) weigh against a figure of `measured` ones whose 95 % interval has
-/// this half width, as a fraction of the mean; `None` where they are too few to move it off the truth.
+/// Weight of `foreign` operations (or bytes) against a figure of `measured` ones whose 95 % interval has this
+/// half width, as a fraction of the mean; `None` where they are too few to move it off the truth.
 ///
-/// A disk at a limit gives foreign I/O what it does not give the measurement. The interval tells how far chance
-/// moved the figure, and knows nothing of that: it stays right only where what others took is little beside its
-/// half width. Without an interval nothing hides the foreign share.
+/// A disk at a limit gives foreign I/O what it does not give the measurement. The interval tells how far
+/// chance moved the figure, and knows nothing of that: it stays right only where what others took is little
+/// beside its half width. Without an interval nothing hides the foreign share.
 pub fn weigh(foreign: f64, measured: f64, half_width: Option<f64>) -> Option<Weight> {
     if !(foreign > 0.0 && measured >= 0.0) {
         return None;

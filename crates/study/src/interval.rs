@@ -5,8 +5,8 @@ use crate::noise::{Noise, Scaled, batch_means, ones};
 /// Fewer values than this say too little about how the series remembers.
 pub const LEAST_SLICES: usize = 20;
 
-/// How often the noise may exceed the half width. Not 5 %: the grid of the noise is coarse and
-/// real series are not normal, and simulation shows that this is what covers 95 times in 100.
+/// Probability that the noise exceeds the half width. Not 5 %: the grid of the noise is coarse and real
+/// series are not normal, and simulation shows that this is what covers 95 times in 100.
 const TAIL: f64 = 0.045;
 
 /// A mean and the bounds of its 95 % interval, in the unit of the series.
@@ -41,7 +41,7 @@ impl Interval {
         }
     }
 
-    /// Whether `value` lies within the bounds.
+    /// True if `value` lies within the bounds.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }

@@ -8,8 +8,8 @@ use crate::plateau::without_outliers;
 pub const LEAST_SLICES: usize = 70;
 /// A smaller drop, as a fraction of the level before, is not worth a finding.
 const WORTH_NAMING: f64 = 0.1;
-/// How often noise with the memory of the series may look like the drop. Small, because the place
-/// of the drop was chosen to make it as large as it can be.
+/// Probability that noise with the memory of the series looks like the drop. Small, because the place of the
+/// drop was chosen to make it as large as it can be.
 const TAIL: f64 = 5e-4;
 
 /// A drop from one level to another.
@@ -96,8 +96,8 @@ pub(crate) fn find_step(slices: &[f64]) -> Option<Step> {
     })
 }
 
-/// Whether every third of either part lies on its own side of the middle between the two. A dip
-/// that recovers has thirds on the wrong side.
+/// True if every third of either part lies on its own side of the middle between the two. A dip that recovers
+/// has thirds on the wrong side.
 fn holds(first: &[f64], second: &[f64]) -> bool {
     let (before, after) = (mean(first), mean(second));
     let middle = 0.5 * (before + after);
@@ -105,7 +105,7 @@ fn holds(first: &[f64], second: &[f64]) -> bool {
     thirds(first).all(above) && !thirds(second).any(above)
 }
 
-/// Where two levels fit best, neither shorter than an eighth of the series.
+/// Split at which two levels fit best, neither shorter than an eighth of the series.
 fn best_split(series: &[f64]) -> usize {
     let edge = series.len() / 8;
     let fit = |split: &usize| residual_of_levels(series, *split);

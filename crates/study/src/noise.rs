@@ -1,13 +1,12 @@
-//! How a series wanders, learned from the series itself.
+//! Noise of a series with a memory, learned from the series itself.
 //!
-//! The deviations are taken to be a mixture of memory and counting noise: a first-order
-//! autoregressive process (each value keeps a share `phi` of the one before) plus white noise.
-//! Which memory and which mixture is not known, and a short series tells little about it: taking
-//! the best fitting one as the truth is what makes textbook intervals too narrow. So a grid of
-//! memories is kept, each weighed by its restricted likelihood (Harville 1974), that is, with the
-//! fitted mean or trend already integrated out, which removes the well-known downward bias of an
-//! estimated autocorrelation (Marriott and Pope 1954). Any statement about the series is then an
-//! average over the grid: a mixture of Student t distributions.
+//! The deviations are taken to be a mixture of memory and counting noise: a first-order autoregressive
+//! process (each value keeps a share `phi` of the one before) plus white noise. Which memory and which
+//! mixture is not known, and a short series tells little about it: taking the best fitting one as the truth
+//! is what makes textbook intervals too narrow. So a grid of memories is kept, each weighed by its restricted
+//! likelihood (Harville 1974), that is, with the fitted mean or trend already integrated out, which removes
+//! the well-known downward bias of an estimated autocorrelation (Marriott and Pope 1954). Any statement about
+//! the series is then an average over the grid: a mixture of Student t distributions.
 
 use crate::distribution::student_tail;
 
@@ -18,7 +17,7 @@ const MOST_BATCHES: usize = 100;
 /// One hypothesis about the noise.
 struct State {
     weight: f64,
-    /// What each value keeps of the one before.
+    /// Share of the value before that each value keeps.
     phi: f64,
     /// The share of the variance that is white noise, on top of the part with memory.
     white: f64,
@@ -26,7 +25,7 @@ struct State {
     variance: f64,
 }
 
-/// What is known about the noise of a series.
+/// Estimates of the noise of a series.
 pub(crate) struct Noise {
     states: Vec<State>,
     degrees: f64,
@@ -38,12 +37,12 @@ const MEMORIES: [f64; 13] = [
 ];
 /// Shares of white noise on the grid, where there is a memory to be mixed with.
 const WHITE: [f64; 3] = [0.0, 0.3, 0.6];
-/// How many hypotheses with a memory independence counts for: without a prior for it, a short
-/// independent series gets a needlessly wide interval; with much more, a short series with a memory
-/// gets one that is too narrow. Chosen by simulation.
+/// Weight of independence, in hypotheses with a memory: without a prior for it, a short independent series
+/// gets a needlessly wide interval; with much more, a short series with a memory gets one that is too narrow.
+/// Chosen by simulation.
 const INDEPENDENCE: f64 = 50.0;
-/// How far the likelihood is trusted (a power likelihood, Holmes and Walker 2017). It is that of
-/// normal noise; rates that jump between levels are not normal, and it is too sure of them.
+/// Weight of the likelihood (a power likelihood, Holmes and Walker 2017). It is that of normal noise; rates
+/// that jump between levels are not normal, and it is too sure of them.
 const TRUST: f64 = 0.7;
 
 impl Noise {
@@ -91,7 +90,7 @@ impl Noise {
         Some(Self { states, degrees })
     }
 
-    /// How likely noise alone moves a weighted sum of the series by more than `deviation` in either
+    /// Probability that noise alone moves a weighted sum of the series by more than `deviation` in either
     /// direction, given its standard error under each hypothesis.
     fn tail_with(&self, deviation: f64, spreads: &[f64]) -> f64 {
         let tails = self.states.iter().zip(spreads);
@@ -100,7 +99,7 @@ impl Noise {
             .sum()
     }
 
-    /// How likely noise alone moves the sum of the series weighted by `contrast` by more than
+    /// Probability that noise alone moves the sum of the series weighted by `contrast` by more than
     /// `deviation` in either direction.
     pub(crate) fn tail(&self, contrast: &[f64], deviation: f64) -> f64 {
         self.tail_with(deviation.abs(), &self.spreads(contrast))
@@ -222,7 +221,7 @@ pub(crate) fn mean(series: &[f64]) -> f64 {
 pub(crate) struct Scaled {
     /// The mean of the series.
     pub(crate) mean: f64,
-    /// What one is worth in the unit of the series.
+    /// Size of one in the unit of the series.
     pub(crate) unit: f64,
     /// The deviations from the mean, in that unit.
     pub(crate) values: Vec<f64>,

@@ -1,11 +1,11 @@
-//! Which of many alike are not like the others.
+//! Outliers among many alike.
 //!
-//! The distance from the median is compared with the median distance (MAD), which up to half of
-//! the values cannot shift, however wild they are. The bar of 3.5 is that of Iglewicz and Hoaglin
-//! ("How to Detect and Handle Outliers", 1993), where 0.6745 is the MAD of the standard normal
-//! distribution. Of simulated lists of 30 values that are normal and alike, 9 % have one that is
-//! marked: more than the 1.4 % of a spread that is known, since the MAD of few values is rough. What
-//! lies near the median is never marked, however narrow the others are.
+//! The distance from the median is compared with the median distance (MAD), which up to half of the values
+//! cannot shift, however wild they are. The bar of 3.5 is that of Iglewicz and Hoaglin ("How to Detect and
+//! Handle Outliers", 1993), where 0.6745 is the MAD of the standard normal distribution. Of simulated lists
+//! of 30 values that are normal and alike, 9 % have one that is marked: more than the 1.4 % of a spread that
+//! is known, since the MAD of few values is rough. What lies near the median is never marked, however narrow
+//! the others are.
 
 /// The distance, in standard deviations of most values, beyond which a value is outlying.
 const BAR: f64 = 3.5;

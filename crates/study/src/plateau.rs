@@ -1,24 +1,24 @@
-//! Whether throughput is too flat to be the disk's own: a cap.
+//! Detection of caps: throughput too flat to be the disk's own.
 //!
-//! A token bucket (a cloud volume's limit, blkio's throttle) grants work by the clock. The count of
-//! completed operations then keeps to a straight line: it may be ahead or behind by a grant, by
-//! latency jitter or by where a slice happens to end, but such errors do not add up. A device that
-//! is limited by its own service times forgets nothing: each operation that took longer leaves the
-//! count behind for good, so the count wanders off its line like a random walk, the further the
-//! longer one looks. How small the slices' own scatter is tells nothing: a cap that grants in bursts
-//! scatters more from slice to slice than a good disk does. What decides is the wander of the
-//! cumulative count relative to the scatter of the slices, the statistic of Kwiatkowski, Phillips,
-//! Schmidt and Shin (1992) around a straight line, used at its lower tail. It needs no scale: it is
-//! about 1/15 for independent slices, larger for any slow wander, and about 1/2n for a cap.
+//! A token bucket (a cloud volume's limit, blkio's throttle) grants work by the clock. The count of completed
+//! operations then keeps to a straight line: it may be ahead or behind by a grant, by latency jitter or by
+//! where a slice happens to end, but such errors do not add up. A device that is limited by its own service
+//! times forgets nothing: each operation that took longer leaves the count behind for good, so the count
+//! wanders off its line like a random walk, the further the longer one looks. How small the slices' own
+//! scatter is tells nothing: a cap that grants in bursts scatters more from slice to slice than a good disk
+//! does. What decides is the wander of the cumulative count relative to the scatter of the slices, the
+//! statistic of Kwiatkowski, Phillips, Schmidt and Shin (1992) around a straight line, used at its lower
+//! tail. It needs no scale: it is about 1/15 for independent slices, larger for any slow wander, and about
+//! 1/2n for a cap.
 //!
-//! What this cannot tell: a device without any randomness at all (exactly equal service times, no
-//! other load, no memory or CPU wander) is by nature as flat as a cap. Real ones are not, not even
-//! memory: refreshes, interrupts and clock changes make the speed of anything run by a CPU wander
-//! by a thousandth or more from one second to the next. The second test, that requests wait far longer
-//! than they would alone, does not separate such a device from a cap: 20 in flight on one fast
-//! server wait too. It does separate a cap from a device that answers all in flight at once.
-//! Without that test such a device needs the less randomness to look like a cap the longer it takes: each of
-//! the requests in flight rounds the count to whole ones by itself, and no such error adds up.
+//! What this cannot tell: a device without any randomness at all (exactly equal service times, no other load,
+//! no memory or CPU wander) is by nature as flat as a cap. Real ones are not, not even memory: refreshes,
+//! interrupts and clock changes make the speed of anything run by a CPU wander by a thousandth or more from
+//! one second to the next. The second test, that requests wait far longer than they would alone, does not
+//! separate such a device from a cap: 20 in flight on one fast server wait too. It does separate a cap from a
+//! device that answers all in flight at once. Without that test such a device needs the less randomness to
+//! look like a cap the longer it takes: each of the requests in flight rounds the count to whole ones by
+//! itself, and no such error adds up.
 
 use crate::level::residual_of_line;
 use crate::noise::mean;
@@ -44,7 +44,7 @@ const OUTLIER: f64 = 6.0;
 /// are filled by the rhythm of the requests in flight, and look flat.
 const LATENCIES_IN_SLICE: f64 = 20.0;
 
-/// What a phase measured.
+/// Measurements of a phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput<'a> {
     /// Operations completed in each slice, warm-up left out.
@@ -62,7 +62,7 @@ pub struct Throughput<'a> {
     pub base_latency_s: Option<f64>,
 }
 
-/// What is held flat.
+/// Quantity that is held flat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capped {
     /// Operations a second.
@@ -80,20 +80,20 @@ pub struct Plateau {
     pub ops_per_s: f64,
     /// The level in bytes a second.
     pub bytes_per_s: f64,
-    /// What is held flat.
+    /// Quantity that is held flat.
     pub capped: Capped,
 }
 
-/// How flat a series must be.
+/// Flatness that a series must have.
 struct Test {
     /// A shorter one is not judged.
     least_slices: usize,
-    /// What is flatter, as a share of what the slices' scatter adds up to, is no series of independent ones.
+    /// Flatness, as a share of the slices' added scatter, below which a series is none of independent ones.
     flattest: fn(slices: f64) -> f64,
     /// A wander of so many operations squared is a cap's however little the slices scatter, where there are
     /// so many operations in each.
     slight: fn(level: f64) -> f64,
-    /// So many of the slices may be outliers.
+    /// Number of slices that may be outliers.
     outliers: fn(slices: usize) -> usize,
 }
 
@@ -168,7 +168,7 @@ fn assess_by(phase: &Throughput<'_>, test: &Test) -> Option<Plateau> {
     })
 }
 
-/// Whether the cumulative count keeps to a straight line, or would but for outliers.
+/// True if the cumulative count keeps to a straight line, or would but for outliers.
 fn is_flat(counts: &[f64], test: &Test) -> bool {
     let most = (test.outliers)(counts.len());
     keeps_to_line(counts, test) || keeps_to_line(&without_outliers(counts, 1.0, most), test)
@@ -256,7 +256,7 @@ mod tests {
         assert!((plateau.bytes_per_s - 1_638_400.0).abs() < 1e-6);
     }
 
-    /// What is said of these operations, all of 4 KiB.
+    /// Plateau of these operations, all of 4 KiB.
     fn of_one_size(ops: &[f64]) -> Option<Plateau> {
         let bytes: Vec<f64> = ops.iter().map(|x| x * 4096.0).collect();
         assess(&Throughput {
@@ -279,7 +279,7 @@ mod tests {
         assert!(of_one_size(&ops).is_some());
     }
 
-    /// What blkio's cap of 153 requests let through in seconds on a host that now and then was not heard for some
+    /// Grants of blkio's cap of 153 requests in seconds on a host that now and then was not heard for some
     /// tenths of one: what it would have granted then is lost.
     #[test]
     fn grants_that_are_lost_do_not_hide_a_plateau_that_is_looked_for_often() {

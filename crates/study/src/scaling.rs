@@ -1,4 +1,4 @@
-//! How a rate grows with the number of members.
+//! Growth of a rate with the number of members.
 
 use crate::compare::RatioInterval;
 
@@ -8,13 +8,13 @@ const NOTHING: f64 = 0.1;
 /// A rate with so many members.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// How many.
+    /// Number of members.
     pub members: usize,
     /// The rate, in any unit.
     pub value: f64,
     /// The 95 % half width as a share of the value; `None` if unknown.
     pub half_width: Option<f64>,
-    /// What these members give by themselves, added up, in the unit of the rate; `None` if unknown.
+    /// Sum of these members' own rates, in the unit of the rate; `None` if unknown.
     pub ideal: Option<f64>,
 }
 
@@ -64,15 +64,15 @@ pub fn knee(points: &[Point]) -> Option<usize> {
         .map(|at| before[at].members)
 }
 
-/// Whether more members are shown to bring something.
+/// True if more members are shown to bring something.
 fn adds(from: &Rate, to: &Rate) -> bool {
     from.gain_to(to).is_none_or(|gain| gain.low > NOTHING)
 }
 
-/// What odd numbers of members reach of what lies halfway between their even neighbours, on average:
-/// 0.9 says that odd numbers lose 10 %. The middle is that of the rates, so that neither growth in
-/// proportion nor a plateau looks like an effect; where the rate bends over at an odd number, that
-/// number seems better than it is, and a loss is hidden rather than invented.
+/// Rate of odd numbers of members as a share of that halfway between their even neighbours, on average: 0.9
+/// says that odd numbers lose 10 %. The middle is that of the rates, so that neither growth in proportion nor
+/// a plateau looks like an effect; where the rate bends over at an odd number, that number seems better than
+/// it is, and a loss is hidden rather than invented.
 ///
 /// `None` where no odd number was measured together with both its neighbours.
 pub fn odd_against_even(points: &[Point]) -> Option<Share> {
@@ -125,8 +125,8 @@ impl Rate {
         })
     }
 
-    /// What more members bring, as a share of what they should in proportion, with its 95 %
-    /// interval. `None` where a half width is unknown.
+    /// Gain by more members, as a share of a proportional one, with its 95 % interval. `None` where a half
+    /// width is unknown.
     fn gain_to(&self, to: &Rate) -> Option<Gain> {
         let ratio = Share::of(to.log - self.log, add(self.variance, to.variance))?.interval?;
         let proportion = to.members as f64 / self.members as f64 - 1.0;

@@ -1,4 +1,4 @@
-//! Whether a series has one level, and when that level begins.
+//! Steadiness of a series: whether it has one level, and where that level begins.
 
 use crate::interval::LEAST_SLICES;
 use crate::level::{find_step, residual_of_levels, residual_of_line};
@@ -7,7 +7,7 @@ use crate::noise::{Noise, Scaled, batch_means, mean, ones};
 /// A change smaller than this, as a fraction of the mean, is not worth a finding even where it is
 /// certain: a long enough series makes any change certain.
 const WORTH_NAMING: f64 = 0.05;
-/// How often noise alone may look like a change. Two shapes are tried, and a warm-up.
+/// Probability that noise alone looks like a change. Two shapes are tried, and a warm-up.
 const TAIL: f64 = 0.01;
 /// A warm-up that differs from the rest by less than this fraction may as well stay in.
 const WARMUP_WORTH: f64 = 0.03;
@@ -17,7 +17,7 @@ const NEARLY: f64 = 2.5;
 /// The batch of the warm-up rule, in slices.
 const WARMUP_BATCH: usize = 5;
 
-/// Why a series is steady or not.
+/// Reason for which a series is steady or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// One level, as far as the noise lets one tell.
@@ -32,7 +32,7 @@ pub enum Reason {
     TooFew,
 }
 
-/// Whether a series is steady.
+/// Steadiness of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
     /// Nothing speaks against one level.
@@ -40,9 +40,9 @@ pub struct Steadiness {
     /// The change from the first slice to the last that a straight line gives, as a fraction of the
     /// mean: -0.2 for a fall by a fifth.
     pub drift_fraction: f64,
-    /// How likely noise alone gives a drift this large.
+    /// Probability that noise alone gives a drift this large.
     pub drift_chance: f64,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
 }
 
@@ -127,16 +127,16 @@ fn contrast(shape: &[f64]) -> Vec<f64> {
     shape.iter().map(|x| x / squares).collect()
 }
 
-/// How many slices at the start are warm-up and best left out; zero where there is no warm-up, or
-/// where the series has not settled within its first third.
+/// Number of slices at the start that are warm-up and best left out; zero where there is no warm-up, or where
+/// the series has not settled within its first third.
 ///
-/// MSER-5 (White 1997; White, Cobb and Spratt 2000): of the means of five slices, leave out as many
-/// as make the standard error of what remains least. On a steady series that rule leaves out
-/// something by chance, so what it would leave out must also differ from the rest by more than noise
-/// with the memory of the rest explains, and a straight line must not explain it better.
+/// MSER-5 (White 1997; White, Cobb and Spratt 2000): of the means of five slices, leave out as many as make
+/// the standard error of what remains least. On a steady series that rule leaves out something by chance, so
+/// what it would leave out must also differ from the rest by more than noise with the memory of the rest
+/// explains, and a straight line must not explain it better.
 ///
-/// A high level that drops early looks the same. Ask [`crate::level::find_drop`] of the whole series
-/// first: what it finds is no warm-up.
+/// A high level that drops early looks the same. Ask [`crate::level::find_drop`] of the whole series first:
+/// what it finds is no warm-up.
 pub fn warmup_end(slices: &[f64]) -> usize {
     find_warmup(slices).unwrap_or(0)
 }

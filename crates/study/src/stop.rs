@@ -1,8 +1,8 @@
-//! When a measurement has said enough.
+//! Stopping rule of a measurement.
 
 use crate::interval::{Interval, mean_interval};
 
-/// When to stop: once the 95 % interval is within `precision` of the mean.
+/// Stopping rule: stops once the 95 % interval is within `precision` of the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopRule {
     /// The half width wanted, as a fraction of the mean: 0.03 for 3 %. Zero never stops early.
@@ -11,7 +11,7 @@ pub struct StopRule {
     pub min_slices: usize,
 }
 
-/// What a look at the series says.
+/// Result of a look at the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Look {
     /// Not precise enough yet.

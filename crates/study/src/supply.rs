@@ -1,30 +1,30 @@
-//! How many must be started so that enough good ones come.
+//! Number of hosts to start so that enough good ones come.
 //!
-//! Of past hosts some were good. The share of good ones among those to come is not the share of the
-//! past: ten hosts tell little of it. Given `good` of `all`, the number of good ones among the next is
-//! predicted as beta-binomial with the parameters `good` and `all - good + 1`, which is the cautious
-//! one of the two predictions that Thatcher (1964, Relationships between Bayesian and confidence
-//! limits for predictions) shows to hold whatever the true share is, as the limits of Clopper and
-//! Pearson (1934) do for the share itself. That it also holds when the number to start is chosen by
-//! it, is computed exactly in the tests, for all shares. What it supposes: hosts to come are like
-//! those of the past, and each comes good independently of the others.
+//! Of past hosts some were good. The share of good ones among those to come is not the share of the past: ten
+//! hosts tell little of it. Given `good` of `all`, the number of good ones among the next is predicted as
+//! beta-binomial with the parameters `good` and `all - good + 1`, which is the cautious one of the two
+//! predictions that Thatcher (1964, Relationships between Bayesian and confidence limits for predictions)
+//! shows to hold whatever the true share is, as the limits of Clopper and Pearson (1934) do for the share
+//! itself. That it also holds when the number to start is chosen by it, is computed exactly in the tests, for
+//! all shares. What it supposes: hosts to come are like those of the past, and each comes good independently
+//! of the others.
 
 use crate::distribution::ln_gamma;
 
 /// More than so many are never said: it would need a better past, not more hosts.
 pub const MOST: usize = 1_000_000;
 
-/// How past hosts came out.
+/// Results of past hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Past {
-    /// How many were good.
+    /// Number of good ones.
     pub good: usize,
-    /// How many there were.
+    /// Number of all.
     pub all: usize,
 }
 
 impl Past {
-    /// How likely fewer than `want` of `started` hosts are good; one where no good one was ever seen.
+    /// Probability that fewer than `want` of `started` hosts are good; one where no good one was ever seen.
     fn lack(&self, want: usize, started: usize) -> f64 {
         if want == 0 {
             return 0.0;
@@ -47,13 +47,13 @@ impl Past {
         sum.min(1.0)
     }
 
-    /// How likely at least `want` of `started` hosts are good, at the least.
+    /// Probability that at least `want` of `started` hosts are good, at the least.
     pub fn chance(&self, want: usize, started: usize) -> f64 {
         1.0 - self.lack(want, started)
     }
 
-    /// How many to start so that at least `want` are good with this chance, below one. `None` where the past does
-    /// not say: no good one was seen, or too few hosts to promise anything below [`MOST`].
+    /// Number to start so that at least `want` are good with this chance, below one. `None` where the past
+    /// does not say: no good one was seen, or too few hosts to promise anything below [`MOST`].
     pub fn to_start(&self, want: usize, chance: f64) -> Option<usize> {
         let enough = |started: usize| self.lack(want, started) <= 1.0 - chance;
         if chance.is_nan() || chance >= 1.0 || !enough(MOST) {

@@ -8,16 +8,16 @@ use crate::interval::Interval;
 pub const LEAST_ZONES: usize = 16;
 /// An end is this part of the zones.
 const END: usize = 8;
-/// How often ends that are alike may be called different.
+/// Probability that ends that are alike are called different.
 const TAIL: f64 = 0.01;
 /// Ends within this are alike, however little the zones scatter.
 const ALIKE: f64 = 0.02;
 /// A second read so many times as fast as the first is what a cold place gives.
 const FAR: f64 = 2.0;
-/// Where the rates are known with their intervals, the ratio may be no less than this.
+/// Least ratio where the rates are known with their intervals.
 const SURELY: f64 = 1.5;
 
-/// How the two ends of a disk compare.
+/// Comparison of the two ends of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ends {
     /// The geometric mean of the rates of the first eighth of the zones.
@@ -26,7 +26,7 @@ pub struct Ends {
     pub last: f64,
     /// The last over the first, with its 99 % interval.
     pub ratio: RatioInterval,
-    /// Whether they differ by more than the zones scatter, and by 2 % at least.
+    /// True if they differ by more than the zones scatter, and by 2 % at least.
     pub differ: bool,
 }
 
@@ -70,8 +70,8 @@ pub struct Rate {
     pub interval: Option<Interval>,
 }
 
-/// Whether a place was cold: its second read was far faster than its first. A slow place is as slow
-/// the second time.
+/// True if a place was cold: its second read was far faster than its first. A slow place is as slow the
+/// second time.
 pub fn is_cold(first: Rate, again: Rate) -> bool {
     let far = first.mean > 0.0 && again.mean >= FAR * first.mean;
     let ratio = first

@@ -7,8 +7,8 @@ use record::ClockKind;
 
 use super::{Clock, monotonic_nanos};
 
-/// How long the two clocks are compared: long enough that an error of 100 ns in reading the pair
-/// is 5 parts in a million.
+/// Time for which the two clocks are compared: long enough that an error of 100 ns in reading the pair is 5
+/// parts in a million.
 const COMPARED: Duration = Duration::from_millis(10);
 /// By how much the two halves of the comparison may differ.
 const TOLERANCE: f64 = 200e-6;
@@ -40,7 +40,7 @@ pub(super) fn clock() -> Option<Clock> {
     })
 }
 
-/// What both clocks said at one moment: ticks and nanoseconds.
+/// Readings of both clocks at one moment: ticks and nanoseconds.
 type Pair = (u64, u64);
 
 /// The length of a tick, if the two halves of the comparison agree on it.

@@ -14,7 +14,7 @@ const LOOK_AGAIN: Nanos = Nanos(10_000_000);
 /// A feed that waits for a time that has passed would otherwise be asked again at once, for ever.
 const SHORTEST_WAIT: Nanos = Nanos(100_000);
 
-/// What a request must keep to.
+/// Limits that a request must keep to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Offset and length are multiples of this many bytes.
@@ -191,7 +191,7 @@ impl<W: Submitter> Drive<'_, W> {
     }
 }
 
-/// What the kernel's answer means.
+/// Meaning of the kernel's result.
 fn outcome(result: i32, asked: u32) -> Result<(), RequestError> {
     match u32::try_from(result) {
         Err(_) => Err(RequestError::Kernel(Errno::from_raw_os_error(-result))),

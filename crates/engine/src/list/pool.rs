@@ -19,7 +19,7 @@ use crate::job::EngineError;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
 use crate::list::{Errno, List, Op, Request};
 
-/// What the threads of a list share.
+/// State that the threads of a list share.
 pub(super) struct Shared<'a> {
     file: &'a File,
     deed: Op,
@@ -43,7 +43,7 @@ struct Call {
     request: Request,
 }
 
-/// Where a slot's buffer is.
+/// Address of a slot's buffer.
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
@@ -142,7 +142,7 @@ pub(super) struct Pool<'scope, 'env> {
     refused: Option<io::Error>,
     sender: Sender<Completed>,
     receiver: Receiver<Completed>,
-    /// What came while we waited.
+    /// Completion that came during the wait.
     first: Option<Completed>,
 }
 

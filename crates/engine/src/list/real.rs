@@ -17,7 +17,7 @@ use crate::list::pool::{Pool, Shared};
 use crate::list::ring::Ringed;
 use crate::list::{Ended, Errno, List, ListEnd, MOST_IN_FLIGHT, Op, RequestSource};
 
-/// What direct I/O wanted everywhere before kernels said what it wants: a sector.
+/// Alignment of direct I/O before kernels told theirs: a sector.
 const SECTOR: u32 = 512;
 
 /// As [`super::run`].
@@ -81,9 +81,8 @@ fn unasked(errno: Errno) -> EngineError {
     ))
 }
 
-/// What offsets and lengths must be multiples of: the logical block size of a device (ioctl
-/// BLKSSZGET); of a file what the kernel says (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector
-/// where it does not say.
+/// Alignment of offsets and lengths: the logical block size of a device (ioctl BLKSSZGET); for a file the
+/// kernel's answer (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector where it gives none.
 fn alignment(file: &File) -> Result<u32, Errno> {
     let is_device = file
         .metadata()

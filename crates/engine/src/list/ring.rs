@@ -42,7 +42,7 @@ impl Ringed {
         })
     }
 
-    /// What the kernel granted.
+    /// Features that the kernel granted.
     pub(super) fn granted(&self) -> Granted {
         self.ring.granted()
     }

@@ -15,7 +15,7 @@ use crate::list::real::check_figures;
 use crate::list::submitter::{Completed, Submitter};
 use crate::list::{Errno, List, ListEnd, Lister, Op, Request, RequestSource};
 
-/// What a simulated volume is like.
+/// Properties of a simulated volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     /// Requests beyond it are cut short or fail as on a device.
@@ -26,22 +26,22 @@ pub struct Volume {
     pub bytes_per_s: f64,
     /// From a request's turn to its answer, if its blocks are warm.
     pub latency: Nanos,
-    /// What is fetched at once when a part of it is read.
+    /// Bytes fetched at once when a part of them is read.
     pub block: Bytes,
-    /// How long it takes to fetch a block, on top of the latency.
+    /// Time to fetch a block, on top of the latency.
     pub cold_latency: Nanos,
-    /// How many blocks are fetched at the same time; others wait.
+    /// Number of blocks fetched at the same time; others wait.
     pub fetches: u32,
     /// Requests that touch one of these ranges of bytes fail with EIO.
     pub bad: Vec<Range<u64>>,
-    /// When it is detached, in virtual time since it was made: from then on all answers are ENODEV.
+    /// Time at which it is detached, in virtual time since it was made: from then on each result is ENODEV.
     pub gone_at: Option<Nanos>,
-    /// When somebody else reads, in virtual time: always one warm page after the other, as soon as the one
-    /// before is there.
+    /// Span of virtual time in which another program reads: always one warm page after the other, as soon as
+    /// the one before is there.
     pub stranger: Option<Range<Nanos>>,
 }
 
-/// What a stranger asks for at once.
+/// Size of the other program's requests, in bytes.
 pub const STRANGERS_BYTES: u32 = 4096;
 
 impl Volume {
@@ -66,13 +66,13 @@ impl Volume {
 /// A request that was made, as the volume saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// What was done.
+    /// Operation.
     pub deed: Op,
-    /// What was asked for.
+    /// Request.
     pub request: Request,
-    /// When it was issued, in virtual time since the volume was made.
+    /// Time of issue, in virtual time since the volume was made.
     pub began: Nanos,
-    /// When it is answered, likewise.
+    /// Time of completion, likewise.
     pub answered: Nanos,
     /// Bytes moved, or what went wrong.
     pub result: Result<u32, Errno>,
@@ -88,14 +88,14 @@ pub struct SimulatedList {
 #[derive(Default)]
 struct State {
     now: Nanos,
-    /// When the next request has its turn.
+    /// Time at which the next request has its turn.
     turn: Nanos,
-    /// When each block that is not cold was or will be there.
+    /// Time at which each block that is not cold was or will be there.
     there: BTreeMap<u64, Nanos>,
-    /// When each of the fetches under way will be over.
+    /// End of each fetch that is under way.
     fetches: BinaryHeap<Reverse<Nanos>>,
     made: Vec<Made>,
-    /// When each request of the stranger began and was answered.
+    /// Issue and completion of each request of the other program.
     strangers: Vec<Range<Nanos>>,
 }
 
@@ -108,7 +108,7 @@ impl SimulatedList {
         }
     }
 
-    /// What the volume is like.
+    /// Properties of the volume.
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
@@ -118,7 +118,7 @@ impl SimulatedList {
         self.state().made.clone()
     }
 
-    /// When each request of the stranger that is answered by now began and was answered.
+    /// Issue and completion of each request of the other program that is complete by now.
     pub fn strangers(&self) -> Vec<Range<Nanos>> {
         let mut state = self.state();
         let now = state.now;
@@ -150,7 +150,7 @@ impl SimulatedList {
         state.turn + self.volume.latency
     }
 
-    /// How many blocks nobody has touched.
+    /// Number of blocks that were never touched.
     pub fn cold_blocks(&self) -> u64 {
         let blocks = self.volume.size.0.div_ceil(self.volume.block.0);
         blocks - self.state().there.len() as u64
@@ -192,7 +192,7 @@ impl SimulatedList {
         made
     }
 
-    /// How many of a request's bytes lie on the volume.
+    /// Number of a request's bytes that lie on the volume.
     fn span_of(&self, request: &Request) -> u64 {
         let rest = self.volume.size.0.saturating_sub(request.offset);
         rest.min(u64::from(request.len))
@@ -281,7 +281,7 @@ struct Simulation<'a> {
     start: Nanos,
     now: Nanos,
     issued: u64,
-    /// When each answer comes, the order of issue, the slot and the result.
+    /// Completions to come: time, order of issue, slot and result.
     in_flight: BinaryHeap<Reverse<(Nanos, u64, u32, i32)>>,
 }
 

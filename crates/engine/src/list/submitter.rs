@@ -1,4 +1,4 @@
-//! What the loop needs of the kernel, and of a simulated volume.
+//! The kernel's side of the loop, which a simulated volume stands in for in tests.
 
 use record::Nanos;
 
@@ -31,7 +31,7 @@ pub(super) struct Completed {
     pub slot: u32,
     /// Bytes moved, or a negative error number.
     pub result: i32,
-    /// When it came.
+    /// Time of the completion.
     pub at: Nanos,
 }
 
@@ -56,7 +56,7 @@ impl Stopwatch {
         self.clock.span(self.clock.now().saturating_sub(self.start))
     }
 
-    /// What the clock shows at a time since the start.
+    /// Reading of the clock at a time since the start.
     pub(super) fn ticks_at(&self, time: Nanos) -> u64 {
         self.start.saturating_add(self.clock.ticks(time))
     }

@@ -12,7 +12,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// What a scripted feed does next.
+/// Next step of a scripted source.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Gives a request.
@@ -32,7 +32,7 @@ struct Script {
     in_flight: BTreeMap<u64, Request>,
     given: Vec<(Nanos, Request)>,
     done: Vec<(Nanos, Done)>,
-    /// Where it sets the interrupt, and after how many requests.
+    /// Flag that it sets, and the number of requests after which it does.
     interrupt: Option<(&'static AtomicBool, usize)>,
 }
 

@@ -15,7 +15,7 @@ use crate::random::{Random, part_of_seed};
 #[derive(Clone)]
 pub(crate) struct Detailed {
     files: u64,
-    /// Where the span begins in each file.
+    /// Start of the span in each file.
     start: u64,
     /// The span, in bytes of each file.
     length: u64,
@@ -23,10 +23,10 @@ pub(crate) struct Detailed {
     draw: Draw,
 }
 
-/// What places are multiples of, in bytes: for reads their smallest size, for writes theirs. So fio
-/// aligns them where `ba` is not said (HOWTO, blockalign). One grain for both would let writes that
-/// are larger than the smallest read lie across two of their own blocks, and a RAID 5, a remote
-/// volume or a flash page pays for that.
+/// Alignment of places, in bytes: for reads their smallest size, for writes theirs. So fio aligns them where
+/// `ba` is not said (HOWTO, blockalign). One grain for both would let writes that are larger than the
+/// smallest read lie across two of their own blocks, and a RAID 5, a remote volume or a flash page pays for
+/// that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grains {
     read: u64,
@@ -80,7 +80,7 @@ enum Draw {
     },
 }
 
-/// Where a sequential direction has come to.
+/// Progress of a sequential direction.
 #[derive(Clone, Default)]
 struct Cursor {
     turn: usize,

@@ -20,7 +20,7 @@ impl Scatter {
         }
     }
 
-    /// Where `number` stands in the order that `key` stands for.
+    /// Position of `number` in the order that `key` stands for.
     pub(crate) fn place(&self, number: u64, key: u64) -> u64 {
         // The network's numbers are at most four times ours, so it takes few steps.
         let mut place = number;

@@ -1,4 +1,4 @@
-//! What goes wrong is told, and the rest goes on.
+//! Errors are reported, and the rest goes on.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Where the kernel refuses io_uring, as containers do, threads take its place.
+//! Threads take io_uring's place where the kernel refuses it, as in containers.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What holds of every job file, shared by the targets.
+//! Properties of every job file, shared by the targets.
 
 /// Reads the text, which may include itself: it is read or refused, and what is read is within its bounds.
 pub fn check(text: &str) {

@@ -18,17 +18,17 @@ use record::{Activity, Pattern};
 /// A test of Bonnie++, in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Test {
-    /// What this program calls it.
+    /// This program's name of the test.
     pub(crate) name: &'static str,
     pub(crate) activity: Activity,
-    /// Where the next request goes, for tests that read and write.
+    /// Pattern of positions, for tests that read and write.
     pub(crate) pattern: Option<Pattern>,
     /// The share of requests that read, where that has a meaning.
     pub(crate) read_fraction: Option<f64>,
     pub(crate) unit: Unit,
 }
 
-/// What a test's rate counts.
+/// Unit of a test's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// KiB a second.

@@ -5,14 +5,14 @@ use record::{Bytes, CpuShares, FlowSummary, LatencySummary, PhaseSummary, Summar
 use super::{CHUNK, DATA_TESTS, TESTS, Test, Unit};
 use crate::ReadError;
 
-/// How many fields stand before the rates in 1.96 and 1.97, and how many between those of the data
-/// and those of the files.
+/// Number of fields before the rates in 1.96 and 1.97, and number between those of the data and those of the
+/// files.
 const BEFORE: usize = 7;
 const BETWEEN: usize = 5;
-/// What 1.98 put in behind the chunk size.
+/// Number of fields that 1.98 put in behind the chunk size.
 const SEEK_FIELDS: usize = 2;
 
-/// Whether a line is a result of a format that is known.
+/// True if a line is a result of a format that is known.
 pub(crate) fn is_result(line: &str) -> bool {
     ["1.96,", "1.97,", "1.98,"]
         .iter()
@@ -23,7 +23,7 @@ pub(crate) fn is_result(line: &str) -> bool {
 struct Fields<'a> {
     fields: Vec<&'a str>,
     line: usize,
-    /// How many fields there are more than in 1.97.
+    /// Number of fields more than in 1.97.
     more: usize,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         self.fields.get(index).copied().unwrap_or_default()
     }
 
-    /// Where the rate of test number `test` stands, and that of its share of the processor.
+    /// The rate of test number `test`, and its share of the processor.
     fn rate(&self, test: usize) -> (&'a str, &'a str) {
         let between = if test < DATA_TESTS { 0 } else { BETWEEN };
         let at = BEFORE + self.more + between + 2 * test;
@@ -88,8 +88,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether the tests of data were skipped (`-s 0`): then 1.96 prints a comma less before the files'
-/// fields (seen in published output).
+/// True if the tests of data were skipped (`-s 0`): then 1.96 prints a comma less before the files' fields
+/// (seen in published output).
 fn without_data(fields: &[&str]) -> bool {
     let data = fields.get(BEFORE - 2..BEFORE - 1 + 2 * DATA_TESTS);
     data.is_some_and(|data| data.iter().all(|field| field.is_empty()))

@@ -82,7 +82,7 @@ fn head(summary: &Summary, found: &[Option<&PhaseSummary>]) -> Vec<String> {
     ]
 }
 
-/// How many small files there were, in units of 1024 as Bonnie++ has them.
+/// Number of small files, in units of 1024 as Bonnie++ has them.
 fn thousands_of_files(phase: &PhaseSummary) -> String {
     let files = phase.work.files.map(|files| f64::from(files) / 1024.0);
     files.map_or(String::new(), |files| files.to_string())
@@ -93,8 +93,8 @@ fn field(text: &str) -> String {
     text.replace(|c: char| c == ',' || c.is_control(), "_")
 }
 
-/// Whether a phase that has no name of Bonnie++'s is the like of what it does to blocks of files.
-/// Small sequential writes with a sync behind each are a log, and nothing that Bonnie++ has.
+/// True if a phase without a name of Bonnie++'s does the same to blocks of files as the test. Small
+/// sequential writes with a sync behind each are a log, and nothing that Bonnie++ has.
 fn is_like(phase: &PhaseSummary, test: &Test) -> bool {
     let named = TESTS.iter().any(|test| test.name == phase.name);
     let work = &phase.work;

@@ -1,5 +1,4 @@
-//! What a job of fio was asked for beyond a workload: sizes that differ, where it begins, how places
-//! are drawn.
+//! Extended options of a job of fio: sizes that differ, the offset, the distribution of places.
 
 use record::{Bytes, Details, SizeShare, Spread};
 
@@ -33,7 +32,7 @@ pub(super) fn details(options: &Options<'_>) -> Option<Box<Details>> {
     }))
 }
 
-/// How many files take turns.
+/// Number of files that take turns.
 pub(super) fn files(options: &Options<'_>) -> Option<u32> {
     let named = options.get("filename");
     // A colon parts names, and one with a backslash before it belongs to a name.

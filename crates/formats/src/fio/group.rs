@@ -1,4 +1,4 @@
-//! Whose figures an entry of `jobs` has. The document does not say whether clones and sections were
+//! Jobs that an entry of `jobs` sums up. The document does not say whether clones and sections were
 //! summed up: fio repeats only options with a value, and `group_reporting` is mostly given without
 //! one. It shows in the entries (seen with fio 3.33):
 //!
@@ -11,10 +11,10 @@ use super::node::Node;
 use super::options::Options;
 use crate::ReadError;
 
-/// What the figures of an entry are of.
+/// Jobs that the figures of an entry sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Summed {
-    /// So many processes with the options that stand there.
+    /// This number of processes with the options that stand there.
     Clones(u32),
     /// Processes with the options that stand there, and nobody can say how many.
     Unsure,
@@ -23,7 +23,7 @@ pub(crate) enum Summed {
 }
 
 impl Summed {
-    /// How many processes of those options there were.
+    /// Number of processes of those options.
     pub(crate) fn clones(self) -> Option<u32> {
         match self {
             Summed::Clones(clones) => Some(clones),
@@ -32,7 +32,7 @@ impl Summed {
     }
 }
 
-/// What the entry `job` sums up, which is one of `jobs`.
+/// Jobs that the entry `job`, one of `jobs`, sums up.
 pub(crate) fn summed(
     job: &Node<'_>,
     jobs: &[Node<'_>],
@@ -69,8 +69,8 @@ pub(crate) fn summed(
     })
 }
 
-/// How often the time that is shown is in the time over all processes: what fio's shares of the
-/// processor are to be multiplied by, since they are of the latter.
+/// Factor for fio's shares of the processor: the time over all processes divided by the time that is shown,
+/// since the shares are of the former.
 pub(crate) fn times(
     job: &Node<'_>,
     options: &Options<'_>,
@@ -85,7 +85,7 @@ pub(crate) fn times(
     })
 }
 
-/// How long the longest of the processes ran, in milliseconds. What verifies reads after it wrote.
+/// Time of the longest of the processes, in milliseconds. What verifies reads after it wrote.
 fn time(job: &Node<'_>, options: &Options<'_>) -> Result<Option<f64>, ReadError> {
     let mut times = Vec::new();
     for key in ["read", "write", "trim", "mixed"] {

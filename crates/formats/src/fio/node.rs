@@ -10,7 +10,7 @@ pub(crate) struct Node<'a> {
     object: &'a Map<String, Value>,
     /// The line where the document begins.
     line: usize,
-    /// Where the object stands in it, such as `jobs[0].read`; empty for the document itself.
+    /// Path of the object, such as `jobs[0].read`; empty for the document itself.
     path: String,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// That the value of `key` is not what it should be.
+    /// Error for a value of `key` that is not of the right kind.
     pub(crate) fn wrong(&self, key: &str, what: &str) -> ReadError {
         ReadError::at(
             self.line,

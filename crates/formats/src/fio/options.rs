@@ -1,5 +1,5 @@
-//! What a job was asked for: fio repeats the options that were given, of the job and of `[global]`,
-//! as texts. An option that is not there has fio's default (fio's HOWTO).
+//! Options of a job: fio repeats those that were given, of the job and of `[global]`, as texts. An option
+//! that is not there has fio's default (fio's HOWTO).
 
 use record::{Bytes, Pattern, TargetKind, WorkSummary};
 
@@ -24,7 +24,7 @@ impl<'a> Options<'a> {
         })
     }
 
-    /// Whether the options are in the document at all: those before fio 2.16 are not.
+    /// True if the options are in the document at all: those before fio 2.16 are not.
     fn are_known(&self) -> bool {
         let mut sections = [&self.job, &self.global].into_iter().flatten();
         sections.any(|section| section.entries().next().is_some())
@@ -76,19 +76,19 @@ impl<'a> Options<'a> {
         text.parse().ok().filter(|_| binary)
     }
 
-    /// What was measured: the file or the directory.
+    /// Measured file or directory.
     pub(crate) fn target(&self) -> Option<&'a str> {
         self.get("filename").or_else(|| self.get("directory"))
     }
 
-    /// Whether that is a directory, in which fio makes its files.
+    /// Kind of the target: a directory is one in which fio makes its files.
     pub(crate) fn target_kind(&self) -> Option<TargetKind> {
         let named = self.get("filename").is_some();
         let within = self.get("directory").filter(|_| !named);
         within.map(|_| TargetKind::Directory)
     }
 
-    /// What was asked for of what `summed` says.
+    /// Workload of the jobs that `summed` names.
     pub(crate) fn work(&self, summed: Summed) -> WorkSummary {
         if summed == Summed::Sections || !self.are_known() {
             return WorkSummary::default();
@@ -115,8 +115,8 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// How much all clones use together. Each has files of its own, unless a name or a form for
-    /// names without the clone's number makes them share.
+    /// Bytes that all clones use together. Each has files of its own, unless a name or a form for names
+    /// without the clone's number makes them share.
     fn span(&self, clones: Option<u32>) -> Option<Bytes> {
         let size = self.size("size")?;
         let form = self.get("filename_format");
@@ -128,7 +128,7 @@ impl<'a> Options<'a> {
         size.0.checked_mul(u64::from(times)).map(Bytes)
     }
 
-    /// How many requests each process keeps in flight. Whatever `iodepth` says, it is one where the
+    /// Number of requests that each process keeps in flight. Whatever `iodepth` says, it is one where the
     /// engine waits for each, as fio's default on Linux does (fio's HOWTO, `iodepth`).
     fn depth(&self) -> Option<u32> {
         const WAITING: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
@@ -146,7 +146,7 @@ impl<'a> Options<'a> {
     /// Requests a second over all of `clones`: `rate_iops` is for each of them, and in a mixed job
     /// for reads and for writes (seen with fio 3.33).
     fn rate(&self, clones: u32, reads: Option<f64>) -> Option<f64> {
-        /// What else slows a job down, and is no number of requests a second.
+        /// Options that slow a job down and are no number of requests a second.
         const SLOWING: [&str; 4] = ["rate", "thinktime", "latency_target", "flow"];
         let Some(given) = self.get("rate_iops") else {
             let slowed = SLOWING.iter().any(|name| self.get(name).is_some());

@@ -16,13 +16,13 @@ use crate::ReadError;
 /// The key that every document of fio has, and by which it is known.
 pub(crate) const VERSION_KEY: &str = "\"fio version\"";
 
-/// Whether a JSON document is one of fio's.
+/// True if a JSON document is one of fio's.
 pub(crate) fn is_fio(document: &Value) -> bool {
     let has = |key| document.get(key).is_some();
     has("fio version") && (has("jobs") || has("client_stats"))
 }
 
-/// Whether a text that is no whole JSON document begins as fio's does: its version stands first.
+/// True if a text that is no whole JSON document begins as fio's does: its version stands first.
 pub(crate) fn begins_like_fio(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix('{');
     inside.is_some_and(|inside| inside.trim_start().starts_with(VERSION_KEY))
@@ -84,7 +84,7 @@ fn one_of<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
     known.all(|text| text == first).then(|| first.to_owned())
 }
 
-/// Whether an entry is of no job: where sections are summed fio may write one more than there are
+/// True if an entry belongs to no job: where sections are summed fio may write one more than there are
 /// groups, without a name and with nothing done (seen with fio 3.33).
 fn is_nobodys(job: &Node<'_>) -> Result<bool, ReadError> {
     if job.value("jobname").is_some() {

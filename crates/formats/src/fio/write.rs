@@ -54,7 +54,7 @@ pub(crate) fn document(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", Json::Object(entries)))
 }
 
-/// Whether fio has a place for anything that is known of a phase. One that did nothing is known.
+/// True if fio has a place for anything that is known of a phase. One that did nothing is known.
 fn is_known(phase: &PhaseSummary) -> bool {
     let known = |flow: &FlowSummary| {
         let figures = [flow.ops_per_s, flow.bytes_per_s];
@@ -178,7 +178,7 @@ fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
     Json::Object(entries)
 }
 
-/// What was sampled of the IOPS, and of the KiB a second, which are the IOPS times the size.
+/// Sampled IOPS, and KiB a second, which are the IOPS times the size.
 fn samples(spread: Option<Samples>, kib: f64) -> Vec<(String, Json)> {
     let spread = spread.unwrap_or(Samples {
         min: 0.0,

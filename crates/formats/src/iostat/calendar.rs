@@ -1,4 +1,4 @@
-//! Which instant a printed time means.
+//! Instants of printed times.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -15,7 +15,7 @@ pub enum DateOrder {
     MonthFirst,
 }
 
-/// What is known of the dates of a log.
+/// Dates of a log, as far as they are known.
 #[derive(Debug)]
 pub(crate) struct Calendar {
     zone: TimeZone,
@@ -34,11 +34,11 @@ pub(crate) struct Calendar {
     last_other: Option<Timestamp>,
 }
 
-/// What a time means.
+/// Instant of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Instant {
     pub(crate) at: Timestamp,
-    /// What the time before it means, where only this one shows it.
+    /// Instant of the time before it, where only this one shows it.
     pub(crate) corrected: Option<Timestamp>,
 }
 

@@ -1,8 +1,8 @@
-//! What the columns of a device report are, by their header.
+//! Columns of a device report, by their header.
 
 use std::str::FromStr;
 
-/// Which requests a column is about.
+/// Kind of requests that a column counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Reads.
@@ -20,11 +20,11 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// How many parts there are.
+    /// Number of parts.
     pub(crate) const COUNT: usize = 6;
 }
 
-/// What a column says of them.
+/// Figure of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
     /// Requests completed, a second.
@@ -44,11 +44,11 @@ pub(crate) enum Figure {
 }
 
 impl Figure {
-    /// How many figures there are.
+    /// Number of figures.
     pub(crate) const COUNT: usize = 7;
 }
 
-/// What a column is.
+/// Meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Column {
     /// A figure of some requests; the number printed, times the factor, is in our unit.
@@ -149,7 +149,7 @@ impl Column {
     }
 }
 
-/// Where a line has the name of its device.
+/// Position of the device's name in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamePlace {
     /// In front of the figures.
@@ -213,13 +213,13 @@ impl Columns {
         })
     }
 
-    /// How many figures a line has.
+    /// Number of figures of a line.
     pub(crate) fn count(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether the header may have been cut off, so that lines may have figures that it does not
-    /// name: all tables end with the busy time or with an amount.
+    /// True if the header may have been cut off, so that lines may have figures that it does not name: all
+    /// tables end with the busy time or with an amount.
     pub(crate) fn may_lack(&self) -> bool {
         let last = self.list.last();
         let is_last = matches!(last, Some(Column::Busy | Column::Flow(_, Figure::Moved, _)));

@@ -18,7 +18,7 @@ const LONGEST: usize = 1024;
 /// The deepest nesting that is followed; iostat has six levels.
 const DEEPEST: usize = 64;
 
-/// What a bracket encloses.
+/// Content of a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     /// The list of reports.
@@ -34,7 +34,7 @@ enum Inside {
     Other,
 }
 
-/// Where the reader is in a word.
+/// Position of the reader within a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Between,
@@ -81,13 +81,13 @@ impl Json {
         }
     }
 
-    /// Whether a document begins with this line.
+    /// True if a document begins with this line.
     pub(crate) fn begins(line: &str) -> bool {
         let line = line.trim_matches(['\0', '\u{feff}', ' ', '\t']);
         line == "{" || line.starts_with("{\"") || line.starts_with("{ \"")
     }
 
-    /// Whether no document is open.
+    /// True if no document is open.
     pub(crate) fn is_outside(&self) -> bool {
         self.inside.is_empty() && self.state == State::Between
     }

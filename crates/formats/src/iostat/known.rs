@@ -65,16 +65,16 @@ pub struct Guess {
     pub columns: Columns,
     /// The versions of sysstat and the options that print them.
     pub printed_by: &'static str,
-    /// How many relations between figures were checked, such as size = bytes / requests.
+    /// Number of relations between figures that were checked, such as size = bytes / requests.
     pub checked: u64,
-    /// How many of them hold.
+    /// Number of them that hold.
     pub held: u64,
 }
 
 /// Relations that must have been checked before a guess is believed.
 const LEAST: u64 = 4;
 
-/// Whether enough was seen for a guess to be believed, so that no more need be read.
+/// Number of relations at which a guess is believed, so that no more need be read.
 pub(crate) const ENOUGH: u64 = 60;
 
 /// The columns of lines of figures, if one known set fits nearly all that can be checked, and no
@@ -111,7 +111,7 @@ pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<Guess> {
     guesses.into_iter().next().filter(|_| !is_open)
 }
 
-/// What a line of figures says by these columns.
+/// Figures of a line by these columns.
 fn figures(columns: &Columns, row: &[Number]) -> Figures {
     let mut figures = Figures::default();
     for (column, number) in columns.list.iter().zip(row) {
@@ -128,7 +128,7 @@ pub(crate) fn candidates_text(rows: &[Vec<Number>]) -> Vec<String> {
         .collect()
 }
 
-/// How many figures most lines have.
+/// Number of figures of most lines.
 pub(crate) fn usual_count(rows: &[Vec<Number>]) -> Option<usize> {
     let mut counts = std::collections::BTreeMap::<usize, usize>::new();
     for row in rows {
@@ -173,7 +173,7 @@ fn unit(name: &str, extended: &str, basic: &str) -> String {
     }
 }
 
-/// How many relations between the figures of a line can be checked, and how many of them hold.
+/// Number of relations between the figures of a line that can be checked, and number of those that hold.
 fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
     let figures = figures(columns, row);
     if figures.reset {
@@ -199,7 +199,7 @@ fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
     (tests, passed)
 }
 
-/// Whether two figures are equal but for what rounding takes from them.
+/// True if two figures are equal but for rounding.
 fn near(a: f64, b: f64, relative: f64, absolute: f64) -> bool {
     (a - b).abs() <= relative * a.abs().max(b.abs()) + absolute
 }
@@ -237,13 +237,13 @@ fn service(figures: &Figures) -> Option<bool> {
     (requests >= 1.0 && busy >= 0.01).then(|| near(stated, busy * 1e9 / requests, 0.05, 10_000.0))
 }
 
-/// Where no requests complete, none move bytes. Nothing else is said of these.
+/// True if no bytes are moved where no requests complete. Nothing else is said of these.
 fn moves_none(figures: &Figures, part: Part) -> Option<bool> {
     let is_moved = figures.get(part, Figure::Bytes)? >= 4096.0;
     (figures.get(part, Figure::Iops)? == 0.0 && is_moved).then_some(false)
 }
 
-/// What is printed in two units is as much in both: `rsec/s` and `rkB/s` of sysstat 5.
+/// True if a figure that is printed in two units is as much in both: `rsec/s` and `rkB/s` of sysstat 5.
 fn same_in_two_units(columns: &Columns, row: &[Number]) -> Option<bool> {
     let bytes = |(column, number): (&Column, &Number)| match column {
         Column::Flow(part, Figure::Bytes, factor) => Some((*part, number.value * factor, *factor)),

@@ -42,7 +42,7 @@ pub(crate) fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShar
     Some(shares)
 }
 
-/// Where a share of the processors belongs (iostat(1); `%sys` in sysstat 5).
+/// Place of a share of the processors (iostat(1); `%sys` in sysstat 5).
 pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a mut Fraction> {
     match name {
         "user" => Some(&mut shares.user),
@@ -55,7 +55,7 @@ pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a
     }
 }
 
-/// Whether a line is the header of a report that is not of disks: that of NFS before sysstat 11.
+/// True if a line is the header of a report that is not of disks: that of NFS before sysstat 11.
 pub(crate) fn is_other_header(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     first.trim_end_matches(':') == "Filesystem" && text.contains("/s")

@@ -67,19 +67,19 @@ pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Op
     (!numbers.is_empty()).then_some(DeviceLine { row, cut })
 }
 
-/// Whether a device may have this name. A time of day, as other tools begin their lines with, is none.
+/// True if a device may have this name. A time of day, as other tools begin their lines with, is none.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && stamp::stamp(name).is_none()
 }
 
-/// Where the figures of a line begin that has its name in front. Names of groups may have spaces.
+/// Start of the figures in a line that begins with the name. Names of groups may have spaces.
 fn figures_at(words: &[&str]) -> Option<usize> {
     let at = 1 + words.iter().rposition(|word| number(word).is_none())?;
     let is_mixed = words[..at].iter().any(|word| number(word).is_some());
     (at < words.len() && !is_mixed).then_some(at)
 }
 
-/// Whether the figures of a line that lacks some look like iostat's: with as many decimals each.
+/// True if the figures of a line that lacks some look like iostat's: with as many decimals each.
 fn is_even(numbers: &[Number]) -> bool {
     let decimals = |number: &Number| number.decimals;
     match numbers {
@@ -94,7 +94,7 @@ fn is_even(numbers: &[Number]) -> bool {
     }
 }
 
-/// Whether the last figure has fewer decimals than those before it, so that it may be cut.
+/// True if the last figure has fewer decimals than those before it, so that it may be cut.
 fn last_is_short(numbers: &[Number]) -> bool {
     match numbers {
         [rest @ .., last] => rest.iter().all(|number| number.decimals > last.decimals),
@@ -115,7 +115,7 @@ pub(crate) fn headless_figures(text: &str) -> Option<Vec<Number>> {
     figures.iter().map(|word| number(word)).collect()
 }
 
-/// Whether a line has figures with decimal commas.
+/// True if a line has figures with decimal commas.
 pub(crate) fn has_decimal_comma(text: &str) -> bool {
     let mut words = text.split_whitespace();
     words.any(|word| word.contains(',') && number(word).is_some())

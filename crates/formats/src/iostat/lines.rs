@@ -12,7 +12,7 @@ const LONGEST: usize = 64 * 1024;
 pub(crate) struct Piece<'a> {
     /// The number of the line, from 1.
     pub(crate) line: u64,
-    /// What it holds, without the line end.
+    /// Content, without the line end.
     pub(crate) bytes: &'a [u8],
     /// The line begins here.
     pub(crate) begins: bool,
@@ -43,7 +43,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// How many bytes of the stream were taken so far.
+    /// Bytes of the stream that were taken so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }

@@ -38,7 +38,7 @@ use json::Json;
 use series::Series;
 use text::{NoColumns, Text};
 
-/// What the first report of a run shows.
+/// Content of the first report of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum First {
     /// Told by the blank line that `iostat -y` leaves in its place; else the means since boot.
@@ -50,18 +50,18 @@ pub enum First {
     Interval,
 }
 
-/// What a log may not tell of itself.
+/// Facts that a log may not tell of itself.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The columns of lines without a header.
     pub columns: Option<Columns>,
-    /// How long the intervals are.
+    /// Length of the intervals.
     pub interval: Option<Nanos>,
     /// The zone of times without one.
     pub zone: TimeZone,
-    /// Whether the day or the month comes first in dates.
+    /// Order of day and month in dates.
     pub dates: Option<DateOrder>,
-    /// What the first report of a run shows.
+    /// Content of the first report of a run.
     pub first: First,
 }
 
@@ -81,7 +81,7 @@ impl Default for Options {
 /// A report of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What it says.
+    /// The sample.
     pub sample: Sample,
     /// The line where it begins, from 1.
     pub line: u64,
@@ -95,7 +95,7 @@ pub struct Reading {
     pub run: u64,
 }
 
-/// Why a log was not read to its end.
+/// Reason for which a log was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The log could not be read.
@@ -103,7 +103,7 @@ pub enum LogError {
     Io {
         /// The last line that was read.
         line: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It is compressed.
@@ -121,7 +121,7 @@ pub enum LogError {
     NoColumns {
         /// The first line of figures.
         line: u64,
-        /// How many figures most lines have.
+        /// Number of figures of most lines.
         figures: usize,
         /// The known headers with so many columns, with what prints them.
         candidates: Vec<String>,
@@ -137,7 +137,7 @@ pub enum LogError {
     /// There is no report.
     #[error("it holds no report of iostat, in none of its {lines} lines")]
     Nothing {
-        /// How many lines there are.
+        /// Number of lines.
         lines: u64,
     },
 }
@@ -169,7 +169,7 @@ pub struct Reader<R> {
     failed: bool,
 }
 
-/// What reads a log, but for the log itself.
+/// State of a log's reader, without the log itself.
 #[derive(Debug)]
 struct Parts {
     text: Text,
@@ -184,10 +184,10 @@ struct Parts {
     other: Option<(u64, OtherTool)>,
 }
 
-/// So many lines are looked at for the signs of other tools.
+/// Number of lines that are searched for signs of other tools.
 const LOOKED_AT: u64 = 10_000;
 
-/// What gzip, xz, zstd and bzip2 begin with.
+/// First bytes of gzip, xz, zstd and bzip2.
 const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh"];
 
 impl<R: BufRead> Reader<R> {
@@ -211,7 +211,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What is known of the log as a whole, so far.
+    /// Facts about the log as a whole, so far.
     pub fn source(&self) -> &Source {
         match self.parts.json.source.hostname {
             Some(_) => &self.parts.json.source,
@@ -219,12 +219,12 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What was noticed so far. It is complete when the iteration is.
+    /// Remarks on the log so far. It is complete when the iteration is.
     pub fn notes(&self) -> &Notes {
         &self.parts.notes
     }
 
-    /// How many bytes of the log were taken so far.
+    /// Bytes of the log that were taken so far.
     pub fn bytes_taken(&self) -> u64 {
         self.lines.taken()
     }
@@ -295,7 +295,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Why nothing was read, where another tool's output is the reason.
+    /// The error, or that of another tool's output where that is the reason.
     fn of_other(&self, error: LogError) -> LogError {
         let is_unknown = matches!(error, LogError::NoColumns { .. } | LogError::Nothing { .. });
         match self.other.filter(|_| is_unknown && !self.any) {
@@ -316,7 +316,7 @@ impl Parts {
     }
 }
 
-/// Whether a line within JSON is of a log of text that was appended behind a cut.
+/// True if a line within JSON belongs to a text log that was appended behind a cut.
 fn is_text(line: &str) -> bool {
     ["Linux ", "avg-cpu", "Device"]
         .iter()

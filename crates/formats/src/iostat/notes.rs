@@ -1,23 +1,23 @@
-//! What there is to say of a log besides its figures.
+//! Remarks on a log, beside its figures.
 
 use super::calendar::DateOrder;
 use super::known::Guess;
 
-/// How many line numbers are kept of lines that were not understood.
+/// Number of line numbers kept of lines that were not understood.
 const KEPT: usize = 10;
-/// How many characters of such a line are shown.
+/// Number of characters shown of such a line.
 const SHOWN: usize = 60;
-/// How many names are kept of columns and groups.
+/// Number of names kept of columns and groups.
 const NAMES: usize = 16;
 
 /// Lines of one kind of trouble.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// How many there are.
+    /// Number of them.
     pub count: u64,
     /// The numbers of the first ten, from 1.
     pub first: Vec<u64>,
-    /// What the first one says, shortened, without control characters.
+    /// The first one, shortened, without control characters.
     pub example: String,
 }
 
@@ -49,7 +49,7 @@ impl Lines {
     }
 }
 
-/// What was noticed in a log.
+/// Remarks on a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
     /// Lines that are no part of what iostat prints.
@@ -57,11 +57,11 @@ pub struct Notes {
     /// Lines of figures that were cut off. What they have is used, but for a last figure that may
     /// be cut itself.
     pub cut: Lines,
-    /// How many samples there are, those since boot not counted.
+    /// Number of samples, without those since boot.
     pub samples: u64,
-    /// How many reports show the means since boot.
+    /// Number of reports that show the means since boot.
     pub since_boot: u64,
-    /// How many reports are the only ones of their runs of iostat.
+    /// Number of reports that are the only ones of their runs of iostat.
     pub alone: u64,
     /// Names of columns that are not known.
     pub unknown_columns: Vec<String>,

@@ -5,11 +5,11 @@
 pub struct OtherTool {
     /// Its command, such as `sar -d`.
     pub name: &'static str,
-    /// What to do in its place, as the end of a sentence.
+    /// Command to use in its place, as the end of a sentence.
     pub instead: &'static str,
 }
 
-/// How a line of a tool's output is known.
+/// Sign by which a line of a tool's output is known.
 struct Sign {
     tool: OtherTool,
     /// Words that the line has, in this order, among others.
@@ -139,8 +139,8 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
 }
 
-/// Whether a line is a header with the time in front, as those of sar, mpstat and pidstat are and those of iostat
-/// are not.
+/// True if a line is a header with the time in front, as those of sar, mpstat and pidstat are and those of
+/// iostat are not.
 fn is_timed_header(line: &str) -> bool {
     let mut words = line.split_whitespace().peekable();
     let is_time = words.next().is_some_and(|word| {
@@ -163,7 +163,7 @@ fn is_timed_header(line: &str) -> bool {
     is_time && !is_iostats && names.iter().all(is_name) && names.iter().any(is_sized)
 }
 
-/// Whether a line is one of the kernel's own file: two numbers, a name, and eleven numbers or more.
+/// True if a line comes from /proc/diskstats: two numbers, a name, and eleven numbers or more.
 fn is_diskstats(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |word: &&str| word.parse::<u64>().is_ok();

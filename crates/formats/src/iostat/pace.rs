@@ -1,4 +1,4 @@
-//! How long the intervals of a log are, and what lies between them.
+//! Lengths of a log's intervals, and gaps between them.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use record::sample::{Gap, Moment};
 
 /// The interval where nothing tells it: what most people give to iostat.
 const USUAL: Nanos = Nanos::from_secs(1);
-/// How many of the last distances between times are kept.
+/// Number of last distances between times that are kept.
 const KEPT: usize = 15;
 /// Times are printed in whole seconds, and iostat is late at times.
 const SLACK: f64 = 1.6;
 
-/// What is known of the time of a report.
+/// Time of a report, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     /// The printed time.
@@ -39,7 +39,7 @@ pub(crate) struct Pace {
     distances: VecDeque<f64>,
     last: Option<Timestamp>,
     elapsed: Nanos,
-    /// What was not seen since the last sample, and whether anything was.
+    /// Time without samples since the last one, if any.
     unseen: Option<Nanos>,
     any: bool,
     guessed: bool,
@@ -59,17 +59,17 @@ impl Pace {
         }
     }
 
-    /// Whether an interval had to be taken that nothing tells.
+    /// True if an interval had to be taken that the log does not tell.
     pub(crate) fn guessed(&self) -> bool {
         self.guessed
     }
 
-    /// Whether nothing tells how long the interval of a run's first report is.
+    /// True if the log does not tell the interval of a run's first report.
     pub(crate) fn must_guess(&self, timing: &Timing) -> bool {
         self.given.is_none() && timing.seconds.is_none() && self.distances.is_empty()
     }
 
-    /// Whether the length of a report can be told without seeing the next one.
+    /// True if the length of a report can be told without the next one.
     pub(crate) fn can_tell(&self, timing: &Timing) -> bool {
         self.given.is_some()
             || timing.seconds.is_some()

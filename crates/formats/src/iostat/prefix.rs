@@ -1,5 +1,5 @@
-//! What stands in front of each line of a log that something else passed on: the quoting of a mail, the sign of
-//! a comment, a number, the time or the host of what collects logs.
+//! Prefix of each line of a log that another program passed on: the quoting of a mail, the sign of a comment,
+//! a number, the time or the host of a log collector.
 
 use super::Columns;
 use super::landmark::Machine;
@@ -44,7 +44,7 @@ impl Prefix {
     }
 }
 
-/// Where a header of iostat begins in a line that has one.
+/// Start of iostat's header in a line that has one.
 fn landmark(line: &str) -> Option<usize> {
     let found = |word: &str| {
         let mut places = line.match_indices(word).map(|(at, _)| at);
@@ -60,7 +60,7 @@ fn landmark(line: &str) -> Option<usize> {
     cpu.or_else(devices).or_else(machine)
 }
 
-/// What follows the prefix in a line that has it.
+/// Rest of a line behind the prefix, if it has it.
 fn behind<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     let mut rest = line.trim_start();
     let solid = prefix.trim();

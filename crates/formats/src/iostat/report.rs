@@ -8,7 +8,7 @@ use super::calendar::Instant;
 use super::columns::Columns;
 use super::row::Figures;
 
-/// What one line, or the lines of one device, say.
+/// One line, or the lines of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -17,7 +17,7 @@ pub(crate) struct Row {
     pub(crate) figures: Figures,
 }
 
-/// What iostat printed at the end of one interval.
+/// One report of iostat, printed at the end of an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Report {
     /// The line where it begins.
@@ -49,7 +49,7 @@ pub(crate) struct Reports {
     current: Report,
     /// The headers that the current report has shown.
     headers: Vec<String>,
-    /// Where each device's row is.
+    /// Index of each device's row.
     places: HashMap<String, usize>,
     next_is_first: bool,
     boot_omitted: bool,
@@ -179,17 +179,17 @@ impl Reports {
         true
     }
 
-    /// Whether a report has begun whose time is not told yet.
+    /// True if a report has begun whose time is not told yet.
     pub(crate) fn lacks_time(&self) -> bool {
         self.current.line != 0 && self.current.at.is_none()
     }
 
-    /// Whether the current report has lines of devices.
+    /// True if the current report has lines of devices.
     pub(crate) fn has_rows(&self) -> bool {
         !self.current.rows.is_empty()
     }
 
-    /// Whether the current report has the shares of the processors.
+    /// True if the current report has the shares of the processors.
     pub(crate) fn has_cpu(&self) -> bool {
         self.current.cpu.is_some()
     }

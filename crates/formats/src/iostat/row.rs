@@ -13,7 +13,7 @@ pub(crate) struct Number {
     /// Its value. Not finite for `nan` and `inf`, which old versions print of counters that went
     /// back.
     pub(crate) value: f64,
-    /// What a unit behind it says, in bytes, whatever the header says: `15.2M`.
+    /// Value of a unit behind it, in bytes, regardless of the header: `15.2M`.
     pub(crate) unit: Option<f64>,
     /// Digits behind the decimal point.
     pub(crate) decimals: usize,
@@ -76,7 +76,7 @@ fn decimal(whole: &str, fraction: &str) -> Option<f64> {
 /// for a number without sign.
 const MOST: f64 = 1e15;
 
-/// What is known of a device in an interval, by part and figure, in our units.
+/// Figures of a device in an interval, by part and figure, in our units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
     flows: [[Option<f64>; Figure::COUNT]; Part::COUNT],
@@ -118,7 +118,7 @@ impl Figures {
         place.get_or_insert(value);
     }
 
-    /// Whether a figure is known in both.
+    /// True if a figure is known in both.
     pub(crate) fn overlaps(&self, other: &Figures) -> bool {
         let known = |figures: &Figures| {
             let flows = figures.flows.iter().flatten().map(Option::is_some);
@@ -145,7 +145,7 @@ impl Figures {
         self.reset |= other.reset;
     }
 
-    /// Whether everything that is known is zero, and something is.
+    /// True if everything that is known is zero, and something is.
     pub(crate) fn is_idle(&self) -> bool {
         let rest = [self.in_flight, self.busy];
         let mut known = self
@@ -158,7 +158,7 @@ impl Figures {
         known.peek().is_some() && !self.reset && known.all(|figure| *figure == 0.0)
     }
 
-    /// Whether the device was busy all the time and completed nothing.
+    /// True if the device was busy all the time and completed nothing.
     pub(crate) fn hangs(&self) -> bool {
         let rates = self.flows.iter().map(|part| part[Figure::Iops as usize]);
         let mut rates = rates.flatten().peekable();

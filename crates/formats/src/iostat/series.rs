@@ -24,7 +24,7 @@ pub(crate) struct Series {
     first: First,
     pace: Pace,
     devices: HashMap<String, Known>,
-    /// How many runs of iostat began.
+    /// Number of runs of iostat that began.
     run: u64,
     /// The names that this run of iostat has shown, in their order.
     shown: BTreeSet<NameKey>,
@@ -41,7 +41,7 @@ pub(crate) struct Series {
 #[derive(Debug)]
 struct Known {
     device: Arc<Device>,
-    /// What its reports have told, so that nothing is made up where it is missing.
+    /// Figures that its reports have told, so that nothing is made up where one is missing.
     told: Figures,
     /// It was busy while the disk that its name speaks of was not, so that it is no partition of it.
     is_own: bool,

@@ -15,7 +15,7 @@ pub(crate) struct RawDate {
     pub(crate) year_first: bool,
     /// The year has four digits.
     pub(crate) long_year: bool,
-    /// What stands between the numbers.
+    /// Separator of the numbers.
     pub(crate) separator: char,
 }
 
@@ -73,12 +73,12 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// Whether a date begins with this word.
+/// True if a date begins with this word.
 pub(crate) fn is_weekday(word: &str) -> bool {
     WEEKDAYS.contains(&word)
 }
 
-/// What `date` prints (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Where no year is told, as in
+/// Output of `date` (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Where no year is told, as in
 /// the logs of a system, the time alone is left.
 fn in_numbers(line: &str) -> Cow<'_, str> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -117,7 +117,7 @@ fn with_colons(line: &str) -> Cow<'_, str> {
     Cow::Borrowed(line)
 }
 
-/// Where the hour begins: the number that a colon or a sign for hours follows.
+/// Start of the hour: the number that a colon or a sign for hours follows.
 fn hour(line: &str) -> Option<usize> {
     let mark = line.find([':', '時', '时', '시'])?;
     let digits = line[..mark]

@@ -16,7 +16,7 @@ use super::report::{Report, Reports};
 use super::row::{Number, number};
 use super::{Columns, stamp};
 
-/// How many lines are looked at at most before the columns are guessed, and how many bytes.
+/// Limits of the lines, and of the bytes, that are looked at before the columns are guessed.
 const HELD_LINES: usize = 4096;
 const HELD_BYTES: usize = 1 << 20;
 
@@ -25,13 +25,13 @@ const HELD_BYTES: usize = 1 << 20;
 pub(crate) struct NoColumns {
     /// The first line of figures.
     pub(crate) line: u64,
-    /// How many figures most lines have.
+    /// Number of figures of most lines.
     pub(crate) figures: usize,
     /// The known headers with so many columns.
     pub(crate) candidates: Vec<String>,
 }
 
-/// What lines of figures are, at a place in the log.
+/// Meaning of lines of figures at a place in the log.
 #[derive(Clone, Debug, PartialEq)]
 enum Section {
     /// No header was seen.
@@ -55,7 +55,7 @@ struct Held {
 /// A reader of text.
 #[derive(Debug)]
 pub(crate) struct Text {
-    /// What stands in front of each line.
+    /// Prefix of each line.
     prefix: Prefix,
     section: Section,
     /// The columns of lines without a header.
@@ -146,7 +146,7 @@ impl Text {
         Ok(())
     }
 
-    /// Whether a line has figures of a device, and nothing tells what they are.
+    /// True if a line has figures of a device whose columns are unknown.
     fn is_headless(&self, text: &str) -> bool {
         let open = matches!(self.section, Section::Open | Section::Cpu(_));
         open && self.columns.is_none() && headless_figures(text).is_some()
@@ -173,8 +173,8 @@ impl Text {
         self.held_bytes = 0;
     }
 
-    /// Whether the lines that are held tell their columns beyond doubt. Looked at now and then,
-    /// since it takes time.
+    /// True if the lines that are held tell their columns beyond doubt. Looked at now and then, since it
+    /// takes time.
     fn is_told(&self) -> bool {
         self.rows.len().is_multiple_of(64)
             && known::guess(&self.rows).is_some_and(|guess| guess.checked >= ENOUGH)

@@ -13,7 +13,7 @@ pub(crate) mod write;
 
 use record::PhaseSummary;
 
-/// What this program writes into the first line, between the tool that measured and the phase.
+/// Text that this program writes into the first line, between the tool that measured and the phase.
 const WRITTEN_BY: &str = "written by ";
 const PHASE: &str = ", phase ";
 

@@ -9,13 +9,13 @@ use super::values::{Checked, fine_size, is_direct, nanos, number, pair, percenti
 use super::{PHASE, WRITTEN_BY};
 use crate::ReadError;
 
-/// Whether a line is the first that sysbench prints: `sysbench 1.0.20 (using …` or
-/// `sysbench 0.4.12:  multi-threaded system evaluation benchmark`.
+/// True if a line is the first that sysbench prints: `sysbench 1.0.20 (using …` or `sysbench 0.4.12:
+/// multi-threaded system evaluation benchmark`.
 pub(crate) fn is_heading(line: &str) -> bool {
     version(line).is_some()
 }
 
-/// Whether a line begins the results of a sysbench whose heading was cut off.
+/// True if a line begins the results of a sysbench whose heading was cut off.
 pub(crate) fn begins_headless(line: &str) -> bool {
     [
         "Running the test with following options:",
@@ -75,7 +75,7 @@ pub(crate) fn phase(line: usize, text: &str) -> Result<Option<Summary>, ReadErro
     }))
 }
 
-/// What the lines said so far.
+/// Result of the lines so far.
 #[derive(Default)]
 struct Reading {
     has_results: bool,
@@ -97,7 +97,7 @@ struct Reading {
     fairness: Option<Fairness>,
 }
 
-/// What is said of one direction.
+/// Counts of one direction.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     ops: Option<u64>,

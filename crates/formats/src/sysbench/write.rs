@@ -20,7 +20,7 @@ pub(crate) fn text(summary: &Summary) -> Result<String, WriteError> {
     Ok(blocks.join("\n"))
 }
 
-/// What sysbench calls a phase. `None` when it has nothing of the kind.
+/// sysbench's name of a phase. `None` when it has nothing of the kind.
 fn mode(phase: &PhaseSummary) -> Option<&'static str> {
     let reads = phase.work.read_fraction?;
     Some(match (phase.work.pattern?, reads) {
@@ -126,7 +126,7 @@ fn flow(phase: &PhaseSummary, activity: Activity) -> Option<&FlowSummary> {
     phase.flows.iter().find(|flow| flow.activity == activity)
 }
 
-/// What was done, for each direction. `None` where that is not known: a zero would be read as none.
+/// Rates of each direction. `None` where that is not known: a zero would be read as none.
 fn rates(phase: &PhaseSummary) -> Option<String> {
     let (read, write) = (flow(phase, Activity::Read), flow(phase, Activity::Write));
     // There is no field for requests that are not told apart.

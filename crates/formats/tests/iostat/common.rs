@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Code that the tests share.
 
 use formats::iostat::{Notes, Options, Reader, Reading};
 use record::sample::{DeviceSample, Flow, Sample};
@@ -39,7 +39,7 @@ pub(crate) fn flow(flow: &Flow) -> (Option<f64>, Option<f64>, Option<f64>) {
     )
 }
 
-/// What a sample has under iostat's name; zero where it is not known since nothing happened.
+/// Value of a sample under iostat's name; zero where it is not known since nothing happened.
 pub(crate) fn by_name(sample: &DeviceSample, name: &str) -> Option<f64> {
     let flow = match name.trim_start_matches('%').chars().next()? {
         _ if ["tps", "kB/s", "rqm/s", "await", "areq-sz"].contains(&name) => &sample.all,

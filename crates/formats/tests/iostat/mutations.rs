@@ -81,7 +81,7 @@ impl Random {
     }
 }
 
-/// What parsers stumble over.
+/// Words over which parsers stumble.
 const WORDS: [&str; 24] = [
     "",
     "-1",

@@ -1,11 +1,11 @@
-//! What the tests of this crate share.
+//! Code that the tests of this crate share.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use formats::read;
 use record::Summary;
 
-/// What a tool printed, kept in `fixtures`.
+/// Output of a tool, kept in `fixtures`.
 pub(crate) fn fixture(name: &str) -> String {
     std::fs::read_to_string(format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }

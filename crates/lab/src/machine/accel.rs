@@ -1,7 +1,7 @@
-//! Whether the host's processor can run the machine itself, or it has to be emulated.
+//! Choice between KVM and emulation for the machine.
 //!
-//! That /dev/kvm exists and opens says little: inside of another virtual machine it may stop at the
-//! first guest. So a kernel is started on it, and believed when it says that it has no root.
+//! That /dev/kvm exists and opens says little: inside of another virtual machine it may stop at the first
+//! guest. So a kernel is started on it, and believed when it says that it has no root.
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,13 @@ use super::arch::Arch;
 use super::packages::Packages;
 use super::qemu;
 
-/// How long the kernel may take: natively it needs about a second.
+/// Longest time for the kernel: natively it needs about a second.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The last words of a kernel that ran and found no root file system.
 const RAN: &str = "Unable to mount root";
 
-/// Which accelerator is wanted.
+/// Accelerator that is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accel {
     /// KVM where a guest really runs on it, emulation otherwise.
@@ -31,7 +31,7 @@ pub enum Accel {
     Emulation,
 }
 
-/// What a machine runs on.
+/// Accelerator that a machine runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
     /// The host's processor.
@@ -51,7 +51,7 @@ impl Accel {
     }
 }
 
-/// Whether KVM works. The answer holds until the host starts anew, and is kept for so long.
+/// True if KVM works. The answer holds until the host starts anew, and is kept for so long.
 fn works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
     let opened = fs::File::options().read(true).write(true).open("/dev/kvm");
     if opened.is_err() {

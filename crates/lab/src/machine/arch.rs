@@ -1,5 +1,4 @@
-//! What differs between the architectures that a machine can have: that of the host, since it runs
-//! the host's own binary.
+//! Differences between the architectures of machines: that of the host, since it runs the host's own binary.
 
 /// An architecture, under its names in Debian and QEMU.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub(super) struct Arch {
     pub machine: &'static str,
     /// The kernel's name of the first serial port.
     pub console: &'static str,
-    /// What its kernel is told beside what all are told, with a space before it.
+    /// Words of the kernel's command line beside those that all have, with a space before them.
     pub told: &'static str,
 }
 
@@ -52,7 +51,7 @@ const ALL: [Arch; 2] = [
 ];
 
 impl Arch {
-    /// That of this host; `None` where the lab has no machine for it.
+    /// The host's architecture; `None` where the lab has no machine for it.
     pub(super) fn host() -> Option<&'static Arch> {
         ALL.iter().find(|arch| arch.name == std::env::consts::ARCH)
     }

@@ -28,7 +28,7 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    /// Whether something stands at a path.
+    /// True if something stands at a path.
     pub(super) fn holds(&self, path: &str) -> bool {
         self.made.contains(path)
     }

@@ -61,7 +61,7 @@ impl<'a> Elf<'a> {
             .collect()
     }
 
-    /// What a kernel module says of itself, as `key=value` pairs: its name, what it depends on.
+    /// The `key=value` pairs of a kernel module: its name, its dependencies.
     pub(super) fn module_facts(self) -> Vec<(String, String)> {
         let bytes = self.section(b".modinfo").unwrap_or_default();
         let pairs = bytes.split(|byte| *byte == 0);

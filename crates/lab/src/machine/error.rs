@@ -1,11 +1,11 @@
-//! What can go wrong with a machine.
+//! Errors of a machine.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use linux::exec;
 
-/// What can go wrong with a machine.
+/// An error of a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Something that a machine is made of cannot be had here: the sentence says what, and what to
@@ -18,11 +18,11 @@ pub enum Error {
     /// A file or folder could not be used.
     #[error("{} could not be {what}: {source}", path.display())]
     File {
-        /// What was tried: "read", "written".
+        /// The operation: "read", "written".
         what: &'static str,
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A program that prepares the machine failed.
@@ -31,20 +31,20 @@ pub enum Error {
     /// The kernel of this host refused something that a machine needs.
     #[error("{what}: {source}")]
     Host {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The machine was started and did not end as it should.
     #[error("{what}{}", shown(last_lines))]
     Guest {
-        /// What happened.
+        /// The event.
         what: String,
         /// The end of its console.
         last_lines: Vec<String>,
     },
-    /// What the command wrote could not be passed on.
+    /// The command's output could not be passed on.
     #[error("the output of the command could not be written: {0}")]
     Output(#[source] io::Error),
 }
@@ -61,7 +61,7 @@ impl Error {
         }
     }
 
-    /// Whether nothing was started, so that nothing can have changed.
+    /// True if nothing was started, so that nothing can have changed.
     pub fn is_refusal(&self) -> bool {
         !matches!(self, Error::Guest { .. } | Error::Output(_))
     }

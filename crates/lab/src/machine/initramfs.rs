@@ -1,5 +1,5 @@
-//! What the machine starts from: busybox, the tools with their libraries, the kernel's modules, this
-//! program's binary and the command, as one archive that the kernel unpacks into memory.
+//! The initramfs: busybox, the tools with their libraries, the kernel's modules, this program's binary and
+//! the command, as one archive that the kernel unpacks into memory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,11 +18,11 @@ use super::{Error, Result};
 /// The first process.
 const INIT: &str = include_str!("init.sh");
 
-/// What the kernel starts when it wants a module.
+/// Program that the kernel starts when it wants a module.
 const MODPROBE: &str = include_str!("modprobe.sh");
 
-/// What busybox does not have, or has in a form that these commands' users do not mean. Its shell,
-/// for one, prefers its own commands to all others.
+/// Tools that busybox does not have, or has in a form that these commands' users do not mean. Its shell, for
+/// one, prefers its own commands to all others.
 const TOOLS: [&str; 34] = [
     "bash",
     "dash",
@@ -68,24 +68,24 @@ const MERGED: [(&str, &str); 4] = [
     ("lib64", "usr/lib64"),
 ];
 
-/// What the machine is told of its disks.
+/// The machine's disks, as it is told of them.
 #[derive(Debug)]
 pub(super) struct Disks {
-    /// How many there are, with its own.
+    /// Number of disks, with its own.
     pub count: usize,
-    /// What is on its own, by a word: `none` where it has none, `new` where a file system is to be
-    /// made, `kept` otherwise.
+    /// State of its own disk, by a word: `none` where it has none, `new` where a file system is to be made,
+    /// `kept` otherwise.
     pub own: &'static str,
 }
 
-/// What the machine is to run.
+/// The command that the machine is to run.
 #[derive(Debug)]
 pub(super) struct Task<'a> {
     /// A program and its arguments.
     pub command: &'a [OsString],
     /// A shell script that runs before it, and must end well.
     pub prepare: Option<&'a OsStr>,
-    /// Which boot this is, for the command to know.
+    /// Number of this boot, for the command to know.
     pub boot: u32,
 }
 

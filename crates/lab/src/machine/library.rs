@@ -8,10 +8,10 @@ use super::arch::Arch;
 use super::elf::Elf;
 use super::{Error, Result};
 
-/// How many symbolic links a path may lead over, as in the kernel.
+/// Number of symbolic links that a path may lead over, as in the kernel.
 const LINKS: u32 = 40;
 
-/// What a program needs beside its libraries.
+/// Needs of a program beside its libraries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Nothing: it is static, or a script.
@@ -22,7 +22,7 @@ pub(super) enum Needs {
     Missing(Vec<String>),
 }
 
-/// Where programs are.
+/// Folders of programs.
 const PROGRAMS: [&str; 4] = ["sbin", "bin", "usr/sbin", "usr/bin"];
 
 /// A tree of unpacked packages. Its links are followed within it: they name places in the machine.
@@ -40,7 +40,7 @@ impl<'a> Tree<'a> {
         Tree { root, arch }
     }
 
-    /// Where the path of a file leads, or `None` when there is no such file.
+    /// File that a path leads to; `None` when there is no such file.
     pub(super) fn file(self, path: &str) -> Option<PathBuf> {
         self.lead(Path::new(path), LINKS)
             .filter(|found| found.is_file())

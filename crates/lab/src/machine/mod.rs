@@ -43,31 +43,32 @@ use state::State;
 use stream::{Console, Event, Flow};
 use wires::{Wires, nameless, path_of};
 
-/// How long the machine may take until the command is started. Emulated on a busy host with many
-/// disks it needs most of a minute.
+/// Longest time until the command is started. Emulated on a busy host with many disks it needs most of a
+/// minute.
 const BOOT: Duration = Duration::from_secs(300);
 
-/// How often it is looked whether somebody wants the end.
+/// Interval at which a wish for the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long the last output may be on its way, without a byte of it moving.
+/// Longest time for which the last output may be on its way, without a byte of it moving.
 const LAST_OUTPUT: Duration = Duration::from_secs(60);
 
 /// The same, when QEMU has ended and the pipe holds all that there is.
 const REST: Duration = Duration::from_secs(2);
 
-/// How long a reader may take nothing, when the machine has failed and its last output is passed on.
+/// Longest time for which a reader may take nothing, when the machine has failed and its last output is
+/// passed on.
 const READER: Duration = Duration::from_secs(10);
 
-/// How long QEMU may take to end in order.
+/// Longest time for QEMU to end in order.
 const ORDERLY: Duration = Duration::from_secs(20);
 
-/// How a machine ended.
+/// End of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The command's exit status, as a shell gives it; `None` when the power was cut before.
     pub status: Option<u8>,
-    /// How long it took until the command was started.
+    /// Time until the command was started.
     pub booted_in: Option<Duration>,
 }
 
@@ -78,7 +79,7 @@ pub struct Machine {
     events: Receiver<Event>,
     /// Words to the machine; open as long as it runs, since it takes an end for a closed port.
     words: Option<ChildStdin>,
-    /// What must stay open here until the machine is gone, so that QEMU finds it.
+    /// Files that must stay open here until the machine is gone, so that QEMU finds them.
     open: Vec<OwnedFd>,
     threads: Vec<JoinHandle<()>>,
     /// Those that may have to wait for whoever reads the output.
@@ -102,7 +103,7 @@ fn host_arch() -> Result<&'static Arch> {
     })
 }
 
-/// Whether the emulator is installed.
+/// Checks that the emulator is installed.
 ///
 /// # Errors
 /// A sentence that says what to install.
@@ -252,7 +253,7 @@ impl Machine {
         }));
     }
 
-    /// What it runs on.
+    /// The accelerator.
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator
     }

@@ -1,5 +1,5 @@
-//! Which kernel modules are loaded, and in which order: each after those that it depends on, which
-//! it names itself. So the unpacked kernel package needs no depmod.
+//! Kernel modules that are loaded, and their order: each after those that it depends on, which it names
+//! itself. So the unpacked kernel package needs no depmod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::elf::Elf;
 use super::{Error, Result};
 
-/// What is loaded before the command runs: the ring before the bus that uses it, both before the
-/// devices on it, and what is quick to load and often used.
+/// Modules loaded before the command runs: the ring before the bus that uses it, both before the devices on
+/// it, and those that are quick to load and often used.
 pub(super) const AT_ONCE: &[&str] = &[
     "virtio_ring",
     "virtio",
@@ -25,8 +25,8 @@ pub(super) const AT_ONCE: &[&str] = &[
     "loop",
 ];
 
-/// What is loaded when the kernel asks for it, or the command does: emulated, each of these takes a
-/// good part of a second.
+/// Modules loaded when the kernel asks for them, or the command does: emulated, each of these takes a good
+/// part of a second.
 pub(super) const ON_DEMAND: &[&str] = &[
     "raid456",
     "ext4",
@@ -40,7 +40,7 @@ pub(super) const ON_DEMAND: &[&str] = &[
     "nbd",
 ];
 
-/// What a module says of itself.
+/// The `key=value` pairs of a module.
 type Facts = Vec<(String, String)>;
 
 /// Modules by name.
@@ -112,7 +112,7 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// What a module depends on: what its symbols need, and what it asks for beforehand besides.
+/// Dependencies of a module: those of its symbols, and those that it asks for beforehand besides.
 fn depends(facts: &Facts) -> Vec<String> {
     let mut names = Vec::new();
     for (key, value) in facts {

@@ -1,4 +1,4 @@
-//! What a machine is made of.
+//! Parts of a machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use super::qemu::MOST_DISKS;
 use super::{Error, Result};
 use crate::spec::STATE_SERIAL;
 
-/// How long a command may take to put things in order after Ctrl-C.
+/// Time for a command to put things in order after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// How long a serial number may be on a virtio disk, in bytes.
+/// Longest serial number of a virtio disk, in bytes.
 const LONGEST_SERIAL: usize = 20;
 
 /// The least that the kernel and the tools run in.
 const LEAST_MEMORY: Bytes = Bytes::mib(384);
 
-/// Where a disk's content is.
+/// Content of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// An NBD server.
@@ -38,13 +38,13 @@ pub enum Source {
 /// A disk of the machine: a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Where its content is.
+    /// Its content.
     pub source: Source,
     /// Its serial number, at most 20 bytes.
     pub serial: String,
 }
 
-/// What a machine is made of, and what it runs.
+/// Parts of a machine, and the command that it runs.
 #[derive(Clone, Debug)]
 pub struct MachineOptions {
     /// The kernel and the tools.
@@ -53,7 +53,7 @@ pub struct MachineOptions {
     pub cache: PathBuf,
     /// The binary that is `disksmith` in the machine.
     pub binary: PathBuf,
-    /// What is run: a program and its arguments.
+    /// Command: a program and its arguments.
     pub command: Vec<OsString>,
     /// A shell script that runs in the first boot, before the machine says that its command is
     /// started, so that volumes that are held are still held. Where it fails, so does the machine.
@@ -64,20 +64,20 @@ pub struct MachineOptions {
     pub memory: Bytes,
     /// The machine's processors.
     pub cpus: u32,
-    /// When the machine is cut off, counted from its start.
+    /// Time after which the machine is cut off, counted from its start.
     pub timeout: Option<Duration>,
-    /// Where the machine's ledger is copied to after the command's end.
+    /// Path to which the machine's ledger is copied after the command's end.
     pub ledger_out: Option<PathBuf>,
     /// A file that holds the machine's own disk, where its ledger is. It is made when it is absent,
     /// and outlives a power cut; without it the ledger is in the machine's memory. A file with any
     /// other content is refused, and one that another machine uses.
     pub state: Option<PathBuf>,
-    /// What the machine runs on.
+    /// Accelerator.
     pub accel: Accel,
-    /// Which boot this is, of a command that is run again after power cuts: it finds the number in
-    /// its environment, as `DISKSMITH_LAB_BOOT`. 1 by default.
+    /// Number of this boot, of a command that is run again after power cuts: it finds the number in its
+    /// environment, as `DISKSMITH_LAB_BOOT`. 1 by default.
     pub boot: u32,
-    /// How long the command may go on after it was interrupted, until it is cut off.
+    /// Time for which the command may go on after it was interrupted, until it is cut off.
     pub grace: Duration,
 }
 

@@ -17,7 +17,7 @@ use super::{Error, Result};
 /// Raised when the list below changes, so that an older cache is not taken for a whole one.
 const FORM: u32 = 1;
 
-/// Where the tools come from. Their libraries are found by what the packages depend on.
+/// Packages of the tools. Their libraries are found by what the packages depend on.
 const TOOLS: [&str; 10] = [
     "bash",
     "dash",
@@ -31,10 +31,10 @@ const TOOLS: [&str; 10] = [
     "libgcc-s1",
 ];
 
-/// How long a download may take, over a slow line.
+/// Longest time for a download, over a slow line.
 const DOWNLOAD: Duration = Duration::from_secs(900);
 
-/// How often it is looked whether another process has fetched the packages.
+/// Interval at which packages fetched by another process are looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An unpacked kernel with tools.
@@ -48,8 +48,8 @@ pub struct Packages {
     pub modules: PathBuf,
 }
 
-/// Where packages are kept unless the user says otherwise: `disksmith/lab` in the user's cache
-/// folder, by the XDG rules.
+/// Folder of packages unless the user names one: `disksmith/lab` in the user's cache folder, by the XDG
+/// rules.
 pub fn default_cache(lookup: impl Fn(&str) -> Option<OsString>) -> PathBuf {
     let folder = |name| {
         lookup(name)
@@ -317,7 +317,7 @@ fn named(listed: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a package holds libraries. Tools that a package depends on besides are not used here.
+/// True if a package holds libraries. Tools that a package depends on besides are not used here.
 fn is_library(package: &str) -> bool {
     package.starts_with("lib") || package.starts_with("zlib")
 }

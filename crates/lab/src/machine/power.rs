@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::stream::{Console, Event};
 use super::{Error, Result};
 
-/// How often it is looked whether QEMU has ended.
+/// Interval at which QEMU's end is looked for.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The switch of a machine.
@@ -44,7 +44,7 @@ impl Power {
         self.off();
     }
 
-    /// Whether the power was cut on purpose.
+    /// True if the power was cut on purpose.
     pub(super) fn is_cut(&self) -> bool {
         self.0.cut.load(Ordering::Acquire)
     }
@@ -80,7 +80,7 @@ impl Power {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// Whether QEMU has ended, and if so, well or not.
+    /// `Some` if QEMU has ended: true if it ended well.
     fn look(&self) -> Option<bool> {
         let mut child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
         let well = match child.try_wait() {

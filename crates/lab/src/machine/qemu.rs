@@ -15,8 +15,8 @@ const IN_A_SLOT: usize = 8;
 /// The most disks that the bus has places for.
 pub(super) const MOST_DISKS: usize = (31 - FIRST_SLOT) * IN_A_SLOT;
 
-/// Where the machine's streams go: paths of pipes that are open here. The control port is QEMU's own
-/// standard input and output.
+/// Streams of the machine: paths of pipes that are open here. The control port is QEMU's own standard input
+/// and output.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub console: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct Streams {
     pub stderr: PathBuf,
 }
 
-/// What QEMU is told.
+/// Hardware that QEMU is told of.
 #[derive(Debug)]
 pub(super) struct Hardware<'a> {
     pub arch: &'a Arch,

@@ -13,11 +13,11 @@ use rustix::io::Errno;
 use super::{Error, Result};
 use crate::spec::STATE_SERIAL;
 
-/// How large it is. It is sparse.
+/// Size in bytes. It is sparse.
 pub(super) const BYTES: u64 = 1 << 30;
 
-/// Where ext4 has its magic number and its label, in bytes from the start of the disk: see the
-/// kernel's Documentation/filesystems/ext4/super.rst.
+/// Position of ext4's magic number and label, in bytes from the start of the disk: see the kernel's
+/// Documentation/filesystems/ext4/super.rst.
 const MAGIC_AT: u64 = 1024 + 0x38;
 const MAGIC: [u8; 2] = [0x53, 0xef];
 const LABEL_AT: u64 = 1024 + 0x78;
@@ -27,7 +27,7 @@ const LABEL_BYTES: usize = 16;
 #[derive(Debug)]
 pub(super) struct State {
     pub file: File,
-    /// Whether there is nothing on it yet.
+    /// True if there is nothing on it yet.
     pub is_new: bool,
 }
 
@@ -80,7 +80,7 @@ fn foreign(path: &Path, why: &str) -> Error {
     ))
 }
 
-/// Whether anything was ever written to the file: it is more than a hole.
+/// True if anything was ever written to the file: it is more than a hole.
 fn holds_data(file: &File, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(false);
@@ -92,7 +92,7 @@ fn holds_data(file: &File, bytes: u64) -> io::Result<bool> {
     }
 }
 
-/// Whether it has the file system that the machine makes.
+/// True if it has the file system that the machine makes.
 fn is_labelled(file: &File) -> io::Result<bool> {
     let mut magic = MAGIC;
     let mut label = [0; LABEL_BYTES];

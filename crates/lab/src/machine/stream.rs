@@ -1,5 +1,5 @@
-//! What comes out of the machine: the command's two streams, byte by byte; the control port; and
-//! the console, of which the end is kept for when something goes wrong.
+//! Output of the machine: the command's two streams, byte by byte; the control port; and the console, of
+//! which the end is kept for when something goes wrong.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many lines of the console an error shows.
+/// Number of the console's lines that an error shows.
 const SHOWN: usize = 20;
 
-/// What the machine tells.
+/// Message of the machine.
 #[derive(Debug)]
 pub(super) enum Event {
     /// The command is being started.
     Started,
     /// The command ended: its status, and how many bytes it wrote to its two streams.
     Ended { status: u8, written: [u64; 2] },
-    /// What was to prepare the machine failed, with this status, and its command is not started.
+    /// The preparation of the machine failed with this status, and its command is not started.
     Unprepared { status: u8, written: [u64; 2] },
     /// The machine's first process could not go on.
     Stopped(String),
-    /// What the command wrote could not be passed on.
+    /// The command's output could not be passed on.
     Refused(io::Error),
     /// The ledger could not be written on this host.
     LedgerRefused(PathBuf, io::Error),
@@ -31,7 +31,7 @@ pub(super) enum Event {
     Gone(bool),
 }
 
-/// How many bytes of a stream came out of the machine, and how many of them were passed on.
+/// Bytes of a stream that came out of the machine, and bytes of it that were passed on.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     pub arrived: AtomicU64,
@@ -122,7 +122,7 @@ impl Console {
         kept.lines.iter().cloned().collect()
     }
 
-    /// Why the kernel gave up, if it did.
+    /// The kernel's panic message, if it gave up.
     pub(super) fn panic(&self) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.panic.clone()

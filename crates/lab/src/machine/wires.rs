@@ -1,4 +1,4 @@
-//! What QEMU opens and has no name on the host: it is open here, and QEMU finds it under this
+//! Files without a name on the host that QEMU opens: they are open here, and QEMU finds them under this
 //! process in /proc. So nothing is left behind, however both end.
 
 use std::fs::File;

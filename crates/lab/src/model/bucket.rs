@@ -2,8 +2,8 @@
 
 use record::Nanos;
 
-/// How much of its rate a cap keeps for later. Long enough that a timer's lateness costs nothing,
-/// too short to show in a second's count.
+/// Time for which a cap keeps unused rate, in seconds. Long enough that a timer's lateness costs nothing, too
+/// short to show in a second's count.
 pub(super) const KEPT_S: f64 = 0.005;
 
 /// Tokens that flow in at a steady rate, up to a capacity.
@@ -36,7 +36,7 @@ impl Bucket {
         Bucket::new(rate, rate * KEPT_S)
     }
 
-    /// What is in it at a time that is not before the last taking.
+    /// Level at a time that is not before the last taking.
     pub(super) fn level_at(&self, time: Nanos) -> f64 {
         let gained = (time - self.at).as_secs_f64() * self.rate;
         (self.level + gained).min(self.capacity)

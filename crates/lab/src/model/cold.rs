@@ -11,7 +11,7 @@ use crate::spec::VolumeSpec;
 /// Fetches that are done are forgotten when so many are known.
 const MANY_FETCHES: usize = 4096;
 
-/// Which blocks are cold, and which are being fetched.
+/// Blocks that are cold, and those that are being fetched.
 #[derive(Clone, Debug)]
 pub(super) struct ColdMap {
     spec: crate::spec::Cold,
@@ -52,12 +52,12 @@ impl ColdMap {
         }
     }
 
-    /// How many blocks are still cold.
+    /// Number of blocks that are still cold.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// When all blocks that this request needs are there, if it starts at `start`.
+    /// Time at which all blocks that this request needs are there, if it starts at `start`.
     pub(super) fn touch(&mut self, start: Nanos, request: &Request) -> Nanos {
         let mut ready = start;
         if self.bits.is_empty() || request.length == 0 || request.kind == Kind::Flush {
@@ -89,7 +89,7 @@ impl ColdMap {
         }
     }
 
-    /// Whether the request spans all of this block; the last block ends with the volume.
+    /// True if the request spans all of this block; the last block ends with the volume.
     fn covers(&self, request: &Request, number: u64) -> bool {
         let from = number * self.spec.block.0;
         let to = (from + self.spec.block.0).min(self.size);
@@ -108,7 +108,7 @@ impl ColdMap {
         was
     }
 
-    /// How long this block takes: its own number, whenever and in whatever order it is asked for.
+    /// Time to fetch this block: its own number, whenever and in whatever order it is asked for.
     fn fetch_time(&self, number: u64) -> Nanos {
         let spread = (self.spec.max - self.spec.min).0 + 1;
         self.spec.min + Nanos(Random::of(self.seed, number).below(spread))

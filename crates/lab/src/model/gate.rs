@@ -1,4 +1,4 @@
-//! What an instance may move over all its volumes.
+//! Caps of an instance over all its volumes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Whether nothing is capped.
+    /// True if nothing is capped.
     pub fn is_open(&self) -> bool {
         self.iops.is_none() && self.throughput.is_none()
     }
@@ -34,7 +34,7 @@ impl Caps {
     }
 }
 
-/// What waits, in the order of a number that is compared first and of its arrival.
+/// A request that waits, in the order of a number that is compared first and of its arrival.
 struct Waiting<T> {
     order: (u64, u64),
     volume: usize,
@@ -63,9 +63,9 @@ impl<T> Ord for Waiting<T> {
 /// Something that was let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed<T> {
-    /// When.
+    /// Time of its arrival.
     pub at: Nanos,
-    /// What was offered.
+    /// The request.
     pub what: T,
 }
 
@@ -86,7 +86,7 @@ pub struct Gate<T> {
     work: Vec<u64>,
     /// The work clock of what went last.
     clock: u64,
-    /// When the last one arrived or went.
+    /// Time at which the last one arrived or went.
     now: Nanos,
     arrivals: u64,
 }
@@ -119,7 +119,7 @@ impl<T> Gate<T> {
         }));
     }
 
-    /// When there is something to do; `None` while nothing is here.
+    /// Time at which there is something to do; `None` while nothing is here.
     pub fn next(&self) -> Option<Nanos> {
         let coming = self.coming.peek().map(|c| Nanos(c.0.order.0));
         [coming, self.opens()].into_iter().flatten().min()
@@ -139,7 +139,7 @@ impl<T> Gate<T> {
         }
     }
 
-    /// When the first of those that wait may go.
+    /// Time at which the first of those that wait may go.
     fn opens(&self) -> Option<Nanos> {
         let first = &self.waiting.peek()?.0;
         let earliest = |bucket: &Option<Bucket>, cost: u64| match bucket {
@@ -180,7 +180,7 @@ impl<T> Gate<T> {
         Some(Passed { at, what: one.what })
     }
 
-    /// How long the gate is busy with this, in nanoseconds.
+    /// Time for which the gate is busy with this, in nanoseconds.
     fn work_of(&self, ops: u64, bytes: u64) -> u64 {
         let of =
             |amount: u64, rate: Option<f64>| rate.map_or(0.0, |rate| amount as f64 / rate * 1e9);

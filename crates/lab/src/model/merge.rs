@@ -1,10 +1,10 @@
-//! Which requests count as one operation.
+//! Requests that count as one operation.
 
 use std::collections::VecDeque;
 
 use record::{Bytes, Nanos};
 
-/// How many runs of adjacent requests are followed at once; the longest unused is forgotten.
+/// Number of runs of adjacent requests that are followed at once; the longest unused is forgotten.
 const RUNS: usize = 16;
 
 /// Requests that follow each other on the volume.
@@ -15,9 +15,9 @@ struct Run {
     end: u64,
     /// Bytes in the operation that is being filled.
     filled: u64,
-    /// When its operation left the queue.
+    /// Time at which its operation left the queue.
     start: Nanos,
-    /// When the last of it is answered: later requests come too late to join.
+    /// Time at which the last of it is answered: later requests come too late to join.
     done: Nanos,
 }
 
@@ -29,12 +29,12 @@ pub(super) struct Merger {
     runs: VecDeque<Run>,
 }
 
-/// What a request counts.
+/// Count of a request towards caps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
     /// It joined an operation that was already counted and left the queue at this time.
     Joined(Nanos),
-    /// So many operations.
+    /// This number of operations.
     New(u64),
 }
 
@@ -46,7 +46,7 @@ impl Merger {
         }
     }
 
-    /// What this request counts when it arrives now.
+    /// Count of this request when it arrives now.
     pub(super) fn count(&mut self, now: Nanos, write: bool, offset: u64, length: u64) -> Count {
         let Some(largest) = self.largest else {
             return Count::New(1);
@@ -102,7 +102,7 @@ mod tests {
 
     const KIB: u64 = 1024;
 
-    /// How many operations these requests count, all in flight together.
+    /// Number of operations that these requests count, all in flight together.
     fn ops(requests: &[(u64, u64)]) -> u64 {
         let mut merger = Merger::new(Some(Bytes::kib(256)));
         let count = |(offset, length): &(u64, u64)| {

@@ -1,4 +1,4 @@
-//! When each request is answered, and how: pure, in simulated time.
+//! Time and result of each request: pure, in simulated time.
 //!
 //! A [`Volume`] takes requests in the order of their arrival and says of each when it leaves the
 //! volume's own queue and when it is done ([`Admission`]). A [`Gate`] stands behind several
@@ -50,9 +50,9 @@ pub use volume::{Admission, Counters, Kind, Request, Volume};
 /// Operations and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// How many operations.
+    /// Number of operations.
     pub ops: u64,
-    /// How many bytes they moved.
+    /// Bytes that they moved.
     pub bytes: Bytes,
 }
 

@@ -4,7 +4,7 @@ use record::Nanos;
 
 use crate::spec::{Episode, Episodes, VolumeSpec};
 
-/// When a volume stalls and when it is slow.
+/// Times at which a volume stalls and is slow.
 #[derive(Clone, Debug)]
 pub struct NoiseModel {
     stalls: Episodes,
@@ -31,7 +31,7 @@ impl NoiseModel {
         self.origin.get_or_insert(now);
     }
 
-    /// How long ago the times began to count; `None` while they do not.
+    /// Time since the times began to count; `None` while they do not.
     pub fn elapsed(&self, now: Nanos) -> Option<Nanos> {
         Some(Nanos(now.0.saturating_sub(self.origin?.0)))
     }
@@ -57,12 +57,12 @@ impl NoiseModel {
         }
     }
 
-    /// How many stalls have begun.
+    /// Number of stalls that have begun.
     pub fn stalls_begun(&self, now: Nanos) -> u64 {
         self.begun(&self.stalls, now)
     }
 
-    /// How many fail-slow episodes have begun.
+    /// Number of fail-slow episodes that have begun.
     pub fn slow_begun(&self, now: Nanos) -> u64 {
         self.begun(&self.slow, now)
     }
@@ -91,7 +91,7 @@ impl NoiseModel {
     }
 }
 
-/// How far into the episode, or one of its repetitions, this moment is.
+/// Time since the start of the episode, or of one of its repetitions, at this moment.
 fn within(episode: Episode, every: Option<Nanos>, at: u64) -> Option<u64> {
     let since = at.checked_sub(episode.start.0)?;
     let within = every.map_or(since, |every| since % every.0.max(1));

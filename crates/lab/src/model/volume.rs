@@ -11,7 +11,7 @@ use super::noise::NoiseModel;
 use super::random::Random;
 use crate::spec::{ErrorOn, Span, VolumeSpec};
 
-/// What a request wants.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Data.
@@ -29,24 +29,24 @@ pub enum Kind {
 /// One request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is wanted.
+    /// Kind.
     pub kind: Kind,
     /// The first byte.
     pub offset: u64,
-    /// How many bytes; the end is inside the volume.
+    /// Length in bytes; the end is inside the volume.
     pub length: u64,
 }
 
-/// When a request is answered, and how.
+/// Time and result of a request.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    /// When it leaves the volume's own queue.
+    /// Time at which it leaves the volume's own queue.
     pub start: Nanos,
-    /// How long it then takes.
+    /// Latency from then on.
     pub latency: Nanos,
-    /// When the cold blocks that it needs are there; `start` when there are none.
+    /// Time at which the cold blocks that it needs are there; `start` when there are none.
     pub ready: Nanos,
-    /// What it counts toward caps.
+    /// Count toward caps.
     pub ops: u64,
     /// The bytes that count toward caps.
     pub bytes: u64,
@@ -54,7 +54,7 @@ pub struct Admission {
     pub failed: bool,
 }
 
-/// What a volume has done.
+/// Counters of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Reads.
@@ -92,7 +92,7 @@ pub struct Volume {
     latencies: Random,
     failures: Random,
     counters: Counters,
-    /// When the last request left the queue.
+    /// Time at which the last request left the queue.
     last: Nanos,
 }
 
@@ -193,8 +193,8 @@ impl Volume {
         admission
     }
 
-    /// When the request is answered, if it passed everything behind its volume at `passed`, which
-    /// is `start` where nothing is behind it.
+    /// Time at which the request is answered, if it passed everything behind its volume at `passed`, which is
+    /// `start` where nothing is behind it.
     pub fn due(&self, admission: &Admission, passed: Nanos) -> Nanos {
         let done = passed.0.saturating_add(admission.latency.0);
         let done = Nanos(done).max(admission.ready);
@@ -272,12 +272,12 @@ impl Volume {
         counters.errors += u64::from(admission.failed);
     }
 
-    /// What it was made from.
+    /// The specification that it was made from.
     pub fn spec(&self) -> &VolumeSpec {
         &self.spec
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -287,7 +287,7 @@ impl Volume {
         &self.weather
     }
 
-    /// How many blocks are still cold.
+    /// Number of blocks that are still cold.
     pub fn cold_blocks_left(&self) -> u64 {
         self.cold.left()
     }

@@ -32,7 +32,7 @@ pub(crate) enum Stream {
 /// An answer that waits for its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    /// What the client calls the request.
+    /// The client's number of the request.
     pub(crate) cookie: [u8; 8],
     /// The protocol's error; 0 for success.
     pub(crate) error: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Reply {
     pub(crate) unflushed: Option<Unflushed>,
 }
 
-/// What the two threads of a connection know of each other.
+/// State that the two threads of a connection share.
 #[derive(Default)]
 struct Between {
     /// Requests that are not answered yet.

@@ -12,7 +12,7 @@ use super::wire::{
 };
 use crate::disk::Disk;
 
-/// What an option led to.
+/// Result of an option.
 enum Step {
     /// The client has more to ask.
     GoOn,

@@ -1,4 +1,4 @@
-//! What clients together may make the server hold: connections, time and memory.
+//! Bounds on the connections, time and memory that clients together may make the server hold.
 //!
 //! A connection costs two threads and at most [`SMALL`] bytes for a payload and as many for an answer. Only
 //! [`LARGE`] payloads above that are held at a time, and each only as far as it has come: who announces much
@@ -12,14 +12,14 @@ use super::connection::Stream;
 
 /// The most clients of a server at a time: some for each of as many volumes as a machine has.
 pub(crate) const MOST_CLIENTS: usize = 1024;
-/// Until a volume is chosen, a client has this long.
+/// Time that a client has until it has chosen a volume.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(30);
 /// A request that has begun to come has this long to come whole. Between requests there is no limit: a volume
 /// may be idle for days.
 pub(super) const MESSAGE: Duration = Duration::from_secs(60);
-/// What every connection may hold of a payload, and of an answer, in bytes.
+/// Bytes that every connection may hold of a payload, and of an answer.
 pub(super) const SMALL: usize = 128 << 10;
-/// So many payloads above [`SMALL`] are held at a time; each is at most 32 MiB.
+/// Number of payloads above [`SMALL`] that are held at a time; each is at most 32 MiB.
 const LARGE: usize = 8;
 
 /// The limits of one server, which its clients share.

@@ -3,7 +3,7 @@
 
 use crate::model::{Kind, Request};
 
-/// What a server says first: "NBDMAGIC" and "IHAVEOPT".
+/// Greeting of a server: "NBDMAGIC" and "IHAVEOPT".
 pub(super) const GREETING: [u8; 16] = *b"NBDMAGICIHAVEOPT";
 pub(super) const IHAVEOPT: u64 = u64::from_be_bytes(*b"IHAVEOPT");
 pub(super) const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -43,7 +43,7 @@ const CMD_WRITE_ZEROES: u16 = 6;
 const CMD_FLAG_FUA: u16 = 1;
 const CMD_FLAG_NO_HOLE: u16 = 2;
 
-/// What the answer to a request says when it failed; the protocol's numbers, which are Linux's.
+/// Errors of requests; the protocol's numbers, which are Linux's.
 pub(crate) const EIO: u32 = 5;
 /// The request is wrong.
 pub(super) const EINVAL: u32 = 22;
@@ -56,7 +56,7 @@ pub(super) const LARGEST_PAYLOAD: u32 = 32 << 20;
 /// Options longer than this are nobody's.
 pub(super) const LONGEST_OPTION: u32 = 64 << 10;
 
-/// Why a connection is given up.
+/// Reason for which a connection is given up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtocolError {
     /// The other side went, or the socket failed.
@@ -89,12 +89,12 @@ pub(super) struct Message {
     pub(super) length: u32,
 }
 
-/// What a message means.
+/// Meaning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Something to do.
     Do {
-        /// What it is.
+        /// The request.
         request: Request,
         /// It is durable before it is answered (`NBD_CMD_FLAG_FUA`).
         fua: bool,
@@ -129,7 +129,7 @@ impl Message {
         })
     }
 
-    /// How many bytes of data follow it.
+    /// Bytes of data that follow it.
     ///
     /// # Errors
     /// When they are more than a server has to take.
@@ -141,7 +141,7 @@ impl Message {
         }
     }
 
-    /// What is to be done on a volume of this size.
+    /// Meaning on a volume of this size.
     pub(super) fn meaning(&self, size: u64) -> Meaning {
         let kind = match self.command {
             CMD_DISC => return Meaning::Leave,

@@ -1,4 +1,4 @@
-//! Why volumes cannot be served.
+//! Errors of serving volumes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use record::Bytes;
 
-/// Why the server did not start.
+/// Reason for which the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// Nothing to serve.
@@ -21,13 +21,13 @@ pub enum ServerError {
          finite"
     )]
     Cap {
-        /// What has it.
+        /// Owner of the rate.
         whose: String,
         /// The cap before scaling.
         cap: f64,
-        /// What it counts.
+        /// Unit of the rate.
         unit: &'static str,
-        /// What it is multiplied by.
+        /// Its factor.
         scale: f64,
         /// The least that it may be after scaling.
         least: f64,
@@ -47,30 +47,30 @@ pub enum ServerError {
     /// The folder for sockets and data.
     #[error("could not make a folder for the volumes in {folder}: {source}")]
     Folder {
-        /// Where.
+        /// The folder.
         folder: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The data of a volume.
     #[error("could not make the data of volume {serial} ({size}): {source}")]
     Data {
-        /// Which volume.
+        /// The volume.
         serial: String,
         /// Its size.
         size: Bytes,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// What a power cut takes back could not be taken back.
+    /// Data that a power cut takes back could not be taken back.
     #[error(
         "the data of volume {serial} could not be put back to what a power cut leaves: {source}; \
          what it holds now is of no use"
     )]
     Lose {
-        /// Which volume.
+        /// The volume.
         serial: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A socket.
@@ -78,7 +78,7 @@ pub enum ServerError {
     Listen {
         /// The socket's path or address.
         address: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A thread.

@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 
 use super::ServerError;
 
-/// How the folders' names begin.
+/// Prefix of the folders' names.
 const PREFIX: &str = "disksmith-lab-";
 
 /// The file that says whether the folder's server lives.

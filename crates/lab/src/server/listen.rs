@@ -1,4 +1,4 @@
-//! Where clients come in.
+//! Sockets on which clients come in.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use super::ServerError;
 use crate::nbd::{Exports, Limits, Stream, serve};
 
-/// How long to wait when the kernel has no more files or memory for another client.
+/// Wait when the kernel has no more files or memory for another client.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether clients are gone.
+/// Interval at which it is looked for clients that are gone.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A socket that takes clients, until it is dropped.
@@ -31,7 +31,7 @@ pub(super) struct Listener {
 struct Clients {
     stopped: AtomicBool,
     streams: Mutex<HashMap<u64, Stream>>,
-    /// What all clients of the server share.
+    /// Limits that all clients of the server share.
     limits: Arc<Limits>,
 }
 
@@ -152,7 +152,7 @@ impl Clients {
         streams.keys().copied().collect()
     }
 
-    /// Whether any of these is still served.
+    /// True if any of these is still served.
     fn has_any(&self, numbers: &[u64]) -> bool {
         let streams = self.streams();
         numbers.iter().any(|number| streams.contains_key(number))

@@ -34,20 +34,20 @@ const LEAST_IOPS: f64 = 0.001;
 /// Any cap above this is a mistake; it is far above what hardware does.
 const MOST: f64 = 1e18;
 
-/// How the volumes are served.
+/// Options of serving volumes.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What all rates are multiplied by, the instance's too: more than 0. Credits are multiplied as
-    /// well, so that they last as long. Latencies stay as they are.
+    /// Factor of all rates, the instance's too: more than 0. Credits are multiplied as well, so that they
+    /// last as long. Latencies stay as they are.
     pub scale: f64,
     /// Start of all random numbers.
     pub seed: u64,
-    /// What the instance moves over all volumes, before scaling; open by default.
+    /// Caps of the instance over all volumes, before scaling; open by default.
     pub instance: Caps,
-    /// Where the server makes its own folder, for sockets and data; the system's folder for
-    /// temporary files by default. The folder is removed when the server stops.
+    /// Folder in which the server makes its own, for sockets and data; the system's folder for temporary
+    /// files by default. The folder is removed when the server stops.
     pub folder: Option<PathBuf>,
-    /// Where the data is kept.
+    /// Place of the data.
     pub keep: Keep,
     /// A loopback address that offers all volumes by their serial numbers, besides the sockets.
     /// Port 0 lets the kernel choose.
@@ -245,12 +245,12 @@ impl Volume {
         self.disk.serial()
     }
 
-    /// What it is, with its rates scaled.
+    /// Its specification, with rates scaled.
     pub fn spec(&self) -> VolumeSpec {
         self.disk.model().spec().clone()
     }
 
-    /// What it did, and what state it is in.
+    /// Its counters and its state.
     pub fn truth(&self) -> Truth {
         Truth::of(&self.disk)
     }
@@ -276,7 +276,7 @@ fn check(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
     }
 }
 
-/// Whether all caps are rates after scaling: time that is divided by them must have an end.
+/// Checks that all caps are rates after scaling: time that is divided by them must have an end.
 fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
     let check = |whose: &dyn Fn() -> String, cap: Option<f64>, unit, least| match cap {
         Some(cap) if !(least..=MOST).contains(&(cap * options.scale)) => Err(ServerError::Cap {

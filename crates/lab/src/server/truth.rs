@@ -1,4 +1,4 @@
-//! What a volume did: the truth that a measurement of it can be held against.
+//! Truth about a volume, against which a measurement of it can be held.
 
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,12 @@ use crate::spec::{Span, VolumeSpec};
 pub struct Truth {
     /// Serial number.
     pub serial: String,
-    /// What it is, with its rates scaled.
+    /// Its specification, with rates scaled.
     pub spec: VolumeSpec,
     /// Time since its troubles began to count, in nanoseconds; 0 while they are held.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Nanos,
-    /// What it did.
+    /// Its counters.
     pub counters: Counters,
     /// Cold blocks that nobody has used yet.
     pub cold_blocks_left: u64,
@@ -36,7 +36,7 @@ pub struct Truth {
     pub stalls: u64,
     /// Fail-slow episodes that have begun.
     pub slow_episodes: u64,
-    /// What the data takes where it is kept, in bytes; holes take none.
+    /// Bytes that the data takes; holes take none.
     #[serde(rename = "occupied_bytes")]
     pub occupied: Bytes,
 }

@@ -1,5 +1,4 @@
-//! What a volume is to be: its size, caps, latency and troubles, and the words in which a user
-//! says so.
+//! Specification of a volume: its size, caps, latency and troubles, and the words in which a user gives them.
 //!
 //! A group of like volumes is `[COUNTx]WHAT:SIZE`. WHAT is a [`Profile`], or `key=value` pairs, or
 //! a profile and pairs that change it, joined by commas:
@@ -68,7 +67,7 @@ pub(crate) const STATE_SERIAL: &str = "lab-state";
 /// One virtual volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VolumeSpec {
-    /// What it was made from, before single values were changed.
+    /// Profile that it was made from, before single values were changed.
     pub profile: Option<Profile>,
     /// Its size; a positive multiple of 4 KiB.
     pub size: Bytes,
@@ -81,7 +80,7 @@ pub struct VolumeSpec {
     /// The largest I/O that counts as one operation: adjacent ones merge up to it, larger ones
     /// are split by it. `None`: each request counts one.
     pub merge: Option<Bytes>,
-    /// How long an I/O takes when it waits for nothing.
+    /// Latency of an I/O that waits for nothing.
     pub latency: Latency,
     /// Blocks that must be fetched before they can be used.
     pub cold: Cold,
@@ -93,8 +92,8 @@ pub struct VolumeSpec {
     pub errors: Errors,
     /// Data that does not read back as it was written.
     pub corruption: Corruption,
-    /// Whether it has a volatile write cache, as local disks may have and network volumes have not:
-    /// a power cut then loses some of what no flush has made durable.
+    /// True if it has a volatile write cache, as local disks may have and network volumes have not: a power
+    /// cut then loses some of the writes that no flush has made durable.
     pub volatile: bool,
     /// Serial number; `None` lets the server number it.
     pub serial: Option<String>,
@@ -166,7 +165,7 @@ pub struct Episodes {
 pub struct Slow {
     /// Latency is multiplied and caps are divided by this; at least 1.
     pub factor: f64,
-    /// When.
+    /// Times of the episodes.
     pub when: Episodes,
 }
 
@@ -175,7 +174,7 @@ pub struct Slow {
 pub struct Span {
     /// First byte.
     pub offset: u64,
-    /// How many.
+    /// Length.
     pub length: u64,
 }
 
@@ -185,7 +184,7 @@ impl Span {
         self.offset.saturating_add(self.length)
     }
 
-    /// What both have.
+    /// The common part.
     pub(crate) fn shared(self, other: Span) -> Option<Span> {
         let offset = self.offset.max(other.offset);
         let end = self.end().min(other.end());
@@ -196,7 +195,7 @@ impl Span {
     }
 }
 
-/// Which I/O fails.
+/// I/O that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorOn {
@@ -216,7 +215,7 @@ pub struct Errors {
     pub places: Vec<Span>,
     /// Chance of any one I/O, 0 to 1.
     pub rate: f64,
-    /// Which I/O.
+    /// I/O that fails.
     pub on: ErrorOn,
     /// From when on, in nanoseconds.
     #[serde(rename = "after_ns")]
@@ -228,7 +227,7 @@ pub struct Errors {
 pub struct Corruption {
     /// The bytes.
     pub places: Vec<Span>,
-    /// So many sectors more, chosen by the seed.
+    /// Number of further sectors, chosen by the seed.
     pub random_places: u32,
     /// `None`: these places are bad for good. With a time, in nanoseconds, what they hold then
     /// rots once, and a later write cures it.

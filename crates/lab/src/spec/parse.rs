@@ -13,16 +13,16 @@ const MOST_VOLUMES: u32 = 256;
 /// The smallest unit of a volume's size.
 const SIZE_UNIT: Bytes = Bytes::kib(4);
 
-/// So many volumes of one kind.
+/// Volumes of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeGroup {
-    /// How many; 1 to 256.
+    /// Number of volumes; 1 to 256.
     pub count: u32,
-    /// What each of them is.
+    /// Specification of each.
     pub spec: VolumeSpec,
 }
 
-/// Why a `--volumes` value was not understood.
+/// Reason for which a `--volumes` value was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// No size behind the last colon.
@@ -53,9 +53,9 @@ pub enum SpecError {
     Value {
         /// The key.
         key: String,
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What would be right.
+        /// Correct values.
         takes: String,
     },
     /// A quantity without its unit, which would be taken for bytes or seconds.
@@ -63,7 +63,7 @@ pub enum SpecError {
     Unit {
         /// The key.
         key: String,
-        /// What was given.
+        /// The value given.
         value: String,
         /// The bare number.
         bare: String,

@@ -1,11 +1,10 @@
-//! What the clouds sell, from their public documentation.
+//! Volume types of the clouds, from their public documentation.
 //!
-//! Source of rates and credits: Amazon EBS User Guide, "Amazon EBS volume types" with "General
-//! Purpose SSD volumes" and "Provisioned IOPS SSD volumes", "I/O characteristics and monitoring",
-//! and "Initialize Amazon EBS volumes". Latencies are promised there in words only ("single-digit
-//! millisecond", "under 500 microseconds" on average for io2), and how long a cold block takes is
-//! not said at all: the figures here are of that order, and are assumptions. So is all of the local
-//! disk, as every instance type has another.
+//! Source of rates and credits: Amazon EBS User Guide, "Amazon EBS volume types" with "General Purpose SSD
+//! volumes" and "Provisioned IOPS SSD volumes", "I/O characteristics and monitoring", and "Initialize Amazon
+//! EBS volumes". Latencies are promised there in words only ("single-digit millisecond", "under 500
+//! microseconds" on average for io2), and how long a cold block takes is not said at all: the figures here
+//! are of that order, and are assumptions. So is all of the local disk, as every instance type has another.
 
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};

@@ -18,8 +18,8 @@ use std::os::unix::fs::FileExt;
 use crate::model::Random;
 use crate::spec::Span;
 
-/// What survives or is lost as a whole, in bytes: the blocks of which a volume's size is a
-/// multiple, and what drives promise to write at once.
+/// Bytes that survive or are lost as a whole: the blocks of which a volume's size is a multiple, and that
+/// drives promise to write at once.
 pub(super) const BLOCK: u64 = 4096;
 
 /// The most contents that are kept: 64 MiB of them, about what the cache of a drive holds. Older
@@ -38,20 +38,20 @@ pub(super) struct WriteCache {
     blocks: BTreeMap<u64, Vec<Undo>>,
     /// All of them again, the oldest write first: its number, and the block's.
     order: BTreeSet<(u64, u64)>,
-    /// How many writes there were.
+    /// Number of writes.
     writes: u64,
     most: usize,
     chances: Random,
 }
 
-/// How one write to one block is undone.
+/// Undo of one write to one block.
 #[derive(Debug)]
 struct Undo {
     /// The number of the write.
     write: u64,
     /// Its client knows that it is done, so that the next flush must cover it.
     answered: bool,
-    /// What the block held before.
+    /// The block's content before.
     before: Box<[u8]>,
 }
 
@@ -144,7 +144,7 @@ impl WriteCache {
         }
     }
 
-    /// How many blocks hold what is not durable.
+    /// Number of blocks with content that is not durable.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks.len() as u64
     }
@@ -286,8 +286,8 @@ mod tests {
         assert_eq!(cached.cache.blocks(), 0);
     }
 
-    /// What one block may hold after a power cut: every content since the durable one, and whether
-    /// the write that made it was answered.
+    /// Contents that one block may have after a power cut: every content since the durable one, each with
+    /// true if the write that made it was answered.
     #[derive(Clone)]
     struct Allowed(Vec<(Vec<u8>, u64, bool)>);
 

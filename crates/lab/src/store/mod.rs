@@ -22,7 +22,7 @@ use rot::Rot;
 /// Zeros are written in pieces of this size where a hole cannot be made.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Where the data is kept.
+/// Place of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// In a file of the server's folder, which has no name and goes with the process.
@@ -35,7 +35,7 @@ pub enum Keep {
 /// The data of one volume.
 pub struct Store {
     file: File,
-    /// Whether any place is or will be corrupt, so that sound volumes take no lock.
+    /// True if any place is or will be corrupt, so that sound volumes take no lock.
     unsound: AtomicBool,
     rot: Mutex<Rot>,
     /// Reads that were changed.
@@ -182,12 +182,12 @@ impl Store {
         Ok(lost)
     }
 
-    /// How many blocks of 4 KiB hold writes that are not durable.
+    /// Number of blocks of 4 KiB that hold writes that are not durable.
     pub fn unflushed_blocks(&self) -> u64 {
         self.cache().map_or(0, |cache| cache.blocks())
     }
 
-    /// How many blocks of 4 KiB have gone back at power cuts.
+    /// Number of blocks of 4 KiB that have gone back at power cuts.
     pub fn lost_blocks(&self) -> u64 {
         self.lost_blocks.load(Ordering::Relaxed)
     }
@@ -220,12 +220,12 @@ impl Store {
         self.rot().places(elapsed).to_vec()
     }
 
-    /// How many reads were answered with data that was not written.
+    /// Number of reads that were answered with data that was not written.
     pub fn changed_reads(&self) -> u64 {
         self.changed_reads.load(Ordering::Relaxed)
     }
 
-    /// How many bytes the data takes where it is kept; holes take none.
+    /// Bytes that the data takes; holes take none.
     ///
     /// # Errors
     /// When the file's facts cannot be read.

@@ -7,7 +7,7 @@ use record::Nanos;
 use crate::model::Random;
 use crate::spec::{SECTOR, Span, VolumeSpec};
 
-/// What corrupt bytes are changed by: several bits, and never none.
+/// Bits that are changed in corrupt bytes: several, and never none.
 pub(super) const ROT: u8 = 0xa5;
 
 /// The places that are corrupt. The lists are in order, and no two places in one touch.
@@ -71,7 +71,7 @@ impl Rot {
         changed
     }
 
-    /// What is written again is sound again, unless the place is bad for good.
+    /// Makes bytes sound that are written again, unless the place is bad for good.
     pub(super) fn cure(&mut self, written: Span, elapsed: Option<Nanos>) {
         self.ripen(elapsed);
         if hit(&self.standing, written).next().is_none() {

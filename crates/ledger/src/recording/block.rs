@@ -28,8 +28,8 @@ const FORM: u8 = 1;
 /// A head or a stream of times beyond this is damaged.
 const MOST_BYTES: usize = 1 << 28;
 
-/// What seldom changes. Numbers of samples count from 0; numbers of devices and names are places in
-/// their lists.
+/// Data of a block that seldom changes. Numbers of samples count from 0; numbers of devices and names are
+/// places in their lists.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Head {
     samples: usize,
@@ -366,8 +366,8 @@ fn wide(value: i128) -> u64 {
     folded(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// How a time of day is written: not at all, as one number, or, where two times lie so far apart that
-/// it would not fit, as seconds and nanoseconds.
+/// Forms of a time of day: none, one number, or, where two times lie so far apart that it would not fit,
+/// seconds and nanoseconds.
 const NO_TIME: u64 = 0;
 const ONE_NUMBER: u64 = 1;
 const TWO_NUMBERS: u64 = 2;

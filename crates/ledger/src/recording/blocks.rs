@@ -15,7 +15,7 @@ pub(super) struct Body {
     pub(super) step: u32,
     /// The end of its first sample, in nanoseconds since the recording's first reading.
     pub(super) elapsed: i64,
-    /// When its first sample began.
+    /// Start of its first sample.
     pub(super) began: String,
     pub(super) body: Vec<u8>,
 }

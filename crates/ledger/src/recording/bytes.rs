@@ -14,7 +14,7 @@ const FILTERED: i32 = 1;
 /// Raw deflate: the block has one checksum for all of its streams.
 const RAW: i32 = 0;
 
-/// What packing aims at.
+/// Aim of packing: size or speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Aim {
     /// Little room, for what is kept.
@@ -106,8 +106,8 @@ pub(super) fn take_stream(rest: &mut &[u8], limit: usize) -> Option<Vec<u8>> {
 }
 
 thread_local! {
-    /// What compresses has a third of a megabyte of its own, which is not asked for anew for each of the hundred
-    /// streams of a block.
+    /// The compressor: it has a third of a megabyte of its own, which is not allocated anew for each of the
+    /// hundred streams of a block.
     static COMPRESSOR: RefCell<CompressorOxide> =
         RefCell::new(CompressorOxide::new(create_comp_flags_from_zip_params(LEVEL, RAW, FILTERED)));
 }

@@ -13,7 +13,7 @@ use record::{Bytes, Nanos};
 
 use super::table::{Row, Unit};
 
-/// How many figures a row has.
+/// Number of figures in a row.
 pub(super) const FIGURES: usize = 48;
 
 /// Figures of a flow: requests, bytes, merged requests, milliseconds that the requests took
@@ -207,15 +207,15 @@ fn flow(row: &Row<FIGURES>, nth: usize, seconds: f64) -> Flow {
     }
 }
 
-/// Whether no kind has had less than one request and more than none, as it may be in a mean over a
-/// long time. Such a count does not come back close enough for others to follow from it.
+/// False if a kind has had less than one request and more than none, as it may be in a mean over a long time.
+/// Such a count does not come back close enough for others to follow from it.
 fn is_counted(sample: &DeviceSample, seconds: f64) -> bool {
     let flows = [&sample.read, &sample.write, &sample.discard, &sample.flush];
     let mut counts = flows.iter().filter_map(|flow| Some(flow.iops?.0 * seconds));
     counts.all(|count| count <= 0.0 || count >= 0.999_999)
 }
 
-/// Whether the sum of all kinds is what the kinds say.
+/// True if the total is the sum of the kinds.
 fn follows(sample: &DeviceSample) -> bool {
     let mut again = DeviceSample::unknown(std::sync::Arc::clone(&sample.device));
     again.read = sample.read;
@@ -237,7 +237,7 @@ fn follows(sample: &DeviceSample) -> bool {
         && near(bytes(of.size), bytes(is.size), 1.0)
 }
 
-/// How many requests were in flight on average, by Little's law: rate times time, over all kinds.
+/// Mean number of requests in flight by Little's law: rate times time, over all kinds.
 fn little(sample: &DeviceSample) -> Option<f64> {
     let flows = [&sample.read, &sample.write, &sample.discard, &sample.flush];
     let known = flows

@@ -10,10 +10,9 @@ use record::sample::{
 
 use super::table::{Row, Unit};
 
-/// How many figures the host has: eight of pressure, three of load, five of memory, six of the
-/// processors.
+/// Number of the host's figures: eight of pressure, three of load, five of memory, six of the processors.
 pub(super) const FIGURES: usize = 22;
-/// How many figures an interface has: bytes, packets, errors and drops, received and sent.
+/// Number of an interface's figures: bytes, packets, errors and drops, received and sent.
 pub(super) const NET_FIGURES: usize = 8;
 
 const FULL: usize = 4;
@@ -26,7 +25,7 @@ const SHARE: Unit = Unit {
     coarse: 1e-6,
     fine: 1e-9,
 };
-/// What the kernel prints with two digits after the point.
+/// Unit of figures that the kernel prints with two digits after the point.
 const HUNDREDTHS: Unit = Unit {
     coarse: 0.01,
     fine: 0.000_1,
@@ -166,7 +165,7 @@ pub(super) fn unrow<const N: usize>(row: &Row<N>) -> [Option<f64>; N] {
     std::array::from_fn(|at| row.get(at))
 }
 
-/// What went through an interface in an interval of `seconds`: rates times that.
+/// Traffic of an interface in an interval of `seconds`: rates times that.
 pub(super) fn net_figures(interface: &InterfaceSample, seconds: f64) -> [Option<f64>; NET_FIGURES] {
     let (rx, tx) = (&interface.rx, &interface.tx);
     [

@@ -10,17 +10,17 @@ use record::{Event, Nanos, Subject};
 /// Less than this between two samples is no gap: a watch is late now and then.
 const SLACK: Nanos = Nanos::from_secs(2);
 
-/// What makes a device the same one in another recording: its name, and what else is known of it.
+/// Identity of a device across recordings: its name, and its other known properties.
 type Identity = (String, Option<String>, Option<u64>);
 
-/// Where the series stands.
+/// State of a series.
 #[derive(Default)]
 pub(super) struct Joiner {
     known: Vec<Identity>,
     /// Numbers here of the numbers in the recording that is being read.
     ids: HashMap<DeviceId, DeviceId>,
     devices: HashMap<DeviceId, (Arc<Device>, Arc<Device>)>,
-    /// What is added to the recording's own clock, and taken from it.
+    /// Offset that is added to the recording's own clock, and taken from it.
     added: Nanos,
     taken: Nanos,
     last: Option<Moment>,

@@ -16,14 +16,14 @@ const DAY: i64 = 24 * HOUR;
 /// Blocks of the last while are left as they are, whatever room there is: somebody looks at them.
 const RECENT: SignedDuration = SignedDuration::from_secs(900);
 
-/// How long the stretches are that are thinned out where room is short, in seconds: whole ones first, as
-/// always, and shorter ones where there is no whole one, since all that is old would else be dropped before an
-/// hour, or a day, is over.
+/// Lengths of the stretches that are thinned out where room is short, in seconds: whole ones first, as
+/// always, and shorter ones where there is no whole one, since all that is old would else be dropped before
+/// an hour, or a day, is over.
 const PRESSED: [(u32, i64); 4] = [(TAKEN, HOUR), (TAKEN, 600), (MINUTES, DAY), (MINUTES, HOUR)];
 /// Events take no more than this part of the room.
 const EVENTS_SHARE: u64 = 4;
 
-/// Whose recorder has not written for so long will not go on.
+/// Time without a write after which a recorder will not go on.
 const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
 
 /// For how long samples are kept, how closely, and in how much room.
@@ -58,8 +58,8 @@ struct Stretch {
     to: i64,
 }
 
-/// What blocks of a step are thinned out to: the next step, the length of its samples, and how much of these
-/// is one block, in seconds. Blocks begin at whole multiples of that.
+/// Next step of a block that is thinned out: the step, the length of its samples, and the length of one
+/// block, in seconds. Blocks begin at whole multiples of that.
 struct Coarser {
     step: u32,
     sample: i64,
@@ -79,8 +79,8 @@ impl Coarser {
         }
     }
 
-    /// Which block a sample belongs to. An interval that ends on the full hour belongs to the hour before,
-    /// as it does in [`Thinner`].
+    /// Number of the block that a sample belongs to. An interval that ends on the full hour belongs to the
+    /// hour before, as it does in [`Thinner`].
     fn block_of(&self, recorded: &Recorded) -> i64 {
         let ended = recorded.sample.at.wall.unwrap_or_default();
         multiple(ended.as_nanosecond() - 1, self.block)
@@ -137,8 +137,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What all recordings take: whole pages of the file for blocks, the bytes of batches, and the
-    /// text of events.
+    /// Bytes that all recordings take: whole pages of the file for blocks, the bytes of batches, and the text of events.
     ///
     /// # Errors
     /// When the ledger cannot be read.

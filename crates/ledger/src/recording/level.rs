@@ -12,7 +12,7 @@ pub(super) const EXACT: u64 = 1 << (STEPS + 1);
 /// The largest level.
 const HIGHEST: u64 = (53 << STEPS) + EXACT;
 
-/// How far a number may come back from what it was, as a share of it.
+/// Largest relative error of a number that is read back.
 pub const LARGEST_ERROR: f64 = 1.0 / EXACT as f64;
 
 /// The level of a number.

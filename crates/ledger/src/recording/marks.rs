@@ -15,11 +15,11 @@ use crate::{Error, Ledger, Result};
 pub struct Mark {
     /// Its number in the ledger.
     pub number: i64,
-    /// When.
+    /// Time of the mark.
     pub at: Timestamp,
     /// The host on which it was set.
     pub host: String,
-    /// What happened.
+    /// The event.
     pub text: String,
 }
 
@@ -84,7 +84,7 @@ impl Ledger {
     }
 }
 
-/// How long a file is, and when it was written last; `None` of one that is not there.
+/// Length and last change of a file; `None` for one that is not there.
 type Stamp = Option<(u64, SystemTime)>;
 
 /// Looks for marks now and then, in a ledger that others write: it is opened only where its file has changed,
@@ -126,7 +126,7 @@ impl MarkReader {
     }
 }
 
-/// Whether an error comes again for as long as the file is as it is.
+/// True if an error comes again for as long as the file is as it is.
 fn lasts(error: &Error) -> bool {
     matches!(
         error,

@@ -70,30 +70,30 @@ pub struct Noted {
     pub found: Moment,
 }
 
-/// What a list shows of a recording.
+/// A recording, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSummary {
     /// Its number in the ledger.
     pub number: i64,
     /// The host.
     pub host: String,
-    /// When its first sample that is kept began.
+    /// Start of its first sample that is kept.
     pub from: Timestamp,
-    /// When its last sample ended.
+    /// End of its last sample.
     pub to: Timestamp,
-    /// Whether it goes on, or was cut off by a kill.
+    /// True if it goes on, or was cut off by a kill.
     pub is_open: bool,
-    /// How many samples are kept as they were taken, by the minute and by the hour.
+    /// Number of samples kept as they were taken, by the minute and by the hour.
     pub taken: u64,
     /// Samples by the minute.
     pub minutes: u64,
     /// Samples by the hour.
     pub hours: u64,
-    /// How many events were found.
+    /// Number of events.
     pub events: u64,
-    /// What its samples take.
+    /// Bytes that its samples take.
     pub bytes: Bytes,
-    /// What is known of the host.
+    /// The host.
     pub source: Source,
 }
 

@@ -12,11 +12,11 @@ use super::{BATCH, TAKEN, pack};
 pub(super) struct Packed {
     pub(super) step: u32,
     pub(super) body: Vec<u8>,
-    /// When the first of them began and ended, and the last one ended.
+    /// Start and end of the first of them, and end of the last one.
     pub(super) began: Timestamp,
     pub(super) elapsed: Nanos,
     pub(super) ended: Timestamp,
-    /// How many they are, and with how many devices.
+    /// Number of samples, and of devices.
     pub(super) samples: usize,
     pub(super) rows: usize,
 }
@@ -69,7 +69,7 @@ impl Gathered {
     }
 }
 
-/// When the first sample began and ended.
+/// Start and end of the first sample.
 struct Times {
     began: Timestamp,
     elapsed: Nanos,

@@ -44,7 +44,7 @@ pub struct Replay<'a> {
     to_open: VecDeque<StoredEvent>,
     /// Those that were found, and when they were over.
     to_close: Vec<StoredEvent>,
-    /// When the last sample of the recording that is being read ended, if it was ended.
+    /// End of the last sample of the recording that is being read, if it was ended.
     ends: Option<Timestamp>,
     /// Events that lasted when the recording before ended.
     left: Vec<Event>,
@@ -66,7 +66,7 @@ struct StoredEvent {
 }
 
 impl Ledger {
-    /// What was recorded of a host between two moments.
+    /// Recording of a host between two moments.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -148,8 +148,8 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// When the last sample of a recording ended; `None` for one that goes on or was cut off, of which
-    /// there may be more.
+    /// End of the last sample of a recording; `None` for one that goes on or was cut off, of which there may
+    /// be more.
     fn end_of(&self, recording: i64) -> Result<Option<Timestamp>> {
         let read = || {
             let mut statement = self.connection.prepare_cached(
@@ -189,7 +189,7 @@ impl Ledger {
 }
 
 impl Replay<'_> {
-    /// Whether nothing was recorded in the span.
+    /// True if nothing was recorded in the span.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.samples.is_empty()
     }

@@ -196,7 +196,7 @@ impl Host {
     }
 }
 
-/// What the kernel's counts come to, reckoned as the collector does.
+/// A flow of the kernel's counts, computed as the collector does.
 fn flow(count: f64, sectors: f64, merged: f64, milliseconds: f64, seconds: f64) -> Flow {
     let some = count > 0.0;
     Flow {

@@ -16,7 +16,7 @@ const MEMORY: u32 = 2;
 /// Bits after the point of that mean.
 const FINE: u32 = 4;
 
-/// Who a row belongs to.
+/// Owner of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     /// Its own number, counted from 0.
@@ -26,7 +26,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// One that follows no other.
+    /// A key that follows no other.
     pub(super) fn alone(own: usize) -> Key {
         Key { own, twin: None }
     }
@@ -69,7 +69,7 @@ impl<const N: usize> Row<N> {
         }
     }
 
-    /// Whether a bit of the mask is set.
+    /// True if a bit of the mask is set.
     pub(super) fn has(&self, at: usize) -> bool {
         self.mask >> at & 1 == 1
     }
@@ -93,23 +93,23 @@ impl Unit {
     }
 }
 
-/// How a column's differences are reckoned.
+/// Prediction of a column's next value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Last,
     Mean,
 }
 
-/// What was seen of a key in a column.
+/// Past values of a key in a column.
 #[derive(Clone, Copy, Default)]
 struct KeyHistory {
     last: i64,
     mean: i64,
-    /// What its twin had then.
+    /// Value of its twin then.
     twin: i64,
 }
 
-/// What is expected of each key in a column.
+/// Expected value of each key in a column.
 struct Expected {
     how: Expect,
     keys: Vec<Option<KeyHistory>>,
@@ -154,7 +154,7 @@ impl Expected {
     }
 }
 
-/// How many keys there are.
+/// Number of keys.
 fn count(keys: &[Key]) -> usize {
     keys.iter().map(|key| key.own + 1).max().unwrap_or(0)
 }

@@ -12,7 +12,7 @@ use record::{Bytes, Nanos};
 
 use super::host;
 
-/// How many of the kernel's errors a thinned sample keeps.
+/// Number of the kernel's errors that a thinned sample keeps.
 const MOST_ERRORS: usize = 32;
 
 /// Groups samples by the step of time that they end in, and gives each group as one.
@@ -89,7 +89,7 @@ pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
     })
 }
 
-/// What of several figures is wanted.
+/// Choice among several figures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     Least,
@@ -156,8 +156,8 @@ fn order(samples: &[Recorded]) -> Vec<DeviceId> {
     order
 }
 
-/// What the samples have of each device, and how long each of them is. All in one go: looking for each
-/// of thousands of devices would take minutes of an hour.
+/// Samples of each device, with the length of each. All in one go: looking for each of thousands of devices
+/// would take minutes of an hour.
 fn by_device(samples: &[Recorded], which: Which) -> HashMap<DeviceId, Vec<(&DeviceSample, f64)>> {
     let mut found: HashMap<DeviceId, Vec<(&DeviceSample, f64)>> = HashMap::new();
     for recorded in samples {

@@ -28,9 +28,9 @@ const FRESH: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Debug)]
 pub struct Recording {
     number: i64,
-    /// When it began: a number is used again where the newest recording was removed.
+    /// Start of the recording: a number is used again where the newest recording was removed.
     began: String,
-    /// What the volumes' pages said since they were last kept.
+    /// Statistics pages of the volumes since they were last kept.
     pages: HashMap<DeviceId, VendorSample>,
     /// The head of the last batch.
     head: LastHead,
@@ -257,7 +257,7 @@ fn sum_pages(pages: &mut HashMap<DeviceId, VendorSample>, sample: &mut Sample) {
     }
 }
 
-/// Whether nobody has removed a recording meanwhile.
+/// True if nobody has removed a recording meanwhile.
 fn is_there(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result<bool> {
     change.query_row(
         "SELECT EXISTS (SELECT 1 FROM recordings WHERE number = ?1 AND began = ?2)",

@@ -1,8 +1,8 @@
-//! What can be wrong with long work in the ledger.
+//! Errors of long work in the ledger.
 
 use crate::Owner;
 
-/// Why work cannot be begun, kept or taken over.
+/// Reason for which work cannot be begun, kept or taken over.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
     /// A process is at work on it.
@@ -12,13 +12,13 @@ pub enum WorkError {
         owner.pid
     )]
     UnderWay {
-        /// What is done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
         /// By whom.
         owner: Box<Owner>,
-        /// Since when.
+        /// Its start.
         began: jiff::Timestamp,
     },
     /// A process that cannot be seen from here works on it, or did.
@@ -29,9 +29,9 @@ pub enum WorkError {
         owner.host
     )]
     Elsewhere {
-        /// What is done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
         /// By whom.
         owner: Box<Owner>,
@@ -43,29 +43,29 @@ pub enum WorkError {
         owner.pid
     )]
     LeftUnfinished {
-        /// What is done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
         /// By whom.
         owner: Box<Owner>,
-        /// Since when.
+        /// Its start.
         began: jiff::Timestamp,
     },
     /// It is finished, so there is nothing to take over.
     #[error("the {kind} {key} is finished: there is nothing to resume")]
     Finished {
-        /// What was done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
     },
     /// The ledger has nothing of it.
     #[error("the ledger holds no {kind} {key}; it may have been removed meanwhile")]
     Unknown {
-        /// What was looked for.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
     },
     /// It was removed, finished or taken over by another process.
@@ -74,9 +74,9 @@ pub enum WorkError {
          process has taken it over. It cannot be kept on"
     )]
     Lost {
-        /// What is done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
     },
     /// Its document is of a newer form.
@@ -85,9 +85,9 @@ pub enum WorkError {
          to {known}). Use that version to go on with it"
     )]
     Newer {
-        /// What is done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
         /// The document's form.
         found: u32,
@@ -97,11 +97,11 @@ pub enum WorkError {
     /// Its document cannot be read.
     #[error("what the ledger holds of the {kind} {key} cannot be read: {detail}")]
     Unreadable {
-        /// What is done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
     /// The document would not come back as it is.
@@ -110,11 +110,11 @@ pub enum WorkError {
          an error in disksmith; please report it"
     )]
     Unfaithful {
-        /// What is done.
+        /// Kind of work.
         kind: String,
-        /// To what.
+        /// Its target.
         key: String,
-        /// Why.
+        /// The reason.
         detail: String,
     },
 }

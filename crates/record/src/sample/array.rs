@@ -1,11 +1,11 @@
-//! What an array's own state was when an interval ended.
+//! State of an array at the end of an interval.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BytesPerSecond, DeviceId};
 use crate::{Bytes, Nanos};
 
-/// What md does to an array on its own (linux, Documentation/admin-guide/md.rst, `sync_action`).
+/// Sync action of md (linux, Documentation/admin-guide/md.rst, `sync_action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncAction {
@@ -26,7 +26,7 @@ pub enum SyncAction {
 }
 
 impl SyncAction {
-    /// Whether it reads or writes the members.
+    /// True if it reads or writes the members.
     pub fn is_work(self) -> bool {
         !matches!(self, SyncAction::Idle | SyncAction::Frozen)
     }
@@ -60,7 +60,7 @@ impl SyncAction {
     }
 }
 
-/// How far a sync action is, on each member.
+/// Position of a sync action, on each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Bytes done.
@@ -78,7 +78,7 @@ impl Progress {
         }
     }
 
-    /// How long the rest takes at a speed; `None` while there is none.
+    /// Time left at a speed; `None` while there is none.
     pub fn left(self, speed: BytesPerSecond) -> Option<Nanos> {
         let left = (self.of - self.done).0 as f64;
         (speed.0 > 0.0).then(|| Nanos((left / speed.0 * 1e9) as u64))
@@ -88,20 +88,20 @@ impl Progress {
 /// A member of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Which device; `None` when the kernel no longer lists it.
+    /// The device; `None` when the kernel no longer lists it.
     pub device: Option<DeviceId>,
     /// The kernel's name.
     pub name: String,
     /// Its place in the array; `None` for a spare or a failed member.
     pub slot: Option<u32>,
-    /// What it is, in the kernel's words: `in_sync`, `spare`, `faulty`, `write_mostly`.
+    /// State, in the kernel's words: `in_sync`, `spare`, `faulty`, `write_mostly`.
     pub state: Vec<String>,
     /// Read errors that were corrected from a copy since the array was assembled.
     pub errors: Option<u64>,
 }
 
 impl Member {
-    /// Whether the kernel gave it up.
+    /// True if the kernel gave it up.
     pub fn is_faulty(&self) -> bool {
         self.state.iter().any(|word| word == "faulty")
     }
@@ -110,25 +110,24 @@ impl Member {
 /// An array's own state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArraySample {
-    /// What md does on its own; `None` at levels without copies or parity.
+    /// md's sync action; `None` at levels without copies or parity.
     pub action: Option<SyncAction>,
-    /// How far that is; `None` when nothing is under way.
+    /// Its position; `None` when none is under way.
     pub position: Option<Progress>,
-    /// How fast it goes, on each member.
+    /// Its speed, on each member.
     pub speed: Option<BytesPerSecond>,
-    /// How many members it should have.
+    /// Number of members that it should have.
     pub wanted: Option<u32>,
-    /// How many of these are missing.
+    /// Number of these that are missing.
     pub degraded: Option<u32>,
-    /// How many sectors the last check found to differ, in whole units of the check
-    /// (`mismatch_cnt`).
+    /// Sectors that the last check found to differ, in whole units of the check (`mismatch_cnt`).
     pub mismatched: Option<u64>,
     /// Its members, in order of their slots; spares and failed ones come last.
     pub members: Vec<Member>,
 }
 
 impl ArraySample {
-    /// Whether md reads or writes the members on its own now. What waits for another array's turn has
+    /// True if md reads or writes the members for a sync action now. What waits for another array's turn has
     /// an action and no position.
     pub fn is_at_work(&self) -> bool {
         self.action.is_some_and(SyncAction::is_work) && self.position.is_some()

@@ -51,7 +51,7 @@ impl FromStr for DeviceNumber {
     }
 }
 
-/// What kind of block device it is.
+/// Kind of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
@@ -120,7 +120,7 @@ pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
     disks.filter(move |disk| is_numbered && !disk.is_empty())
 }
 
-/// Who a device is. It changes seldom and is shared by the samples of it.
+/// Identity and properties of a device. It changes seldom and is shared by the samples of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// Its number in this series of samples.
@@ -135,9 +135,9 @@ pub struct Device {
     /// The kernel's count of disks when this one came (`diskseq`, Linux 5.15; partitions have that
     /// of their disk). No two disks of a boot have the same.
     pub sequence: Option<u64>,
-    /// When it was first seen in this series.
+    /// Time at which it was first seen in this series.
     pub first_seen: Moment,
-    /// What it is.
+    /// Its kind.
     pub kind: DeviceKind,
     /// The level of an array, such as `raid10`.
     pub level: Option<String>,
@@ -147,16 +147,16 @@ pub struct Device {
     pub model: Option<String>,
     /// The serial number; on EBS the volume id.
     pub serial: Option<String>,
-    /// How many requests its queues take together.
+    /// Requests that its queues take together.
     pub queue_depth: Option<u32>,
-    /// Whether it turns; many virtual disks say so and do not.
+    /// True if it calls itself rotational; many virtual disks say so and are not.
     pub rotational: Option<bool>,
     /// The devices that it lies on directly: the members of an array, the disk of a partition.
     pub lies_on: Vec<DeviceId>,
 }
 
 impl Device {
-    /// Whether this is its name, the kernel's or one that people gave it.
+    /// True if this is its name, the kernel's or one given by people.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.alias.as_deref() == Some(name)
     }
@@ -215,7 +215,7 @@ impl FlowKind {
     }
 }
 
-/// What requests of one kind did in an interval.
+/// Requests of one kind in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Flow {
     /// Requests that completed, after merging.
@@ -232,16 +232,16 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Whether requests are known to have completed.
+    /// True if requests are known to have completed.
     pub fn is_active(&self) -> bool {
         self.iops.is_some_and(|iops| iops.0 > 0.0)
     }
 }
 
-/// What a device did in an interval.
+/// A device in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceSample {
-    /// Who it is.
+    /// The device.
     pub device: Arc<Device>,
     /// Reads.
     pub read: Flow,
@@ -254,9 +254,9 @@ pub struct DeviceSample {
     /// Reads, writes and discards together. A log may know this and not the parts: `tps`,
     /// `avgrq-sz`, `await`.
     pub all: Flow,
-    /// How many requests were in flight on average: iostat's aqu-sz.
+    /// Mean number of requests in flight: iostat's aqu-sz.
     pub mean_in_flight: Option<f64>,
-    /// How many requests were in flight when the interval ended. iostat does not tell.
+    /// Number of requests in flight when the interval ended. iostat does not tell.
     pub in_flight: Option<u64>,
     /// The share of time in which anything was in flight: iostat's %util. It says nothing of how
     /// much more a device could do that serves requests side by side.
@@ -265,7 +265,7 @@ pub struct DeviceSample {
     pub reset: bool,
     /// The array's own state, of an array.
     pub array: Option<ArraySample>,
-    /// What the vendor's statistics page says; only in samples in which it was asked.
+    /// The vendor's statistics page; only in samples in which it was read.
     pub vendor: Option<VendorSample>,
 }
 

@@ -1,4 +1,4 @@
-//! What the host as a whole did in an interval.
+//! The host as a whole in an interval.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct PressureLine {
     pub avg300: Fraction,
 }
 
-/// How long tasks waited for I/O.
+/// Time for which tasks waited for I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
     /// At least one task waited.
@@ -55,7 +55,7 @@ pub struct Memory {
     pub background_limit: Option<Bytes>,
 }
 
-/// What went through an interface in one direction.
+/// Traffic of an interface in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetFlow {
     /// Bytes a second.
@@ -79,7 +79,7 @@ pub struct InterfaceSample {
     pub tx: NetFlow,
 }
 
-/// How the processors spent an interval. Shares of all of their time.
+/// Shares of the processors' time in an interval. Shares of all of their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuShares {
     /// In programs.
@@ -96,7 +96,7 @@ pub struct CpuShares {
     pub idle: Fraction,
 }
 
-/// What a control group's limit is about.
+/// Quantity that a control group's limit applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
@@ -132,16 +132,16 @@ pub struct GroupLimit {
     pub device: DeviceNumber,
     /// Requests or bytes, of reads or of writes.
     pub kind: LimitKind,
-    /// So many of them a second.
+    /// The limit, a second.
     pub limit: f64,
-    /// How many the group used a second; `None` in the first interval.
+    /// The group's use, a second; `None` in the first interval.
     pub used: Option<f64>,
     /// The share of the interval in which some of its tasks waited for I/O; `None` where the kernel does not tell
     /// it of this group.
     pub pressure: Option<Fraction>,
 }
 
-/// What a line of the kernel's log is about.
+/// Kind of a line of the kernel's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelErrorKind {
@@ -170,7 +170,7 @@ impl KernelErrorKind {
 /// A line of the kernel's log that speaks of a disk's trouble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelError {
-    /// What it is about.
+    /// Its kind.
     pub kind: KernelErrorKind,
     /// The name of the device that it names.
     pub device: Option<String>,
@@ -178,7 +178,7 @@ pub struct KernelError {
     pub text: String,
 }
 
-/// What the host as a whole did.
+/// The host as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostSample {
     /// Waiting for I/O; `None` on kernels without it (before 4.20, or switched off).
@@ -191,7 +191,7 @@ pub struct HostSample {
     pub cpu: Option<CpuShares>,
     /// Network interfaces but the loopback, in the kernel's order.
     pub interfaces: Vec<InterfaceSample>,
-    /// What the kernel's log said of disks in this interval.
+    /// Errors of disks in the kernel's log in this interval.
     pub errors: Vec<KernelError>,
     /// The limits of control groups. They are not recorded.
     pub limits: Vec<GroupLimit>,

@@ -1,8 +1,8 @@
-//! What the disks of a host did in one interval, whoever saw it: the kernel's counters just now, a
-//! recording, or the text that iostat wrote years ago.
+//! The disks of a host in one interval, whatever the source: the kernel's counters just now, a recording, or
+//! the text that iostat wrote years ago.
 //!
-//! Everything is optional that one of these may not know. `None` means "not known"; a rate of zero
-//! means that nothing happened.
+//! Everything is optional that one of these may not know. `None` means "not known"; a rate of zero means that
+//! nothing happened.
 
 mod array;
 mod device;
@@ -55,7 +55,7 @@ impl Moment {
     }
 }
 
-/// Why more time than the interval lies between a sample and the one before it.
+/// Reason for which more time than the interval lies between a sample and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gap {
@@ -70,7 +70,7 @@ pub enum Gap {
     Unseen(Nanos),
 }
 
-/// Where samples come from.
+/// Source of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
@@ -79,33 +79,33 @@ pub enum SourceKind {
     Live,
     /// A recording that disksmith made.
     Recorded,
-    /// What `iostat` wrote as text.
+    /// Text of `iostat`.
     IostatText,
-    /// What `iostat -o JSON` wrote.
+    /// JSON of `iostat -o JSON`.
     IostatJson,
 }
 
-/// What is known of a series of samples as a whole.
+/// Facts about a series of samples as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Where the samples come from.
+    /// Source of the samples.
     pub kind: SourceKind,
     /// The host's name.
     pub hostname: Option<String>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// How many processors the host has.
+    /// Number of processors of the host.
     pub cpus: Option<u32>,
 }
 
-/// What a host's disks did in one interval.
+/// A host's disks in one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// When the interval ended.
+    /// End of the interval.
     pub at: Moment,
-    /// How long it was, without any time in which the machine slept. Rates are over this length.
+    /// Length, without any time in which the machine slept. Rates are over this length.
     pub length: Nanos,
-    /// What lies between this interval and the one before it; `None` where one follows the other.
+    /// Gap between this interval and the one before it; `None` where one follows the other.
     pub gap: Option<Gap>,
     /// The host's own figures.
     pub host: HostSample,

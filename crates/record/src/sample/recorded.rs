@@ -2,13 +2,12 @@
 
 use super::Sample;
 
-/// What a recording holds of one interval.
+/// One interval of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// What was seen; where samples were thinned out, the mean over their time.
+    /// The sample; where samples were thinned out, the mean over their time.
     pub sample: Sample,
-    /// How far the samples lay apart that were thinned out to this one; `None` of one that is as it
-    /// was taken.
+    /// Spread of the samples that were thinned out to this one; `None` of one that is as it was taken.
     pub spread: Option<Box<Spread>>,
 }
 
@@ -19,7 +18,7 @@ pub struct Spread {
     pub least: Sample,
     /// The most of each figure.
     pub most: Sample,
-    /// How many samples there were.
+    /// Number of samples.
     pub samples: u64,
 }
 
@@ -46,7 +45,7 @@ impl Recorded {
             .map_or(&self.sample, |spread| &spread.most)
     }
 
-    /// How many samples it stands for.
+    /// Number of samples that it stands for.
     pub fn samples(&self) -> u64 {
         self.spread.as_ref().map_or(1, |spread| spread.samples)
     }

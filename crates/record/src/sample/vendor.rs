@@ -1,11 +1,11 @@
-//! What the cloud's own statistics page of an NVMe volume said of an interval.
+//! The cloud's own statistics page of an NVMe volume, for an interval.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BytesPerSecond, PerSecond};
 use crate::Nanos;
 
-/// Whose page it is.
+/// Vendor of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VendorPage {
@@ -53,7 +53,7 @@ pub struct LatencyBin {
 /// The difference between two readings of a volume's page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VendorSample {
-    /// Whose page it is.
+    /// Vendor of the page.
     pub page: VendorPage,
     /// The time between the two readings, which may be longer than a sample: the page is read once
     /// a second at most.

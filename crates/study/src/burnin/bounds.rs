@@ -1,4 +1,4 @@
-//! How far apart two hosts must be so that one is better beyond doubt, in whichever round one looks.
+//! Distance of two hosts from which one is better beyond doubt, in every round together.
 
 use super::Rule;
 use super::entrant::Entrant;
@@ -7,8 +7,8 @@ use crate::distribution::{incomplete_beta, student_quantile, student_tail};
 
 /// From so many degrees of freedom on Student's t is normal.
 const NORMAL: f64 = 10_000.0;
-/// Where the mixture is tightest, in rounds, before its logarithm: chosen so that its deviate changes
-/// little from 2 to 200 rounds.
+/// Round at which the mixture is tightest, before its logarithm: chosen so that its deviate changes little
+/// from 2 to 200 rounds.
 const MIXTURE: f64 = 0.5;
 
 /// In how many rounds one that is kept must have been measured, so that a slowness in
@@ -24,7 +24,7 @@ pub(super) fn proof_rounds(rule: &Rule, groups: usize) -> usize {
     }
 }
 
-/// What one disk has of the quarter of the risk that is for the shares of slow rounds.
+/// One disk's part of the quarter of the risk that is for the shares of slow rounds.
 pub(super) fn slow_risk(rule: &Rule, rows: usize) -> f64 {
     0.25 * rule.risk / rows.max(1) as f64
 }
@@ -48,7 +48,7 @@ pub(super) fn slow_share(slow: usize, rounds: usize, risk: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// Where `below` turns from true to false between zero and one.
+/// Value between zero and one at which `below` turns from true to false.
 fn solve(below: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     // Forty halvings are finer than any share that matters.
@@ -66,7 +66,7 @@ fn solve(below: impl Fn(f64) -> bool) -> f64 {
 /// The bounds of the differences of levels.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
-    /// What each pair has of the risk.
+    /// Risk of each pair.
     risk: f64,
     degrees: f64,
     /// The deviates by the number of rounds, once they were needed.
@@ -90,7 +90,7 @@ impl Bounds {
         }
     }
 
-    /// How many standard errors of a mean of so many rounds the truth is never off, but for the risk.
+    /// Number of standard errors of a mean of that many rounds that the truth is never off, but for the risk.
     fn deviate(&mut self, rounds: usize) -> f64 {
         if self.deviates.len() <= rounds {
             self.deviates.resize(rounds + 1, None);
@@ -111,7 +111,7 @@ impl Bounds {
         deviate
     }
 
-    /// How far the difference of the levels of two hosts may be off.
+    /// Largest error of the difference of the levels of two hosts.
     pub(super) fn radius(&mut self, a: &Entrant, b: &Entrant) -> f64 {
         let shared = a.calm.min(b.calm);
         if shared == 0 || self.degrees < 1.0 {
@@ -120,7 +120,7 @@ impl Bounds {
         self.deviate(shared) * ((a.variance + b.variance) / shared as f64).sqrt()
     }
 
-    /// How far the level of one host may be off.
+    /// Largest error of the level of one host.
     pub(super) fn radius_of_one(&mut self, host: &Entrant) -> f64 {
         if host.calm == 0 || self.degrees < 1.0 {
             return f64::INFINITY;

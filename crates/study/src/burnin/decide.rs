@@ -1,4 +1,4 @@
-//! Who drops out, who is called back, and when a group is decided.
+//! Hosts that drop out, hosts that are called back, and the end of a group's race.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::bounds::Bounds;
 use super::{COMPANY, Decision, End, HostStatus, Race};
 
 impl Race {
-    /// How the race of a group stands; empty where there is none of this number.
+    /// State of a group's race; empty where there is none of this number.
     pub fn decision(&self, group: usize) -> Decision {
         let Some(of) = self.groups.get(group) else {
             return Decision {
@@ -45,7 +45,7 @@ impl Race {
         }
     }
 
-    /// Whether fewer of the others than are kept may be ahead of a host.
+    /// True if fewer of the others than are kept may be ahead of a host.
     fn is_surely_kept(&self, bounds: &mut Bounds, host: usize, left: &[usize]) -> bool {
         let may_lead = |other: &&usize| **other != host && self.lead(bounds, host, **other) <= 0.0;
         left.iter().filter(may_lead).count() < self.rule.keep
@@ -66,8 +66,8 @@ impl Race {
         }
     }
 
-    /// How far `better` is ahead of `other` at least: above zero it is, beyond doubt. Nothing is known
-    /// of those that were measured too seldom.
+    /// Least lead of `better` over `other`: above zero it is ahead, beyond doubt. Nothing is known of those
+    /// that were measured too seldom.
     fn lead(&self, bounds: &mut Bounds, better: usize, other: usize) -> f64 {
         let (better, other) = (&self.hosts[better], &self.hosts[other]);
         if better.rounds.min(other.rounds) < self.rule.least.max(2) {
@@ -145,7 +145,7 @@ impl Race {
         (self.rounds >= self.rule.rounds).then_some(End::Rounds)
     }
 
-    /// Whether none of the others is better than one of the first by more than the tie.
+    /// True if none of the others is better than one of the first by more than the tie.
     fn equal(&self, left: &[usize], bounds: &mut Bounds) -> bool {
         let (first, others) = left.split_at(self.rule.keep.min(left.len()));
         first.iter().all(|one| {

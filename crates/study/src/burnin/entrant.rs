@@ -4,7 +4,7 @@ use super::noise::{Noise, median};
 use super::rows::Row;
 use super::{HostStatus, bounds};
 
-/// What the common noise counts for in that of one disk, in degrees of freedom (Smyth 2004).
+/// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;
 
 /// A host.
@@ -46,14 +46,14 @@ impl Entrant {
         }
     }
 
-    /// Whether these can be the figures of its disks.
+    /// True if these can be the figures of its disks.
     pub(super) fn takes(&self, disks: &[f64]) -> bool {
         let sound = |figure: &f64| figure.is_finite() && *figure > 0.0;
         let same = self.rows.is_empty() || self.rows.len() == disks.len();
         !disks.is_empty() && same && disks.iter().all(sound)
     }
 
-    /// How far its disks are off their own levels, at the median; `None` before they have levels.
+    /// Distance of its disks from their own levels, at the median; `None` before they have levels.
     pub(super) fn off(&self, logs: &[f64]) -> Option<f64> {
         let off = self.rows.iter().zip(logs).map(|(row, log)| log - row.level);
         (!self.rows.is_empty()).then(|| median(off.collect()))

@@ -1,4 +1,4 @@
-//! Which of many hosts are the best, and which need not be measured on: a burn-in race.
+//! Burn-in race: finds the best of many hosts, and those that need not be measured on.
 //!
 //! All hosts are measured at the same time, round by round, and the best [`Rule::keep`] of each group
 //! (a zone, and within it a size) are wanted. What is measured is one figure a disk and round, such
@@ -61,14 +61,14 @@ use bounds::Bounds;
 use entrant::Entrant;
 use noise::Noise;
 
-/// So many hosts of a group are measured at least, if it has them: the hour is told from a host by
-/// the others.
+/// Least number of hosts of a group that are measured, if it has them: the hour is told from a host by the
+/// others.
 pub const COMPANY: usize = 3;
 
-/// How a race is run.
+/// Rule of a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// How many hosts of each group are kept.
+    /// Number of hosts of each group that are kept.
     pub keep: usize,
     /// Hosts within this share of each other are as good: 0.02 is 2 %.
     pub tie: f64,
@@ -76,7 +76,7 @@ pub struct Rule {
     pub rounds: usize,
     /// In so many rounds every host is measured before any drops out; at least two.
     pub least: usize,
-    /// How likely any group may be decided wrongly.
+    /// Probability that any group is decided wrongly.
     pub risk: f64,
     /// The worst share of the rounds, which a host's figure is the mean of.
     pub tail: f64,
@@ -103,14 +103,14 @@ impl Rule {
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Which host, from 0.
+    /// The host, from 0.
     pub host: usize,
     /// The figure of each disk, always in the same order, of which more is better; give the inverse
     /// of a latency. A disk whose figure is not positive and finite has failed, and so has its host.
     pub disks: Vec<f64>,
 }
 
-/// What became of a host.
+/// Status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostStatus {
     /// It may be one of the best.
@@ -133,7 +133,7 @@ pub enum HostStatus {
     },
 }
 
-/// What is known of a host.
+/// Estimates of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     /// The mean of the worst tenth of the rounds of the worst disk, in the unit of what was measured,
@@ -150,12 +150,11 @@ pub struct Known {
     pub rounds: usize,
     /// In how many of them the worst disk was slow.
     pub slow: usize,
-    /// How far down these were on average, as a share of the calm rounds: 0.4 where 40 % were left.
-    /// One where there were none.
+    /// Mean rate of these as a share of the calm rounds: 0.4 where 40 % were left. One where there were none.
     pub left: f64,
 }
 
-/// Why the race of a group is over.
+/// Reason for which the race of a group is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The best are known: none that is left out is better by more than the tie.
@@ -168,16 +167,16 @@ pub enum End {
     Few,
 }
 
-/// How the race of a group stands, or ended.
+/// State of a group's race, or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Why it is over; `None` while it is not.
+    /// Reason for its end; `None` while it goes on.
     pub end: Option<End>,
     /// Those that are among the best, the best first.
     pub keep: Vec<usize>,
     /// Those that may take the places that are left, the best first; empty where there are none.
     pub tied: Vec<usize>,
-    /// How many places are left for those that tie.
+    /// Number of places left for those that tie.
     pub places: usize,
 }
 
@@ -188,9 +187,9 @@ pub struct Race {
     hosts: Vec<Entrant>,
     groups: Vec<Group>,
     noise: Noise,
-    /// How many rounds were measured.
+    /// Number of rounds measured.
     rounds: usize,
-    /// What was common to all in the first round.
+    /// Common part of all in the first round.
     centre: Option<f64>,
     /// The bounds since the last round, once they were asked for: making them goes through all hosts, and so
     /// would whoever asks what is known of each.
@@ -201,7 +200,7 @@ pub struct Race {
 #[derive(Clone, Debug, Default)]
 struct Group {
     members: Vec<usize>,
-    /// What the hours were, in logarithms: their sum and their number.
+    /// Hours, in logarithms: their sum and their number.
     hours: (f64, usize),
     /// Those that are in, the best first.
     left: Vec<usize>,
@@ -232,12 +231,12 @@ impl Race {
         race
     }
 
-    /// How the race is run.
+    /// Rule of the race.
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
 
-    /// How many rounds were measured.
+    /// Number of rounds measured.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
@@ -306,7 +305,7 @@ impl Race {
         }
     }
 
-    /// What became of a host; `None` where there is none of this number.
+    /// Status of a host; `None` where there is none of this number.
     pub fn standing(&self, host: usize) -> Option<HostStatus> {
         Some(self.hosts.get(host)?.standing)
     }
@@ -316,17 +315,17 @@ impl Race {
         self.noise.deviation()
     }
 
-    /// Why the race of a group is over; `None` while it is not, or where there is none of this number.
+    /// Reason for the end of a group's race; `None` while it goes on, or where there is none of this number.
     pub fn ended(&self, group: usize) -> Option<End> {
         self.groups.get(group)?.end
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     pub fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// What is known of a host; `None` before it was measured.
+    /// Estimates of a host; `None` before it was measured.
     pub fn known(&self, host: usize) -> Option<Known> {
         let entrant = self.hosts.get(host)?;
         let worst = entrant.worst_row()?;
@@ -354,7 +353,7 @@ impl Race {
         Bounds::new(&self.rule, sizes, disks.unwrap_or(1), self.noise)
     }
 
-    /// What each group has in common in a round, in logarithms.
+    /// Common part of each group in a round, in logarithms.
     fn hours(&mut self, logs: &[(usize, Vec<f64>)]) -> Vec<f64> {
         let first = |logs: &[(usize, Vec<f64>)]| {
             let own = logs.iter().map(|(_, logs)| noise::median(logs.clone()));

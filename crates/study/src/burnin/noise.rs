@@ -1,4 +1,4 @@
-//! How much one round of a disk scatters.
+//! Scatter of one round of a disk.
 
 use super::entrant::Entrant;
 

@@ -4,16 +4,16 @@
 use super::{End, Measured, Race, Rule};
 pub use crate::random::Rng;
 
-/// How a race measures.
+/// Conditions of measuring in a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions {
     /// The noise of one round of one disk.
     pub noise: f64,
-    /// How much of the noise of a round is left in the next: zero where rounds are independent.
+    /// Share of a round's noise that is left in the next: zero where rounds are independent.
     pub memory: f64,
-    /// Whether the noise has heavy tails: Student's with four degrees of freedom.
+    /// True if the noise has heavy tails: Student's with four degrees of freedom.
     pub heavy: bool,
-    /// What all hosts have in common in a round.
+    /// Common part of all hosts in a round.
     pub hour: f64,
 }
 
@@ -29,31 +29,31 @@ impl Conditions {
     }
 }
 
-/// How hosts differ. Shares are of all hosts, and standard deviations are shares of the level.
+/// Differences between hosts. Shares are of all hosts, and standard deviations are shares of the level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Population {
     /// The standard deviation of the levels of sound hosts.
     pub spread: f64,
-    /// How many hosts are broken: they have [`Population::broken_left`] of their level, half of them
-    /// on one disk only.
+    /// Share of hosts that are broken: they have [`Population::broken_left`] of their level, half of them on
+    /// one disk only.
     pub broken: f64,
-    /// What a broken disk has left, from and to.
+    /// Share of its level that a broken disk has left, from and to.
     pub broken_left: (f64, f64),
-    /// How many hosts are slow at times, half of them on one disk only.
+    /// Share of hosts that are slow at times, half of them on one disk only.
     pub intermittent: f64,
-    /// In which share of the rounds they are, from and to.
+    /// Share of the rounds in which they are, from and to.
     pub slow_share: (f64, f64),
-    /// What they have left then, from and to.
+    /// Share of the level that they have left then, from and to.
     pub slow_left: (f64, f64),
-    /// How many zones there are.
+    /// Number of zones.
     pub zones: usize,
-    /// How much slower each zone is than the one before it.
+    /// Slowdown of each zone against the one before it.
     pub zone_step: f64,
-    /// How many disks a host has.
+    /// Number of disks of a host.
     pub disks: usize,
-    /// How much the disks of a host differ from each other.
+    /// Spread of the disks of a host.
     pub disk_spread: f64,
-    /// How it is measured.
+    /// Conditions of measuring.
     pub conditions: Conditions,
 }
 
@@ -77,7 +77,7 @@ impl Population {
         }
     }
 
-    /// So many hosts, in turn from each zone.
+    /// Draws hosts, in turn from each zone.
     pub fn draw(&self, hosts: usize, rng: &mut Rng) -> Vec<TrueHost> {
         (0..hosts)
             .map(|host| self.host(host % self.zones.max(1), rng))
@@ -123,9 +123,9 @@ pub struct TrueHost {
 pub struct TrueDisk {
     /// Its level.
     pub level: f64,
-    /// In which share of the rounds it is slow.
+    /// Share of the rounds in which it is slow.
     pub slow_share: f64,
-    /// How far below its level it is then.
+    /// Depth below its level then.
     pub slow_depth: f64,
 }
 
@@ -139,23 +139,23 @@ impl TrueHost {
     }
 }
 
-/// How a rehearsed race went.
+/// Result of a rehearsed race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rehearsal {
     /// Rounds until the last group was decided.
     pub rounds: usize,
     /// Rounds of a host, summed over all hosts.
     pub host_rounds: usize,
-    /// Whether what is kept is the true best of every group: no host that was left out is better by
-    /// more than the tie than one that is kept. Of those that tie, the race's own order decides.
+    /// True if the hosts that are kept are the true best of every group: no host that was left out is better
+    /// by more than the tie than one that is kept. Of those that tie, the race's own order decides.
     pub right: bool,
-    /// Whether it is so without any tie.
+    /// True if that holds without any tie.
     pub exact: bool,
-    /// How many groups ended as a tie, of hosts that are equal or of rounds that were used up.
+    /// Number of groups that ended as a tie, of hosts that are equal or of rounds that were used up.
     pub equal: usize,
     /// The latter.
     pub used_up: usize,
-    /// How many groups there are.
+    /// Number of groups.
     pub groups: usize,
 }
 
@@ -241,7 +241,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What one round of these hosts gives.
+    /// Measurements of one round of these hosts.
     fn round(&mut self, next: &[usize], rng: &mut Rng) -> Vec<Measured> {
         let hour = self.conditions.hour * rng.normal();
         let measured = next.iter().map(|host| Measured {

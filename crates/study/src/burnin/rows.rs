@@ -19,14 +19,14 @@ pub(super) struct Row {
     logs: Vec<f32>,
     /// The mean of the calm rounds.
     pub(super) level: f64,
-    /// How many rounds were calm, and the sum of the squares that they are off the level.
+    /// Number of calm rounds, and the sum of the squares of their distances from the level.
     pub(super) calm: usize,
     pub(super) squares: f64,
-    /// How many were slow.
+    /// Number of slow rounds.
     pub(super) slow: usize,
-    /// How far the slow rounds are below the level on average.
+    /// Mean depth of the slow rounds below the level.
     pub(super) depth: f64,
-    /// How many rounds there were when it was last judged, and by which noise.
+    /// Number of rounds when it was last judged, and the noise by which it was.
     judged: (usize, f64),
 }
 
@@ -39,7 +39,7 @@ impl Row {
         }
     }
 
-    /// How many rounds there are.
+    /// Number of rounds.
     pub(super) fn rounds(&self) -> usize {
         self.logs.len()
     }
@@ -103,7 +103,7 @@ impl Row {
         self.squares = self.logs.iter().filter(near).map(off).sum();
     }
 
-    /// How far off the usual a round is no noise any more.
+    /// Distance from the usual from which a round is no noise any more.
     fn far(&self, usual: f64, deviation: f64) -> f64 {
         let own = if self.logs.len() < OWN {
             0.0

@@ -1,14 +1,14 @@
-//! How long it takes to read a volume once.
+//! Forecast of the time to read a volume once.
 
 use super::Proportion;
 
 /// Cloud volumes count a large request once for each 256 KiB (AWS, *EBS I/O characteristics*).
 pub const MERGE_BYTES: u64 = 256 << 10;
 
-/// What is to be read, and what holds it back.
+/// Work to do, and the limits of its speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// How much is to be read, in bytes.
+    /// Bytes to read.
     pub bytes: u64,
     /// The size of a request in bytes.
     pub request_bytes: u64,
@@ -26,7 +26,7 @@ pub struct Work {
     pub depth: usize,
 }
 
-/// What holds the work back.
+/// Limit of the work's speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The limit of bytes a second.
@@ -37,16 +37,16 @@ pub enum Limit {
     Latency,
 }
 
-/// How long the work takes.
+/// Time that the work takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
     /// Seconds.
     pub seconds: f64,
-    /// If as little is cold as the bounds of the cold share allow.
+    /// Time if as little is cold as the bounds of the cold share allow.
     pub low: f64,
-    /// If as much is.
+    /// Time if as much is cold as they allow.
     pub high: f64,
-    /// What decides `seconds`.
+    /// Limit that decides `seconds`.
     pub limit: Limit,
 }
 

@@ -1,4 +1,4 @@
-//! Which parts of a volume are cold, what their first read costs, and how long warming will take.
+//! Cold parts of a volume, the cost of their first read, and the time that warming will take.
 //!
 //! A volume that was restored from a snapshot fetches each block from object storage when it is
 //! first read: that read takes tens of milliseconds, later ones about one (AWS, *Initialize Amazon

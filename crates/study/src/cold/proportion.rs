@@ -36,7 +36,7 @@ impl Proportion {
         })
     }
 
-    /// Whether `share` lies within the bounds.
+    /// True if `share` lies within the bounds.
     pub fn contains(&self, share: f64) -> bool {
         self.low <= share && share <= self.high
     }
@@ -56,10 +56,10 @@ impl Proportion {
         }
     }
 
-    /// What is missing to one where this share is divided by `of`: `1 - self / of`, at least zero.
+    /// The part missing to one where this share is divided by `of`: `1 - self / of`, at least zero.
     ///
-    /// The bounds of the ratio are those of Donner and Zou (2012, MOVER-R), made of the bounds of
-    /// the two shares. `None` where `of` may be zero.
+    /// The bounds of the ratio are those of Donner and Zou (2012, MOVER-R), made of the bounds of the two
+    /// shares. `None` where `of` may be zero.
     pub(super) fn missing_of(&self, of: &Proportion) -> Option<Proportion> {
         if of.low <= 0.0 {
             return None;

@@ -1,4 +1,4 @@
-//! What first reads of a few hundred random places say, each beside a read of a place that is warm.
+//! Conclusions from first reads of a few hundred random places, each beside a read of a place that is warm.
 
 use super::Proportion;
 use crate::distribution::{incomplete_beta, ln_gamma};
@@ -8,7 +8,7 @@ use crate::interval::Interval;
 pub const LEAST_PAIRS: usize = 20;
 /// The median of fewer values than this has no 95 % interval.
 const LEAST_FOR_MEDIAN: usize = 6;
-/// How often warm places may be taken for different by chance: 1 in 100.
+/// Evidence wanted against chance: warm places are taken for different 1 time in 100.
 const EVIDENCE: f64 = 100.0;
 /// A disk is calm where the warm read is the slower one by as much as makes a place cold in at most this
 /// share of the pairs.
@@ -29,13 +29,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// How much longer the first read took, in seconds; negative where it was the faster one.
+    /// Time by which the first read took longer, in seconds; negative where it was the faster one.
     fn excess_s(&self) -> f64 {
         self.first_s - self.warm_s
     }
 }
 
-/// What a first read costs beyond a warm one in the same moment, of the places taken for cold.
+/// Cost of a first read beyond a warm one in the same moment, of the places taken for cold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalty {
     /// The median in seconds, with the 95 % interval of its order statistics (David and Nagaraja
@@ -46,10 +46,10 @@ pub struct Penalty {
     pub p95_s: f64,
 }
 
-/// What is known of a volume from a sample of its places.
+/// Estimates of a volume from a sample of its places.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Whether first reads are slower than warm ones beyond chance (1 %).
+    /// True if first reads are slower than warm ones beyond chance (1 %).
     pub differs: bool,
     /// The share of all places that is cold. Its lower bound is zero where nothing differs.
     pub cold: Proportion,
@@ -67,20 +67,19 @@ pub struct Sample {
     pub warm_s: f64,
 }
 
-/// What the pairs say. `None` with fewer than [`LEAST_PAIRS`] and where a latency is not positive
-/// and finite.
+/// Conclusions from the pairs. `None` with fewer than [`LEAST_PAIRS`] and where a latency is not positive and
+/// finite.
 ///
-/// A volume is said to differ by a test of signs in the order of their size: see
-/// `first_is_slower` in the source. On a calm disk the cold places are counted, less as many as are slower
-/// by chance. On a busy one the share
-/// of fast reads among the first is compared with that among the warm: warm places have both alike,
-/// cold places none among the first, so that what is missing is cold (the mixture proportion of
-/// Blanchard, Lee and Scott 2010). Where waits are several times the penalty, some cold reads are
-/// as fast as that, and the share is too low.
+/// A volume is said to differ by a test of signs in the order of their size: see `first_is_slower` in the
+/// source. On a calm disk the cold places are counted, less as many as are slower by chance. On a busy one
+/// the share of fast reads among the first is compared with that among the warm: warm places have both alike,
+/// cold places none among the first, so that what is missing is cold (the mixture proportion of Blanchard,
+/// Lee and Scott 2010). Where waits are several times the penalty, some cold reads are as fast as that, and
+/// the share is too low.
 ///
-/// A device that keeps what it has just read in a cache of its own is faster the second time too. A
-/// place is therefore cold only if its first read takes at least 10 ms more, as a fetch does, and at
-/// least twice as long as most warm reads do. Smaller differences are no evidence either.
+/// A device that keeps what it has just read in a cache of its own is faster the second time too. A place is
+/// therefore cold only if its first read takes at least 10 ms more, as a fetch does, and at least twice as
+/// long as most warm reads do. Smaller differences are no evidence either.
 pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let sensible = |latency: f64| latency > 0.0 && latency.is_finite();
     let all = pairs
@@ -159,15 +158,15 @@ fn by_size(values: &[f64]) -> impl Iterator<Item = f64> {
     values.into_iter()
 }
 
-/// Whether more of the large differences are positive than chance would have it.
+/// True if more of the large differences are positive than chance would have it.
 ///
-/// Where both reads are alike, the signs of the differences, taken in the order of their size, are
-/// those of a fair coin. A gambler who bets on the first read being the slower one, with a share
-/// that a uniform prior between one half and one spreads, does not multiply a stake by 100 at
-/// any moment more often than once in 100 games (Ville 1939). So that few cold places among many warm
-/// ones are seen the game may be stopped at its best moment. It is
-/// exact for any distribution of the latencies, and where all reads in flight stand still together: within
-/// a pair chance says which is the first read. Only differences of at least `least` are bet on.
+/// Where both reads are alike, the signs of the differences, taken in the order of their size, are those of a
+/// fair coin. A gambler who bets on the first read being the slower one, with a share that a uniform prior
+/// between one half and one spreads, does not multiply a stake by 100 at any moment more often than once in
+/// 100 games (Ville 1939). So that few cold places among many warm ones are seen the game may be stopped at
+/// its best moment. It is exact for any distribution of the latencies, and where all reads in flight stand
+/// still together: within a pair chance says which is the first read. Only differences of at least `least`
+/// are bet on.
 fn first_is_slower(excess: &[f64], least: f64) -> bool {
     let (mut up, mut down) = (0.0, 0.0);
     let mut large = by_size(excess).take_while(|value| value.abs() >= least);
@@ -186,7 +185,7 @@ fn ln_stake(up: f64, down: f64) -> f64 {
     (up + down + 1.0) * std::f64::consts::LN_2 + ln_beta + above.ln()
 }
 
-/// How many pairs differ by a threshold or more.
+/// Number of pairs that differ by a threshold or more.
 struct Beyond {
     /// The first read was the slower one.
     above: usize,
@@ -223,12 +222,12 @@ impl Beyond {
         }
     }
 
-    /// Whether hardly a warm read was so slow.
+    /// True if hardly a warm read was so slow.
     fn is_calm(&self) -> bool {
         self.below as f64 <= CALM * self.all as f64
     }
 
-    /// Whether hardly any of the first reads that were slower can have been so by chance.
+    /// True if hardly any of the first reads that were slower can have been so by chance.
     fn has_hardly_chance(&self) -> bool {
         self.below as f64 <= CALM * self.above as f64
     }

@@ -1,10 +1,10 @@
-//! Which of the reads that go by are cold.
+//! Detection of cold reads among those that go by.
 
 /// Latencies are counted in steps of an eighth of a doubling.
 const STEPS: f64 = 8.0;
 /// The shortest latency that is told apart, in seconds.
 const SHORTEST_S: f64 = 1e-6;
-/// So many steps: up to some 70 minutes.
+/// Number of bins: up to some 70 minutes.
 const BINS: usize = 256;
 /// With fewer reads than this nothing is concluded.
 const LEAST_READS: f64 = 50.0;
@@ -16,12 +16,12 @@ const APART: f64 = 2.0;
 const VALLEY: f64 = 0.3;
 /// The smaller class must be so much of all.
 const LEAST_SHARE: f64 = 0.005;
-/// How often the threshold is learned anew, in reads.
+/// Number of reads after which the threshold is learned anew.
 const LEARN_EVERY: u32 = 64;
 /// Reads up to so many times the latency known for a warm read are warm where only one kind is seen.
 const LIKE_WARM: f64 = 2.0;
 
-/// What a read was.
+/// State of the block that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temperature {
     /// It had to be fetched first.
@@ -147,7 +147,7 @@ fn threshold(bins: &[f64]) -> Option<usize> {
     two.then_some(threshold)
 }
 
-/// Where to part the bins so that the variance between both parts is largest.
+/// Bin that parts the bins so that the variance between both parts is largest.
 fn otsu(bins: &[f64]) -> Option<usize> {
     let all: f64 = bins.iter().sum();
     let moment: f64 = bins

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const SLICE_S: f64 = 0.2;
 const MOST_SLICES: usize = 40;
 
-/// How requests over the target come.
+/// Arrival of requests over the target.
 #[derive(Clone, Copy)]
 enum Over {
     /// Each by itself.
@@ -67,7 +67,8 @@ impl Disk {
     }
 }
 
-/// How often the bounds hold the truth, the median of their ratio, and the mean number of trials.
+/// Share of searches whose bounds hold the truth, the median of the bounds' ratio, and the mean number of
+/// trials.
 fn proven(disk: &Disk, searches: usize) -> (f64, f64, f64) {
     let mut ratios = Vec::new();
     let mut trials = 0.0;

@@ -5,7 +5,7 @@ use super::{Controller, Phase, SAME, WAIT, Window, gain};
 
 /// A doubling is worth it that brings this share of what it should: 1.2 times the throughput.
 const WORTH: f64 = 0.2;
-/// One that brings less than the first or more than the second of these shares needs no second look.
+/// A growth that brings less than the first or more than the second of these shares needs no second look.
 const UNCLEAR: (f64, f64) = (0.1, 0.6);
 /// Room above the product of throughput and latency: latencies scatter, and what waits for a slow
 /// request must not leave the cap idle.
@@ -52,7 +52,7 @@ impl Controller {
         self.phase = Phase::Holding { windows_left: 1 };
     }
 
-    /// Where the throughput bends, from a window before it and one beyond.
+    /// Depth at which the throughput bends, from a window before it and one beyond.
     fn bend(&self, before: &Window, beyond: &Window) -> usize {
         let needed = ROOM * beyond.requests_per_s.max(before.requests_per_s) * before.latency_s;
         // Had the plateau been reached before already, the latency seen there is no device's.

@@ -1,4 +1,4 @@
-//! How many requests in flight fill the cap and no more, found while working.
+//! Search for the number of requests in flight that fills the cap and no more, while working.
 //!
 //! Little's law (Little 1961) says that requests in flight, throughput and latency are bound to each
 //! other: in flight = throughput × latency. Below the cap the latency is what the device needs and
@@ -46,7 +46,7 @@ const CHANGED: f64 = 0.15;
 const CHANGED_DEVIATIONS: f64 = 2.0;
 /// A change by this factor is much.
 const MUCH: f64 = 1.6;
-/// Where neighbouring windows scatter by more than this, one window is no proof of a change.
+/// Scatter of neighbouring windows above which one window is no proof of a change.
 const NOISY: f64 = 0.03;
 /// The first trial of fewer, as a share of the depth; its inverse is the trial of more.
 const FEWER: f64 = 0.8;
@@ -75,7 +75,7 @@ impl Bounds {
     }
 }
 
-/// What is going on.
+/// Phase of the search.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
     /// Doubling. What was seen before, if anything was, and whether this depth is looked at again, for
@@ -97,20 +97,20 @@ pub struct Controller {
     depth: usize,
     phase: Phase,
     gathering: Gathering,
-    /// Whether any request has been answered.
+    /// True once any request has been answered.
     has_answers: bool,
-    /// What the depth it stays at brings, averaged over the windows.
+    /// Throughput of the depth it stays at, averaged over the windows.
     level: Option<Window>,
     /// The last window at that depth.
     latest: Option<Window>,
-    /// By what windows differ anyway.
+    /// Natural spread of windows.
     spread: Spread,
     /// In so many windows in a row the throughput was higher; below zero, lower.
     changed: i32,
     wait: u32,
-    /// Whether fewer are tried next.
+    /// True if fewer are tried next.
     fewer_next: bool,
-    /// Whether the last growth ended at the bound of the depth, still growing.
+    /// True if the last growth ended at the bound of the depth, still growing.
     out_of_depth: bool,
 }
 
@@ -144,14 +144,14 @@ impl Controller {
         self.depth
     }
 
-    /// What the depth that it stays at brings; `None` until growth has ended for the first time, and
-    /// while it goes on.
+    /// Throughput of the depth that it stays at; `None` until growth has ended for the first time, and while
+    /// it goes on.
     pub fn level(&self) -> Option<Window> {
         self.level
             .filter(|_| !matches!(self.phase, Phase::Growing { .. }))
     }
 
-    /// Whether the depth stays at its bound because more in flight would bring more.
+    /// True if the depth stays at its bound because more in flight would bring more.
     pub fn out_of_depth(&self) -> bool {
         self.out_of_depth
     }
@@ -207,7 +207,7 @@ impl Controller {
         }
     }
 
-    /// Whether the throughput is another one by itself.
+    /// True if the throughput has changed by itself.
     fn has_changed(&mut self, level: &Window, now: &Window) -> bool {
         let deviation = self.spread.deviation();
         let off = now.bytes_per_s / level.bytes_per_s - 1.0;
@@ -393,7 +393,7 @@ impl Controller {
     }
 }
 
-/// How many times the throughput of `before` there is in `after`, and how many times its depth.
+/// Throughput of `after` divided by that of `before`, and the same of the depths.
 fn gain(before: &Window, after: &Window) -> (f64, f64) {
     (
         after.bytes_per_s / before.bytes_per_s,

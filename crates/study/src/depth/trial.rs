@@ -8,7 +8,7 @@
 
 use super::Window;
 
-/// So many standard errors off the bar the mean must be for an early decision.
+/// Distance of the mean from the bar, in standard errors, for an early decision.
 const CLEAR: f64 = 1.5;
 /// After so many pairs it is decided by the mean alone.
 const MOST_PAIRS: usize = 6;
@@ -16,7 +16,7 @@ const MOST_PAIRS: usize = 6;
 const FIRST_SPREAD: f64 = 0.015;
 /// After so many neighbours the scatter is known, and one pair may decide.
 const KNOWN: u32 = 2;
-/// How much a new pair of neighbours counts against those before it.
+/// Weight of a new pair of neighbours against those before it.
 const NEWEST: f64 = 0.25;
 /// A pair of neighbours that differ by more than this, as a logarithm, counts as this: one stall is no
 /// measure of the noise.
@@ -58,7 +58,7 @@ fn log_ratio(before: &Window, after: &Window) -> f64 {
     (after.bytes_per_s / before.bytes_per_s).ln()
 }
 
-/// What a trial has come to.
+/// Result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Judgement {
     /// The other depth brings more than the bar, with this ratio of throughputs.
@@ -80,7 +80,7 @@ pub(super) struct Trial {
     /// The last window.
     last: Window,
     ratios: Vec<f64>,
-    /// What the other depth brings, over its windows.
+    /// Throughput of the other depth, over its windows.
     level: Option<Window>,
 }
 
@@ -110,7 +110,7 @@ impl Trial {
         }
     }
 
-    /// What the other depth brings.
+    /// Throughput of the other depth.
     pub(super) fn level(&self) -> Option<Window> {
         self.level
     }
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// How a trial of 8 against 16 ends, and after how many windows.
+    /// End of a trial of 8 against 16, and the number of windows it took.
     fn trial(truth: f64, noise: f64, rng: &mut Rng) -> (bool, usize) {
         let mut level = |depth| {
             let mean = if depth == 8 { truth } else { 1.0 };

@@ -1,4 +1,4 @@
-//! What holds the throughput of one or several devices where it is.
+//! Limits that hold the throughput of one or several devices.
 
 use super::Controller;
 use crate::cold::forecast::MERGE_BYTES;
@@ -18,7 +18,7 @@ pub struct Caps {
     pub iops: Option<f64>,
 }
 
-/// What binds.
+/// The limit that binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binds {
     /// The volume's limit of bytes a second.
@@ -33,10 +33,10 @@ pub enum Binds {
     Unknown,
 }
 
-/// What binds, and what shows it.
+/// The limit that binds, and its evidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// What binds.
+    /// The limit that binds.
     pub binds: Binds,
     /// The throughput in bytes a second.
     pub bytes_per_s: f64,
@@ -51,10 +51,9 @@ pub struct Verdict {
     pub share_of_limit: Option<f64>,
 }
 
-/// What binds one device that works alone. `None` while its depth is still growing.
+/// Limit of one device that works alone. `None` while its depth is still growing.
 ///
-/// A limit is taken to bind where the plateau reaches 94 % of it; of two, the one of which more is
-/// used.
+/// A limit is taken to bind where the plateau reaches 94 % of it; of two, the one of which more is used.
 pub fn of_one(controller: &Controller, caps: &Caps) -> Option<Verdict> {
     let level = controller.level()?;
     let request = level.bytes_per_s / level.requests_per_s;
@@ -89,13 +88,13 @@ pub fn of_one(controller: &Controller, caps: &Caps) -> Option<Verdict> {
     })
 }
 
-/// What binds several devices that work at once, each given with its own verdict while they do and
-/// the bytes a second that it brought alone.
+/// Limit of several devices that work at once, each given with its own verdict while they do and the bytes a
+/// second that it brought alone.
 ///
-/// They are held back together where their sum is below nine tenths of the sum of what they bring
-/// alone and at least one of them is neither at a limit of its own nor out of depth; then the verdict
-/// is about all of them, with their mean latency weighed by requests. `None` where that is not so,
-/// and with fewer than two devices or a figure that makes no sense: each verdict stands for itself.
+/// They are held back together where their sum is below nine tenths of the sum of what they bring alone and
+/// at least one of them is neither at a limit of its own nor out of depth; then the verdict is about all of
+/// them, with their mean latency weighed by requests. `None` where that is not so, and with fewer than two
+/// devices or a figure that makes no sense: each verdict stands for itself.
 pub fn shared(devices: &[(Verdict, f64)]) -> Option<Verdict> {
     let sensible = devices.iter().all(|(now, alone)| {
         let figures = [*alone, now.bytes_per_s, now.iops, now.latency_s];

@@ -2,18 +2,18 @@
 
 /// Of the wanted depth so much must have been in flight.
 const IN_FLIGHT: f64 = 0.7;
-/// What is measured after a change of the depth begins when requests of before have had this many
-/// times their mean latency to go.
+/// Multiple of their mean latency that requests of before have to go, until measuring begins after a change
+/// of the depth.
 const SETTLE: f64 = 1.5;
 /// A window lasts this many mean latencies at least, so that whole rounds of requests are counted.
 const ROUNDS: f64 = 3.0;
-/// How much a new window counts against those before it.
+/// Weight of a new window against those before it.
 const NEWEST: f64 = 0.3;
 
-/// What an interval brought.
+/// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// How long it lasted, in seconds.
+    /// Length, in seconds.
     pub seconds: f64,
     /// Requests in flight, on average.
     pub in_flight: f64,
@@ -35,7 +35,7 @@ impl Interval {
     }
 }
 
-/// What one depth brought while it was held.
+/// Results of one depth while it was held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// Requests wanted in flight.

@@ -40,7 +40,7 @@ pub struct Keeper {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// What was in flight comes back.
+    /// Requests in flight come back.
     Settling { left_s: f64 },
     /// It is listened to others.
     Listening { left_s: f64 },
@@ -124,7 +124,7 @@ impl Keeper {
         self.allowed()
     }
 
-    /// What others have by themselves is known now.
+    /// Notes that the others' own latency is known now.
     fn listened(&mut self) {
         let own = self.p99().unwrap_or(self.target_s);
         let held_s = self.target_s.max(ROOM * own);

@@ -23,7 +23,7 @@ mod keeper;
 
 pub use keeper::Keeper;
 
-/// What a cut leaves of the rate.
+/// Share of the rate that a cut leaves.
 const CUT: f64 = 0.7;
 /// So long after a cut there is no other, in seconds: what is seen first was begun before.
 const DEAF_S: f64 = 0.5;
@@ -31,7 +31,7 @@ const DEAF_S: f64 = 0.5;
 const CALM: f64 = 0.9;
 /// After a cut the rate returns to this share of that at which the target was passed.
 const RETURN: f64 = 0.92;
-/// How fast it returns: in so many seconds by all but a third of the way.
+/// Time of the rate's return, in seconds, by all but a third of the way.
 const RETURN_S: f64 = 0.7;
 /// The growth beyond, as a share of the remembered rate a second, at first; it grows itself.
 const CREEP: f64 = 0.0012;
@@ -47,7 +47,7 @@ const USED: f64 = 0.8;
 const PATIENCE_S: f64 = 3.0;
 /// A target that is passed again so soon after a cut is passed still, in seconds.
 const STILL_S: f64 = 1.0;
-/// So many times the floor is a low rate.
+/// Multiple of the floor up to which a rate is low.
 const NEAR_FLOOR: f64 = 4.0;
 /// A rate below half of what it was lately is low too; so long, in seconds, it may be low before a target
 /// that is passed nevertheless is put down to noise.
@@ -71,12 +71,12 @@ impl Rates {
     }
 }
 
-/// What an interval showed. Intervals of a quarter of a second to one second serve
-/// best. A percentile of so few reads that chance alone passes the target (a p99 of fewer than some
-/// 200) costs the background dearly; the mean is then the better measure.
+/// Measurements of an interval. Intervals of a quarter of a second to one second serve best. A percentile of
+/// so few reads that chance alone passes the target (a p99 of fewer than some 200) costs the background
+/// dearly; the mean is then the better measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// How long it lasted, in seconds.
+    /// Length, in seconds.
     pub seconds: f64,
     /// The foreground's latency in seconds, mean or percentile as the target has it; `None` where the
     /// foreground asked for nothing.
@@ -101,7 +101,7 @@ pub struct Pacer {
     peak: f64,
     /// Seconds since the rate was half of that.
     starved_s: f64,
-    /// What the foreground has by itself, where it is more than the target.
+    /// The foreground's own latency, where it is more than the target.
     indulged_s: Option<f64>,
 }
 

@@ -6,7 +6,7 @@ fn pacer() -> Pacer {
     Pacer::new(Rates::new(10.0, 1000.0).unwrap(), 0.01).unwrap()
 }
 
-/// What a background that uses up its rate shows in half a second.
+/// Measurements of half a second of a background that uses up its rate.
 fn used(pacer: &Pacer, foreground_s: Option<f64>) -> Interval {
     Interval {
         seconds: 0.5,

@@ -4,8 +4,8 @@ use super::error;
 use crate::burnin::Rule;
 use crate::burnin::rehearse::{Population, Rehearsal, Rng, rehearse};
 
-/// How often races are right, and their cost as a share of measuring all hosts for as long as the
-/// slowest decision took.
+/// Share of races that are right, and their cost as a share of measuring all hosts for as long as the slowest
+/// decision took.
 fn races(population: &Population, hosts: usize, trials: usize) -> (f64, f64) {
     let mut rng = Rng::new(21);
     let races: Vec<Rehearsal> = (0..trials)

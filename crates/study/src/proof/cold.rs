@@ -60,7 +60,7 @@ impl Volume {
     }
 }
 
-/// What the rule says of many samples.
+/// Results of the rule for many samples.
 struct Tally {
     /// The share of the intervals that hold the truth.
     covers: f64,

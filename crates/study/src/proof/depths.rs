@@ -25,7 +25,7 @@ struct Part {
     cold: f64,
 }
 
-/// What a volume with these caps lets through of requests of 512 KiB, each of which counts twice.
+/// Rate that a volume with these caps lets through of requests of 512 KiB, each of which counts twice.
 fn cap(iops: f64, mib_per_s: f64) -> f64 {
     (iops / 2.0).min(mib_per_s * MIB / REQUEST)
 }
@@ -49,7 +49,7 @@ impl Part {
     }
 }
 
-/// What disturbs a run beside the volume.
+/// Disturbances of a run beside the volume.
 #[derive(Clone, Copy, Debug)]
 struct Noise {
     /// The cap wanders by this standard deviation, as a share of it, and forgets in a second.
@@ -72,7 +72,7 @@ const NOISY: Noise = Noise {
     stall_s: 0.1,
 };
 
-/// How a run went.
+/// Result of a run.
 struct Run {
     seconds: f64,
     /// At the end of each interval: the part it was in, and the depth wanted.
@@ -107,7 +107,7 @@ impl NoiseModel {
         }
     }
 
-    /// When what should happen at this time happens.
+    /// Actual time of an event that is due at this time.
     fn delayed(&mut self, time: f64) -> f64 {
         if time < self.next_stall {
             return time;
@@ -210,8 +210,8 @@ fn controller() -> Controller {
 /// See [`judge`].
 type Judged = (f64, Vec<(f64, f64)>);
 
-/// What a case came to: the time over the ideal, and for each part the median depth in its second
-/// half and the greatest there, over what is needed (at least the least depth).
+/// Result of a case: the time over the ideal, and for each part the median depth in its second half and the
+/// greatest there, over what is needed (at least the least depth).
 fn judge(parts: &[Part], seed: u64, noise: Noise) -> Judged {
     let run = run(parts, controller(), seed, noise);
     let ideal: f64 = parts.iter().map(Part::ideal_s).sum();

@@ -62,8 +62,8 @@ fn table_of_coverage() {
     }
 }
 
-/// How a phase that stops itself ends, on a process scaled so that 50 slices give `width` of the
-/// precision wanted: the share that covers, and the share that stops early.
+/// End of a phase that stops itself, on a process scaled so that 50 slices give `width` of the precision
+/// wanted: the share that covers, and the share that stops early.
 fn stopped(process: Process, width: f64, trials: usize) -> (f64, f64) {
     let scale = width * 0.03 / process.ideal_half_width(50);
     let mut early = 0;

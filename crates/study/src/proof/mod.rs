@@ -1,7 +1,7 @@
-//! How often the rules are right, on simulated series whose truth is known.
+//! Share of right decisions of the rules, on simulated series whose truth is known.
 //!
-//! The plain tests take few trials and allow for the binomial error of so few; those marked as long
-//! proofs print the tables.
+//! The plain tests take few trials and allow for the binomial error of so few; those marked as long proofs
+//! print the tables.
 
 mod burnins;
 mod cold;

@@ -5,9 +5,9 @@ use crate::simulate::Rng;
 
 /// The cap of the volume in requests a second.
 const CAP: f64 = 3000.0;
-/// What the cap's bucket holds, in seconds of its rate.
+/// Size of the cap's bucket, in seconds of its rate.
 const BUCKET_S: f64 = 0.005;
-/// How often the pacer is asked, in seconds.
+/// Interval at which the pacer is asked, in seconds.
 const TICK_S: f64 = 0.25;
 /// The background's floor: a hundredth of the cap.
 const FLOOR: f64 = 30.0;
@@ -16,12 +16,12 @@ const FLOOR: f64 = 30.0;
 struct Volume {
     rng: Rng,
     now_s: f64,
-    /// When the next request may pass.
+    /// Time at which the next request may pass.
     granted_s: f64,
     /// The next request of the foreground, and of the background.
     fore_s: f64,
     back_s: f64,
-    /// How much the latency scatters: the standard deviation of its logarithm.
+    /// Scatter of the latency: the standard deviation of its logarithm.
     scatter: f64,
 }
 
@@ -90,7 +90,7 @@ fn baseline(fore: f64, scatter: f64) -> f64 {
     p99(&all).unwrap()
 }
 
-/// What a second was like.
+/// Measurements of a second.
 struct Second {
     p99_s: Option<f64>,
     background: f64,
@@ -239,13 +239,13 @@ fn a_foreground_slow_by_itself_does_not_starve_the_background() {
     assert!(pacer.held_to_s() < 6.0 * target_s);
 }
 
-/// How a background that has so much to do fares beside a foreground at a third of the cap.
+/// Result of a background with a given amount of work beside a foreground at a third of the cap.
 struct Kept {
-    /// How many times the time that the rest of the cap forces it took.
+    /// Time it took, as a multiple of the time that the rest of the cap forces.
     times: f64,
     /// The share of the foreground's reads above what they were held to.
     above: f64,
-    /// What they were held to in the end, as a multiple of the foreground's own p99.
+    /// Target that they were held to in the end, as a multiple of the foreground's own p99.
     held: f64,
 }
 

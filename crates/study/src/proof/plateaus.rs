@@ -4,7 +4,7 @@ use super::{error, share};
 use crate::plateau::{self, Throughput};
 use crate::simulate::{Disk, Rng};
 
-/// How far back a watch looks, in seconds, and how often chance may have it see a plateau.
+/// Time that a watch looks back, in seconds, and probability that chance makes it see a plateau.
 const SLICES: usize = plateau::LEAST_SLICES_OFTEN;
 const MOST: f64 = 1e-5;
 
@@ -102,7 +102,7 @@ fn steady(rate: f64) -> Vec<Disk> {
     kinds.into_iter().flatten().map(disk).collect()
 }
 
-/// Whether a watch tells a disk from a cap: it is capped, or its times vary enough for how long they are.
+/// True if a watch tells a disk from a cap: it is capped, or its times vary enough for their length.
 fn is_told_apart(disk: Disk) -> bool {
     match disk {
         Disk::Cap { .. } => true,
@@ -118,7 +118,7 @@ fn is_told_apart(disk: Disk) -> bool {
     }
 }
 
-/// What a watch says of counts and sizes of 80 seconds.
+/// Conclusion of a watch from counts and sizes of 80 seconds.
 fn is_seen(ops: &[f64], bytes: &[f64]) -> bool {
     let phase = Throughput {
         ops,

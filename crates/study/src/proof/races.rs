@@ -4,7 +4,7 @@ use super::{error, share};
 use crate::race::{EntrantStatus, Measurement, Rule, replay};
 use crate::simulate::Rng;
 
-/// What limits the layouts.
+/// Limit of the layouts.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     /// Nothing but a saturation: eight members are best.
@@ -19,7 +19,7 @@ enum Limit {
 #[derive(Clone, Copy, Debug)]
 struct Sweep {
     chunks: usize,
-    /// Whether RAID 10 halves the rate, as it does of writes.
+    /// True if RAID 10 halves the rate, as it does of writes.
     writes: bool,
     limit: Limit,
     /// Standard deviations as shares.
@@ -27,9 +27,9 @@ struct Sweep {
     measure: f64,
     /// The share of cells that stall; a fifth as many are lucky.
     outliers: f64,
-    /// How much noisier RAID 10 is built.
+    /// Factor by which RAID 10 is built noisier.
     uneven: f64,
-    /// Whether the noise of builds has heavy tails: Student's with three degrees of freedom.
+    /// True if the noise of builds has heavy tails: Student's with three degrees of freedom.
     heavy: bool,
     blocks: usize,
 }
@@ -132,7 +132,7 @@ fn arrays(chunks: &[f64], members: f64) -> Vec<(bool, f64)> {
         .collect()
 }
 
-/// How races come out, as shares of all.
+/// Results of races, as shares of all.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     /// The winner is that of the full factorial.
@@ -148,7 +148,7 @@ struct Outcome {
     /// The winner is truly within 2 % of the best: of the race, and of the full factorial.
     good: f64,
     full_good: f64,
-    /// How often the intervals of the ratios hold the true ratio.
+    /// Share of intervals of the ratios that hold the true ratio.
     covered: f64,
 }
 

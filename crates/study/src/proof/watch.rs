@@ -7,11 +7,11 @@ use super::{error, share};
 use crate::simulate::Rng;
 use crate::watch::simulated::{Demand, Disk, Host};
 
-/// How long a host is watched, in seconds.
+/// Time for which a host is watched, in seconds.
 const SECONDS: u32 = 240;
 /// Hosts of each kind.
 const TRIALS: usize = 60;
-/// So many must be found, and no more without a cause.
+/// Share of events that must be found, with no more than the rest found without a cause.
 const FOUND: f64 = 0.95;
 const FALSE: f64 = 0.05;
 
@@ -21,7 +21,7 @@ struct Case {
     name: &'static str,
     make: fn(&mut Rng) -> Host,
     change: fn(&mut Host, u32),
-    /// What must be found, and of what; `None` where nothing may be.
+    /// Event that must be found, and its subject; `None` where nothing may be.
     truth: Option<(EventCode, &'static str)>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the entrants of a race stand after some blocks, and how much one cell scatters.
+//! Position of the entrants of a race after some blocks, and the scatter of one cell.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use super::Measurement;
 use crate::compare::RatioInterval;
 use crate::distribution::{student_quantile, student_tail};
 
-/// How far beyond the usual an entrant's scatter must be to be an exception, in normal deviations.
-/// So far that no noise is taken for one that is merely three times as large on some layouts as on
-/// others: leaving out the worst cell of a noisy layout would flatter it. Chosen by simulation.
+/// Distance beyond the usual at which an entrant's scatter is an exception, in normal deviations. So far that
+/// no noise is taken for one that is merely three times as large on some layouts as on others: leaving out
+/// the worst cell of a noisy layout would flatter it. Chosen by simulation.
 const NO_CHANCE: f64 = 6.0;
 
-/// What the common noise counts for in that of one entrant, in degrees of freedom.
+/// Weight of the common noise in that of one entrant, in degrees of freedom.
 const PRIOR: f64 = 4.0;
-/// Where more than one in so many scatter beyond chance, they are no exceptions: the noise itself is
-/// uneven or has heavy tails.
+/// Where more than one in so many scatter beyond chance, they are no exceptions: the noise itself is uneven
+/// or has heavy tails.
 const EXCEPTIONS: usize = 3;
 
-/// What was measured, by block and entrant.
+/// Measurements, by block and entrant.
 pub(super) type Cells = BTreeMap<(usize, usize), Cell>;
 
-/// What came of a measurement.
+/// Result of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cell {
     Measured(Value),
@@ -37,7 +37,7 @@ pub(super) struct Value {
 }
 
 impl Cell {
-    /// What is kept of an observation.
+    /// Cell of an observation.
     pub(super) fn of(seen: &Measurement) -> Cell {
         if !(seen.value > 0.0 && seen.value.is_finite()) {
             return Cell::Failed;
@@ -72,9 +72,9 @@ pub(super) struct Noise {
 struct Track {
     /// Its place relative to the medians of the blocks.
     mean: f64,
-    /// How it scatters from block to block.
+    /// Variance from block to block.
     variance: f64,
-    /// Whether that is more than chance allows.
+    /// True if that is more than chance allows.
     wild: bool,
     /// A single cell that stands off, and is left out.
     stalled: Option<usize>,
@@ -130,12 +130,12 @@ impl Fit {
         order.into_iter().map(|(entrant, _)| entrant)
     }
 
-    /// Whether an entrant scatters more than chance allows, and not because of a single cell.
+    /// True if an entrant scatters more than chance allows, and not because of a single cell.
     pub(super) fn is_wild(&self, entrant: usize) -> bool {
         self.tracks.get(&entrant).is_some_and(|track| track.wild)
     }
 
-    /// Whether this is a cell that stands off alone.
+    /// True if this is a cell that stands off alone.
     pub(super) fn is_stalled(&self, entrant: usize, block: usize) -> bool {
         let track = self.tracks.get(&entrant);
         track.is_some_and(|track| track.stalled == Some(block))
@@ -164,7 +164,7 @@ impl Fit {
     }
 }
 
-/// How far an entrant is ahead of another, in logarithms.
+/// Lead of an entrant over another, in logarithms.
 pub(super) struct Difference {
     pub(super) mean: f64,
     /// The standard error.
@@ -174,7 +174,7 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// How likely a noise of so many standard errors makes as large a difference in either direction.
+    /// Probability that a noise of so many standard errors makes as large a difference in either direction.
     pub(super) fn chance(&self, errors: f64) -> f64 {
         student_tail(self.mean / (errors * self.error), self.degrees)
     }
@@ -204,7 +204,7 @@ fn centred(cells: &Cells, entrants: &[usize], blocks: usize) -> BTreeMap<usize, 
     rows
 }
 
-/// How most entrants scatter.
+/// Scatter of most entrants.
 struct Scatter {
     /// The variance of a cell, which a few that scatter wildly do not change: the median of the
     /// variances over that of their distribution, by Wilson and Hilferty (1931).
@@ -230,7 +230,7 @@ impl Scatter {
         self.widen * variance(row)
     }
 
-    /// Whether a row scatters more than chance makes of the usual.
+    /// True if a row scatters more than chance makes of the usual.
     fn is_exceeded(&self, row: &[f64]) -> bool {
         self.of(row) > self.usual * chi_square_share(NO_CHANCE, row.len())
     }
@@ -260,8 +260,8 @@ impl Scatter {
     }
 }
 
-/// What a variance estimated from `blocks` values is, as a share of the true one, where a normal
-/// value is `deviation` standard deviations off its mean.
+/// A variance estimated from `blocks` values, as a share of the true one, where a normal value is `deviation`
+/// standard deviations off its mean.
 fn chi_square_share(deviation: f64, blocks: usize) -> f64 {
     let part = 2.0 / (9.0 * (blocks as f64 - 1.0));
     (1.0 - part + deviation * part.sqrt()).powi(3)

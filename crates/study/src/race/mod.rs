@@ -1,4 +1,4 @@
-//! Which layouts are worse beyond doubt and need not be measured again: a race in blocks.
+//! Race in blocks: finds layouts that are worse beyond doubt and need not be measured again.
 //!
 //! Measuring every layout five times takes days; most are so far behind that once is enough. A race
 //! (Maron and Moore 1997, Hoeffding races; Birattari, Stützle, Paquete and Varrentrapp 2002,
@@ -48,9 +48,9 @@ use std::collections::BTreeMap;
 use crate::compare::RatioInterval;
 use fit::{Cell, Cells, Difference, Fit, Noise};
 
-/// How often, in all comparisons of a race together, an entrant may be dropped that would have come
-/// out ahead. The sum of the chances of all comparisons is far above that of any of them, so that
-/// simulated races that nothing stalls drop the best in 1 to 3 of 100.
+/// Probability, in all comparisons of a race together, that an entrant is dropped that would have come out
+/// ahead. The sum of the chances of all comparisons is far above that of any of them, so that simulated races
+/// that nothing stalls drop the best in 1 to 3 of 100.
 const RISK: f64 = 0.1;
 /// The noise of one cell is supposed to be known: so many degrees of freedom are as good as normal.
 const SUPPOSED: f64 = 1e6;
@@ -58,26 +58,26 @@ const SUPPOSED: f64 = 1e6;
 /// One entrant measured once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// Which entrant, from 0.
+    /// The entrant, from 0.
     pub entrant: usize,
-    /// In which block, from 0.
+    /// Its block, from 0.
     pub block: usize,
-    /// What was measured, of which more is better, in any unit; give the inverse of a latency. One
-    /// that is not positive and finite says that the measurement failed. Where a cell is given more
-    /// than once, the last that did not fail counts.
+    /// Measured value, of which more is better, in any unit; give the inverse of a latency. One that is not
+    /// positive and finite says that the measurement failed. Where a cell is given more than once, the last
+    /// that did not fail counts.
     pub value: f64,
     /// The 95 % half width of this measurement as a share of the value; `None` if unknown.
     pub half_width: Option<f64>,
 }
 
-/// How the race is run.
+/// Rule of the race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// In how many blocks an entrant is measured at most.
     pub blocks: usize,
     /// Entrants within this share of the best are as good: 0.02 is 2 %.
     pub tie: f64,
-    /// Whether every entrant is measured in every block.
+    /// True if every entrant is measured in every block.
     pub full: bool,
     /// The standard deviation, as a share, that the same layout is supposed to have from build to
     /// build as long as it was built only once. Where builds really differ more, the first block
@@ -97,7 +97,7 @@ impl Default for Rule {
     }
 }
 
-/// What became of an entrant.
+/// Status of an entrant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EntrantStatus {
     /// It is measured in the next block, if there is one.
@@ -111,12 +111,12 @@ pub enum EntrantStatus {
     },
     /// A measurement failed, and it takes no further part.
     Failed {
-        /// In which block, from 0.
+        /// Its block, from 0.
         block: usize,
     },
 }
 
-/// Why a race is over.
+/// Reason for which a race is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// All blocks are measured.
@@ -129,22 +129,22 @@ pub enum End {
     NoneLeft,
 }
 
-/// How a race stands.
+/// State of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
-    /// What became of each entrant.
+    /// Status of each entrant.
     pub standings: Vec<EntrantStatus>,
     /// In how many blocks all were measured that were in.
     pub blocks: usize,
     /// The best so far; the winner when the race is over. `None` if nothing was measured.
     pub leader: Option<usize>,
-    /// Why it is over; `None` while it is not.
+    /// Reason for its end; `None` while it goes on.
     pub end: Option<End>,
     /// The ratio of each entrant to the leader with its 95 % interval, from the blocks in which both
     /// were measured; `None` for the leader itself and where there is no such block.
     pub ratios: Vec<Option<RatioInterval>>,
-    /// Which of those that are in are as good as the leader, the best first: the interval reaches 1,
-    /// or the ratio is within the tie.
+    /// Those still in that are as good as the leader, the best first: the interval reaches 1, or the ratio is
+    /// within the tie.
     pub ties: Vec<usize>,
     /// The standard deviation of one cell as a share, from build to build and in measuring; `None`
     /// before it was learned from two blocks.
@@ -200,7 +200,7 @@ struct Replay {
     cells: Cells,
     rule: Rule,
     standings: Vec<EntrantStatus>,
-    /// What was learned of the noise where most was learned.
+    /// Estimate of the noise where most was learned.
     noise: Option<Noise>,
     blocks: usize,
 }
@@ -265,7 +265,7 @@ impl Replay {
         }
     }
 
-    /// Whom the others are compared with: the second best of the first block, then the best of those
+    /// Entrant that the others are compared with: the second best of the first block, then the best of those
     /// that did not scatter more than chance allows.
     fn reference(&self, fit: &Fit) -> Option<usize> {
         if self.blocks == 1 {
@@ -323,7 +323,7 @@ impl Replay {
         self.cells.get(&(block, entrant))?.value()
     }
 
-    /// Why the race is over, if it is.
+    /// Reason for the race's end, if it is over.
     fn finished(&self) -> Option<End> {
         let left = self.left();
         if left.is_empty() {
@@ -341,8 +341,8 @@ impl Replay {
         self.all_equal(&left).then_some(End::Equal)
     }
 
-    /// Whether all that are left are shown to be within the tie of the leader. One block shows
-    /// nothing: the noise is not known yet.
+    /// True if all that are left are shown to be within the tie of the leader. One block shows nothing: the
+    /// noise is not known yet.
     fn all_equal(&self, left: &[usize]) -> bool {
         let fit = self.fit();
         let Some(leader) = fit.ranking().next().filter(|_| self.blocks > 1) else {
@@ -356,7 +356,7 @@ impl Replay {
         ratios.all(|ratio| ratio.is_some_and(|ratio| ratio.low >= 1.0 - self.rule.tie))
     }
 
-    /// What is said of the race as it stands.
+    /// State of the race.
     fn conclude(self, end: Option<End>) -> Race {
         let fit = if self.blocks == 0 {
             // Nothing is decided yet; the best of an unfinished block is all there is to say.

@@ -1,4 +1,5 @@
-//! What one report tells by itself: the only one of a run of iostat, or the only one beside the means since boot.
+//! Findings from one report by itself: the only one of a run of iostat, or the only one beside the means
+//! since boot.
 //!
 //! Rules that look for what lasts need more. Here a ratio of means has to do, which is at its best over the
 //! days since boot: members of an array that were used unequally, and a device that hardly keeps up.
@@ -10,7 +11,7 @@ use super::history::median;
 use super::words::{digits, time};
 use super::{Sighting, disks};
 
-/// So many times the others' median is unequal.
+/// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;
 /// Fewer requests a second say nothing of a member,
 const LEAST_OPS: f64 = 1.0;
@@ -18,7 +19,7 @@ const LEAST_OPS: f64 = 1.0;
 const LEAST_REQUESTS: f64 = 30.0;
 /// and fewer bytes a second do not tell mirrors by their writes.
 const LEAST_BYTES: f64 = 1024.0;
-/// So many times the others' median wait is slow; of two, nobody knows which is as it should be.
+/// Multiple of the others' median wait that is slow; of two, nobody knows which is as it should be.
 const SLOW: f64 = 2.0;
 const SLOW_OF_TWO: f64 = 3.0;
 /// A difference of waits below this, in seconds, hurts nobody.
@@ -43,7 +44,7 @@ const STRIPED: &str =
 const SLOWER: &str = "All members wait for this one. Compare it with the others (disksmith bench), and replace it \
                       if it stays slow.";
 
-/// What a single report shows. `names`: the devices that are asked for; none means all.
+/// Findings from a single report. `names`: the devices that are asked for; none means all.
 pub(super) fn look(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sighting)> {
     let mut seen = Vec::new();
     for device in disks(sample, names) {
@@ -100,7 +101,7 @@ struct Group<'a> {
     members: Vec<&'a DeviceSample>,
     /// Each of them holds a copy of the others.
     mirrors: bool,
-    /// What makes them a group, as the end of a sentence.
+    /// Sign that they are a group, as the end of a sentence.
     known_by: String,
 }
 
@@ -149,8 +150,8 @@ fn groups(sample: &Sample) -> Vec<Group<'_>> {
         .collect()
 }
 
-/// Whether disks write copies of what one of the arrays writes, or all of them: members of a stripe write alike
-/// too, but each byte once. `all`: what the disks write; `disks`: how many they are.
+/// True if disks write copies of one of the arrays' data, or of all: members of a stripe write alike too, but
+/// each byte once. `all`: what the disks write; `disks`: how many they are.
 fn is_mirrored(all: f64, disks: usize, arrays: &[f64]) -> bool {
     let sum: f64 = arrays.iter().sum();
     let mut written = arrays.iter().chain([&sum]);
@@ -160,7 +161,7 @@ fn is_mirrored(all: f64, disks: usize, arrays: &[f64]) -> bool {
     })
 }
 
-/// Whether there are enough requests for a member to be judged.
+/// True if there are enough requests for a member to be judged.
 fn is_enough(sample: &Sample, iops: f64) -> bool {
     let seconds = sample.length.as_secs_f64();
     iops >= LEAST_OPS && (seconds == 0.0 || iops * seconds >= LEAST_REQUESTS)

@@ -19,7 +19,7 @@ use super::words::{digits, rate, time};
 use super::{Now, Rule, Sighting};
 use crate::level::{LEAST_SLICES, find_drop};
 
-/// How far back it looks, in points, and how often.
+/// Points that it looks back, and interval of its looks.
 const WINDOW: usize = 240;
 const EVERY: u64 = 10;
 /// The first level must have been held for so long, and the second, in seconds.
@@ -29,7 +29,7 @@ const AFTER_S: f64 = 15.0;
 const LOWER: f64 = 0.75;
 /// It varies no more than this share of itself, beside jitter.
 const FLAT: f64 = 0.05;
-/// So much of the demand must still be there.
+/// Share of the demand that must still be there.
 const STILL: f64 = 0.7;
 /// Requests must take so many times as long as before.
 const SLOWER: f64 = 1.15;
@@ -37,7 +37,7 @@ const SLOWER: f64 = 1.15;
 const ALIKE: f64 = 1.5;
 /// It is over when so much of the first level is reached again.
 const RECOVERED: f64 = 0.9;
-/// What is looked at for that, in points.
+/// Number of points that are looked at for that.
 const LATELY: usize = 10;
 
 const ADVICE: &str = "The volume or the instance gave more than its baseline until its credit was spent, \
@@ -98,7 +98,7 @@ impl Rule for BurstSpent {
 }
 
 impl Spent {
-    /// Whether the level is still low, and more still wanted.
+    /// True if the level is still low, and more still wanted.
     fn lasts(&self, points: &[Point]) -> bool {
         let tail = &points[points.len().saturating_sub(LATELY)..];
         Level::of(tail).is_some_and(|now| {
@@ -127,7 +127,7 @@ impl Level {
     }
 }
 
-/// Whether a device has siblings in an array, and these wait about as long after a moment as before.
+/// False if a device has siblings in an array, and these wait about as long after a moment as before.
 fn is_slow_alone(now: &Now<'_>, id: DeviceId, at: Moment) -> bool {
     let of_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     let members = arrays(now.sample).filter(of_it);

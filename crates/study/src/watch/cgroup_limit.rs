@@ -20,7 +20,7 @@ const LEAST: usize = 3;
 /// A group that uses so much of its limit is at it. The kernel grants in slices of 100 ms, and what a slice leaves
 /// may be lost.
 const AT: f64 = 0.9;
-/// So much of the time tasks wait.
+/// Share of the time for which tasks wait.
 const WAITS: f64 = 0.1;
 
 const ADVICE: &str = "Raise the limit or ask for less: io.max or blkio.throttle.* of the group, which systemd \
@@ -30,7 +30,7 @@ const ADVICE: &str = "Raise the limit or ask for less: io.max or blkio.throttle.
 /// A limit: whose, on what, of what.
 type Key = (Arc<str>, DeviceNumber, LimitKind);
 
-/// What a group used in an interval.
+/// A group's use in an interval.
 #[derive(Clone, Copy)]
 struct Use {
     seconds: f64,
@@ -42,7 +42,7 @@ struct Use {
 struct Track {
     uses: VecDeque<Use>,
     limit: f64,
-    /// Since when it is at its limit.
+    /// Time since which it is at its limit.
     since: Option<Moment>,
 }
 
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What is found while each interval has these limits.
+    /// Findings while each interval has these limits.
     fn found(
         host: Option<f64>,
         length_s: f64,

@@ -23,20 +23,20 @@ const WINDOW_S: f64 = 15.0;
 const LEAST_POINTS: usize = 8;
 /// Fewer reads say nothing.
 const LEAST_READS: f64 = 30.0;
-/// So many times what the disk can do is slow.
+/// Multiple of the disk's own latency that is slow.
 const SLOW: f64 = 4.0;
 /// And at least so many seconds.
 const LEAST_S: f64 = 0.003;
-/// Where nothing better is known, so many, and one request at a time: two that share a low cap wait
-/// as long. A mechanical disk in good health takes some 15 ms for a read at a random place, and twice
-/// that behind another one, or where the host gives its guest no processor in time; a block that is
+/// Latency that is slow where nothing better is known, in seconds, for one request at a time: two that share
+/// a low cap wait as long. A mechanical disk in good health takes some 15 ms for a read at a random place,
+/// and twice that behind another one, or where the host gives its guest no processor in time; a block that is
 /// fetched from a snapshot takes tens of milliseconds on top.
 const SLOW_AT_ALL_S: f64 = 0.04;
-/// What makes all requests slow is no cold block: its reads must take so many times as long as writes,
-/// where there are any.
+/// Multiple of the writes' latency that reads must take, where there are writes: a cause that makes all
+/// requests slow is no cold block.
 const BEYOND_WRITES: f64 = 2.0;
 const ALONE: f64 = 1.3;
-/// So many times the wait of its siblings is slow among them, as for `slow-member`.
+/// Multiple of the wait of its siblings that is slow among them, as for `slow-member`.
 const ALONE_SLOW: f64 = 2.0;
 /// More in flight than this may be why they wait.
 const FEW: f64 = 5.0;
@@ -55,7 +55,7 @@ const ADVICE: &str = "If the volume was restored from a snapshot, warm it before
 /// Looks for slow first reads.
 #[derive(Default)]
 pub(super) struct Cold {
-    /// When md was last seen to check or rebuild what lies on these devices.
+    /// Last time at which md was seen to check or rebuild the arrays on these devices.
     worked_on: HashMap<DeviceId, Nanos>,
 }
 
@@ -188,7 +188,7 @@ fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
         .min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Whether the other members of an array that this is one of read much faster meanwhile.
+/// True if the other members of an array that this is one of read much faster meanwhile.
 fn is_alone(slow: &Slow, id: DeviceId, points: usize, now: &Now<'_>) -> bool {
     let with_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     arrays(now.sample).filter(with_it).any(|array| {

@@ -12,7 +12,7 @@ const ADVICE: &str = "Look at the kernel's log (dmesg) and at the volume's statu
 const ADVICE_ARRAY: &str = "The array has fewer copies than it should. Replace the member, and see to the \
                             backup before that.";
 
-/// What the log said of one subject while the event lasts.
+/// The log's errors of one subject while the event lasts.
 struct Said {
     count: u64,
     last: KernelError,
@@ -34,7 +34,7 @@ impl Said {
 struct Corrected {
     /// The count of md, as last seen.
     total: u64,
-    /// How many came while the event lasts, and the last time.
+    /// Number that came while the event lasts, and the last time.
     fresh: u64,
     seen: Moment,
 }
@@ -202,7 +202,7 @@ impl Errors {
         is_now.then_some(sighting)
     }
 
-    /// What md corrected of a member lately.
+    /// Errors of a member that md corrected lately.
     fn corrected(
         &mut self,
         array: DeviceId,

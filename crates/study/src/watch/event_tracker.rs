@@ -5,15 +5,15 @@ use record::{Event, EventCode, Figure, Nanos};
 
 use super::{Change, ChangeKind, Sighting};
 
-/// How often it is said that an event lasts.
+/// Interval at which it is reported that an event lasts.
 const UPDATE: Nanos = Nanos::from_secs(60);
 
 /// An event that lasts.
 struct Entry {
     event: Event,
-    /// When its cause was last seen.
+    /// Last time at which its cause was seen.
     seen: Moment,
-    /// When it was last said.
+    /// Last time at which it was reported.
     said: Nanos,
 }
 

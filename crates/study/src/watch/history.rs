@@ -1,4 +1,4 @@
-//! What each device did in the last minutes, in points of about a second.
+//! Each device in the last minutes, in points of about a second.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Mome
 
 /// Samples that are shorter are put together until they make a point of this length.
 const POINT: Nanos = Nanos(950_000_000);
-/// So many points are kept of a device,
+/// Number of points kept of a device,
 const MOST: usize = 300;
 /// but of all devices together only so many (some 20 MB), where there are thousands,
 const MOST_IN_ALL: usize = 100_000;
@@ -16,7 +16,7 @@ const LEAST: usize = 100;
 /// Room is made, and old points are dropped, for so many at once.
 const STEP: usize = 32;
 
-/// What requests of one kind did in a point.
+/// Requests of one kind in a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Part {
     /// Requests a second.
@@ -30,12 +30,12 @@ pub(super) struct Part {
 /// A kind of requests within a point.
 pub(super) type Kind = fn(&Point) -> &Part;
 
-/// What a device did for about a second.
+/// A device in about a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
-    /// When it ended.
+    /// End.
     pub(super) end: Moment,
-    /// How long it was, in seconds.
+    /// Length, in seconds.
     pub(super) seconds: f64,
     /// Reads.
     pub(super) read: Part,
@@ -129,10 +129,9 @@ impl Sums {
 struct Series {
     points: Vec<Point>,
     sums: Sums,
-    /// Whether it was in the last sample.
+    /// True if it was in the last sample.
     is_there: bool,
-    /// How many points there were since it did anything. Of what did nothing for as long as points are
-    /// kept, none are.
+    /// Number of points since it did anything. Of what did nothing for as long as points are kept, none are.
     quiet: usize,
 }
 
@@ -186,12 +185,12 @@ impl History {
         true
     }
 
-    /// How many points there were so far.
+    /// Number of points so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether the last sample completed a point.
+    /// True if the last sample completed a point.
     pub(super) fn ended_point(&self) -> bool {
         self.ended_point
     }
@@ -347,7 +346,7 @@ pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {
     }
 }
 
-/// When a stretch of points began.
+/// Start of a stretch of points.
 pub(super) fn beginning(points: &[Point]) -> Moment {
     points.first().map_or_else(Moment::default, |first| {
         first.end.before(Nanos((first.seconds * 1e9) as u64))

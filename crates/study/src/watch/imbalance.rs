@@ -14,7 +14,7 @@ use super::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
-/// So many times the others' load is out of balance.
+/// Multiple of the others' load that is out of balance.
 const MORE: f64 = 1.5;
 /// In a single point so many times, and in most of them.
 const MORE_IN_POINT: f64 = 1.25;

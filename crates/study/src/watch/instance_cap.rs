@@ -14,7 +14,7 @@ use super::{Now, Rule, Sighting};
 
 /// The counters are looked at every so many points.
 const EVERY: u64 = 5;
-/// So many looks in a row must say so.
+/// Number of looks in a row that must say so.
 const LOOKS: u32 = 2;
 /// A disk must vary so many times as much as the sum.
 const WILDER: f64 = 3.0;

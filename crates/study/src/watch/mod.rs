@@ -1,4 +1,4 @@
-//! What is wrong with the disks of a host, from moment to moment: samples in, events out.
+//! Findings about the disks of a host, from moment to moment: samples in, events out.
 //!
 //! A [`Watch`] is shown one sample after the other, of any length: just taken, replayed from a
 //! recording, or read from a log. Each rule looks at the last seconds or minutes and says what it
@@ -53,7 +53,7 @@ use record::{Event, EventCode, Nanos, Severity, Subject};
 use event_tracker::EventTracker;
 use history::History;
 
-/// What a person may choose.
+/// Settings that a person may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// A device with requests in flight of which none completes for so long has stalled.
@@ -71,7 +71,7 @@ impl Default for Settings {
     }
 }
 
-/// What became of an event.
+/// Change of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It was found.
@@ -85,19 +85,19 @@ pub enum ChangeKind {
 /// An event, and what became of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// What became of it.
+    /// The change.
     pub kind: ChangeKind,
     /// The event as it stands.
     pub event: Event,
 }
 
-/// What a rule sees now.
+/// Sighting of a rule at a moment.
 #[derive(Clone, Debug, PartialEq)]
 struct Sighting {
     subject: Subject,
     name: String,
     severity: Severity,
-    /// When the cause began.
+    /// Start of the cause.
     began: Moment,
     text: String,
     advice: &'static str,
@@ -119,7 +119,7 @@ impl Sighting {
     }
 }
 
-/// What a rule is shown.
+/// Data shown to a rule.
 struct Now<'a> {
     sample: &'a Sample,
     history: &'a History,
@@ -150,7 +150,7 @@ fn disks<'a>(sample: &'a Sample, names: &[String]) -> Vec<&'a DeviceSample> {
     lowest(sample, &|_| true)
 }
 
-/// What is in view and lies on nothing else, partitions aside.
+/// Devices in view that lie on nothing else, partitions aside.
 fn lowest<'a>(
     sample: &'a Sample,
     is_seen: &dyn Fn(&DeviceSample) -> bool,
@@ -172,12 +172,12 @@ trait Rule {
         Nanos::from_secs(10)
     }
 
-    /// Whether it looks at every sample, and not only once a second.
+    /// True if it looks at every sample, and not only once a second.
     fn is_instant(&self) -> bool {
         false
     }
 
-    /// What it sees now.
+    /// Sightings at this moment.
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>);
 
     /// Forgets what it remembers: what comes next does not follow it.
@@ -191,7 +191,7 @@ pub struct Watch {
     names: Vec<String>,
     history: History,
     book: EventTracker,
-    /// What the last sample that stood alone showed.
+    /// Sightings in the last sample that stood alone.
     alone: Vec<(EventCode, Subject)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the volumes' own pages said lately.
+//! Latest statistics pages of the volumes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,10 +10,10 @@ const WINDOW: Nanos = Nanos::from_secs(10);
 const LENGTHS: u64 = 3;
 /// A page in which a cap was exceeded for so much of the time counts.
 const SHARE: f64 = 0.05;
-/// So many pages must, as a single burst for an instant fills one.
+/// Number of pages that must say so, as a single burst for an instant fills one.
 const PAGES: usize = 2;
 
-/// What one page said.
+/// Content of one page.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     page: VendorPage,
@@ -27,13 +27,13 @@ struct Said {
 /// Shares of the time over the caps, of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Over {
-    /// Whose page says so.
+    /// Vendor of the page.
     pub(super) page: VendorPage,
     /// Over the cap on operations.
     pub(super) ops: f64,
     /// Over the cap on bytes.
     pub(super) bytes: f64,
-    /// Since when.
+    /// Start.
     pub(super) began: Moment,
 }
 
@@ -74,7 +74,7 @@ impl Pages {
         });
     }
 
-    /// Whether a volume's page was seen lately, so that its word is taken and not guessed at.
+    /// True if a volume's page was seen lately, so that its word is taken and not guessed at.
     pub(super) fn has(&self, id: DeviceId) -> bool {
         self.said.contains_key(&id)
     }

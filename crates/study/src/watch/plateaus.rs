@@ -19,7 +19,7 @@ use crate::plateau::{
     LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, few, without_outliers,
 };
 
-/// How far back it looks, in seconds, and over how many points at least.
+/// Time that it looks back, in seconds, and the least number of points.
 const WINDOW_S: f64 = 80.0;
 const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
 /// A rate that varies more, as a share of it and beside jitter, is not flat however it comes back to
@@ -28,9 +28,9 @@ const FLAT: f64 = 0.03;
 /// Something must be in flight for so much of the time, in nearly all points.
 const BUSY: f64 = 0.9;
 const NEARLY_ALL: f64 = 0.9;
-/// So many times the least wait that was seen is queueing.
+/// Multiple of the least wait that was seen that is queueing.
 const QUEUEING: f64 = 2.0;
-/// Where no less was ever seen, a wait of so many seconds with so many in flight is queueing.
+/// Wait in seconds that is queueing, with so many in flight, where no less was ever seen.
 const LONG_S: f64 = 0.004;
 const SEVERAL: f64 = 4.0;
 /// The least wait is that of so many points in a row.
@@ -101,7 +101,7 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     })
 }
 
-/// In which points a disk was at work throughout: something was in flight all the time or nearly so, and in
+/// Points in which a disk was at work throughout: something was in flight all the time or nearly so, and in
 /// the point before too. What completes in the first second after a pause lacks what is then under way.
 pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     let works = |point: &Point| {
@@ -113,8 +113,7 @@ pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     both.map(|(point, before)| before && works(point)).collect()
 }
 
-/// What was completed in each point. In place of one without work for a part of it stands the mean of the
-/// others.
+/// Completions in each point. In place of one without work for a part of it stands the mean of the others.
 fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> Vec<f64> {
     let known = points.iter().zip(at_work);
     let known: Vec<Option<f64>> = known
@@ -126,13 +125,13 @@ fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> 
     counts.collect()
 }
 
-/// Whether counts vary no more than this share of their mean, or would not but for a few: a stall, or grants
+/// True if counts vary no more than this share of their mean, or would not but for a few: a stall, or grants
 /// that came late. `one` is one operation in the unit of the counts.
 fn is_steady(counts: &[f64], one: f64, flat: f64) -> bool {
     calm_variation(counts, one) <= flat
 }
 
-/// How much counts vary beside a few outliers, as a share of their mean.
+/// Variation of counts beside a few outliers, as a share of their mean.
 pub(super) fn calm_variation(counts: &[f64], one: f64) -> f64 {
     variation(&without_outliers(counts, one, few(counts.len())))
 }

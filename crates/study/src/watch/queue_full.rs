@@ -9,7 +9,7 @@ use super::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 10.0;
 const LEAST_POINTS: usize = 5;
-/// So much of the depth is full, in most points.
+/// Share of the depth that is full, in most points.
 const FULL: f64 = 0.9;
 const MOST: f64 = 0.8;
 

@@ -14,12 +14,12 @@ const LONGEST: Nanos = Nanos::from_secs(600);
 const ADVICE: &str = "If nobody took it away on purpose, look at the kernel's log and at the volume's status. What \
                       was in flight has failed, and what lies on it lacks it.";
 
-/// What a device did when it was last seen.
+/// Last sample of a device.
 #[derive(Clone, Debug, Default)]
 struct Last {
     iops: f64,
     in_flight: u64,
-    /// What lay on it, partitions aside.
+    /// Devices that lay on it, partitions aside.
     above: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Removed {
         }
     }
 
-    /// Whether it matters that a device is gone. Loop devices, volumes and partitions come and go.
+    /// True if it matters that a device is gone. Loop devices, volumes and partitions come and go.
     fn matters(&self, device: &Device) -> bool {
         let is_asked_for = self.names.iter().any(|name| device.is_called(name));
         let is_own = matches!(device.kind, DeviceKind::Disk | DeviceKind::Array);
@@ -158,7 +158,7 @@ mod tests {
         Arc::new(device)
     }
 
-    /// What is found while devices are there, in turn.
+    /// Findings while devices are there, in turn.
     fn found(names: &[&str], steps: &[&[&Arc<Device>]]) -> Vec<Change> {
         let mut watch = Watch::new(Settings {
             names: names.iter().map(|name| (*name).to_owned()).collect(),

@@ -36,7 +36,7 @@ const LONGER: f64 = 2.0;
 const WORTH_NAMING_S: f64 = 0.001;
 /// With more load than so many times that of before, the load may be the reason.
 const LOAD: f64 = 1.3;
-/// Where waits do not show it, the rate must fall to this share of before,
+/// Share of the rate before to which it must fall, where waits do not show it,
 const LESS: f64 = 0.6;
 /// within so many points of the work's beginning, compared with as many just before it,
 const AT_ONCE: usize = 10;
@@ -58,7 +58,7 @@ const ADVICE: &str = "Slow the work down (sync_speed_max of the array in sysfs, 
 pub(super) struct ScrubHurts {
     /// The last points without work.
     calm: HashMap<DeviceId, VecDeque<CalmPoint>>,
-    /// How the work of arrays that are at work began.
+    /// Start of the work of arrays that are at work.
     begun: HashMap<DeviceId, Beginning>,
     /// For how much of the time programs waited for disks, in the last points.
     pressure: VecDeque<f64>,
@@ -85,7 +85,7 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// Whether the rate fell with it, and not to nothing.
+    /// True if the rate fell with it, and not to nothing.
     fn is_a_fall(&self) -> bool {
         let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= LEAST_DURING);
         at_once
@@ -156,7 +156,7 @@ fn push<T>(queue: &mut VecDeque<T>, newest: T, most: usize) {
     }
 }
 
-/// What an array did in the last point, if its requests were timed.
+/// An array's last point, if its requests were timed.
 fn last(history: &History, now: &Now<'_>, array: &DeviceSample) -> Option<Part> {
     let points = history.all(array.device.id);
     let part = points.last()?.all;
@@ -254,7 +254,7 @@ impl ScrubHurts {
         })
     }
 
-    /// Whether programs wait for disks, and as much as before.
+    /// True if programs wait for disks, and as much as before.
     fn is_wanted(&self, before: &Before) -> bool {
         let lately = self.pressure.iter().sum::<f64>() / self.pressure.len().max(1) as f64;
         let enough = |pressure: f64| lately >= PRESSURE.max(AS_MUCH * pressure);

@@ -11,26 +11,26 @@ use record::{Bytes, Event, Nanos};
 use super::{ChangeKind, Settings, Watch};
 use crate::simulate::Rng;
 
-/// What is asked of a disk.
+/// Demand on a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Demand {
-    /// So many requests are kept in flight, give or take.
+    /// This number of requests is kept in flight, give or take.
     InFlight(f64),
-    /// So many requests a second come, whatever becomes of them.
+    /// This number of requests a second comes, whatever becomes of them.
     Rate(f64),
 }
 
 /// A disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
-    /// How long it takes for a request, in seconds.
+    /// Time of a request, in seconds.
     pub(crate) base_s: f64,
     /// The standard deviation of the logarithm of that from second to second, and its memory.
     pub(crate) noise: f64,
     pub(crate) memory: f64,
     /// It answers no more requests a second.
     pub(crate) cap: Option<f64>,
-    /// What is asked of it.
+    /// Demand on it.
     pub(crate) demand: Demand,
     /// By how much what is kept in flight varies, as its logarithm.
     pub(crate) restless: f64,
@@ -42,12 +42,12 @@ pub(crate) struct Disk {
     pub(crate) cold: (f64, f64),
     /// It answers nothing.
     pub(crate) stuck: bool,
-    /// Where the noise of the disk and of its demand stands.
+    /// State of the noise of the disk and of its demand.
     pub(crate) state: f64,
     pub(crate) wish: f64,
 }
 
-/// What a disk did in a second.
+/// A disk in a second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Did {
     ops: f64,
@@ -122,12 +122,12 @@ impl Disk {
 pub(crate) struct Crowd {
     /// The length of each disk's queue.
     queues: Vec<u32>,
-    /// How many requests are served in a second.
+    /// Number of requests served in a second.
     per_second: u32,
 }
 
 impl Crowd {
-    /// So many requests in flight on so many disks.
+    /// This number of requests in flight on that many disks.
     pub(crate) fn new(disks: usize, in_flight: u32, per_second: u32) -> Crowd {
         let mut queues = vec![0; disks];
         for number in 0..in_flight as usize {
@@ -172,13 +172,13 @@ pub(crate) struct Host {
     pub(crate) disks: Vec<Disk>,
     /// The level of the array `md0` of all disks.
     pub(crate) level: Option<&'static str>,
-    /// What md does to the array.
+    /// md's action on the array.
     pub(crate) action: SyncAction,
     /// Requests a second that all disks together answer at most.
     pub(crate) shared_cap: Option<f64>,
     /// Requests that are always in flight, in place of what the disks do by themselves.
     pub(crate) crowd: Option<Crowd>,
-    /// How many requests each disk's queue takes.
+    /// Number of requests that each disk's queue takes.
     pub(crate) queue_depth: Option<u32>,
     now: Nanos,
 }
@@ -244,7 +244,7 @@ impl Host {
         }
     }
 
-    /// What the disks share is split by chance, and differently every second.
+    /// Splits the disks' share by chance, differently every second.
     fn share(&self, did: &mut [Did], rng: &mut Rng) {
         let whole: f64 = did.iter().map(|did| did.ops).sum();
         let Some(cap) = self.shared_cap.filter(|cap| *cap < whole) else {
@@ -287,7 +287,7 @@ impl Host {
     }
 }
 
-/// What an array of disks did.
+/// Sum over an array's disks.
 fn together(did: &[Did]) -> Did {
     let ops: f64 = did.iter().map(|did| did.ops).sum();
     let mean = |wait: fn(&Did) -> f64| {

@@ -26,10 +26,10 @@ use super::plateaus::least_wait;
 use super::words::{digits, time};
 use super::{Now, Rule, Sighting};
 
-/// How far back it looks, in seconds, and over how many points at least.
+/// Time that it looks back, in seconds, and the least number of points.
 const WINDOW_S: f64 = 20.0;
 const LEAST_POINTS: usize = 8;
-/// So many times the siblings' wait is slow.
+/// Multiple of the siblings' wait that is slow.
 const SLOW: f64 = 2.0;
 /// Of two members, nobody knows which is as it should be; the faster one is taken for that.
 const SLOW_OF_TWO: f64 = 3.0;
@@ -46,7 +46,7 @@ const WORTH_NAMING_S: f64 = 0.0003;
 /// (as a queue with that load has), or fewer.
 const QUEUE: f64 = 1.5;
 const LONG_S: f64 = 0.004;
-/// So many times the least that they were seen to wait, requests wait for each other.
+/// Multiple of their least wait at which requests wait for each other.
 const QUEUEING: f64 = 2.0;
 /// Waits that vary more from point to point and from one sibling to another, as a share of their mean,
 /// depend on queues.
@@ -140,7 +140,7 @@ fn excess(now: &Now<'_>, sides: &[Side<'_>], which: usize, part: Kind) -> Option
     })
 }
 
-/// Whether the requests of the siblings, which typically wait so long, wait for each other.
+/// True if the requests of the siblings, which typically wait so long, wait for each other.
 fn have_queues<'a, 'b: 'a, I: Iterator<Item = &'a Side<'b>>>(
     now: &Now<'_>,
     others: impl Fn() -> I,

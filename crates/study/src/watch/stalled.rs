@@ -22,7 +22,7 @@ const ADVICE: &str = "The disk or the way to it hangs, and whoever waits for it 
 /// Looks for devices of which nothing comes back.
 pub(super) struct Stalled {
     least: Nanos,
-    /// Since when nothing completed, of those with something in flight.
+    /// Time since which nothing completed, of those with something in flight.
     since: HashMap<DeviceId, Moment>,
 }
 
@@ -75,7 +75,7 @@ impl Rule for Stalled {
     }
 }
 
-/// Whether something is in flight and nothing completed in the interval.
+/// True if something is in flight and nothing completed in the interval.
 pub(super) fn hangs(device: &DeviceSample) -> bool {
     let known = device.all.iops.is_some();
     let completes = device.all.is_active() || device.flush.is_active();

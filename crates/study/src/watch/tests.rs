@@ -297,7 +297,7 @@ fn page_over(exceeded: Exceeded, length: Nanos) -> VendorSample {
     }
 }
 
-/// What is found within ten seconds of pages over these caps for half of the time.
+/// Findings within ten seconds of pages over these caps for half of the time.
 fn found_by_page(exceeded: Exceeded) -> Vec<Event> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();

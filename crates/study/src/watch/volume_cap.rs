@@ -18,7 +18,7 @@ use crate::plateau::Capped;
 
 /// The counters are looked at every so many points: neighbouring answers are nearly the same.
 const EVERY: u64 = 5;
-/// So many looks in a row must say so.
+/// Number of looks in a row that must say so.
 const LOOKS: u32 = 2;
 
 const ADVICE: &str = "Requests wait for the cap, not for the disk: buy more IOPS or throughput for this \
@@ -31,7 +31,7 @@ const ADVICE_STORE: &str = "Requests wait for the cap, not for the disk, and wha
 #[derive(Default)]
 pub(super) struct VolumeCap {
     pages: Pages,
-    /// What the last looks at the counters said, and how many in a row said so.
+    /// Results of the last looks at the counters, and number in a row that said so.
     held: HashMap<DeviceId, (u32, Held)>,
 }
 

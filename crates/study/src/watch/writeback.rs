@@ -67,7 +67,7 @@ impl Rule for Writeback {
     }
 }
 
-/// What waits to be written and the limit, where programs are held back.
+/// Dirty memory and its limit, where programs are held back.
 fn held_back(memory: &Memory) -> Option<(Bytes, Bytes)> {
     let limit = memory.limit.filter(|limit| limit.0 > 0)?;
     let waiting = memory.dirty? + memory.writeback.unwrap_or_default();

@@ -19,7 +19,7 @@ fn volume(what: &str) -> Volume {
     Volume::new(group.spec, 1)
 }
 
-/// What a client asks for.
+/// Requests of a client.
 #[derive(Clone, Copy)]
 struct Load {
     kind: Kind,

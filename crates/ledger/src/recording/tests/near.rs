@@ -1,11 +1,11 @@
-//! Whether two samples are as close as the crate states.
+//! Checks that two samples are as close as the crate states.
 
 use record::sample::*;
 use record::{Bytes, Nanos};
 
-/// What a count may be off by: half a step, and half of the finest unit.
+/// Largest error of a count: half a step, and half of the finest unit.
 const COUNT: f64 = 0.000_49;
-/// What a quotient of two may be off by.
+/// Largest error of a quotient of two.
 const QUOTIENT: f64 = 0.001_1;
 
 fn near(what: &str, was: Option<f64>, is: Option<f64>, share: f64, slack: f64) {
