@@ -10,6 +10,8 @@ pub enum Resumable {
     Anywhere,
     /// While its target stays attached to a host that is not restarted.
     WhileAttached,
+    /// Not any more: its target went away, and is known by nothing but its path.
+    Detached,
     /// Its state is not kept.
     Never,
 }
@@ -23,6 +25,19 @@ impl Resumable {
         }
     }
 
+    /// The same, when the target went away.
+    pub fn when_detached(self) -> Resumable {
+        match self {
+            Resumable::WhileAttached => Resumable::Detached,
+            other => other,
+        }
+    }
+
+    /// Whether the same command goes on where the job ended.
+    pub fn goes_on(self) -> bool {
+        matches!(self, Resumable::Anywhere | Resumable::WhileAttached)
+    }
+
     /// What the same command does next, as a sentence.
     pub fn hint(self) -> &'static str {
         match self {
@@ -30,6 +45,10 @@ impl Resumable {
             Resumable::WhileAttached => {
                 "The same command goes on where this stopped, unless the volume is attached anew or the \
                  host restarted meanwhile: by nothing but its path it would not be known again."
+            }
+            Resumable::Detached => {
+                "The same command begins anew, since by nothing but its path a volume that is attached \
+                 anew cannot be known again."
             }
             Resumable::Never => "The same command begins anew, since how far it was is not kept.",
         }

@@ -18,5 +18,5 @@ pub use begin::{Begin, Refused, begin};
 pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
-pub use volume::{Attached, Key, NotOpened, Resumes, Volume};
+pub use volume::{Attached, Key, NotOpened, Volume};
 pub use work::{ReadRequest, Work};
