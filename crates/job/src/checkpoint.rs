@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ledger::LongWork;
 
@@ -85,22 +85,30 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         }
     }
 
-    /// Hands over a checkpoint of a job that has run for so long, if one is due and none is being written. Whether
-    /// it did. Does not wait for the ledger.
-    pub fn offer(&mut self, ran: Duration, build: impl FnOnce() -> W) -> bool {
-        let Some(thread) = &mut self.thread else {
-            return false;
+    /// Whether a checkpoint is due in a job that has run for so long, and the earlier one is written. Who is told so
+    /// builds it and calls [`CheckpointWriter::write`].
+    pub fn is_due(&mut self, ran: Duration) -> bool {
+        let is_due = |thread: &mut Thread<W>| {
+            !thread.shared.is_writing.load(Relaxed) && thread.timer.is_due(ran)
         };
-        if thread.shared.is_writing.load(Relaxed) || !thread.timer.is_due(ran) {
-            return false;
-        }
-        let began = Instant::now();
-        let checkpoint = build();
+        self.thread.as_mut().is_some_and(is_due)
+    }
+
+    /// Writes a checkpoint that was due. Does not wait for the ledger.
+    pub fn write(&mut self, checkpoint: &W) {
+        let Some(thread) = &mut self.thread else {
+            return;
+        };
+        // Before it is handed over, or it could be written before this is said.
         thread.shared.is_writing.store(true, Relaxed);
-        // The channel is empty, since nothing is being written.
-        let is_taken = thread.checkpoints.try_send((checkpoint, None)).is_ok();
-        thread.timer.took(ran, began.elapsed());
-        is_taken
+        if thread
+            .checkpoints
+            .try_send((checkpoint.clone(), None))
+            .is_err()
+        {
+            thread.shared.is_writing.store(false, Relaxed);
+        }
+        thread.timer.built();
     }
 
     /// Writes a checkpoint, and waits until it is on the ledger's disk.
@@ -217,9 +225,12 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let mut writer = writer(folder.path());
             let second = Duration::from_secs(1);
-            assert!(writer.offer(second, || Count(1)));
-            // Another one is taken or not, as fast as the disk is.
-            writer.offer(1000 * second, || Count(2));
+            assert!(writer.is_due(second));
+            writer.write(&Count(1));
+            // Another one may be due or not, as fast as the disk is.
+            if writer.is_due(1000 * second) {
+                writer.write(&Count(2));
+            }
             writer.save(&Count(3)).unwrap();
             let kept = store(folder.path()).find::<Count>("a").unwrap().unwrap();
             assert_eq!(kept.document, Count(3));
@@ -243,7 +254,8 @@ mod tests {
             .unwrap();
         let mut told = 0;
         for second in 1..4 {
-            assert!(writer.offer(Duration::from_secs(1000 * second), || Count(second)));
+            assert!(writer.is_due(Duration::from_secs(1000 * second)));
+            writer.write(&Count(second));
             wait(&writer);
             told += usize::from(writer.failure().is_some());
         }
@@ -254,9 +266,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_ledger_nothing_is_built_and_nothing_fails() {
+    fn without_a_ledger_nothing_is_due_and_nothing_fails() {
         let mut writer = CheckpointWriter::<Count>::none();
-        assert!(!writer.offer(Duration::ZERO, || unreachable!("nobody takes it")));
+        assert!(!writer.is_due(Duration::MAX));
+        writer.write(&Count(1));
         writer.save(&Count(1)).unwrap();
         assert!(!writer.writes() && !writer.is_writing());
         assert!(!writer.end(&Count(1), EndState::Finished).unwrap());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Building a checkpoint takes at most one part in so many of the time: one of many extents is large.
 const SHARE: u32 = 100;
@@ -90,6 +90,8 @@ impl Turns {
 pub(crate) struct Timer {
     interval: Interval,
     last: Option<Duration>,
+    /// When the last one was begun to be built, on the host's clock.
+    began: Instant,
     /// Until then none is built, since the last one took its time.
     rests: Duration,
 }
@@ -102,6 +104,7 @@ impl Timer {
         Timer {
             interval,
             last: None,
+            began: Instant::now(),
             rests: Duration::ZERO,
         }
     }
@@ -116,13 +119,18 @@ impl Timer {
         let is_due = is_time && ran >= self.rests && turns.is_none_or(|turns| turns.take(ran));
         if is_due {
             self.last = Some(ran);
+            self.began = Instant::now();
         }
         is_due
     }
 
-    /// The checkpoint that was due took so long to build.
-    pub(crate) fn took(&mut self, ran: Duration, cost: Duration) {
-        self.rests = ran + SHARE * cost;
+    /// The checkpoint that was due is built.
+    pub(crate) fn built(&mut self) {
+        self.took(self.began.elapsed());
+    }
+
+    fn took(&mut self, cost: Duration) {
+        self.rests = self.last.unwrap_or_default() + SHARE * cost;
     }
 }
 
@@ -185,7 +193,7 @@ mod tests {
         let mut timer = Timer::new(Interval::every(Duration::ZERO));
         let second = Duration::from_secs(1);
         assert!(timer.is_due(second) && timer.is_due(second));
-        timer.took(second, second);
+        timer.took(second);
         assert!(!timer.is_due(100 * second));
         assert!(timer.is_due(101 * second));
     }

@@ -17,7 +17,7 @@
 //! | [`Resumable`], [`outcome`] | the hint for the user of a job that was stopped, and the exit status |
 //!
 //! ```text
-//! start ── claimed, checkpoint on disk ──> work: step, offer a checkpoint, show progress, look at Stop
+//! start ── claimed, checkpoint on disk ──> work: step, write a checkpoint that is due, show progress, look at Stop
 //!   │                                        │
 //!   └ refused: its owner is alive            └ end: finished, suspended (resume hint, status 3) or discarded
 //! ```
@@ -29,7 +29,6 @@ mod checkpoint;
 mod each;
 mod eta;
 mod interval;
-pub mod keeper;
 mod outcome;
 pub mod process;
 mod progress;

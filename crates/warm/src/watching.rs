@@ -136,15 +136,14 @@ impl Watch for Watching<'_> {
     fn stands(&mut self, at: &At<'_>) {
         self.line.show(at);
         let ran = self.began.elapsed();
-        let ran_before_s = self.ran_before_s;
-        let checkpoint = &mut self.checkpoint;
-        let is_taken = self.writer.offer(ran, || {
-            checkpoint.done.clone_from(at.done);
-            checkpoint.unreadable.clone_from(at.unreadable);
-            checkpoint.ran_s = ran_before_s + ran.as_secs_f64();
-            checkpoint.clone()
-        });
-        if self.holds_ledger && is_taken {
+        if !self.writer.is_due(ran) {
+            return;
+        }
+        self.checkpoint.done.clone_from(at.done);
+        self.checkpoint.unreadable.clone_from(at.unreadable);
+        self.checkpoint.ran_s = self.ran_before_s + ran.as_secs_f64();
+        self.writer.write(&self.checkpoint);
+        if self.holds_ledger {
             self.last_write = Some(Instant::now());
         }
     }

@@ -179,7 +179,8 @@ fn all(
             let Ready {
                 checkpoint, writer, ..
             } = ready;
-            if is_new && writer.offer(began.elapsed(), || checkpoint.clone()) {
+            if is_new && writer.is_due(began.elapsed()) {
+                writer.write(checkpoint);
                 is_new = false;
             }
             if let Some(error) = writer.failure() {
