@@ -1,10 +1,6 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
 mod cli;
-mod devices;
-mod fleet;
-mod lab;
-mod mark;
 mod shell;
 
 use std::process::ExitCode;
@@ -12,6 +8,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use cli::{Cli, Verb};
+use fleet::host_line::HostVerb;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 
@@ -41,44 +38,53 @@ fn main() -> ExitCode {
 
 fn run(verb: &Verb, context: &mut Context) -> Outcome {
     match verb {
-        Verb::Bench(args) => {
+        Verb::Host(verb) => run_here(verb, context),
+        Verb::Fleet(args) => fleet::fleet(args, context),
+        Verb::Completions { shell } => shell::completions(*shell, context),
+        Verb::Man { folder, force } => shell::man_pages(folder, *force),
+    }
+}
+
+/// Runs a verb that works on this host.
+fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
+    match verb {
+        HostVerb::Bench(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             bench::bench(args, context, &engine::Disks, &interrupt)
         }
-        Verb::Devices(args) => devices::devices(args, context),
-        Verb::Runs(args) => bench::runs::runs(args, context),
-        Verb::Show(args) => bench::runs::show(args, context),
-        Verb::Compare(args) => bench::runs::compare(args, context),
-        Verb::Report(args) => bench::runs::report(args, context),
-        Verb::Import(args) => bench::imported::import(args, context),
-        Verb::Array(args) => {
+        HostVerb::Devices(args) => devices::devices(args, context),
+        HostVerb::Runs(args) => bench::runs::runs(args, context),
+        HostVerb::Show(args) => bench::runs::show(args, context),
+        HostVerb::Compare(args) => bench::runs::compare(args, context),
+        HostVerb::Report(args) => bench::runs::report(args, context),
+        HostVerb::Import(args) => bench::imported::import(args, context),
+        HostVerb::Array(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             array::array(args, context, &interrupt)
         }
-        Verb::Sweep(args) => {
+        HostVerb::Sweep(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             sweep::sweep(args, context, &engine::Disks, &interrupt)
         }
-        Verb::Warm(args) => {
+        HostVerb::Warm(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             warm::warm(args, context, &engine::Disks, &interrupt)
         }
-        Verb::Scrub(args) => {
+        HostVerb::Scrub(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             scrub::scrub(args, context, &interrupt)
         }
-        Verb::Zero(args) => {
+        HostVerb::Zero(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             zero::zero(args, context, &interrupt)
         }
-        Verb::Fleet(args) => fleet::fleet(args, context),
-        Verb::Agent => fleet::agent::agent(context),
-        Verb::Rounds(args) => {
+        HostVerb::Agent => fleet::agent::agent(context),
+        HostVerb::Rounds(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             fleet::rounds::rounds(args, context, &engine::Disks, &interrupt)
         }
-        Verb::Look(args) => fleet::look::look(args, context),
-        Verb::Watch(args) => {
+        HostVerb::Look(args) => fleet::look::look(args, context),
+        HostVerb::Watch(args) => {
             let interrupt = match watch::takes_the_terminal(args) {
                 true => ui::signals::gentle_flag(),
                 false => ui::signals::interrupt_flag(),
@@ -86,12 +92,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             let interrupt = interrupt.refused()?;
             watch::watch(args, context, &interrupt)
         }
-        Verb::Mark(args) => mark::mark(args, context),
-        Verb::Lab(args) => {
+        HostVerb::Mark(args) => watch::mark::mark(args, context),
+        HostVerb::Lab(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
-            lab::lab(args, context, &interrupt)
+            lab::command::lab(args, context, &interrupt)
         }
-        Verb::Completions { shell } => shell::completions(*shell, context),
-        Verb::Man { folder, force } => shell::man_pages(folder, *force),
     }
 }

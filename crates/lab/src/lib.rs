@@ -5,6 +5,8 @@
 //! with. [`spec`] says what a volume is to be, [`model`] when each request is answered and how,
 //! [`store`] holds the data, `nbd` speaks to the clients, and [`server`] puts them together.
 
+pub mod args;
+pub mod command;
 mod disk;
 pub mod machine;
 pub mod model;

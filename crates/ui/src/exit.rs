@@ -134,10 +134,12 @@ mod tests {
     #[test]
     fn a_cause_is_said_once_whether_or_not_its_message_holds_it() {
         let cause = || io::Error::from_raw_os_error(2);
-        let held = lab::server::ServerError::Folder {
-            folder: "there".into(),
-            source: cause(),
-        };
+        #[derive(Debug, thiserror::Error)]
+        #[error("no folder can be made in there: {source}")]
+        struct Held {
+            source: io::Error,
+        }
+        let held = Held { source: cause() };
         let bare = Err::<(), _>(cause()).context("it cannot be opened");
         let deep = Err::<(), _>(linux::Error::Read {
             path: "/x".into(),

@@ -5,6 +5,7 @@ pub mod charset;
 pub mod context;
 pub mod exit;
 pub mod json;
+pub mod ledger_args;
 pub mod output;
 pub mod progress;
 pub mod relative;

@@ -8,6 +8,7 @@ mod collect;
 mod filter;
 mod html;
 mod live;
+pub mod mark;
 mod marks;
 mod parse;
 mod record;

@@ -1,0 +1,218 @@
+//! The verb `devices`: each disk with what is stacked on it, and whether it may be written.
+
+pub mod args;
+
+use linux::block::{DevNum, Device};
+use linux::consent::{Reason, Uses};
+use linux::signature::Content;
+use linux::{mounts::Mounts, swaps};
+use record::Bytes;
+use serde_json::{Value, json};
+
+use crate::args::DevicesArgs;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::json::SCHEMA;
+use ui::table::{Column, layout, wrap};
+
+/// A device and all that is stacked on it.
+struct Branch {
+    name: String,
+    number: DevNum,
+    what: String,
+    size: Bytes,
+    model: Option<String>,
+    serial: Option<String>,
+    /// Where it is mounted, and `swap` where it is that.
+    used_as: Vec<String>,
+    /// What it carries, as `--destroy` names it; `None` when it could not be read.
+    signatures: Option<Vec<String>>,
+    /// Why it may not be overwritten; empty when it may.
+    reasons: Vec<Reason>,
+    above: Vec<Branch>,
+}
+
+/// Lists the disks.
+pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
+    let uses = Uses::read(&context.root).refused()?;
+    let look = Look {
+        context,
+        uses: &uses,
+        mounts: Mounts::read(&context.root).refused()?,
+        swaps: swaps::read(&context.root).refused()?,
+        all: args.all,
+    };
+    let disks = look.disks();
+    let text = if args.json {
+        let disks: Vec<Value> = disks.iter().map(Branch::value).collect();
+        format!(
+            "{:#}\n",
+            json!({ "schema": SCHEMA, "command": "devices", "devices": disks })
+        )
+    } else {
+        text(&disks, context.columns)
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// What the kernel said, from which the tree is made.
+struct Look<'a> {
+    context: &'a Context,
+    uses: &'a Uses,
+    mounts: Mounts,
+    swaps: Vec<swaps::Swap>,
+    all: bool,
+}
+
+impl Look<'_> {
+    /// The devices that lie on nothing, with what lies on them.
+    fn disks(&self) -> Vec<Branch> {
+        let devices = self.uses.devices();
+        devices
+            .iter()
+            .filter(|device| devices.parents(device.number).is_empty())
+            .filter(|device| self.all || !(device.is_empty() || device.hidden))
+            .map(|device| self.branch(device))
+            .collect()
+    }
+
+    fn branch(&self, device: &Device) -> Branch {
+        let devices = self.uses.devices();
+        let (content, reasons) = self.uses.content_and_reasons(device.number);
+        Branch {
+            name: device.name.clone(),
+            number: device.number,
+            what: device.title(),
+            size: device.size,
+            model: device.model.clone(),
+            serial: device.serial.clone(),
+            used_as: self.used_as(device),
+            signatures: content.as_ref().map(own_words),
+            reasons,
+            above: devices
+                .children(device.number)
+                .into_iter()
+                .map(|child| self.branch(child))
+                .collect(),
+        }
+    }
+
+    fn used_as(&self, device: &Device) -> Vec<String> {
+        let mounted = self
+            .mounts
+            .on(device.number)
+            .map(|mount| mount.point.display().to_string());
+        let devices = self.uses.devices();
+        let swap = self
+            .swaps
+            .iter()
+            .filter(|swap| {
+                swap.devices(&self.context.root, devices)
+                    .contains(&device.number)
+            })
+            .map(|_| "swap".to_owned());
+        let mut used_as: Vec<String> = mounted.chain(swap).collect();
+        used_as.sort();
+        used_as.dedup();
+        used_as
+    }
+}
+
+/// What a device carries itself, each word once. What its partitions carry stands with these.
+fn own_words(content: &Content) -> Vec<String> {
+    let own = content
+        .found
+        .iter()
+        .filter(|found| found.partition.is_none());
+    let mut words: Vec<String> = own.map(|found| found.kind.to_string()).collect();
+    words.dedup();
+    words
+}
+
+const COLUMNS: [Column; 7] = [
+    Column::words("device"),
+    Column::words("what").ranked(2),
+    Column::numbers("size", 0),
+    Column::words("model").ranked(3),
+    Column::words("carries").ranked(1),
+    Column::words("mounted"),
+    Column::words("may be written"),
+];
+
+fn text(disks: &[Branch], columns: usize) -> String {
+    if disks.is_empty() {
+        return "No disk is listed by this kernel.\n".to_owned();
+    }
+    let mut rows = Vec::new();
+    disks.iter().for_each(|disk| disk.add_rows(0, &mut rows));
+    let mut text = layout(&COLUMNS, &rows, columns);
+    text.push('\n');
+    disks
+        .iter()
+        .for_each(|disk| disk.add_reasons(columns, &mut text));
+    text
+}
+
+impl Branch {
+    fn may_be_written(&self) -> bool {
+        self.reasons.is_empty()
+    }
+
+    fn add_rows(&self, depth: usize, rows: &mut Vec<Vec<String>>) {
+        let or_dash = |text: String| {
+            if text.is_empty() {
+                "–".to_owned()
+            } else {
+                text
+            }
+        };
+        let carries = match &self.signatures {
+            Some(words) => or_dash(words.join(",")),
+            None => "?".to_owned(),
+        };
+        rows.push(vec![
+            format!("{}{}", "  ".repeat(depth), self.name),
+            self.what.clone(),
+            self.size.to_string(),
+            or_dash(self.model.clone().unwrap_or_default()),
+            carries,
+            or_dash(self.used_as.join(" ")),
+            if self.may_be_written() { "yes" } else { "no" }.to_owned(),
+        ]);
+        self.above
+            .iter()
+            .for_each(|above| above.add_rows(depth + 1, rows));
+    }
+
+    fn add_reasons(&self, columns: usize, text: &mut String) {
+        if !self.reasons.is_empty() {
+            text.push_str(&format!("{} may not be written:\n", self.name));
+        }
+        for reason in &self.reasons {
+            text.push_str(&wrap(&format!("  - {reason}"), columns, "    "));
+            text.push('\n');
+        }
+        self.above
+            .iter()
+            .for_each(|above| above.add_reasons(columns, text));
+    }
+
+    fn value(&self) -> Value {
+        let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
+        let above: Vec<Value> = self.above.iter().map(Branch::value).collect();
+        json!({
+            "name": self.name,
+            "number": self.number.to_string(),
+            "kind": self.what,
+            "size_bytes": self.size,
+            "model": self.model,
+            "serial": self.serial,
+            "used_as": self.used_as,
+            "signatures": self.signatures,
+            "may_be_written": self.may_be_written(),
+            "reasons": reasons,
+            "above": above,
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line: the verbs of one host, those of a fleet, and those of the installed program itself. Each
+//! capability defines its own arguments.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use fleet::args::FleetArgs;
+use fleet::host_line::HostVerb;
+use ui::ledger_args::LedgerArgs;
+
+/// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
+#[derive(Debug, Parser)]
+#[command(
+    name = "disksmith",
+    version,
+    max_term_width = 100,
+    after_help = "Example: disksmith bench /var/lib/mysql"
+)]
+pub(crate) struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// Where runs are kept
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    #[command(flatten)]
+    Host(HostVerb),
+    /// Many hosts at once: what they do, any verb on all of them, and how many to start
+    #[command(display_order = 13)]
+    Fleet(Box<FleetArgs>),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: disksmith completions bash > \
+                            /etc/bash_completion.d/disksmith")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder
+    #[command(after_help = "Example: disksmith man /usr/local/share/man/man1")]
+    Man {
+        /// The folder
+        folder: PathBuf,
+        /// Replace files that are no man pages of disksmith
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_an_example() {
+        for verb in Cli::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string);
+            let example = format!("disksmith {}", verb.get_name());
+            assert!(
+                help.is_some_and(|help| help.contains(&example)),
+                "{example}"
+            );
+        }
+    }
+}

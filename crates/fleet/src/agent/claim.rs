@@ -1,0 +1,98 @@
+//! Who measures on a host: two at once would measure each other.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+use crate::host_line::{HostVerb, LineVerb, parse};
+
+/// The name that who measures has (unix(7), abstract socket addresses). It is nobody's file: it is gone
+/// with the process that has it, and is one for all users of a host.
+const NAME: &str = "disksmith-fleet-measures";
+
+/// That nobody else measures on this host for a fleet, as long as this lives.
+#[derive(Debug)]
+pub(super) struct Claim {
+    _name: UnixListener,
+}
+
+impl Claim {
+    /// Claims the host for a verb of these words; `None` for one that does not measure, or where there is
+    /// no such thing as a claim.
+    ///
+    /// # Errors
+    /// A sentence without its end, where somebody else measures.
+    pub(super) fn of(words: &[String]) -> Result<Option<Claim>, String> {
+        if measures(words) {
+            claim(NAME)
+        } else {
+            Ok(None)
+        }
+    }
+}
+
+/// Whether what a verb says is of no worth while another measures beside it.
+fn measures(words: &[String]) -> bool {
+    let Ok(LineVerb::Host(verb)) = parse(words) else {
+        // An error of the line is reported where it is run.
+        return false;
+    };
+    match verb {
+        HostVerb::Bench(_) | HostVerb::Rounds(_) => true,
+        HostVerb::Sweep(args) => !args.dry_run && args.show.is_none(),
+        _ => false,
+    }
+}
+
+fn claim(name: &str) -> Result<Option<Claim>, String> {
+    let address = SocketAddr::from_abstract_name(name);
+    match address.and_then(|address| UnixListener::bind_addr(&address)) {
+        Ok(name) => Ok(Some(Claim { _name: name })),
+        Err(why) if why.kind() == io::ErrorKind::AddrInUse => Err(
+            "another run or race of a fleet is measuring on this host; two at once would measure each \
+             other, so wait for its end, or end it"
+                .to_owned(),
+        ),
+        // Where there are no such sockets nobody else can have one either.
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_one_measures_at_a_time() {
+        let name = format!("disksmith-test-measures-{}", std::process::id());
+        let first = claim(&name).unwrap();
+        assert!(first.is_some());
+        let why = claim(&name).unwrap_err();
+        assert!(why.contains("another run or race"), "{why}");
+        drop(first);
+        assert!(claim(&name).unwrap().is_some());
+    }
+
+    #[test]
+    fn who_only_looks_needs_no_claim() {
+        for line in [
+            "bench /mnt/a --json",
+            "rounds /mnt/a --figure page-read.iops",
+            "sweep --devices /dev/sda",
+        ] {
+            assert!(measures(&words(line)), "{line}");
+        }
+        for line in [
+            "devices",
+            "sweep --devices /dev/sda --dry-run",
+            "zero /dev/sda",
+            "dance",
+        ] {
+            assert!(!measures(&words(line)), "{line}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the host is.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use linux::block::{Device, Devices, Kind};
+use linux::{Root, cloud, machine, process};
+
+use crate::talk::{DiskFacts, Facts};
+
+/// What this host is. What cannot be found out stays unknown.
+pub(super) fn facts(root: &Root) -> Facts {
+    let machine = machine::facts(root, None, None);
+    let devices = Devices::read(root).unwrap_or_default();
+    let disk = |device: &Device| DiskFacts {
+        name: device.name.clone(),
+        size_bytes: device.size.0,
+        model: device.model.clone(),
+        serial: device.serial.clone(),
+    };
+    let cloud = cloud::detect(root);
+    // Last, so that it is as fresh as can be when it arrives.
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH);
+    Facts {
+        hostname: machine.hostname,
+        kernel: machine.kernel,
+        arch: machine.arch,
+        cores: machine.cores,
+        memory_bytes: machine.memory.0,
+        boot: process::boot_id(root).unwrap_or_default(),
+        disks: devices
+            .iter()
+            .filter(|device| is_disk(device))
+            .map(disk)
+            .collect(),
+        cloud,
+        clock_ms: clock.map_or(0, |since| since.as_millis() as i64),
+    }
+}
+
+/// Whether it is a disk, of which what is built on disks is made.
+pub(super) fn is_disk(device: &Device) -> bool {
+    matches!(device.kind, Kind::Disk) && !device.is_empty() && !device.hidden
+}

@@ -1,0 +1,313 @@
+//! The agent: what `fleet` runs on a host. It hears orders on standard input and answers on standard
+//! output, one message a line (see [`talk`](super::talk)).
+//!
+//! It removes its own file as soon as it runs, so that nothing of it is left even after `kill -9`.
+//! When the input ends, or nothing comes for [`SILENCE`], the connection is lost: it ends what runs,
+//! keeps the answer for the next contact, and ends. All of that takes less than 10 s.
+
+mod claim;
+mod facts;
+mod pipe;
+mod sample;
+mod spool;
+mod task;
+
+use std::io::{self, BufReader, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linux::Root;
+
+use super::talk::{
+    self, BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, understand,
+};
+use claim::Claim;
+use sample::Sampler;
+use spool::Spool;
+use task::{GRACE, Hear, Task, is_talked_with};
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::signals;
+
+/// How the name of the folder begins that the program is sent to.
+const OWN_FOLDER: &str = "disksmith-agent.";
+/// How often it is looked whether it is time for something.
+const LOOK: Duration = Duration::from_millis(100);
+/// More samples than so many are not kept waiting for a connection that is slow.
+const MOST_WAITING: usize = 16;
+
+/// Runs the agent until it is told to end, or the connection is lost.
+pub fn agent(context: &Context) -> Outcome {
+    remove_own_file();
+    let interrupt = signals::interrupt_flag().refused()?;
+    let (events, arriving) = channel();
+    let lines = talk::lines(BufReader::new(io::stdin())).refused()?;
+    let hands_on = events.clone();
+    let hand_on = move || {
+        for line in lines {
+            let event = understand(&line).map_or_else(Event::Nonsense, Event::Said);
+            if hands_on.send(event).is_err() {
+                return;
+            }
+        }
+        let _ = hands_on.send(Event::Gone);
+    };
+    small_thread("input", hand_on).refused()?;
+    let mouth = Mouth::open(events.clone()).refused()?;
+    let spool = Spool::of_user();
+    mouth.say(FromAgent::Hello(Hello {
+        protocol: PROTOCOL,
+        disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+        left: spool.names(),
+    }));
+    let mut agent = Agent {
+        root: context.root.clone(),
+        events,
+        mouth,
+        spool,
+        task: None,
+        sampler: None,
+        heard: Instant::now(),
+        spoke: Instant::now(),
+    };
+    agent.serve(&arriving, &interrupt);
+    agent.end(&arriving);
+    Ok(Answer::Done)
+}
+
+/// Removes the program's file and its folder, if it is in one that was made for it. What runs keeps
+/// its file until it ends.
+fn remove_own_file() {
+    let Ok(own) = std::env::current_exe() else {
+        return;
+    };
+    let folder = own.parent().filter(|folder| is_own_folder(folder));
+    if let Some(folder) = folder {
+        let _ = std::fs::remove_file(&own);
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+fn is_own_folder(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(OWN_FOLDER))
+}
+
+/// Starts a thread that needs little.
+fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.stack_size(SMALL_STACK).spawn(work).map(drop)
+}
+
+/// What the agent reacts to.
+enum Event {
+    /// `fleet` said something.
+    Said(ToAgent),
+    /// `fleet` said something that cannot be understood.
+    Nonsense(String),
+    /// Nobody is at the other end any more.
+    Gone,
+    /// What measures round by round has said something.
+    Round(String),
+    /// What ran has ended.
+    Ended(Box<talk::Ended>),
+}
+
+/// What speaks: on a thread of its own, since a connection that is stuck must not hold up the end.
+struct Mouth {
+    messages: Sender<FromAgent>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Mouth {
+    fn open(events: Sender<Event>) -> io::Result<Mouth> {
+        let (messages, arriving) = channel::<FromAgent>();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&waiting);
+        let speak = move || {
+            let mut out = io::stdout();
+            for message in arriving {
+                let said = talk::say(&mut out, &message);
+                counted.fetch_sub(1, Relaxed);
+                if said.is_err() {
+                    let _ = events.send(Event::Gone);
+                    return;
+                }
+            }
+        };
+        small_thread("output", speak)?;
+        Ok(Mouth { messages, waiting })
+    }
+
+    fn say(&self, message: FromAgent) {
+        self.waiting.fetch_add(1, Relaxed);
+        // Where nobody listens any more, the event tells so.
+        let _ = self.messages.send(message);
+    }
+
+    /// Says it unless much is waiting to be said.
+    fn say_if_heard(&self, message: FromAgent) {
+        if self.waiting.load(Relaxed) < MOST_WAITING {
+            self.say(message);
+        }
+    }
+
+    /// Waits a moment until all is said.
+    fn finish(&self) {
+        let until = Instant::now() + Duration::from_secs(1);
+        while self.waiting.load(Relaxed) > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = io::stdout().flush();
+    }
+}
+
+/// The agent at work.
+struct Agent {
+    root: Root,
+    events: Sender<Event>,
+    mouth: Mouth,
+    spool: Spool,
+    task: Option<Task>,
+    sampler: Option<Sampler>,
+    heard: Instant,
+    spoke: Instant,
+}
+
+impl Agent {
+    /// Serves until there is nobody to serve.
+    fn serve(&mut self, arriving: &Receiver<Event>, interrupt: &AtomicBool) {
+        loop {
+            match arriving.recv_timeout(LOOK) {
+                Ok(Event::Said(ToAgent::End) | Event::Gone)
+                | Err(RecvTimeoutError::Disconnected) => {
+                    return;
+                }
+                Ok(Event::Said(message)) => {
+                    self.heard = Instant::now();
+                    self.obey(message);
+                }
+                Ok(Event::Nonsense(why)) => {
+                    self.heard = Instant::now();
+                    self.mouth.say(FromAgent::Failed(why));
+                }
+                Ok(Event::Round(line)) => {
+                    let said = understand(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
+                    self.mouth.say(said);
+                }
+                Ok(Event::Ended(ended)) => {
+                    self.task = None;
+                    self.keep(&ended);
+                    self.mouth.say(FromAgent::Ended(ended));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if interrupt.load(Relaxed) || self.heard.elapsed() > SILENCE {
+                return;
+            }
+            if let Some(sample) = self.sampler.as_mut().and_then(|one| one.due(&self.root)) {
+                self.mouth.say_if_heard(FromAgent::Sample(Box::new(sample)));
+                self.spoke = Instant::now();
+            }
+            if self.spoke.elapsed() >= BEAT {
+                self.mouth.say_if_heard(FromAgent::Alive);
+                self.spoke = Instant::now();
+            }
+        }
+    }
+
+    fn obey(&mut self, message: ToAgent) {
+        match message {
+            // The end is for who serves.
+            ToAgent::Alive | ToAgent::End => {}
+            ToAgent::Facts => {
+                let facts = facts::facts(&self.root);
+                self.mouth.say(FromAgent::Facts(Box::new(facts)));
+            }
+            ToAgent::Sample { every_ms } => {
+                self.sampler = Some(Sampler::start(&self.root, Duration::from_millis(every_ms)));
+            }
+            ToAgent::Run(order) => self.run(order, None),
+            ToAgent::Begin(order) => {
+                let events = self.events.clone();
+                let hear = move |line| {
+                    let _ = events.send(Event::Round(line));
+                };
+                self.run(order, Some(Box::new(hear)));
+            }
+            ToAgent::Round(round) => {
+                // Where it has ended meanwhile, that is said.
+                if let Some(task) = &mut self.task {
+                    task.say(&round);
+                }
+            }
+            ToAgent::Stop { grace_ms } => {
+                if let Some(task) = &self.task {
+                    task.stop(EndedBy::Order, Duration::from_millis(grace_ms));
+                }
+            }
+            ToAgent::Collect(name) => self.mouth.say(match self.spool.get(&name) {
+                Ok(ended) => FromAgent::Kept(Box::new(ended)),
+                Err(why) => FromAgent::Failed(why),
+            }),
+            ToAgent::Forget(name) => self.spool.forget(&name),
+        }
+    }
+
+    /// Runs a verb, which is talked with where somebody hears it.
+    fn run(&mut self, order: talk::Order, hear: Option<Hear>) {
+        if self.task.is_some() {
+            let why = "something is running on this host already; it must end first";
+            self.mouth.say(FromAgent::Failed(why.to_owned()));
+            return;
+        }
+        let claim = match Claim::of(&order.args) {
+            Ok(claim) => claim,
+            Err(why) => {
+                self.mouth.say(FromAgent::Failed(why));
+                return;
+            }
+        };
+        let events = self.events.clone();
+        let done = move |ended| {
+            drop(claim);
+            let _ = events.send(Event::Ended(Box::new(ended)));
+        };
+        match Task::start(order, &self.root, hear, done) {
+            Ok(task) => self.task = Some(task),
+            Err(why) => self.mouth.say(FromAgent::Failed(format!(
+                "the verb could not be started: {why}"
+            ))),
+        }
+    }
+
+    /// Keeps an answer until it is collected. What was talked with has said all it knows.
+    fn keep(&self, ended: &talk::Ended) {
+        if !is_talked_with(&ended.order) {
+            self.spool.keep(ended);
+        }
+    }
+
+    /// Ends what runs, and keeps its answer for the next contact.
+    fn end(&mut self, arriving: &Receiver<Event>) {
+        if let Some(task) = self.task.take() {
+            task.stop(EndedBy::Loss, GRACE);
+            let until = Instant::now() + GRACE + Duration::from_secs(1);
+            while let Some(left) = until.checked_duration_since(Instant::now()) {
+                match arriving.recv_timeout(left) {
+                    Ok(Event::Ended(ended)) => {
+                        self.keep(&ended);
+                        break;
+                    }
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        self.mouth.finish();
+    }
+}

@@ -1,0 +1,60 @@
+//! What a verb says, read on threads of their own so that no pipe is ever full.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::task::Hear;
+use crate::talk::MOST_SAID;
+
+/// What comes from a pipe, read on a thread of its own.
+pub(super) struct Said {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Said {
+    /// Keeps what comes.
+    pub(super) fn listen(pipe: Option<impl Read + Send + 'static>) -> Said {
+        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let kept = Arc::clone(&bytes);
+        let listen = move || {
+            let Some(mut pipe) = pipe else { return };
+            let mut buffer = vec![0; 1 << 16];
+            // What is too much is read all the same, or the verb would wait for ever.
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = MOST_SAID.saturating_sub(kept.len()).min(count);
+                kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
+            }
+        };
+        let listener = thread::Builder::new().spawn(listen).ok();
+        Said { bytes, listener }
+    }
+
+    /// Hands on each line, and keeps none.
+    pub(super) fn hand_on(pipe: Option<impl Read + Send + 'static>, mut hear: Hear) -> Said {
+        let hand_on = move || {
+            let Some(pipe) = pipe else { return };
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                hear(line);
+            }
+        };
+        Said {
+            bytes: Arc::default(),
+            listener: thread::Builder::new().spawn(hand_on).ok(),
+        }
+    }
+
+    /// All that was said by then at the latest. What the verb has left behind may hold the pipe open,
+    /// and is not waited for.
+    pub(super) fn text(&self, until: Instant) -> String {
+        let is_over = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
+        while !is_over() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

@@ -1,0 +1,263 @@
+//! Answers that nobody has collected yet, beside where the user's ledger would be: root's in
+//! `/var/lib/disksmith/fleet`, others' in `~/.local/state/disksmith/fleet`.
+//!
+//! An answer is put there before it is said, and removed when `fleet` has it in its ledger. One that
+//! nobody collects is kept for [`DAYS`] days; of very many the oldest go first.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::talk::Ended;
+
+/// How many days an answer is kept.
+const DAYS: u64 = 30;
+/// How many answers are kept at most.
+const MOST: usize = 64;
+/// What the name of an answer's file ends with.
+const SUFFIX: &str = ".json";
+/// What takes the place of that for an answer that cannot be read.
+const ASIDE: &str = "unread";
+
+/// Where answers are kept; nowhere, where the user has no place for it.
+pub(super) struct Spool {
+    folder: Option<PathBuf>,
+}
+
+impl Spool {
+    /// The user's.
+    pub(super) fn of_user() -> Spool {
+        let is_root = rustix::process::geteuid().is_root();
+        let ledger = ledger::default_path(|name| std::env::var_os(name), is_root).ok();
+        let folder = ledger.and_then(|ledger| Some(ledger.parent()?.join("fleet")));
+        let spool = Spool { folder };
+        spool.tidy();
+        spool
+    }
+
+    /// The names of what is kept, the oldest first.
+    pub(super) fn names(&self) -> Vec<String> {
+        let files = self.files();
+        files.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// Keeps an answer. Where that cannot be, as on a full disk, it is said all the same if
+    /// somebody listens.
+    pub(super) fn keep(&self, ended: &Ended) {
+        if let Some(folder) = &self.folder {
+            let _ = write(folder, ended);
+        }
+    }
+
+    /// The answer of a name.
+    ///
+    /// # Errors
+    /// A sentence, where it is not there or cannot be read.
+    pub(super) fn get(&self, name: &str) -> Result<Ended, String> {
+        let file = self
+            .file(name)
+            .ok_or_else(|| format!("'{name}' is no name of an answer that is kept"))?;
+        let bytes = fs::read(&file).map_err(|why| format!("{}: {why}", file.display()))?;
+        serde_json::from_slice(&bytes).map_err(|why| {
+            // It may be of another version, which can read it.
+            let aside = file.with_extension(ASIDE);
+            let _ = fs::rename(&file, &aside);
+            format!(
+                "an answer cannot be read by this version, and stays in {}: {why}",
+                aside.display()
+            )
+        })
+    }
+
+    /// Removes an answer, and the folder with the last of them.
+    pub(super) fn forget(&self, name: &str) {
+        if let Some(file) = self.file(name) {
+            let _ = fs::remove_file(file);
+        }
+        self.remove_empty();
+    }
+
+    /// Removes what is too old or too much.
+    fn tidy(&self) {
+        self.tidy_aside();
+        let files = self.files();
+        let excess = files.len().saturating_sub(MOST);
+        let limit = Duration::from_secs(DAYS * 24 * 60 * 60);
+        let now = SystemTime::now();
+        for (at, (changed, name)) in files.iter().enumerate() {
+            let age = now.duration_since(*changed).unwrap_or_default();
+            if at < excess || age > limit {
+                self.forget(name);
+            }
+        }
+    }
+
+    /// Removes what was put aside and is too old.
+    fn tidy_aside(&self) {
+        let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let changed = entry.metadata().and_then(|about| about.modified());
+            let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+            let is_old = age.is_some_and(|age| age > Duration::from_secs(DAYS * 24 * 60 * 60));
+            if is_old && path.extension().is_some_and(|end| end == ASIDE) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
+    /// A folder that holds nothing, and the one above it that was made for it, are removed.
+    fn remove_empty(&self) {
+        if let Some(folder) = &self.folder {
+            let above = folder.parent();
+            // Only what is empty can be removed like this.
+            if fs::remove_dir(folder).is_ok()
+                && let Some(above) = above
+            {
+                let _ = fs::remove_dir(above);
+            }
+        }
+    }
+
+    /// What is kept, the oldest first, with when it was written.
+    fn files(&self) -> Vec<(SystemTime, String)> {
+        let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else {
+            return Vec::new();
+        };
+        let file = |entry: fs::DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            let name = name.strip_suffix(SUFFIX)?.to_owned();
+            Some((entry.metadata().ok()?.modified().ok()?, name))
+        };
+        let mut files: Vec<_> = entries.flatten().filter_map(file).collect();
+        files.sort();
+        files
+    }
+
+    /// The file of an answer. A name that could lead elsewhere has none.
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let fits = !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain);
+        let folder = self.folder.as_ref().filter(|_| fits)?;
+        Some(folder.join(format!("{name}{SUFFIX}")))
+    }
+}
+
+/// Writes an answer under another name first: half of one is worth nothing.
+fn write(folder: &Path, ended: &Ended) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let bytes = serde_json::to_vec(ended)?;
+    let half = folder.join(format!(".{}", ended.name));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&half)
+        .and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&half, folder.join(format!("{}{SUFFIX}", ended.name))));
+    if written.is_err() {
+        let _ = fs::remove_file(&half);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::talk::{EndedBy, Order};
+
+    fn ended(name: &str) -> Ended {
+        Ended {
+            name: name.to_owned(),
+            order: Order {
+                fleet: "f".to_owned(),
+                host: "h".to_owned(),
+                args: vec!["devices".to_owned()],
+            },
+            by: EndedBy::Loss,
+            status: Some(3),
+            seconds: 1.5,
+            answer: json!({ "a": 1 }),
+            stderr: "x\n".to_owned(),
+            runs: Vec::new(),
+        }
+    }
+
+    fn spool(place: &Path) -> Spool {
+        Spool {
+            folder: Some(place.join("disksmith/fleet")),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_kept_until_it_is_collected_and_nothing_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let spool = spool(place.path());
+        assert_eq!(spool.names(), [""; 0]);
+        spool.keep(&ended("f.h.1"));
+        assert_eq!(spool.names(), ["f.h.1"]);
+        assert_eq!(spool.get("f.h.1").unwrap(), ended("f.h.1"));
+        spool.forget("f.h.1");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        assert!(spool.get("f.h.1").is_err());
+    }
+
+    #[test]
+    fn a_name_leads_nowhere_else() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("x.json"), "{}").unwrap();
+        let spool = spool(place.path());
+        for name in ["../../x", "", "a/b", "..", ".x"] {
+            assert!(spool.get(name).is_err());
+            spool.forget(name);
+        }
+        assert!(place.path().join("x.json").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_put_aside_and_of_very_many_the_oldest_go() {
+        let place = tempfile::tempdir().unwrap();
+        let spool = spool(place.path());
+        for at in 0..MOST + 3 {
+            spool.keep(&ended(&format!("f.{at:03}.1")));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        spool.tidy();
+        let names = spool.names();
+        assert_eq!((names.len(), names[0].as_str()), (MOST, "f.003.1"));
+        let file = spool.file("f.003.1").unwrap();
+        fs::write(&file, "{\"half").unwrap();
+        let told = spool.get("f.003.1").unwrap_err();
+        assert!(
+            told.contains("stays in") && told.contains("f.003.1.unread"),
+            "{told}"
+        );
+        assert!(!file.exists() && file.with_extension(ASIDE).exists());
+        assert!(!spool.names().contains(&"f.003.1".to_owned()));
+    }
+
+    #[test]
+    fn a_place_that_may_not_be_written_is_no_error() {
+        let none = Spool { folder: None };
+        none.keep(&ended("a"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let spool = Spool {
+            folder: Some(file.path().join("x")),
+        };
+        spool.keep(&ended("a"));
+        assert_eq!(spool.names(), [""; 0]);
+    }
+}

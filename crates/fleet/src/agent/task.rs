@@ -1,0 +1,366 @@
+//! A verb that runs on the host: this program once more, in a process group of its own.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ledger::{Filter, Ledger};
+use linux::exec::spawn_bound;
+use linux::{Root, process};
+use record::Run;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+
+use super::pipe::Said;
+use crate::rounds::{self, Round};
+use crate::talk::{self, Ended, EndedBy, Order};
+
+/// How long a verb may take to end where the connection is lost, before it is killed: its I/O ends within
+/// 10 s then, and what it had not undone is left to its next start.
+pub(super) const GRACE: Duration = Duration::from_millis(2500);
+/// How often it is looked whether it has ended, or shall.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long the last words of a verb that has ended may be on their way.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How the name of the folder begins in which a verb keeps what it measures until it has ended.
+const PRIVATE: &str = "disksmith-agent-ledger.";
+
+/// Is handed each line that a verb says.
+pub(super) type Hear = Box<dyn FnMut(String) + Send>;
+
+/// A verb that runs.
+pub(super) struct Task {
+    stop: Arc<Asked>,
+    /// Where what is said to it goes; none where it is not talked with.
+    input: Option<ChildStdin>,
+}
+
+/// Whether a verb says all that it knows while it runs.
+pub(super) fn is_talked_with(order: &Order) -> bool {
+    order.args.first().is_some_and(|verb| verb == rounds::VERB)
+}
+
+/// Whether a verb shall end: why, and how long it may take.
+#[derive(Default)]
+struct Asked(Mutex<Option<(EndedBy, Duration)>>);
+
+impl Asked {
+    fn get(&self) -> Option<(EndedBy, Duration)> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks it to end. Where the connection is lost while a verb ends in order there is less time.
+    fn ask(&self, by: EndedBy, grace: Duration) {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = match *asked {
+            None => true,
+            Some((before, _)) => before == EndedBy::Order && by == EndedBy::Loss,
+        };
+        if counts {
+            *asked = Some((by, grace));
+        }
+    }
+}
+
+impl Task {
+    /// Starts a verb; `done` is called when it has ended. Where somebody hears it, it is talked with:
+    /// what it says line by line is no part of its answer then.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(
+        order: Order,
+        root: &Root,
+        hear: Option<Hear>,
+        done: impl FnOnce(Ended) + Send + 'static,
+    ) -> std::io::Result<Task> {
+        let stop = Arc::<Asked>::default();
+        let asked = Arc::clone(&stop);
+        let private = Private::new(root, &order);
+        // What is bound dies with the thread that started it, so the thread waits for it.
+        let (told, started) = std::sync::mpsc::channel();
+        let run = move || match Running::start(&order, private.as_ref(), hear) {
+            Ok((running, input)) => {
+                let _ = told.send(Ok(input));
+                done(running.end(order, &asked, private));
+            }
+            Err(why) => {
+                let _ = told.send(Err(why));
+            }
+        };
+        thread::Builder::new().name("task".to_owned()).spawn(run)?;
+        match started.recv() {
+            Ok(Ok(input)) => Ok(Task { stop, input }),
+            Ok(Err(why)) => Err(why),
+            Err(_) => Err(std::io::Error::other("its thread ended")),
+        }
+    }
+
+    /// Says something to it.
+    pub(super) fn say(&mut self, round: &Round) {
+        if let Some(input) = &mut self.input {
+            // Where it has ended, that is told.
+            let _ = talk::say(input, round);
+        }
+    }
+
+    /// Asks it to end. It is killed where it takes longer than `grace`.
+    pub(super) fn stop(&self, by: EndedBy, grace: Duration) {
+        self.stop.ask(by, grace);
+    }
+}
+
+/// The process.
+struct Running {
+    child: Child,
+    out: Said,
+    err: Said,
+    began: Instant,
+}
+
+impl Running {
+    /// Starts it, and gives where it is talked to.
+    fn start(
+        order: &Order,
+        private: Option<&Private>,
+        hear: Option<Hear>,
+    ) -> std::io::Result<(Running, Option<ChildStdin>)> {
+        // The program's file may have no name any more, and this link leads to it all the same.
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0("disksmith")
+            .args(&order.args)
+            .stdin(match &hear {
+                Some(_) => Stdio::piped(),
+                None => Stdio::null(),
+            })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        if let Some(private) = private {
+            command.env("DISKSMITH_LEDGER", private.ledger());
+        }
+        let mut child = spawn_bound(&mut command)?;
+        let out = match hear {
+            Some(hear) => Said::hand_on(child.stdout.take(), hear),
+            None => Said::listen(child.stdout.take()),
+        };
+        let err = Said::listen(child.stderr.take());
+        let input = child.stdin.take();
+        let running = Running {
+            child,
+            out,
+            err,
+            began: Instant::now(),
+        };
+        Ok((running, input))
+    }
+
+    /// Waits for its end, or brings it about.
+    fn end(mut self, order: Order, asked: &Asked, private: Option<Private>) -> Ended {
+        let mut asked_at: Option<Instant> = None;
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break Some(status),
+                Ok(None) => {}
+                Err(_) => break None,
+            }
+            match (asked_at, asked.get()) {
+                (None, Some(_)) => {
+                    asked_at = Some(Instant::now());
+                    self.signal(Signal::TERM);
+                }
+                (Some(since), Some((_, grace))) if since.elapsed() > grace => {
+                    self.signal(Signal::KILL);
+                    // A process that waits for a disk that answers nothing ends only when it does.
+                    break self.child.try_wait().ok().flatten();
+                }
+                _ => {}
+            }
+            thread::sleep(LOOK);
+        };
+        let by = asked.get().map_or(EndedBy::Itself, |(by, _)| by);
+        // Of what is stuck nothing more is to be heard, and who waits for the answer has little time.
+        let patience = match asked_at {
+            Some(_) => LAST_WORDS / 4,
+            None => LAST_WORDS,
+        };
+        let until = Instant::now() + patience;
+        let out = self.out.text(until);
+        Ended {
+            name: name(&order),
+            order,
+            by,
+            status: status.and_then(|status: ExitStatus| status.code()),
+            seconds: self.began.elapsed().as_secs_f64(),
+            answer: serde_json::from_str(&out).unwrap_or(Value::String(out)),
+            stderr: self.err.text(until),
+            runs: private.map(|private| private.runs()).unwrap_or_default(),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Its number is not given away before it was waited for.
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+    }
+}
+
+/// What an answer is called: by its fleet's run and what `fleet` calls the host, as far as both are
+/// good for the name of a file.
+fn name(order: &Order) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let word = |text: &str| -> String { text.chars().take(60).map(plain).collect() };
+    // One that was kept earlier must not be replaced, as where a run is repeated after a loss.
+    let own = std::process::id();
+    format!("{}.{}.{own}", word(&order.fleet), word(&order.host))
+}
+
+/// A ledger for one verb, in memory where there is such a place. What `bench` measures goes with
+/// its answer to the ledger of who asked, and nothing stays on the host.
+///
+/// Verbs that go on where they stopped keep that in the host's own ledger: it must be found again.
+struct Private {
+    folder: PathBuf,
+}
+
+impl Private {
+    /// One for a verb that measures; `None` for others, and where there is no place.
+    fn new(root: &Root, order: &Order) -> Option<Private> {
+        if order.args.first().is_none_or(|verb| verb != "bench") {
+            return None;
+        }
+        let own = process::own(root).ok()?;
+        let name = format!("{PRIVATE}{}.{}", own.pid, own.started);
+        places().into_iter().find_map(|place| {
+            remove_left(root, &place);
+            let folder = place.join(&name);
+            let made = DirBuilder::new().mode(0o700).create(&folder);
+            made.is_ok().then_some(Private { folder })
+        })
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.folder.join("ledger.db")
+    }
+
+    /// The runs in it.
+    fn runs(&self) -> Vec<Run> {
+        if !self.ledger().exists() {
+            return Vec::new();
+        }
+        let Ok(ledger) = Ledger::open(self.ledger()) else {
+            return Vec::new();
+        };
+        let listed = ledger.list(&Filter::default()).unwrap_or_default();
+        let load = |id: &str| ledger.load(id).ok();
+        listed
+            .iter()
+            .filter_map(|run| load(run.id.as_str()))
+            .collect()
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Where such a ledger may lie, those in memory first.
+fn places() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|place| place.is_absolute())
+        .into_iter()
+        .collect();
+    places.extend(["/dev/shm", "/run"].map(PathBuf::from));
+    places.push(std::env::temp_dir());
+    places
+}
+
+/// Removes the ledgers of agents that were killed, as far as this user may.
+fn remove_left(root: &Root, place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| {
+            let (pid, started) = name.strip_prefix(PRIVATE)?.split_once('.')?;
+            Some((pid.parse().ok()?, started.parse::<u64>().ok()?))
+        });
+        let Some((pid, started)) = owner else {
+            continue;
+        };
+        let is_there = match process::of(root, pid) {
+            Ok(found) => found.is_some_and(|process| process.started == started),
+            Err(_) => true,
+        };
+        if !is_there {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_s_name_is_good_for_a_file() {
+        let order = Order {
+            fleet: "20260101-000000-abcd".to_owned(),
+            host: "../etc/p@ss:wd".to_owned(),
+            args: Vec::new(),
+        };
+        let name = name(&order);
+        assert!(
+            name.starts_with("20260101-000000-abcd.___etc_p_ss_wd."),
+            "{name}"
+        );
+    }
+
+    #[test]
+    fn a_loss_leaves_less_time_than_an_order_and_an_order_no_more_than_a_loss() {
+        let asked = Asked::default();
+        assert_eq!(asked.get(), None);
+        let (order, loss) = (Duration::from_secs(60), GRACE);
+        asked.ask(EndedBy::Order, order);
+        asked.ask(EndedBy::Order, Duration::ZERO);
+        assert_eq!(asked.get(), Some((EndedBy::Order, order)));
+        asked.ask(EndedBy::Loss, loss);
+        asked.ask(EndedBy::Order, order);
+        assert_eq!(asked.get(), Some((EndedBy::Loss, loss)));
+    }
+
+    #[test]
+    fn what_a_killed_agent_left_is_removed_and_what_runs_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::host();
+        let own = process::own(&root).unwrap();
+        let mine = format!("{PRIVATE}{}.{}", own.pid, own.started);
+        let dead = format!("{PRIVATE}{}.{}", own.pid, own.started.wrapping_sub(1));
+        for name in [
+            mine.as_str(),
+            dead.as_str(),
+            "disksmith-agent-ledger.x",
+            "other",
+        ] {
+            fs::create_dir(place.path().join(name)).unwrap();
+        }
+        remove_left(&root, place.path());
+        assert!(!place.path().join(dead).exists());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
+    }
+}

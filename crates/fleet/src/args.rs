@@ -1,0 +1,422 @@
+//! The arguments of `fleet`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+use crate::floor::Floor;
+use crate::hosts::{Address, Pattern, user};
+use crate::top::{Only, Sort};
+use domain::plan_binding::Planned;
+use domain::values::{Percent, Size, Span};
+use sweep::{Figure, Requirement};
+
+/// What `fleet` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet hosts --list burnin --exclude '^spare'
+  disksmith fleet top --list burnin --sort latency
+  disksmith fleet run --list burnin -- bench /mnt/data
+  disksmith fleet race --list burnin --keep 3 --per zone -- /mnt/data
+  disksmith fleet plan --want 3 --per zone --from race.json")]
+pub struct FleetArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: FleetVerb,
+}
+
+/// The verbs of `fleet`.
+#[derive(Debug, Subcommand)]
+pub enum FleetVerb {
+    /// List the hosts of a list, an inventory or EC2 as the other verbs would take them
+    Hosts(HostsArgs),
+    /// Show what all hosts do: network, disks, load, and the worst disk's latency
+    Top(TopArgs),
+    /// Run any verb on all hosts, and gather the answers
+    Run(RunArgs),
+    /// Show the answers of a 'fleet run', 'fleet zero' or 'fleet race' again
+    Show(FleetShowArgs),
+    /// Write zeros over disks of all hosts, after one plan of all was agreed to
+    Zero(FleetZeroArgs),
+    /// Say from past results how many hosts to start so that enough good ones come, and what the
+    /// race among them will cost
+    Plan(PlanArgs),
+    /// Race hosts against each other round by round, and keep the best
+    Race(Box<RaceArgs>),
+}
+
+/// Which hosts.
+#[derive(Args, Debug)]
+pub struct SourceArgs {
+    /// A file with one host a line, or NAME for ~/.dsh/machines.NAME
+    #[arg(long, value_name = "NAME|FILE", group = "source", required_unless_present_any = ["inventory", "ec2"])]
+    pub list: Option<PathBuf>,
+    /// An Ansible inventory, or what 'ansible-inventory --list' says of one
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub inventory: Option<PathBuf>,
+    /// The EC2 instances that run and match, asked through 'aws'; all filters must match
+    #[arg(long, value_name = "Name=…,Values=…", group = "source")]
+    pub ec2: Vec<String>,
+    /// By which address an instance of EC2 is reached
+    #[arg(long, value_enum, default_value_t, requires = "ec2")]
+    pub address: Address,
+    /// Only hosts whose name, address or id this regular expression matches
+    #[arg(long, value_name = "REGEX")]
+    pub include: Vec<Pattern>,
+    /// Without hosts whose name, address or id this regular expression matches
+    #[arg(long, value_name = "REGEX")]
+    pub exclude: Vec<Pattern>,
+}
+
+/// How hosts are reached.
+#[derive(Args, Debug)]
+pub struct ReachArgs {
+    /// Who to log in as, where the source of the hosts does not say it
+    #[arg(long, value_name = "NAME", value_parser = user)]
+    pub user: Option<String>,
+    /// Be root on the hosts by sudo, which must ask for no password
+    #[arg(long)]
+    pub sudo: bool,
+    /// How many hosts are being worked on at the same time; of 'top' and 'race', being connected to
+    #[arg(long, value_name = "N", default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub batch: u32,
+    /// How long a connection may take to be made
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub connect: Span,
+    /// A configuration for ssh in place of the user's own
+    #[arg(long, value_name = "FILE")]
+    pub ssh_config: Option<PathBuf>,
+    /// Send this disksmith, as to hosts with another processor; may be repeated, and the one that
+    /// fits is sent [default: the one that runs]
+    #[arg(long, value_name = "FILE")]
+    pub binary: Vec<PathBuf>,
+}
+
+/// What `fleet run` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet run --list burnin -- bench /mnt/data --seconds 30s
+  disksmith fleet run --list burnin --sudo --batch 8 -- warm /dev/nvme1n1
+  disksmith fleet run --list burnin --sudo -- bench /dev/nvme1n1 --destroy /dev/nvme1n1
+  disksmith fleet run --ec2 'Name=tag:role,Values=burnin' --user admin --json -- devices")]
+pub struct RunArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Tell the verb to end on a host where it takes longer [default: it may take as long as it wants]
+    #[arg(long, value_name = "TIME")]
+    pub limit: Option<Span>,
+    /// Agree to the plan of what a verb with --destroy overwrites
+    #[arg(long)]
+    pub yes: bool,
+    /// Show that plan, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The verb and its arguments, as they would be given on each host
+    #[arg(last = true, required = true, value_name = "VERB")]
+    pub verb: Vec<String>,
+}
+
+/// What `fleet show` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet show
+  disksmith fleet show 20260301-101500-bcdf --json")]
+pub struct FleetShowArgs {
+    /// Its id, the beginning of one, or 'last'
+    #[arg(value_name = "ID", default_value = "last")]
+    pub run: String,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `fleet zero` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet zero --list burnin --sudo --dry-run -- /dev/nvme1n1 --destroy /dev/nvme1n1
+  disksmith fleet zero --list burnin --sudo -- /dev/sdf /dev/sdg --destroy /dev/sdf \\
+      --destroy /dev/sdg=ext4
+
+Where one host refuses, nothing is written on any. One that was stopped goes on where it was when the
+same command is run again.")]
+pub struct FleetZeroArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Agree to the plan
+    #[arg(long)]
+    pub yes: bool,
+    /// Show the plan, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// What 'disksmith zero' takes, as on each host: the disks, each also behind a --destroy
+    #[arg(last = true, required = true, value_name = "DEVICE")]
+    pub zero: Vec<String>,
+}
+
+/// What `fleet top` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet top --list burnin
+  disksmith fleet top --list burnin --sort latency --only 'latency>=10ms'
+  disksmith fleet top --list burnin --every 5s --for 1m --json")]
+pub struct TopArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// How often it is looked
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub every: Span,
+    /// End after so long [default: with Ctrl-C]
+    #[arg(long = "for", value_name = "TIME")]
+    pub lasts: Option<Span>,
+    /// What the hosts are sorted by; the largest stands first
+    #[arg(long, value_enum, default_value_t)]
+    pub sort: Sort,
+    /// Show only hosts of which this is so, such as 'latency>=10ms', 'iops<100' or 'load>8'; all
+    /// must be
+    #[arg(long, value_name = "WHAT>=BAR")]
+    pub only: Vec<Only>,
+    /// Write one JSON document a line, each time it is looked
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `fleet hosts` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet hosts --list burnin
+  disksmith fleet hosts --inventory hosts.yml --include '^db'
+  disksmith fleet hosts --ec2 'Name=tag:role,Values=burnin' --address public --json
+
+A line of a list is a host, what is known of it, and a comment:
+  db1 az=us-east-1a type=i4i.large id=i-0123   # was slow last week")]
+pub struct HostsArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What hosts have in common that compete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// The zone.
+    Zone,
+    /// The instance type.
+    Type,
+}
+
+/// What `fleet plan` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet plan --want 3 --per zone --from race.json
+  disksmith fleet plan --want 3 --from hosts.txt --good 'page-write.iops>=10000' --price 0.172
+  disksmith fleet plan --want 3 --per zone --from ledger.db
+  disksmith fleet plan --want 5 --per type --from ledger.db --good 'page-mixed.p99<5ms' --json
+
+Past results are the answer of 'fleet race --json', a ledger, or a list with one host a line:
+  db1 az=us-east-1a figure=11870 decision=keep")]
+pub struct PlanArgs {
+    /// How many good hosts are wanted, of each group
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub want: u32,
+    /// What makes a group [default: all hosts are one]
+    #[arg(long, value_enum)]
+    pub per: Option<Per>,
+    /// The past results
+    #[arg(long, value_name = "LEDGER|FILE")]
+    pub from: PathBuf,
+    /// Which hosts were good, such as 'page-write.iops>=10000' [default: of a ledger those that its races
+    /// kept or could not tell from these; else as good as the worst that was kept]
+    #[arg(long, value_name = "FIGURE>=BAR")]
+    pub good: Option<Requirement>,
+    /// How likely enough good ones shall come, in all groups together
+    #[arg(long, value_name = "SHARE", default_value = "95%")]
+    pub chance: Percent,
+    /// How long a round of the race takes
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub round: Span,
+    /// What a host costs in an hour
+    #[arg(long, value_name = "PRICE", value_parser = price)]
+    pub price: Option<f64>,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// By what ties are broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ties {
+    /// By name, in the order of the alphabet
+    Name,
+    /// By price, the cheapest first, which each host of the list has as 'price=0.172'
+    Price,
+}
+
+/// What `fleet race` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet race --list burnin --keep 3 --per zone -- /mnt/data
+  disksmith fleet race --list burnin --sudo --keep 3 --per zone \\
+      --floor 'page-write.iops>=10000 for 60s' --floor 'disk.latency<1000ms' \\
+      -- /dev/nvme1n1 /dev/nvme2n1 --destroy /dev/nvme1n1 --destroy /dev/nvme2n1
+  disksmith fleet race --list burnin --keep 3 --per zone --dry-run
+
+Each target counts by itself: a host is as good as its worst disk. Floors hold for each of them.")]
+pub struct RaceArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// How many hosts are kept, of each group
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub keep: u32,
+    /// What makes a group [default: all hosts are one]. Hosts of different sizes never compete
+    #[arg(long, value_enum)]
+    pub per: Option<Per>,
+    /// The rate that hosts are ranked by [default: that of the first floor, or page-read.iops]
+    #[arg(long, value_name = "PHASE.METRIC", value_parser = rate)]
+    pub by: Option<Figure>,
+    /// What each disk of a host must reach throughout, such as 'page-write.iops>=10000 for 60s' or
+    /// 'disk.latency<1000ms'; a host with one that does not is removed
+    #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
+    pub floor: Vec<Floor>,
+    /// How long a round takes
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = round)]
+    pub round: Span,
+    /// The most rounds
+    #[arg(long, value_name = "N", default_value_t = 240,
+        value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub rounds: u32,
+    /// How long hosts may take to be reached and to prepare; who is not ready then is left out
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    pub ready: Span,
+    /// By what ties are broken [default: they stay, and are told]
+    #[arg(long, value_enum)]
+    pub ties: Option<Ties>,
+    /// Terminate the instances that were measured to be bad, after the list of them was shown and
+    /// agreed to, through 'aws'; never one that is tagged 'keep'
+    #[arg(long, conflicts_with = "dry_run")]
+    pub terminate: bool,
+    /// Agree to the plan of what is overwritten, without the hosts that refuse, and to the list of those
+    /// that are to be terminated, of which the doubtful are left out then
+    #[arg(long)]
+    pub yes: bool,
+    /// Where keep.txt and cull.txt are written
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub out: PathBuf,
+    /// Also write a page with the distribution by zone and type, which opens offline
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Replace files in the place of keep.txt, cull.txt and the page that no race has written
+    #[arg(long)]
+    pub force: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Show what would be raced, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What is measured on each host: a directory on each disk, or the disks, which are only read
+    /// unless --destroy names them; also --size, --span, --threads, --depth, --block
+    #[arg(
+        last = true,
+        required_unless_present = "dry_run",
+        value_name = "TARGET"
+    )]
+    pub targets: Vec<String>,
+}
+
+/// A figure of which more is better.
+fn rate(text: &str) -> Result<Figure, String> {
+    let figure: Figure = text.parse()?;
+    if figure.metric.is_latency() {
+        return Err(format!(
+            "hosts are ranked by a rate, and {figure} is a latency; give it a --floor"
+        ));
+    }
+    Ok(figure)
+}
+
+/// How long a round may be.
+fn round(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse()?;
+    if span.0 < record::Nanos(500_000_000) {
+        return Err("a round of less than 500ms says nothing".to_owned());
+    }
+    Ok(span)
+}
+
+/// What `rounds` takes: what is measured on each host of a race.
+#[derive(Args, Debug)]
+pub struct RoundsArgs {
+    /// What is measured: a directory on each disk, where a test file is laid out and removed again,
+    /// or the disks themselves, which are only read unless --destroy names them
+    #[arg(required = true, value_name = "TARGET")]
+    pub target: Vec<PathBuf>,
+    /// A figure that is wanted of each round, in which its phase is measured
+    #[arg(long, value_name = "PHASE.METRIC", required = true, hide = true)]
+    pub figure: Vec<Figure>,
+    /// Allow this device or file to be overwritten. What it carries must be named too: PATH=ext4
+    #[arg(long, value_name = "PATH[=SIGNATURE]")]
+    pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
+    /// Size of the test file in a directory [default: 1GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// Use only this much of each target, from its start
+    #[arg(long, value_name = "SIZE")]
+    pub span: Option<Size>,
+    /// Threads that issue I/O
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Requests in flight a thread
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub depth: Option<u32>,
+    /// Size of a request
+    #[arg(long, value_name = "SIZE")]
+    pub block: Option<Size>,
+}
+
+/// What `look` takes: the verb whose disks are looked at, with its arguments.
+#[derive(Args, Debug)]
+pub struct LookArgs {
+    /// The verb, as it would be given
+    #[arg(last = true, required = true, value_name = "VERB")]
+    pub verb: Vec<String>,
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    let price: Option<f64> = text.parse().ok();
+    price
+        .filter(|price| price.is_finite() && *price >= 0.0)
+        .ok_or_else(|| format!("'{text}' is no price; write it plainly, such as 0.172"))
+}

@@ -1,0 +1,259 @@
+//! Floors: bars that a host must meet throughout, or it is plainly bad.
+//!
+//! `page-write.iops>=10000 for 60s` asks that the mean over any 60 s of measuring is at least that;
+//! without `for` each value that was measured counts by itself. `disk.latency<1000ms` is the mean
+//! latency that the kernel counts on each disk of the host.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+use record::Nanos;
+
+use sweep::{Figure, Metric, Requirement};
+
+/// The latency of the disks themselves, as users write it, and as a figure.
+const DISKS: &str = "disk.latency";
+const DISK_PHASE: &str = "disk";
+
+/// A bar that a host must meet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Floor {
+    /// What must reach what.
+    pub requirement: Requirement,
+    /// Over how long the mean is taken; `None` where each value counts.
+    pub over: Option<Nanos>,
+}
+
+impl Floor {
+    /// Whether it is of the disks' own latency and of no phase.
+    pub(crate) fn is_of_disks(&self) -> bool {
+        self.requirement.figure == Figure::of(DISK_PHASE, Metric::Mean)
+    }
+
+    /// One that watches a host, or a disk.
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        Watch {
+            floor: self,
+            values: VecDeque::new(),
+            seconds: 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Floor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requirement = self.requirement.to_string();
+        match requirement.strip_prefix("disk.mean") {
+            Some(bar) => write!(f, "{DISKS}{bar}")?,
+            None => f.write_str(&requirement)?,
+        }
+        match self.over {
+            Some(over) => write!(f, " for {}", exactly(over)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Floor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Floor, String> {
+        let (bar, over) = match text.split_once(" for ") {
+            Some((bar, span)) => (bar, Some(span_of(text, span.trim())?)),
+            None => (text, None),
+        };
+        let bar = bar.trim();
+        let requirement: Requirement = match bar.strip_prefix(DISKS) {
+            Some(rest) => format!("{DISK_PHASE}.mean{rest}")
+                .parse()
+                .map_err(|why: String| {
+                    // The sentence speaks of what was written.
+                    why.replace("disk.mean", DISKS)
+                })?,
+            None => bar.parse()?,
+        };
+        let latency = requirement.figure.metric.is_latency();
+        if latency != requirement.side.is_low() {
+            let (what, least) = if latency {
+                ("a latency", "at most, with < or <=")
+            } else {
+                ("a rate", "at least, with > or >=")
+            };
+            return Err(format!(
+                "the floor '{text}' would remove the good hosts; {what} has a floor of {least}"
+            ));
+        }
+        Ok(Floor { requirement, over })
+    }
+}
+
+/// A time in the largest unit in which it is a whole number.
+fn exactly(span: Nanos) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
+    let fits = UNITS.iter().find(|(unit, _)| span.0.is_multiple_of(*unit));
+    let (unit, word) = fits.copied().unwrap_or((1, "ns"));
+    format!("{}{word}", span.0 / unit)
+}
+
+fn span_of(text: &str, span: &str) -> Result<Nanos, String> {
+    match span.parse::<Nanos>() {
+        Ok(Nanos(0)) => Err(format!(
+            "the floor '{text}' lasts no time; write such as 60s, or leave 'for' out"
+        )),
+        Ok(span) => Ok(span),
+        Err(why) => Err(format!("how long the floor '{text}' lasts: {why}")),
+    }
+}
+
+/// What a host had when it missed a floor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Missed {
+    /// The mean over the time below, in the figure's unit.
+    pub value: f64,
+    /// Over how many seconds.
+    pub seconds: f64,
+}
+
+/// Watches whether a host meets a floor.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch<'a> {
+    floor: &'a Floor,
+    /// What was measured last: for how many seconds, and what.
+    values: VecDeque<(f64, f64)>,
+    seconds: f64,
+}
+
+impl Watch<'_> {
+    /// Takes what was measured over the next `seconds`, and says whether the floor is missed now. A
+    /// value that is none, such as that of a disk that failed, misses it.
+    pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<Missed> {
+        if !value.is_finite() {
+            return Some(Missed { value, seconds });
+        }
+        if !(seconds > 0.0 && seconds.is_finite()) {
+            return None;
+        }
+        let over = self.floor.over.map_or(0.0, |over| over.0 as f64 / 1e9);
+        self.values.push_back((seconds, value));
+        self.seconds += seconds;
+        while let Some((oldest, _)) = self.values.front().copied()
+            && self.seconds - oldest >= over
+            && self.values.len() > 1
+        {
+            self.seconds -= oldest;
+            self.values.pop_front();
+        }
+        if self.seconds < over {
+            return None;
+        }
+        let sum: f64 = self
+            .values
+            .iter()
+            .map(|(seconds, value)| seconds * value)
+            .sum();
+        let mean = sum / self.seconds;
+        (!self.floor.requirement.is_met_by(mean)).then_some(Missed {
+            value: mean,
+            seconds: self.seconds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn floors_are_read_and_shown_as_they_were_written() {
+        for (text, shown) in [
+            (
+                "page-write.iops>=10000 for 60s",
+                "page-write.iops>=10000 for 60s",
+            ),
+            ("disk.latency<1000ms", "disk.latency<1s"),
+            (
+                " scan.bytes >= 200MiB  for  1m ",
+                "scan.bytes>=200MiB for 60s",
+            ),
+            ("page-read.p99<=5ms", "page-read.p99<=5ms"),
+        ] {
+            let floor: Floor = text.parse().unwrap();
+            assert_eq!(floor.to_string(), shown);
+            assert_eq!(floor.is_of_disks(), text.starts_with("disk."));
+        }
+    }
+
+    #[test]
+    fn what_is_no_floor_is_told_why() {
+        for (text, told) in [
+            ("page-write.iops", "has no bar"),
+            (
+                "page-write.iops<10000",
+                "would remove the good hosts; a rate has a floor of at least",
+            ),
+            (
+                "disk.latency>1s",
+                "would remove the good hosts; a latency has a floor of at most",
+            ),
+            ("disk.latency<5", "has no unit"),
+            ("disk.latency", "'disk.latency' has no bar"),
+            ("page-write.iops>=10000 for ever", "how long the floor"),
+            ("page-write.iops>=10000 for 0s", "lasts no time"),
+            (">=10000 for 60s", "PHASE.METRIC"),
+        ] {
+            let error = text.parse::<Floor>().unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_floor_for_a_time_is_missed_by_the_mean_over_it() {
+        let floor: Floor = "page-write.iops>=100 for 60s".parse().unwrap();
+        let mut watch = floor.watch();
+        for _ in 0..5 {
+            assert_eq!(watch.take(10.0, 50.0), None);
+        }
+        let missed = watch.take(10.0, 50.0).unwrap();
+        assert_eq!((missed.value, missed.seconds), (50.0, 60.0));
+
+        let mut watch = floor.watch();
+        for round in 0..60 {
+            // One slow round in six is made up for by the others; two are not.
+            let value = if round % 6 == 0 { 20.0 } else { 120.0 };
+            assert_eq!(watch.take(10.0, value), None, "{round}");
+        }
+        assert_eq!(watch.take(10.0, 20.0), None);
+        assert!(watch.take(10.0, 20.0).is_some());
+    }
+
+    #[test]
+    fn without_a_time_each_value_counts() {
+        let floor: Floor = "disk.latency<1000ms".parse().unwrap();
+        let mut watch = floor.watch();
+        assert_eq!(watch.take(1.0, 999e6), None);
+        assert_eq!(watch.take(1.0, 1e9).map(|missed| missed.value), Some(1e9));
+        assert!(watch.take(1.0, f64::NAN).is_some());
+        assert_eq!(watch.take(0.0, 5e9), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(text in "((disk.latency|a.iops|b.p99)[<>=]{0,2}[0-9a-z]{0,4}( for [0-9a-z]{0,4})?)|.{0,40}") {
+            if let Ok(floor) = text.parse::<Floor>() {
+                let again: Floor = floor.to_string().parse().unwrap();
+                prop_assert_eq!(again, floor);
+            }
+        }
+
+        #[test]
+        fn any_values_are_answered(values in prop::collection::vec((any::<f64>(), any::<f64>()), 0..50)) {
+            let floor: Floor = "a.iops>=100 for 60s".parse().unwrap();
+            let mut watch = floor.watch();
+            for (seconds, value) in values {
+                let _ = watch.take(seconds, value);
+            }
+        }
+    }
+}

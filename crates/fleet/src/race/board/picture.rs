@@ -1,0 +1,503 @@
+//! What the table of a race shows: of each group the leaders, and the others as counts.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use study::burnin::{HostStatus, Known};
+
+use super::super::course::{Course, Fate};
+use super::super::record::{RaceRecord, RoundRecord};
+use super::super::say::{bounds_word, figure_name, worst};
+use crate::run::FleetRun;
+use ui::context::printable;
+use ui::table::{Column, layout};
+use ui::words::{self, count};
+
+/// So many hosts of a group are shown at most, whatever there is room for.
+const MOST: usize = 50;
+/// So many of the newest changes are shown.
+const CHANGES: usize = 4;
+
+/// Where a host stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stand {
+    /// It may be one of the best.
+    In,
+    /// It may be, and was not there in the last round.
+    Away,
+    /// None that is kept is worse, and it may be as good.
+    Equal,
+    /// As many others as are kept are better.
+    Out,
+    /// It missed a floor.
+    Below,
+    /// A disk of it gave an error.
+    Broken,
+    /// It was away too often, or could not be measured.
+    Lost,
+}
+
+impl Stand {
+    /// All, in their order.
+    const ALL: [Stand; 7] = [
+        Stand::In,
+        Stand::Away,
+        Stand::Equal,
+        Stand::Out,
+        Stand::Below,
+        Stand::Broken,
+        Stand::Lost,
+    ];
+
+    fn of(course: &Course<'_>, place: usize, is_away: bool) -> Stand {
+        match (course.fate(place), course.standing(place)) {
+            (Some(Fate::Floor(_)), _) => Stand::Below,
+            (Some(Fate::Broken(_)), _) => Stand::Broken,
+            (Some(Fate::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => Stand::Lost,
+            (None, Some(HostStatus::Out { .. })) => Stand::Out,
+            (None, Some(HostStatus::Left { .. })) => Stand::Equal,
+            (None, _) if is_away => Stand::Away,
+            (None, _) => Stand::In,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Stand::In => "in",
+            Stand::Away => "away",
+            Stand::Equal => "as good",
+            Stand::Out => "out",
+            Stand::Below => "below the floor",
+            Stand::Broken => "broken",
+            Stand::Lost => "lost",
+        }
+    }
+}
+
+/// A host that is shown.
+#[derive(Clone, Debug)]
+struct Row {
+    host: String,
+    known: Option<Known>,
+    worst: String,
+    stand: Stand,
+}
+
+/// A group, the best first.
+#[derive(Clone, Debug)]
+struct Group {
+    pub name: String,
+    rows: Vec<Row>,
+    /// Where all of them stand.
+    stands: Vec<Stand>,
+}
+
+/// What the table shows.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Picture {
+    figure: String,
+    groups: Vec<Group>,
+    /// The newest changes, the newest last.
+    changes: VecDeque<String>,
+    /// How many hosts took no part from the start.
+    absent: usize,
+    most_rounds: usize,
+}
+
+/// How far the round is that is being measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    /// Which round, from 0.
+    pub round: usize,
+    /// For how long the race has gone on.
+    pub elapsed: Duration,
+    /// How many hosts are measured in it.
+    pub hosts: usize,
+    /// How many of them have been.
+    pub measured: usize,
+}
+
+impl Picture {
+    /// A race that begins.
+    pub(in super::super) fn of(
+        course: &Course<'_>,
+        run: &FleetRun,
+        record: &RaceRecord,
+    ) -> Picture {
+        let mut picture = Picture {
+            figure: figure_name(record),
+            groups: Vec::new(),
+            changes: VecDeque::new(),
+            absent: record
+                .hosts
+                .iter()
+                .filter(|host| host.group.is_none())
+                .count(),
+            most_rounds: record.most_rounds,
+        };
+        picture.look(course, run, record, &BTreeSet::new());
+        picture
+    }
+
+    /// Takes in a round. `out` are those who are out since then.
+    pub(in super::super) fn take(
+        &mut self,
+        course: &Course<'_>,
+        run: &FleetRun,
+        record: &RaceRecord,
+        round: &RoundRecord,
+        out: &[usize],
+    ) {
+        let before = self.counted(Stand::Out);
+        let missed = round.missed.iter().map(|absent| absent.host).collect();
+        self.look(course, run, record, &missed);
+        let number = course.rounds();
+        for place in out {
+            let why = course.fate(*place).map_or("", |fate| fate.why());
+            let name = run.hosts.get(*place).map_or("", |host| host.host.as_str());
+            let why = why.trim_end_matches('.');
+            self.change(format!("round {number}: {name} is out: {why}"));
+        }
+        let now = self.counted(Stand::Out);
+        if now > before {
+            let more = count(now - before, "host");
+            self.change(format!("round {number}: others are better than {more}"));
+        } else if now < before {
+            let back = count(before - now, "host");
+            self.change(format!(
+                "round {number}: {back} may be among the best again"
+            ));
+        }
+    }
+
+    fn change(&mut self, text: String) {
+        self.changes.push_back(text);
+        while self.changes.len() > CHANGES {
+            self.changes.pop_front();
+        }
+    }
+
+    fn counted(&self, stand: Stand) -> usize {
+        let all = self.groups.iter().flat_map(|group| &group.stands);
+        all.filter(|one| **one == stand).count()
+    }
+
+    /// Looks at where all hosts stand.
+    fn look(
+        &mut self,
+        course: &Course<'_>,
+        run: &FleetRun,
+        record: &RaceRecord,
+        missed: &BTreeSet<usize>,
+    ) {
+        let mut groups: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
+        for (place, raced) in record.hosts.iter().enumerate() {
+            if let Some(name) = &raced.group {
+                groups.entry(name).or_default().push(place);
+            }
+        }
+        let known = |place: usize| {
+            let stand = Stand::of(course, place, missed.contains(&place));
+            (stand, course.known(place), place)
+        };
+        self.groups = groups
+            .into_iter()
+            .map(|(name, places)| {
+                let all = places.into_iter().map(known).collect();
+                Group::of(name, all, run, record)
+            })
+            .collect();
+    }
+
+    /// The lines of the table, at most so many of so many columns.
+    pub(super) fn lines(&self, now: Now, (width, height): (usize, usize)) -> Vec<String> {
+        let head = self.head(now);
+        // A line for the round, one for the titles, and each group has one for those who are counted.
+        let changes = self.changes.len().min(height.saturating_sub(4) / 3);
+        let room = height.saturating_sub(2 + changes);
+        let shown = self.groups.len().min(room / 2);
+        let each = room.checked_div(shown).map_or(0, |all| all - 1);
+        let mut rows = Vec::new();
+        for group in self.groups.iter().take(shown) {
+            rows.extend(group.cells(each));
+        }
+        let titles = [
+            Column::words("group").ranked(2),
+            Column::words("host"),
+            Column::numbers(&self.figure, 0),
+            Column::numbers("bounds", 1),
+            Column::words("worst disk").ranked(3),
+            Column::numbers("rounds", 4),
+            Column::words("standing"),
+        ];
+        let mut lines = vec![head];
+        if !rows.is_empty() {
+            lines.extend(layout(&titles, &rows, width).lines().map(str::to_owned));
+        }
+        let hidden = self.groups.len() - shown;
+        if hidden > 0 {
+            lines.truncate(height.saturating_sub(1 + changes).max(1));
+            lines.push(format!(
+                "… and {hidden} more groups: {}",
+                summary(self.groups.get(shown..).unwrap_or_default())
+            ));
+        }
+        let newest = self.changes.len() - changes;
+        lines.extend(self.changes.iter().skip(newest).cloned());
+        lines.truncate(height.max(1));
+        lines.iter().map(|line| cut(line, width)).collect()
+    }
+
+    /// Where the race is.
+    fn head(&self, now: Now) -> String {
+        let absent = match self.absent {
+            0 => String::new(),
+            absent => format!("; {absent} took no part"),
+        };
+        format!(
+            "round {} of at most {}, after {}: {} of {} measured{absent}",
+            now.round + 1,
+            self.most_rounds,
+            clock(now.elapsed),
+            now.measured,
+            now.hosts,
+        )
+    }
+}
+
+/// Where the hosts of these groups stand, in words.
+fn summary(groups: &[Group]) -> String {
+    let all = groups.iter().flat_map(|group| &group.stands);
+    counts(&all.copied().collect::<Vec<Stand>>())
+}
+
+impl Group {
+    /// A group of these hosts: where each stands, what is known of it, and its place.
+    fn of(
+        name: &str,
+        mut all: Vec<(Stand, Option<Known>, usize)>,
+        run: &FleetRun,
+        record: &RaceRecord,
+    ) -> Group {
+        let figure = |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
+        // Who may be kept stands before who may not, however good the latter looked.
+        let is_out = |stand: Stand| stand > Stand::Away;
+        all.sort_by(|a, b| {
+            let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
+            is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
+        });
+        let row = |(stand, known, place): &(Stand, Option<Known>, usize)| Row {
+            host: run
+                .hosts
+                .get(*place)
+                .map_or_else(String::new, |host| host.host.clone()),
+            known: *known,
+            worst: known
+                .and_then(|known| worst(&known, record.hosts.get(*place)))
+                .unwrap_or_default(),
+            stand: *stand,
+        };
+        Group {
+            name: name.to_owned(),
+            rows: all.iter().take(MOST).map(row).collect(),
+            stands: all.iter().map(|one| one.0).collect(),
+        }
+    }
+
+    /// The cells of its first hosts, at most so many, and of a line that counts the others.
+    fn cells(&self, most: usize) -> Vec<Vec<String>> {
+        let shown = if self.stands.len() <= most + 1 {
+            self.rows.len()
+        } else {
+            most.min(self.rows.len())
+        };
+        let mut cells: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .take(shown)
+            .map(|row| self.row(row))
+            .collect();
+        let others = self.stands.get(shown..).unwrap_or_default();
+        if !others.is_empty() {
+            let mut line = vec![self.name.clone(), format!("{} more", others.len())];
+            line.extend(std::iter::repeat_n(String::new(), 4));
+            line.push(counts(others));
+            cells.push(line);
+        }
+        cells
+    }
+
+    fn row(&self, row: &Row) -> Vec<String> {
+        let of_known =
+            |say: &dyn Fn(&Known) -> String| row.known.as_ref().map_or_else(String::new, say);
+        vec![
+            self.name.clone(),
+            row.host.clone(),
+            of_known(&|known| words::number(known.figure)),
+            of_known(&bounds_word),
+            row.worst.clone(),
+            of_known(&|known| known.rounds.to_string()),
+            row.stand.word().to_owned(),
+        ]
+    }
+}
+
+/// How many stand where, such as `12 in, 3 out`.
+fn counts(stands: &[Stand]) -> String {
+    let count = |stand: &Stand| {
+        let number = stands.iter().filter(|one| *one == stand).count();
+        (number > 0).then(|| format!("{number} {}", stand.word()))
+    };
+    let counted: Vec<String> = Stand::ALL.iter().filter_map(count).collect();
+    counted.join(", ")
+}
+
+/// How long it has taken, such as `2:05`, or `1:02:05`.
+fn clock(elapsed: Duration) -> String {
+    let (minutes, seconds) = (elapsed.as_secs() / 60, elapsed.as_secs() % 60);
+    match minutes / 60 {
+        0 => format!("{minutes}:{seconds:02}"),
+        hours => format!("{hours}:{:02}:{seconds:02}", minutes % 60),
+    }
+}
+
+/// A line that takes no more columns than there are. What a host says of itself may have line breaks, and would
+/// be more lines than are counted.
+fn cut(line: &str, width: usize) -> String {
+    let line = line.replace(['\r', '\n'], " ");
+    let line = printable(&line);
+    if line.chars().count() <= width {
+        return line.into_owned();
+    }
+    let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::course::Replayed;
+    use super::*;
+    use crate::race::sample;
+
+    /// A race of two groups, as it stands after its rounds.
+    fn picture(hosts: usize) -> Picture {
+        let levels: Vec<f64> = (0..hosts).map(|at| 1000.0 - 30.0 * at as f64).collect();
+        let run = sample::raced(&levels);
+        let record = run.race.as_ref().unwrap();
+        let replayed = Replayed::of(record);
+        let setup = replayed.setup(record);
+        let mut course = Course::new(&setup);
+        let mut picture = Picture::of(&course, &run, record);
+        for round in &record.rounds {
+            let out = course.take(round);
+            picture.take(&course, &run, record, round, &out);
+        }
+        picture
+    }
+
+    const NOW: Now = Now {
+        round: 4,
+        elapsed: Duration::from_secs(52),
+        hosts: 9,
+        measured: 7,
+    };
+
+    #[test]
+    fn the_leaders_stand_first_and_the_others_are_counted() {
+        let picture = picture(20);
+        let lines = picture.lines(NOW, (100, 12));
+        assert!(lines.len() <= 12, "{lines:#?}");
+        assert!(
+            lines[0].contains("round 5 of at most 60, after 0:52: 7 of 9"),
+            "{lines:#?}"
+        );
+        assert!(lines[1].contains("page-read.iops"), "{lines:#?}");
+        assert!(
+            lines[2].contains("db0") && lines[2].ends_with("in"),
+            "{lines:#?}"
+        );
+        let counted = lines.iter().find(|line| line.contains(" more")).unwrap();
+        assert!(counted.contains(" out"), "{lines:#?}");
+        let last = lines.last().unwrap();
+        assert!(
+            last.starts_with("round ") && last.contains("others are better than"),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn it_fits_on_any_terminal() {
+        for hosts in [2, 3, 40] {
+            let picture = picture(hosts);
+            for size in [
+                (0, 0),
+                (1, 1),
+                (9, 2),
+                (20, 3),
+                (40, 5),
+                (80, 23),
+                (300, 100),
+            ] {
+                let lines = picture.lines(NOW, size);
+                assert!(lines.len() <= size.1.max(1), "{size:?}: {lines:#?}");
+                let widest = lines.iter().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(size.0.max(1)), "{size:?}: {lines:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reason_of_several_lines_takes_one() {
+        let mut picture = picture(3);
+        picture.change("round 1: db9 is out: refused:\n  - busy\r\n  - mounted".to_owned());
+        let lines = picture.lines(NOW, (100, 20));
+        assert!(
+            lines.iter().all(|line| !line.contains(['\r', '\n'])),
+            "{lines:#?}"
+        );
+        assert!(
+            lines.iter().any(|line| line.ends_with("- mounted")),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn many_groups_become_counts() {
+        let mut picture = picture(6);
+        let group = picture.groups[0].clone();
+        picture.groups = (0..2000)
+            .map(|at| Group {
+                name: format!("zone-{at:04}"),
+                ..group.clone()
+            })
+            .collect();
+        let lines = picture.lines(NOW, (100, 20));
+        assert!(lines.len() <= 20, "{lines:#?}");
+        assert!(
+            lines.iter().any(|line| line.contains("zone-0000")),
+            "{lines:#?}"
+        );
+        // Those that are shown are not counted once more.
+        let more = lines.iter().find_map(|line| line.strip_prefix("… and "));
+        let (hidden, counted) = more.unwrap().split_once(" more groups: ").unwrap();
+        let hidden: usize = hidden.parse().unwrap();
+        let counted = counted.split(", ").map(|one| {
+            let (number, _) = one.split_once(' ').unwrap();
+            number.parse::<usize>().unwrap()
+        });
+        assert!(hidden < 2000, "{lines:#?}");
+        assert_eq!(counted.sum::<usize>(), 6 * hidden, "{lines:#?}");
+    }
+
+    #[test]
+    fn each_standing_has_its_word() {
+        let mut picture = picture(3);
+        let group = &mut picture.groups[0];
+        (group.rows[0].stand, group.stands[0]) = (Stand::Below, Stand::Below);
+        let shown = picture.lines(NOW, (100, 20)).join("\n");
+        assert!(shown.contains("below the floor"), "{shown}");
+        assert_eq!(counts(&[Stand::Equal, Stand::In]), "1 in, 1 as good");
+        assert_eq!(counts(&[Stand::Lost, Stand::In, Stand::In]), "2 in, 1 lost");
+        assert_eq!(clock(Duration::from_secs(3725)), "1:02:05");
+    }
+}

@@ -1,0 +1,394 @@
+//! What a race comes to, host by host: made of the rounds of its record alone.
+
+mod doubts;
+
+use study::burnin::{End, HostStatus, Known};
+
+use super::super::run::{Came, FleetRun};
+use super::super::setup;
+use super::course::{Course, Fate, Group, Replayed};
+use super::record::RaceRecord;
+use crate::args::Ties;
+use ui::words;
+
+/// What a host was decided to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Decided {
+    /// It is one of the best.
+    Keep,
+    /// It may be.
+    Tie,
+    /// The race ended before that was known.
+    Open,
+    /// As many others as are kept are better.
+    Cull,
+    /// It missed a floor.
+    Floor,
+    /// It failed, or was away too often.
+    Failed,
+    /// It was not reached, or no agent could run there: nothing is known of it.
+    Unreachable,
+}
+
+impl Decided {
+    /// As the answer has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Decided::Keep => "keep",
+            Decided::Tie => "tie",
+            Decided::Open => "open",
+            Decided::Cull => "cull",
+            Decided::Floor => "floor",
+            Decided::Failed => "failed",
+            Decided::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// A host, and what it came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ranked {
+    /// Its place in the run.
+    pub place: usize,
+    /// What it was decided to be.
+    pub decided: Decided,
+    /// Why, as a sentence without its end.
+    pub reason: String,
+    /// Whether this race measured that it is worse than those that are kept, or misses a floor.
+    pub is_bad: bool,
+    /// What is known of it; `None` where it was never measured.
+    pub known: Option<Known>,
+    /// In how many rounds it was missing.
+    pub missed: usize,
+    /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.
+    pub doubts: Vec<String>,
+    /// Whether something else than its disks may have slowed them, as one of the doubts says.
+    pub is_slowed: bool,
+    /// Whether its figures themselves are doubtful: blocks that were never written, answers from memory, other
+    /// work on the disk.
+    pub is_doubtful: bool,
+    /// Whether it was dead, lost or another machine when the race was over, as one of the doubts says of those
+    /// that are kept or tie.
+    pub is_gone: bool,
+}
+
+/// A group, and how its race ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GroupEnd {
+    /// Its name.
+    pub name: String,
+    /// How many hosts it had.
+    pub hosts: usize,
+    /// Why it is over; `None` where it is not.
+    pub end: Option<End>,
+    /// How many are kept.
+    pub kept: usize,
+    /// How many of them, and of those that tie for so many places, were there when the race was over.
+    pub there: usize,
+    /// How many tie, for so many places.
+    pub tied: usize,
+    /// How many places they tie for.
+    pub places: usize,
+    /// Those that are kept by the rule, and those that it could not tell from them, by their places.
+    pub best: Vec<usize>,
+}
+
+/// What a race comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Concluded {
+    /// The groups, in the order of their names.
+    pub groups: Vec<GroupEnd>,
+    /// All hosts: by their groups, and then the best first.
+    pub ranked: Vec<Ranked>,
+    /// The groups that the source of the hosts speaks of, and of which none came to be measured.
+    pub empty: Vec<String>,
+    /// The standard deviation of one round of a disk, as a share.
+    pub noise: Option<f64>,
+    /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
+    pub proof_rounds: usize,
+}
+
+/// Goes through the rounds of a race, and says what they come to.
+pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
+    let replayed = Replayed::of(record);
+    let setup = replayed.setup(record);
+    let mut course = Course::new(&setup);
+    for round in &record.rounds {
+        course.take(round);
+    }
+    let groups = course.groups();
+    let proof_rounds = replayed.proof_rounds();
+    let bounds = Bounds {
+        proof_rounds,
+        is_over: record.interrupted || groups.iter().all(|group| group.decision.end.is_some()),
+    };
+    let mut ranked: Vec<Ranked> = (0..run.hosts.len())
+        .map(|place| {
+            let own = record
+                .hosts
+                .get(place)
+                .and_then(|host| host.group.as_deref());
+            let group = groups.iter().find(|group| Some(group.name) == own);
+            match group {
+                Some(group) => raced(place, group, &course, record, run, &bounds),
+                None => never(place, run),
+            }
+        })
+        .collect();
+    let group_of = |place: usize| record.hosts.get(place).map(|host| &host.group);
+    let figure = |one: &Ranked| one.known.map_or(f64::NEG_INFINITY, |known| known.figure);
+    ranked.sort_by(|a, b| {
+        // Those that took no part stand last.
+        let (of_a, of_b) = (
+            group_of(a.place).cloned().flatten(),
+            group_of(b.place).cloned().flatten(),
+        );
+        let no_part = of_a.is_none().cmp(&of_b.is_none());
+        let by_rank = || {
+            a.decided
+                .cmp(&b.decided)
+                .then(figure(b).total_cmp(&figure(a)))
+        };
+        no_part.then(of_a.cmp(&of_b)).then_with(by_rank)
+    });
+    let of_group = |name: &str, decided: Decided| {
+        let is = |one: &&Ranked| {
+            one.decided == decided && group_of(one.place) == Some(&Some(name.to_owned()))
+        };
+        ranked.iter().filter(is).collect::<Vec<_>>()
+    };
+    let there = |of: &[&Ranked]| of.iter().filter(|one| !one.is_gone).count();
+    let ends = groups.iter().map(|group| {
+        let members = record.hosts.iter();
+        let kept = of_group(group.name, Decided::Keep);
+        let tied = of_group(group.name, Decided::Tie);
+        let places = match tied.len() {
+            0 => 0,
+            _ => record.keep.saturating_sub(kept.len()),
+        };
+        GroupEnd {
+            name: group.name.to_owned(),
+            hosts: members
+                .filter(|host| host.group.as_deref() == Some(group.name))
+                .count(),
+            end: group.decision.end,
+            kept: kept.len(),
+            there: there(&kept) + places.min(there(&tied)),
+            tied: tied.len(),
+            places,
+            best: [&group.decision.keep[..], &group.decision.tied].concat(),
+        }
+    });
+    Concluded {
+        groups: ends.collect(),
+        empty: empty(run, record),
+        noise: course.noise(),
+        proof_rounds,
+        ranked,
+    }
+}
+
+/// The groups of the hosts that took no part, by their source, in which no other host did.
+fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
+    let is_of = |group: &Option<String>, name: &str| {
+        let rest = group.as_deref().and_then(|group| group.strip_prefix(name));
+        // What tells sizes apart stands behind the name.
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+    };
+    let both = run.hosts.iter().zip(&record.hosts);
+    let mut names: Vec<String> = both
+        .filter(|(_, raced)| raced.group.is_none())
+        .map(|(host, _)| setup::name(host.zone.as_deref(), host.kind.as_deref(), record.per))
+        .filter(|name| name != setup::UNKNOWN)
+        .filter(|name| !record.hosts.iter().any(|raced| is_of(&raced.group, name)))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What of the whole race the word on a host depends on.
+struct Bounds {
+    /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
+    proof_rounds: usize,
+    /// Whether the race is over.
+    is_over: bool,
+}
+
+/// A host that took part.
+fn raced(
+    place: usize,
+    group: &Group<'_>,
+    course: &Course<'_>,
+    record: &RaceRecord,
+    run: &FleetRun,
+    bounds: &Bounds,
+) -> Ranked {
+    let known = course.known(place);
+    let (decided, reason, is_bad) = match course.fate(place) {
+        Some(fate) => {
+            let (decided, is_bad) = match fate {
+                Fate::Floor(_) => (Decided::Floor, true),
+                Fate::Broken(_) => (Decided::Failed, true),
+                Fate::Absent(_) => (Decided::Failed, false),
+            };
+            (decided, fate.why().trim_end_matches('.').to_owned(), is_bad)
+        }
+        None => of_rank(place, group, course, record, run),
+    };
+    let slow = known
+        .filter(|known| known.slow > 0)
+        .map_or_else(String::new, |known| {
+            let targets = record.hosts.get(place).map(|host| &host.targets);
+            let disk = targets.and_then(|targets| targets.get(known.disk));
+            format!(
+                "; {} was slow in {} of {} rounds, with {} of its rate left",
+                disk.map_or("it", |disk| disk.path.as_str()),
+                known.slow,
+                known.rounds,
+                words::percent(known.left)
+            )
+        });
+    let mut doubts = doubts::told(place, record);
+    let is_doubtful = !doubts.is_empty();
+    if decided == Decided::Keep {
+        doubts.extend(doubts::of_rounds(&known, bounds.proof_rounds));
+    }
+    let host = run.hosts.get(place).filter(|_| bounds.is_over);
+    let gone = host.and_then(doubts::of_absence);
+    if matches!(decided, Decided::Keep | Decided::Tie) {
+        doubts.extend(doubts::of_unseen(course, place));
+        doubts.extend(gone.clone());
+    }
+    if course.missed_once(place) {
+        doubts.push(doubts::ONCE.to_owned());
+    }
+    // What a disk answers with an error is nobody else's doing.
+    let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));
+    Ranked {
+        place,
+        decided,
+        reason: reason + &slow,
+        is_bad,
+        known,
+        missed: course.missed(place),
+        doubts,
+        is_slowed: !is_broken && doubts::is_slowed(place, record),
+        is_doubtful,
+        is_gone: gone.is_some(),
+    }
+}
+
+/// What the order of the hosts makes of one: the decision, why, and whether it was measured to be worse.
+fn of_rank(
+    place: usize,
+    group: &Group<'_>,
+    course: &Course<'_>,
+    record: &RaceRecord,
+    run: &FleetRun,
+) -> (Decided, String, bool) {
+    let decision = &group.decision;
+    let Some(end) = decision.end else {
+        return (
+            Decided::Open,
+            "the race was ended before it was decided".to_owned(),
+            false,
+        );
+    };
+    if decision.keep.contains(&place) {
+        let why = match end {
+            End::Few => "no more hosts are left than are kept".to_owned(),
+            _ if record.keep == 1 => "no other may be better".to_owned(),
+            _ => format!("fewer than {} others may be better", record.keep),
+        };
+        return (Decided::Keep, why, false);
+    }
+    let (tied, places) = (decision.tied.len(), decision.places);
+    if decision.tied.contains(&place) {
+        let ties = format!(
+            "ties with {} for {}",
+            words::count(tied.saturating_sub(1), "other"),
+            words::count(places, "place")
+        );
+        return match record.ties {
+            None => (Decided::Tie, ties, false),
+            Some(by) => {
+                let word = match by {
+                    Ties::Name => "name",
+                    Ties::Price => "price",
+                };
+                let chosen = broken(&decision.tied, by, record, run);
+                if chosen.iter().take(places).any(|one| *one == place) {
+                    (Decided::Keep, format!("{ties}; chosen by {word}"), false)
+                } else {
+                    (Decided::Cull, format!("{ties}; left out by {word}"), false)
+                }
+            }
+        };
+    }
+    if let Some(HostStatus::Removed { .. }) = course.standing(place) {
+        return (Decided::Failed, "it could not be raced".to_owned(), false);
+    }
+    if course.known(place).is_none() {
+        return (Decided::Failed, "it was never measured".to_owned(), false);
+    }
+    let others = match record.keep {
+        1 => "another is".to_owned(),
+        keep => format!("{keep} others are"),
+    };
+    match course.standing(place) {
+        Some(HostStatus::Out { round }) => {
+            let reason = format!("{others} better, known after round {}", round + 1);
+            (Decided::Cull, reason, true)
+        }
+        // Nobody who is kept is worse, and it may be as good: that is no reason to end it.
+        _ => (
+            Decided::Cull,
+            format!("{others} better by what was measured, though it may be as good"),
+            false,
+        ),
+    }
+}
+
+/// Those that tie, in the order in which they are chosen.
+fn broken(tied: &[usize], by: Ties, record: &RaceRecord, run: &FleetRun) -> Vec<usize> {
+    let name = |place: &usize| run.hosts.get(*place).map(|host| host.host.as_str());
+    let price = |place: &usize| {
+        let price = record.hosts.get(*place).and_then(|host| host.price);
+        price.unwrap_or(f64::INFINITY)
+    };
+    let mut tied = tied.to_vec();
+    tied.sort_by(|a, b| match by {
+        Ties::Name => name(a).cmp(&name(b)),
+        Ties::Price => price(a).total_cmp(&price(b)).then(name(a).cmp(&name(b))),
+    });
+    tied
+}
+
+/// A host that took no part.
+fn never(place: usize, run: &FleetRun) -> Ranked {
+    let host = run.hosts.get(place);
+    let (decided, reason) = match host.map(|host| host.came) {
+        Some(Came::Unreached | Came::Unfit) => (Decided::Unreachable, "was not reached"),
+        Some(Came::Waiting | Came::Interrupted | Came::Done) | None => {
+            (Decided::Open, "the race was ended before it took part")
+        }
+        Some(_) => (Decided::Failed, "did not come to be measured"),
+    };
+    let why = host.and_then(|host| host.why.as_deref()).unwrap_or(reason);
+    Ranked {
+        place,
+        decided,
+        reason: why.trim_end_matches('.').to_owned(),
+        is_bad: false,
+        known: None,
+        missed: 0,
+        doubts: Vec::new(),
+        is_slowed: false,
+        is_doubtful: false,
+        is_gone: true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! A race of the ledger, made ready to be gone through again.
+
+use study::burnin::{Race, Rule};
+
+use super::RaceSetup;
+use crate::floor::Floor;
+use crate::race::record::{RaceRecord, RacedHost};
+
+/// What a race of the ledger is made of, for [`RaceSetup`].
+pub(crate) struct Replayed {
+    floors: Vec<Floor>,
+    groups: Vec<Option<String>>,
+    targets: Vec<Vec<String>>,
+    rule: Rule,
+}
+
+impl Replayed {
+    /// Makes it ready to be gone through again. A floor that is none any more is left out.
+    pub(crate) fn of(record: &RaceRecord) -> Replayed {
+        let hosts = || record.hosts.iter();
+        let paths = |host: &RacedHost| {
+            host.targets
+                .iter()
+                .map(|target| target.path.clone())
+                .collect()
+        };
+        Replayed {
+            floors: record
+                .floors
+                .iter()
+                .filter_map(|text| text.parse().ok())
+                .collect(),
+            groups: hosts().map(|host| host.group.clone()).collect(),
+            targets: hosts().map(paths).collect(),
+            rule: Rule {
+                least: record.least_rounds,
+                rounds: record.most_rounds,
+                ..Rule::keeping(record.keep)
+            },
+        }
+    }
+
+    /// In how many rounds a host is measured before it is kept, in a race that is as long as that takes.
+    pub(crate) fn proof_rounds(&self) -> usize {
+        let mut groups: Vec<&String> = self.groups.iter().flatten().collect();
+        groups.sort();
+        groups.dedup();
+        let group_of: Vec<usize> = (0..groups.len()).collect();
+        let rule = Rule {
+            rounds: usize::MAX,
+            ..self.rule
+        };
+        Race::new(&group_of, rule).proof_rounds()
+    }
+
+    /// The setup.
+    pub(crate) fn setup<'a>(&'a self, record: &'a RaceRecord) -> RaceSetup<'a> {
+        RaceSetup {
+            figures: &record.figures,
+            floors: &self.floors,
+            round_s: record.round_s,
+            silent_s: record.silent_s,
+            rule: self.rule,
+            groups: &self.groups,
+            targets: &self.targets,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! `keep.txt` and `cull.txt`: lists of hosts, as every verb of `fleet` reads them.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::super::hosts::{Host, is_keep};
+use super::super::run::{FleetRun, HostRun};
+use super::conclude::{Concluded, Decided, Ranked};
+use ui::exit::{ExitClass as _, Failure};
+use ui::output::{Format, HOST_LIST_MARK, OutputFile};
+use ui::words;
+
+/// The files' names.
+const KEEP: &str = "keep.txt";
+const CULL: &str = "cull.txt";
+/// Where the lists are written.
+pub(crate) struct Lists {
+    keep: OutputFile,
+    cull: OutputFile,
+}
+
+impl Lists {
+    /// Checks that they can be written, and that no file of somebody else's is there unless `force` gives
+    /// it up.
+    ///
+    /// # Errors
+    /// Refused, where a list would be lost, or could not be written when the race is over.
+    pub(crate) fn at(folder: &Path, force: bool) -> Result<Lists, Failure> {
+        if !folder.is_dir() {
+            return Err(Failure::refused(format!(
+                "{} is no folder, in which {KEEP} and {CULL} could be written (--out)",
+                folder.display()
+            )));
+        }
+        let list = |name: &str| OutputFile::check(&folder.join(name), Format::HostList, force);
+        Ok(Lists {
+            keep: list(KEEP)?,
+            cull: list(CULL)?,
+        })
+    }
+
+    /// Where they are written: the hosts that are kept, and those that are not.
+    pub(crate) fn paths(&self) -> [&Path; 2] {
+        [self.keep.path(), self.cull.path()]
+    }
+
+    /// Writes both where the race is over and hosts were measured, and tells whether it did.
+    ///
+    /// # Errors
+    /// As [`Lists::write`].
+    pub(crate) fn write_of(
+        &self,
+        run: &FleetRun,
+        hosts: &[Host],
+        concluded: &Concluded,
+    ) -> Result<bool, Failure> {
+        let interrupted = run.race.as_ref().is_none_or(|record| record.interrupted);
+        if interrupted || concluded.groups.is_empty() {
+            return Ok(false);
+        }
+        self.write(run, hosts, concluded).map(|()| true)
+    }
+
+    /// Writes both, each as a whole or not at all.
+    ///
+    /// # Errors
+    /// Failed midway, where that cannot be done.
+    fn write(&self, run: &FleetRun, hosts: &[Host], concluded: &Concluded) -> Result<(), Failure> {
+        let is_kept = |one: &&Ranked| one.decided == Decided::Keep;
+        let is_culled = |one: &&Ranked| one.decided == Decided::Cull || one.is_bad;
+        let kept: Vec<&Ranked> = concluded.ranked.iter().filter(is_kept).collect();
+        let culled: Vec<&Ranked> = concluded.ranked.iter().filter(is_culled).collect();
+        let [kept, culled] = [kept, culled].map(|chosen| list(run, hosts, &chosen));
+        // Lists of two races beside each other would say of a host both.
+        let keep = self.keep.prepare(kept.as_bytes()).midway()?;
+        let cull = self.cull.prepare(culled.as_bytes()).midway()?;
+        keep.put().midway()?;
+        let half =
+            || format!("only {KEEP} is of this race, and {CULL} is none or an earlier one's");
+        cull.put().with_context(half).midway()
+    }
+}
+
+/// What stands behind a host in a list: what names it, and what else its source says of it, such as its
+/// price and that it is to be kept. What a list cannot say is left out.
+fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
+    let own = [
+        ("port", host.port.map(|port| port.to_string())),
+        ("az", came.zone.clone()),
+        ("type", came.kind.clone()),
+        ("id", came.id.clone()),
+    ];
+    let is_own = |key: &str| ["port", "az", "zone", "type", "id"].contains(&key);
+    let is_word = |text: &str| {
+        !text.is_empty() && !text.starts_with('#') && !text.contains(char::is_whitespace)
+    };
+    // What the list has no form for, such as the empty value that a tag of EC2 may have, protects all the same.
+    let tags = host.tags.iter().map(|(key, value)| {
+        let is_lost = is_keep(key) && !is_word(value);
+        let value = if is_lost { "yes" } else { value };
+        (key.clone(), value.to_owned())
+    });
+    own.into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .chain(tags.filter(|(key, _)| !is_own(key) && !key.contains('=')))
+        .filter(|(key, value)| is_word(key) && is_word(value))
+        .collect()
+}
+
+/// A list of these hosts.
+fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
+    let mut text = format!("{HOST_LIST_MARK}{}\n", run.id);
+    for one in chosen {
+        if let (Some(came), Some(host)) = (run.hosts.get(one.place), hosts.get(one.place)) {
+            let login = host.user.as_ref().filter(|_| !host.address.contains('@'));
+            let mut line = login.map_or_else(String::new, |user| format!("{user}@"));
+            line.push_str(&host.address);
+            for (key, value) in attributes(came, host) {
+                line.push_str(&format!(" {key}={value}"));
+            }
+            let figure = one.known.map_or_else(String::new, |known| {
+                format!(", figure {}", words::number(known.figure))
+            });
+            let reason = one.reason.replace('\n', " ");
+            let gone = match one.is_gone {
+                true => "; not there any more when the race was over",
+                false => "",
+            };
+            text.push_str(&format!(
+                "{line}   # {}{figure}: {reason}{gone}\n",
+                one.decided.word()
+            ));
+        }
+    }
+    ui::context::printable(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::hosts::listed;
+    use crate::race::conclude::GroupEnd;
+
+    fn run(hosts: &[Host]) -> FleetRun {
+        FleetRun {
+            id: "20260101-000000-abcd".to_owned(),
+            began: jiff::Timestamp::UNIX_EPOCH,
+            kind: crate::run::Kind::Race,
+            args: Vec::new(),
+            hosts: hosts.iter().map(HostRun::waiting).collect(),
+            race: None,
+        }
+    }
+
+    fn ranked(place: usize, decided: Decided, is_bad: bool) -> Ranked {
+        Ranked {
+            place,
+            decided,
+            reason: "of\na reason".to_owned(),
+            is_bad,
+            known: None,
+            missed: 0,
+            doubts: Vec::new(),
+            is_slowed: false,
+            is_doubtful: false,
+            is_gone: false,
+        }
+    }
+
+    #[test]
+    fn the_lists_are_read_as_lists_and_a_list_of_somebody_s_own_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let host = |(name, keep): (&str, &str)| Host {
+            name: name.to_owned(),
+            address: name.to_owned(),
+            user: Some("DOMAIN\\me".to_owned()),
+            port: Some(2222),
+            zone: Some("us-east-1a".to_owned()),
+            id: Some(format!("i-{name}")),
+            tags: [("keep", keep), ("price", "0.5"), ("Name", "a b")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..Host::default()
+        };
+        let hosts = [
+            ("a", ""),
+            ("b", "until friday"),
+            ("c", "1"),
+            ("d", ""),
+            ("e", ""),
+        ];
+        let hosts = hosts.map(host);
+        let concluded = Concluded {
+            groups: Vec::<GroupEnd>::new(),
+            ranked: vec![
+                ranked(1, Decided::Keep, false),
+                ranked(0, Decided::Tie, false),
+                ranked(2, Decided::Cull, true),
+                ranked(3, Decided::Floor, true),
+                ranked(4, Decided::Failed, false),
+            ],
+            empty: Vec::new(),
+            noise: None,
+            proof_rounds: 0,
+        };
+        for _ in 0..2 {
+            let lists = Lists::at(place.path(), false).unwrap();
+            lists.write(&run(&hosts), &hosts, &concluded).unwrap();
+            let [keep, cull] = lists.paths();
+            let read = |path: &Path| listed("list", &fs::read(path).unwrap()).unwrap();
+            let kept = read(keep);
+            assert_eq!(kept.len(), 1);
+            assert_eq!(kept[0].address, "DOMAIN\\me@b");
+            assert_eq!(
+                (kept[0].port, kept[0].id.as_deref()),
+                (Some(2222), Some("i-b"))
+            );
+            // Who was protected in this race is in the next.
+            let tags: Vec<(&str, &str)> = kept[0]
+                .tags
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()))
+                .collect();
+            assert_eq!(tags, [("keep", "yes"), ("price", "0.5")]);
+            assert_eq!(kept[0].comment.as_deref(), Some("keep: of a reason"));
+            let culled: Vec<String> = read(cull).into_iter().map(|host| host.address).collect();
+            assert_eq!(culled, ["DOMAIN\\me@c", "DOMAIN\\me@d"]);
+        }
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+        // A race that was half as lucky says which list is whose.
+        let lists = Lists::at(place.path(), false).unwrap();
+        fs::remove_file(place.path().join(CULL)).unwrap();
+        fs::create_dir(place.path().join(CULL)).unwrap();
+        let failed = lists.write(&run(&hosts), &hosts, &concluded);
+        let why = format!("{:#}", failed.unwrap_err().error());
+        assert!(why.contains("only keep.txt is of this race"), "{why}");
+        fs::remove_dir(place.path().join(CULL)).unwrap();
+        fs::write(place.path().join(CULL), "db1\n").unwrap();
+        let refused = Lists::at(place.path(), false).err().unwrap();
+        let why = format!("{:#}", refused.error());
+        assert!(why.contains("is no host list of disksmith"), "{why}");
+        assert!(Lists::at(place.path(), true).is_ok());
+        assert!(Lists::at(&place.path().join("none"), false).is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Who competes with whom: hosts of one zone or type, as the user asks, and of one size.
+
+use record::Bytes;
+
+use super::super::rounds::TargetFacts;
+use super::super::run::HostRun;
+use super::super::setup;
+use crate::args::Per;
+
+/// What stands for the type of a host that does not say it, where others differ in theirs.
+const UNKNOWN_KIND: &str = "unknown type";
+
+/// The group of each host that is ready, by its place. Where hosts differ in their type or their disks,
+/// that is part of their group's name: a larger one would win by its size.
+pub(super) fn groups(
+    hosts: &[Option<(&HostRun, &[TargetFacts])>],
+    per: Option<Per>,
+) -> Vec<Option<String>> {
+    let ready = || hosts.iter().flatten();
+    // One that does not say its type is of the only one that there is.
+    let kinds = differ(ready().filter_map(|(came, _)| came.kind.clone()));
+    let disks = differ(ready().map(|(_, targets)| size(targets)));
+    hosts
+        .iter()
+        .map(|host| {
+            let (came, targets) = (*host)?;
+            let mut name = setup::name(came.zone.as_deref(), came.kind.as_deref(), per);
+            if kinds && per != Some(Per::Type) {
+                let kind = came.kind.as_deref().unwrap_or(UNKNOWN_KIND);
+                name.push_str(&format!(", {kind}"));
+            }
+            if disks {
+                name.push_str(&format!(", {}", size(targets)));
+            }
+            Some(name)
+        })
+        .collect()
+}
+
+fn differ<T: PartialEq>(mut all: impl Iterator<Item = T>) -> bool {
+    let first = all.next();
+    all.any(|other| Some(&other) != first.as_ref())
+}
+
+/// The size of what is measured, such as `4 disks of 100 GiB`, as exactly as it matters.
+fn size(targets: &[TargetFacts]) -> String {
+    let mut sizes: Vec<String> = targets
+        .iter()
+        .map(|target| Bytes(target.size_bytes).to_string())
+        .collect();
+    sizes.sort();
+    let all = sizes.len();
+    let mut distinct = sizes.clone();
+    distinct.dedup();
+    match distinct.as_slice() {
+        [only] if all == 1 => format!("1 disk of {only}"),
+        [only] => format!("{all} disks of {only}"),
+        _ => format!("disks of {}", sizes.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::Host;
+
+    fn host(zone: &str, kind: Option<&str>) -> HostRun {
+        HostRun::waiting(&Host {
+            zone: Some(zone.to_owned()),
+            kind: kind.map(str::to_owned),
+            ..Host::default()
+        })
+    }
+
+    fn disks(count: usize, gib: u64) -> Vec<TargetFacts> {
+        let disk = TargetFacts {
+            size_bytes: gib << 30,
+            ..TargetFacts::default()
+        };
+        vec![disk; count]
+    }
+
+    #[test]
+    fn hosts_of_one_size_are_told_apart_by_their_zones_alone() {
+        let (a, b, two) = (host("a", Some("t")), host("b", Some("t")), disks(2, 100));
+        let hosts = [Some((&a, &two[..])), None, Some((&b, &two[..]))];
+        let zones = groups(&hosts, Some(Per::Zone));
+        assert_eq!(zones, [Some("a".to_owned()), None, Some("b".to_owned())]);
+        assert_eq!(groups(&hosts, None)[2].as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn a_host_that_does_not_say_its_type_competes_with_the_others_of_its_zone() {
+        let (a, b) = (host("a", Some("t")), host("a", None));
+        let one = disks(1, 100);
+        let hosts = [Some((&a, &one[..])), Some((&b, &one[..]))];
+        let zones = groups(&hosts, Some(Per::Zone));
+        assert_eq!(zones, [Some("a".to_owned()), Some("a".to_owned())]);
+        let other = host("a", Some("u"));
+        let hosts = [hosts[0], hosts[1], Some((&other, &one[..]))];
+        let zones = groups(&hosts, Some(Per::Zone));
+        assert_eq!(zones[1].as_deref(), Some("a, unknown type"));
+    }
+
+    #[test]
+    fn hosts_of_different_sizes_never_compete() {
+        let (large, small) = (host("a", Some("x.large")), host("a", Some("x.small")));
+        let (four, one) = (disks(4, 100), disks(1, 200));
+        let hosts = [Some((&large, &four[..])), Some((&small, &one[..]))];
+        let names = groups(&hosts, Some(Per::Zone));
+        assert_eq!(names[0].as_deref(), Some("a, x.large, 4 disks of 100 GiB"));
+        assert_eq!(names[1].as_deref(), Some("a, x.small, 1 disk of 200 GiB"));
+        let types = groups(&hosts, Some(Per::Type));
+        assert_eq!(types[0].as_deref(), Some("x.large, 4 disks of 100 GiB"));
+    }
+}

@@ -1,0 +1,181 @@
+//! The charts of a race: the hosts of each zone and of each type, and the best ones round by round.
+
+use std::collections::BTreeMap;
+
+use plotly::common::{Line, Marker, Mode};
+use plotly::layout::HoverMode;
+use plotly::{Scatter, Trace};
+
+use super::View;
+use crate::race::{Decided, Ranked};
+use crate::run::HostRun;
+use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
+use page::escape::for_plotly;
+use ui::words;
+
+/// How far to each side the hosts of a column stand apart.
+const SPREAD: f64 = 0.32;
+/// So many hosts are shown round by round: as many as there are colours.
+const FOLLOWED: usize = 7;
+/// What a host without a zone or type is counted to.
+const UNKNOWN: &str = "unknown";
+
+/// All charts that say something: a single zone or type has no distribution over them.
+pub(super) fn all(view: View<'_>) -> Vec<Chart> {
+    let zones = columns(view, |host| host.zone.as_ref());
+    let kinds = columns(view, |host| host.kind.as_ref());
+    let mut charts = Vec::new();
+    charts.extend(strip(view, "zone", &zones));
+    if kinds.len() > 1 || !kinds.contains_key(UNKNOWN) {
+        charts.extend(strip(view, "type", &kinds));
+    }
+    charts.extend(rounds(view));
+    charts
+}
+
+/// The hosts that have a figure, by what they have in common.
+fn columns<'a>(
+    view: View<'a>,
+    of: fn(&HostRun) -> Option<&String>,
+) -> BTreeMap<&'a str, Vec<&'a Ranked>> {
+    let mut columns: BTreeMap<&str, Vec<&Ranked>> = BTreeMap::new();
+    for one in view
+        .concluded
+        .ranked
+        .iter()
+        .filter(|one| one.known.is_some())
+    {
+        let host = view.run.hosts.get(one.place);
+        let name = host.and_then(of).map_or(UNKNOWN, String::as_str);
+        columns.entry(name).or_default().push(one);
+    }
+    columns
+}
+
+/// A point for each host above what it has in common with others.
+fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&Ranked>>) -> Option<Chart> {
+    if columns.is_empty() {
+        return None;
+    }
+    // The place of each host: beside the others of its column, in the order of their figures.
+    let mut points: BTreeMap<Decided, Vec<(f64, f64, String)>> = BTreeMap::new();
+    for (at, ranked) in columns.values().enumerate() {
+        let step = 2.0 * SPREAD / (ranked.len() as f64).max(2.0);
+        for (nth, one) in ranked.iter().enumerate() {
+            let Some(known) = one.known else { continue };
+            let beside = (nth as f64 - (ranked.len() - 1) as f64 / 2.0) * step;
+            let name = view
+                .run
+                .hosts
+                .get(one.place)
+                .map_or("", |host| host.host.as_str());
+            let text = format!(
+                "{}: {}, {}",
+                for_plotly(name),
+                words::number(known.figure),
+                one.decided.word()
+            );
+            let point = (at as f64 + beside, rounded(known.figure), text);
+            points.entry(one.decided).or_default().push(point);
+        }
+    }
+    let data: Vec<Box<dyn Trace>> = points
+        .into_iter()
+        .map(|(decided, points)| trace(decided, points))
+        .collect();
+    let names = columns
+        .iter()
+        .map(|(name, hosts)| for_plotly(&format!("{name} ({})", hosts.len())));
+    let x = axis(what)
+        .tick_values((0..columns.len()).map(|at| at as f64).collect())
+        .tick_text(names.collect())
+        .range(vec![-0.6, columns.len() as f64 - 0.4]);
+    let y = axis(&crate::race::say::figure_name(view.record)).separate_thousands(true);
+    Some(Chart {
+        title: format!("By {what}"),
+        caption: format!(
+            "Each point is a host that was measured, with the figure that it was ranked by; the number \
+             of hosts stands behind the {what}"
+        ),
+        figure: Figure {
+            layout: layout(x, y, true).hover_mode(HoverMode::Closest),
+            data,
+        },
+    })
+}
+
+fn trace(decided: Decided, points: Vec<(f64, f64, String)>) -> Box<dyn Trace> {
+    let colour = match decided {
+        Decided::Keep => "var(--run-2)",
+        Decided::Tie => "var(--run-0)",
+        Decided::Open => "var(--run-3)",
+        Decided::Cull => "var(--run-6)",
+        Decided::Floor => "var(--run-1)",
+        Decided::Failed | Decided::Unreachable => "var(--invalid)",
+    };
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y, _)| (*x, *y)).unzip();
+    Scatter::new(x, y)
+        .name(decided.word())
+        .mode(Mode::Markers)
+        .marker(Marker::new().color(colour).size(9))
+        .hover_text_array(points.into_iter().map(|(_, _, text)| text).collect())
+        .hover_template("%{hovertext}<extra></extra>")
+}
+
+/// The worst disk of the best hosts in each round in which they were measured.
+fn rounds(view: View<'_>) -> Option<Chart> {
+    let followed: Vec<&Ranked> = view
+        .concluded
+        .ranked
+        .iter()
+        .filter(|one| matches!(one.decided, Decided::Keep | Decided::Tie | Decided::Open))
+        .take(FOLLOWED)
+        .collect();
+    let data: Vec<Box<dyn Trace>> = followed
+        .iter()
+        .enumerate()
+        .map(|(slot, one)| course(view, one, slot))
+        .collect();
+    if data.is_empty() || view.record.rounds.len() < 2 {
+        return None;
+    }
+    let y = axis(&crate::race::say::figure_name(view.record)).separate_thousands(true);
+    Some(Chart {
+        title: "Round by round".to_owned(),
+        caption: format!(
+            "The slowest disk of each of the first {} hosts that are kept or tie, in every round in which \
+             they were measured; what all have in common is the hour",
+            followed.len()
+        ),
+        figure: Figure {
+            layout: layout(axis("round"), y, true),
+            data,
+        },
+    })
+}
+
+fn course(view: View<'_>, one: &Ranked, slot: usize) -> Box<dyn Trace> {
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for (number, round) in view.record.rounds.iter().enumerate() {
+        let lap = round.measured.iter().find(|lap| lap.host == one.place);
+        let figures = lap.into_iter().flat_map(|lap| &lap.targets);
+        let worst = figures
+            .filter_map(|target| target.figures.first().copied().flatten())
+            .fold(f64::INFINITY, f64::min);
+        if worst.is_finite() {
+            x.push(number + 1);
+            y.push(rounded(worst));
+        }
+    }
+    let name = view
+        .run
+        .hosts
+        .get(one.place)
+        .map_or("", |host| host.host.as_str());
+    let colour = format!("var(--run-{})", colour_index(slot));
+    Scatter::new(x, y)
+        .name(for_plotly(name))
+        .mode(Mode::LinesMarkers)
+        .line(Line::new().color(colour.clone()).width(1.5))
+        .marker(Marker::new().color(colour).size(5))
+}

@@ -1,0 +1,179 @@
+//! The page of a race: who is kept, how the hosts of each zone and type are distributed, and the table.
+
+mod charts;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use askama::Template;
+use plotly::Plot;
+
+use crate::race::{Concluded, Decided, RaceRecord, Ranked, say};
+use crate::run::FleetRun;
+use page::ChartView;
+use page::charts::Figure;
+use ui::output::OutputFile;
+use ui::words;
+
+/// What is shown.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    run: &'a FleetRun,
+    record: &'a RaceRecord,
+    concluded: &'a Concluded,
+}
+
+/// A host in the table.
+struct Line {
+    host: String,
+    group: String,
+    zone: String,
+    kind: String,
+    id: String,
+    figure: String,
+    bounds: String,
+    worst: String,
+    rounds: String,
+    decision: &'static str,
+    /// How its row and its decision look.
+    class: &'static str,
+    why: String,
+}
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "race.html")]
+struct Page<'a> {
+    title: String,
+    nonce: String,
+    style: [&'static str; 2],
+    plotly: &'a str,
+    script: &'static str,
+    heading: String,
+    /// The badge's word, sign and style.
+    badge: (&'static str, &'static str, &'static str),
+    identity: Vec<(&'static str, String)>,
+    sentences: Vec<String>,
+    charts: Vec<ChartView>,
+    figure: String,
+    lines: Vec<Line>,
+    figures: Vec<Figure>,
+}
+
+/// Writes the page of a race.
+///
+/// # Errors
+/// When the output cannot be written.
+pub(crate) fn write_file(
+    output: &OutputFile,
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &Concluded,
+) -> anyhow::Result<()> {
+    let view = View {
+        run,
+        record,
+        concluded,
+    };
+    let mut page = Vec::new();
+    write_page(&mut page, view)?;
+    output.write(&page)
+}
+
+fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
+    let View {
+        run,
+        record,
+        concluded,
+    } = view;
+    let mut figures = Vec::new();
+    let charts = charts::all(view)
+        .into_iter()
+        .map(|chart| {
+            figures.push(chart.figure);
+            ChartView {
+                title: chart.title,
+                caption: chart.caption,
+                figure: figures.len() - 1,
+            }
+        })
+        .collect();
+    let sources = Plot::offline_js_sources();
+    let kept = concluded
+        .groups
+        .iter()
+        .map(|group| group.kept)
+        .sum::<usize>();
+    let heading = format!("{kept} of {} hosts are kept", run.hosts.len());
+    let page = Page {
+        title: format!("{heading} – disksmith"),
+        nonce: page::nonce(),
+        style: [page::STYLE, page::TABLE_STYLE],
+        plotly: page::plotly_script(&sources),
+        script: page::SCRIPT,
+        heading,
+        badge: badge(view),
+        identity: vec![
+            ("Ranked by", say::figure_name(record)),
+            ("Kept of each group", record.keep.to_string()),
+            ("Rounds", record.rounds.len().to_string()),
+            ("A round", words::seconds(record.round_s)),
+            ("Date", words::date(run.began)),
+            ("Race", run.id.clone()),
+        ],
+        sentences: [
+            say::sentences(record, concluded),
+            say::remarks(run, record, concluded),
+        ]
+        .concat(),
+        charts,
+        figure: say::figure_name(record),
+        lines: concluded.ranked.iter().map(|one| line(one, view)).collect(),
+        figures,
+    };
+    page.write_into(out)
+}
+
+fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {
+    let groups = &view.concluded.groups;
+    if view.record.interrupted || groups.iter().any(|group| group.end.is_none()) {
+        ("not over", "…", "doubtful")
+    } else if groups.iter().all(|group| group.kept == 0) {
+        ("none kept", "✕", "invalid")
+    } else if groups.iter().any(|group| group.tied > 0) {
+        ("decided, with ties", "✓", "trusted")
+    } else {
+        ("decided", "✓", "trusted")
+    }
+}
+
+fn line(one: &Ranked, view: View<'_>) -> Line {
+    let word = |text: Option<&String>| text.cloned().unwrap_or_default();
+    let host = view.run.hosts.get(one.place);
+    let raced = view.record.hosts.get(one.place);
+    let known = one.known.as_ref();
+    Line {
+        host: word(host.map(|host| &host.host)),
+        group: word(raced.and_then(|raced| raced.group.as_ref())),
+        zone: word(host.and_then(|host| host.zone.as_ref())),
+        kind: word(host.and_then(|host| host.kind.as_ref())),
+        id: word(host.and_then(|host| host.id.as_ref())),
+        figure: known.map_or_else(String::new, |known| words::number(known.figure)),
+        bounds: known.map_or_else(String::new, say::bounds_word),
+        worst: known
+            .and_then(|known| say::worst(known, raced))
+            .unwrap_or_default(),
+        rounds: known.map_or_else(String::new, |known| known.rounds.to_string()),
+        decision: one.decided.word(),
+        class: match one.decided {
+            Decided::Keep => "best",
+            Decided::Tie => "tie",
+            Decided::Open => "open",
+            Decided::Cull => "dropped",
+            Decided::Floor => "missed",
+            Decided::Failed | Decided::Unreachable => "failed",
+        },
+        why: one.reason.clone(),
+    }
+}

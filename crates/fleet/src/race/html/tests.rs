@@ -1,0 +1,68 @@
+use super::*;
+use crate::race::sample;
+use page::browser::assert_drawn;
+
+fn render(run: &FleetRun) -> String {
+    let record = run.race.as_ref().unwrap();
+    let concluded = crate::race::conclude(run, record);
+    let view = View {
+        run,
+        record,
+        concluded: &concluded,
+    };
+    let mut out = Vec::new();
+    write_page(&mut out, view).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The page without Plotly's script, which is four megabytes of anything.
+fn without_plotly(page: &str) -> String {
+    let sources = Plot::offline_js_sources();
+    page.replacen(page::plotly_script(&sources), "", 1)
+}
+
+#[test]
+fn each_host_has_its_row_and_each_zone_its_place() {
+    let run = sample::raced(&[1000.0, 900.0, 800.0, 700.0, 300.0]);
+    let page = render(&run);
+    let table = page.split("<table class=\"sweep\">").nth(1).unwrap();
+    let table = table.split("</table>").next().unwrap();
+    assert_eq!(table.matches("<tr class=\"").count(), run.hosts.len());
+    // By zone, by type, and round by round.
+    assert_eq!(page.matches(" data-figure=\"").count(), 3);
+    assert!(page.contains("2 of 5 hosts are kept"));
+    for word in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!without_plotly(&page).contains(word), "{word}");
+    }
+}
+
+#[test]
+fn text_from_hosts_cannot_leave_its_place() {
+    const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'&amp;%{x}☃";
+    let mut run = sample::raced(&[1000.0, 900.0, 300.0]);
+    for host in &mut run.hosts {
+        host.host = HOSTILE.to_owned();
+        host.zone = Some(HOSTILE.to_owned());
+        host.kind = Some(HOSTILE.to_owned());
+        host.id = Some(HOSTILE.to_owned());
+    }
+    let page = render(&run);
+    let own = without_plotly(&page);
+    assert!(!own.contains("<img"));
+    assert_eq!(own.matches("</script>").count(), 3, "our own three");
+    assert_drawn("race-hostile", &page);
+}
+
+#[test]
+fn chromium_draws_a_race_and_one_that_was_ended() {
+    let mut run = sample::raced(&[1000.0, 900.0, 800.0, 700.0, 300.0]);
+    assert_drawn("race", &render(&run));
+    let record = run.race.as_mut().unwrap();
+    record.rounds.truncate(1);
+    record.interrupted = true;
+    let page = render(&run);
+    assert!(page.contains("not over"));
+    assert_drawn("race-ended", &page);
+    run.race.as_mut().unwrap().rounds.clear();
+    assert_drawn("race-empty", &render(&run));
+}

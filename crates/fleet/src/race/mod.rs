@@ -1,0 +1,413 @@
+//! `fleet race`: hosts measured at the same time, round by round, until it is known which are the best.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `runner` | one host: reached, prepared, told its rounds |
+//! | `drive` | all of them: brought to the start, and through each round |
+//! | `course` | who is measured next, and who is out for what; it only decides |
+//! | `plan` | what it overwrites, which is agreed to first |
+//! | `dark` | rounds in which no host answers |
+//! | `run` | the whole of it |
+//! | `board` | the table that is watched meanwhile |
+//! | `record`, `keeper` | the race as it was measured, in the ledger |
+//! | `conclude` | what that comes to, host by host |
+//! | `groups` | who competes with whom |
+//! | `say`, `files` | the answer, and the lists |
+//! | `terminate` | whose instances are ended for it |
+
+mod board;
+mod conclude;
+mod course;
+mod dark;
+mod drive;
+mod files;
+mod groups;
+mod html;
+mod keeper;
+mod plan;
+mod record;
+mod run;
+mod runner;
+#[cfg(test)]
+pub(crate) mod sample;
+pub(crate) mod say;
+mod terminate;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ::record::Nanos;
+use anyhow::anyhow;
+use ledger::Ledger;
+use record::RacedHost;
+use study::burnin::End;
+
+use super::agree::must_be_askable;
+use super::floor::Floor;
+use super::hosts::{Host, is_keep};
+use super::run::{self as fleet_run, FleetRun, Kind};
+use super::setup::Setup;
+use super::{allow_connections, find, reach, rounds};
+use crate::args::RaceArgs;
+use crate::args::Ties;
+use crate::host_line::{HostVerb, LineVerb, parse};
+use files::Lists;
+use job::process::ProcessIdentity;
+use keeper::Keeper;
+use run::Conditions;
+use runner::Running;
+use sweep::{Figure, Metric};
+use terminate::Unrehearsed;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::output::{Format, OutputFile};
+
+pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
+pub(crate) use record::RaceRecord;
+
+/// What hosts are ranked by where nobody says: what only reads.
+const READS: &str = "page-read";
+/// How long after a round's end a host is waited for that has not answered: as long as the round took, and
+/// within these bounds.
+const LATE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
+
+/// Races hosts, or shows what would be raced.
+pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let found = find(&args.source)?;
+    for one in &found.left_out {
+        context.tell(one);
+    }
+    let hosts = found.hosts;
+    let asked = Asked::of(args)?;
+    check_prices(args, &hosts)?;
+    let setup = Setup::of(&hosts, args).map_err(Failure::refused)?;
+    if args.dry_run {
+        let answer = if args.json {
+            super::say::setup_json(&setup, &hosts)
+        } else {
+            super::say::setup(&setup, &hosts, context.columns)
+        };
+        context.print(&answer)?;
+        return Ok(Answer::Done);
+    }
+    let lists = Lists::at(&args.out, args.force)?;
+    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    if asked.overwrites && !args.yes {
+        // To hear it when all hosts have prepared would be late.
+        must_be_askable(plan::DONE)?;
+    }
+    if args.terminate {
+        if !args.yes {
+            must_be_askable("terminated")?;
+        }
+        // To hear it after an hour of racing would be late.
+        let ids = terminate::ids_of(&hosts)
+            .map_err(|wrong| Failure::refused_for("no race is begun", &wrong))?;
+        if hosts.iter().all(|host| host.id.is_none()) {
+            context.tell(
+                "disksmith: the ids of the instances come from the hosts, so that the permission to \
+                 terminate them is only checked when the race is over.",
+            );
+        }
+        terminate::check_permission(&ids, &mut terminate::really)
+            .map_err(Unrehearsed::before_race)?;
+        if let Some([floor, longer]) = args.yes.then(|| floor_of_one_round(args)).flatten() {
+            context.tell(&format!(
+                "disksmith: who misses {floor} is out, but with --yes its instance is not terminated for that: one \
+                 round may be bad because the machine paused. Surer is --floor '{longer}'."
+            ));
+        }
+    }
+    let ssh = reach(&args.reach)?;
+    let starting = hosts.len().min(args.reach.batch as usize);
+    allow_connections(starting, hosts.len(), "hosts")?;
+    let here = ProcessIdentity::of_process(&context.root, Path::new("/etc")).refused()?;
+    let ledger = context.open_ledger()?;
+    check_none_under_way(&ledger, &here, &hosts)?;
+    let run = begun(args, &asked, &hosts);
+    let mut keeper = Keeper::begin(ledger, &here, &run)?;
+    let columns = context.columns;
+    let conditions = Conditions {
+        transport: &ssh,
+        interrupt,
+        batch: args.reach.batch as usize,
+        ready: Duration::from_nanos(args.ready.0.0),
+        late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
+        after_loss: Running::AFTER_LOSS,
+        watched: context.watched,
+        agree: &|plan| plan.agree(args.yes, columns, interrupt),
+    };
+    let mut keep = |run: &FleetRun| keeper.keep(run, &mut ui::context::tell);
+    let mut run = match conditions.race(&hosts, args, run, &mut keep) {
+        Ok(run) => run,
+        Err(failure) => {
+            keeper.forget();
+            return Err(failure);
+        }
+    };
+    // Before anything else can go wrong; it is tried once more in the end.
+    let _ = keeper.keep_now(&run);
+    let concluded = conclude_of(&run)?;
+    let listed = lists.write_of(&run, &hosts, &concluded);
+    let mut terminated = match (args.terminate, &listed) {
+        (false, _) => Ok(()),
+        (true, Ok(_)) => {
+            terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
+        }
+        (true, Err(_)) => {
+            context
+                .tell("disksmith: no instance is terminated, since the lists cannot be written.");
+            Ok(())
+        }
+    };
+    if let Err(why) = keeper.finish(&run) {
+        context.tell(&format!("disksmith: {why}"));
+        if args.terminate && terminated.is_ok() {
+            terminated = Err(Failure::Midway(anyhow!(
+                "what came of the instances is in the answer, and may not be in the ledger"
+            )));
+        }
+    }
+    let written = listed.as_ref().ok().is_some_and(|is_written| *is_written);
+    let written = written.then(|| lists.paths());
+    let answered = answer(&run, &concluded, args, page.as_ref(), written, context);
+    // The first that went wrong is why the others did.
+    listed.map(drop).and(terminated).and(answered)
+}
+
+/// What a race comes to.
+fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
+    let record = run.race.as_ref();
+    let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
+    Ok(conclude(run, record))
+}
+
+/// A floor that can be missed in one round alone, and the same over several rounds.
+fn floor_of_one_round(args: &RaceArgs) -> Option<[Floor; 2]> {
+    let round = args.round.0;
+    let is_short = |floor: &&Floor| floor.over.is_none_or(|over| over <= round);
+    let short = args.floor.iter().find(is_short)?;
+    let longer = Floor {
+        over: Some(Nanos(round.0.saturating_mul(6))),
+        ..short.clone()
+    };
+    Some([short.clone(), longer])
+}
+
+/// Whether the end of a group tells which of its hosts are good. Where the rounds were used up, all that are
+/// left tie, whatever they are; and where no more were alive than are kept, they were held against nothing but
+/// the floors.
+pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
+    match end {
+        Some(End::Decided | End::Equal) => true,
+        Some(End::Few) => !record.floors.is_empty(),
+        Some(End::Rounds) | None => false,
+    }
+}
+
+/// What is asked of each host.
+struct Asked {
+    /// What measures there, and its arguments.
+    words: Vec<String>,
+    /// The figures of each round; hosts are ranked by the first.
+    figures: Vec<Figure>,
+    /// Whether something is overwritten that was there before.
+    overwrites: bool,
+}
+
+impl Asked {
+    /// # Errors
+    /// Refused, where what shall be measured makes no sense.
+    fn of(args: &RaceArgs) -> Result<Asked, Failure> {
+        let floors = || args.floor.iter().filter(|floor| !floor.is_of_disks());
+        let of_floors = || floors().map(|floor| &floor.requirement.figure);
+        let ranked = args.by.clone();
+        let ranked = ranked.or_else(|| of_floors().find(|one| !one.metric.is_latency()).cloned());
+        let mut figures = vec![ranked.unwrap_or_else(|| Figure::of(READS, Metric::Iops))];
+        for figure in of_floors() {
+            if !figures.contains(figure) {
+                figures.push(figure.clone());
+            }
+        }
+        let mut words = vec![rounds::VERB.to_owned()];
+        words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
+        words.extend_from_slice(&args.targets);
+        let overwrites = !args.targets.is_empty() && check_words(&words)?;
+        Ok(Asked {
+            words,
+            figures,
+            overwrites,
+        })
+    }
+}
+
+/// Whether what these words measure overwrites something that was there before.
+///
+/// # Errors
+/// Refused, where no host could measure that.
+fn check_words(words: &[String]) -> Result<bool, Failure> {
+    let verb = parse(words)
+        .map_err(|why| Failure::refused(format!("what shall be measured makes no sense: {why}")))?;
+    match &verb {
+        LineVerb::Host(HostVerb::Rounds(args)) => {
+            rounds::check(args).map_err(Failure::refused)?;
+            Ok(rounds::overwrites(args))
+        }
+        other => Err(Failure::refused(format!("{other:?} cannot be raced"))),
+    }
+}
+
+/// # Errors
+/// Refused, where ties shall be broken by prices that are not given.
+fn check_prices(args: &RaceArgs, hosts: &[Host]) -> Result<(), Failure> {
+    let without = hosts.iter().find(|host| price(host).is_none());
+    match without {
+        Some(host) if args.ties == Some(Ties::Price) => Err(Failure::refused(format!(
+            "ties cannot be broken by price, since {} has none; write it behind each host of the \
+             list, as in 'price=0.172'",
+            host.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn price(host: &Host) -> Option<f64> {
+    let price: f64 = host.tags.get("price")?.parse().ok()?;
+    Some(price).filter(|price| price.is_finite() && *price >= 0.0)
+}
+
+/// # Errors
+/// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
+fn check_none_under_way(
+    ledger: &Ledger,
+    here: &ProcessIdentity,
+    hosts: &[Host],
+) -> Result<(), Failure> {
+    let unfinished = ledger.unfinished::<FleetRun>().refused()?;
+    let alive = unfinished
+        .iter()
+        .filter(|work| here.standing(&work.owner) == ledger::OwnerLiveness::Alive);
+    for work in alive {
+        let Some(other) = ledger.work::<FleetRun>(&work.key).refused()? else {
+            continue;
+        };
+        let other = other.document;
+        let has = |host: &&Host| other.hosts.iter().any(|one| one.address == host.address);
+        let shared = hosts.iter().find(has).filter(|_| other.kind == Kind::Race);
+        if let Some(host) = shared {
+            return Err(Failure::refused(format!(
+                "the race {} is under way on {} (process {}); two at once would measure each other, \
+                 so wait for its end, or end it",
+                other.id, host.name, work.owner.pid
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The run as it begins.
+fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
+    let raced = |host: &Host| RacedHost {
+        price: price(host),
+        given_id: host.id.clone(),
+        is_tagged_keep: host.tags.keys().any(|name| is_keep(name)),
+        ..RacedHost::default()
+    };
+    let record = RaceRecord {
+        keep: args.keep as usize,
+        per: args.per,
+        figures: asked.figures.clone(),
+        floors: args.floor.iter().map(ToString::to_string).collect(),
+        round_s: args.round.0.0 as f64 / 1e9,
+        least_rounds: 2,
+        most_rounds: args.rounds as usize,
+        silent_s: course::SILENT_S,
+        ties: args.ties,
+        hosts: hosts.iter().map(raced).collect(),
+        rounds: Vec::new(),
+        interrupted: false,
+        termination: None,
+    };
+    FleetRun {
+        race: Some(Box::new(record)),
+        ..fleet_run::begun(Kind::Race, asked.words.clone(), hosts)
+    }
+}
+
+/// Answers with what a race came to, and ends as it did.
+fn answer(
+    run: &FleetRun,
+    concluded: &Concluded,
+    args: &RaceArgs,
+    page: Option<&OutputFile>,
+    listed: Option<[&Path; 2]>,
+    context: &mut Context,
+) -> Outcome {
+    let Some(record) = &run.race else {
+        return Err(Failure::refused("the run is no race"));
+    };
+    let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
+    // Also when nobody reads the answer any more, as in a closed pipe.
+    if let Some(page) = page {
+        html::write_file(page, run, record, concluded).midway()?;
+    }
+    printed?;
+    if concluded.groups.is_empty() {
+        let told = "no host came to be measured; the answer says why, host by host";
+        return Err(if record.interrupted {
+            Failure::Midway(anyhow!("interrupted: {told}"))
+        } else {
+            Failure::refused(told)
+        });
+    }
+    if record.interrupted {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted after {} rounds; they are in the ledger ('disksmith fleet show {}'), and \
+             neither list was written: those of an earlier race stay as they are",
+            record.rounds.len(),
+            run.id
+        )));
+    }
+    if let Some([keep, cull]) = listed {
+        context.tell(&format!(
+            "disksmith: {} and {} are written.",
+            keep.display(),
+            cull.display()
+        ));
+    }
+    for said in concluded.groups.iter().filter_map(say::not_there) {
+        context.tell(&format!("disksmith: {said}"));
+    }
+    let is_full = |group: &conclude::GroupEnd| group.there >= record.keep;
+    Ok(
+        if concluded.groups.iter().all(is_full) && concluded.empty.is_empty() {
+            Answer::Done
+        } else {
+            Answer::No
+        },
+    )
+}
+
+fn shown(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &Concluded,
+    as_json: bool,
+    columns: usize,
+) -> String {
+    if as_json {
+        say::json(run, record, concluded)
+    } else {
+        say::text(run, record, concluded, columns)
+    }
+}
+
+/// What a race of the ledger came to, as `fleet show` shows it; `None` where the run is none.
+pub(super) fn show(run: &FleetRun, as_json: bool, columns: usize) -> Option<String> {
+    let record = run.race.as_ref()?;
+    let concluded = conclude(run, record);
+    Some(shown(run, record, &concluded, as_json, columns))
+}

@@ -1,0 +1,308 @@
+//! Runs a race: brings the hosts to the start, and has them measured until it is over.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use super::super::hosts::Host;
+use super::super::known::Met;
+use super::super::link::Transport;
+use super::super::pool::{Gate, STACK};
+use super::super::rounds::Round;
+use super::super::run::{Came, FleetRun};
+use super::super::setup::Setup;
+use super::super::talk::SMALL_STACK;
+use super::board::{Board, Picture};
+use super::course::{Course, Replayed};
+use super::dark::Dark;
+use super::drive::{Field, State};
+use super::groups;
+use super::plan::Plan;
+use super::record::{RaceRecord, RoundRecord};
+use super::runner::{Runner, Running};
+use crate::args::RaceArgs;
+use ui::exit::{ExitClass as _, Failure};
+
+/// How often it is looked whether the user wants the end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a race is run.
+pub(super) struct Conditions<'a> {
+    /// The way to the hosts.
+    pub transport: &'a dyn Transport,
+    /// Whether the user wants the end.
+    pub interrupt: &'a AtomicBool,
+    /// How many hosts are connected to at the same time.
+    pub batch: usize,
+    /// How long hosts may take to be ready.
+    pub ready: Duration,
+    /// How long after a round's end a host is waited for.
+    pub late: Duration,
+    /// How long after a loss a host is tried again.
+    pub after_loss: Duration,
+    /// Whether what the race overwrites was agreed to.
+    pub agree: &'a dyn Fn(&Plan) -> Result<(), Failure>,
+    /// Whether a person watches it.
+    pub watched: bool,
+}
+
+impl Conditions<'_> {
+    /// Races these hosts. `keep` is called with what is known whenever that has changed.
+    ///
+    /// # Errors
+    /// Refused, where the race makes no sense for the hosts that came, or nobody agrees to what it
+    /// overwrites; failed midway, where no thread can be started.
+    pub(super) fn race(
+        &self,
+        hosts: &[Host],
+        args: &RaceArgs,
+        mut run: FleetRun,
+        keep: &mut dyn FnMut(&FleetRun),
+    ) -> Result<FleetRun, Failure> {
+        let (gate, met) = (Gate::new(self.batch), Met::default());
+        let (fleet, words) = (run.id.clone(), run.args.clone());
+        let running = Running {
+            transport: self.transport,
+            fleet: &fleet,
+            args: &words,
+            gate: &gate,
+            met: &met,
+            after_loss: self.after_loss,
+        };
+        let over: Vec<AtomicBool> = hosts.iter().map(|_| AtomicBool::new(false)).collect();
+        let is_done = AtomicBool::new(false);
+        let (mut field, (told, receivers)) = Field::new(hosts, &over, self.interrupt);
+        let raced = thread::scope(|scope| {
+            let _over = Over {
+                hosts: &over,
+                is_done: &is_done,
+            };
+            let watch = || hand_on(self.interrupt, &over, &is_done);
+            let watching = small_thread("interrupt").spawn_scoped(scope, watch);
+            let mut started = watching
+                .map(drop)
+                .context("a thread could not be started")
+                .midway();
+            for ((place, host), rounds) in hosts.iter().enumerate().zip(receivers) {
+                if started.is_err() {
+                    break;
+                }
+                let runner = Runner::new(&running, host, rounds, &over[place]);
+                let told = told.clone();
+                let thread = thread::Builder::new()
+                    .name("host".to_owned())
+                    .stack_size(STACK);
+                let spawned = thread.spawn_scoped(scope, move || runner.run(place, &told));
+                if let Err(why) = spawned {
+                    started = Err(why)
+                        .context("a thread for each host could not be started")
+                        .midway();
+                }
+            }
+            drop(told);
+            let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
+            field.end();
+            raced
+        });
+        raced?;
+        Ok(run)
+    }
+
+    /// Brings the hosts to the start, and measures round by round.
+    fn rounds(
+        &self,
+        field: &mut Field<'_>,
+        args: &RaceArgs,
+        run: &mut FleetRun,
+        keep: &mut dyn FnMut(&FleetRun),
+    ) -> Result<(), Failure> {
+        field.gather(self.ready, &mut |sentence| ui::context::tell(sentence));
+        let Some(record) = run.race.as_mut() else {
+            return Ok(());
+        };
+        enter(field, args, record)?;
+        let base = record.as_ref().clone();
+        note(field, run);
+        keep(run);
+        if !self.interrupt.load(Relaxed) {
+            (self.agree)(&Plan::of(field, run))?;
+        }
+        let replayed = Replayed::of(&base);
+        let setup = replayed.setup(&base);
+        let mut course = Course::new(&setup);
+        let mut dark = Dark::new(self.ready);
+        let mut board = Board::new(self.watched, || Picture::of(&course, run, &base));
+        loop {
+            let next = course.next();
+            if next.is_empty() || self.interrupt.load(Relaxed) {
+                break;
+            }
+            let round = Round {
+                number: course.rounds(),
+                seconds: base.round_s,
+            };
+            let mut tick = |measured: usize| {
+                if let Some(board) = &mut board {
+                    board.tick(round.number, next.len(), measured);
+                }
+            };
+            let mut measured = field.measure(&next, round, self.late, &mut tick);
+            // Part of a round would be of those that answered first.
+            if self.interrupt.load(Relaxed) {
+                break;
+            }
+            if !dark.sort(&mut measured, Instant::now()) {
+                continue;
+            }
+            let out = course.take(&measured);
+            match &mut board {
+                Some(board) => {
+                    board.picture().take(&course, run, &base, &measured, &out);
+                    board.hide();
+                }
+                None => tell(&course, &next, &measured, &out, run),
+            }
+            out.iter().for_each(|place| field.release(*place));
+            if let Some(record) = run.race.as_mut() {
+                record.rounds.push(measured);
+            }
+            note(field, run);
+            keep(run);
+        }
+        // A signal behind the last round ends nothing.
+        let is_open = course.rounds() == 0 || !course.next().is_empty();
+        let interrupted = is_open && self.interrupt.load(Relaxed);
+        if let Some(record) = run.race.as_mut() {
+            record.interrupted = interrupted;
+        }
+        if !interrupted {
+            field.hear_out();
+        }
+        end(field, interrupted, run);
+        Ok(())
+    }
+}
+
+/// Tells all hosts' threads at once where the user wants the end, whatever the race waits for then.
+fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
+    while !is_done.load(Relaxed) {
+        if interrupt.load(Relaxed) {
+            over.iter().for_each(|one| one.store(true, Relaxed));
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for ever.
+struct Over<'a> {
+    hosts: &'a [AtomicBool],
+    is_done: &'a AtomicBool,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.hosts.iter().for_each(|one| one.store(true, Relaxed));
+        self.is_done.store(true, Relaxed);
+    }
+}
+
+/// A thread that needs little.
+fn small_thread(name: &str) -> thread::Builder {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.stack_size(SMALL_STACK)
+}
+
+/// Puts the hosts that are ready into their groups.
+///
+/// # Errors
+/// Refused, where a floor is watched for longer than the race.
+fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<(), Failure> {
+    let ready: Vec<Option<_>> = field
+        .seats
+        .iter()
+        .map(|seat| match seat.state {
+            // One that was just lost may come back.
+            State::Ready | State::Away(_) => Some((&seat.came, &seat.targets[..])),
+            _ => None,
+        })
+        .collect();
+    let groups = groups::groups(&ready, args.per);
+    let names: Vec<String> = groups.iter().flatten().cloned().collect();
+    record.least_rounds = Setup::grouped(&names, args)
+        .map_err(Failure::refused)?
+        .rule
+        .least;
+    for ((raced, seat), group) in record.hosts.iter_mut().zip(&field.seats).zip(groups) {
+        raced.group = group;
+        raced.targets.clone_from(&seat.targets);
+        raced.boot.clone_from(&seat.boot);
+        raced.own_id.clone_from(&seat.own_id);
+    }
+    Ok(())
+}
+
+/// Puts what came of the hosts until now to the run.
+fn note(field: &Field<'_>, run: &mut FleetRun) {
+    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
+        host.clone_from(&seat.came);
+    }
+}
+
+/// The race is over for all of them.
+fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
+    note(field, run);
+    let raced = run.race.iter_mut().flat_map(|record| &mut record.hosts);
+    for (raced, seat) in raced.zip(&field.seats) {
+        // Its metadata service may have been silent at first.
+        raced.own_id = raced.own_id.take().or_else(|| seat.own_id.clone());
+        raced.may_be_other = seat.may_be_other;
+    }
+    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
+        match &seat.state {
+            State::Gone => {}
+            State::Away(why) => {
+                host.came = Came::Lost;
+                host.why = Some(why.clone());
+            }
+            // What it would say of its last round is not known.
+            State::Busy if !interrupted => {
+                host.came = Came::Lost;
+                host.why = Some("it had not answered its last round.".to_owned());
+            }
+            _ if interrupted => host.came = Came::Interrupted,
+            _ => host.came = Came::Done,
+        }
+    }
+}
+
+/// Says on standard error how the race stands after a round.
+fn tell(
+    course: &Course<'_>,
+    next: &[usize],
+    measured: &RoundRecord,
+    out: &[usize],
+    run: &FleetRun,
+) {
+    let name = |place: &usize| run.hosts.get(*place).map_or("", |host| host.host.as_str());
+    for place in out {
+        let why = course.fate(*place).map_or("", |fate| fate.why());
+        let why = why.trim_end_matches('.');
+        ui::context::tell(&format!(
+            "disksmith: round {}: {} is out: {why}.",
+            course.rounds(),
+            name(place)
+        ));
+    }
+    let left = course.next().len();
+    if left != next.len() || !measured.missed.is_empty() {
+        ui::context::tell(&format!(
+            "disksmith: round {}: {} of {} hosts were measured, and {left} are measured next.",
+            course.rounds(),
+            measured.measured.len(),
+            next.len()
+        ));
+    }
+}

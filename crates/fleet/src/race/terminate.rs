@@ -1,0 +1,327 @@
+//! `--terminate`: ends the instances that a race measured to be bad, through the user's own `aws`.
+//!
+//! An instance is only terminated where all of this is so, and every other is told why it is spared:
+//! this race measured all hosts that have it to be worse than those that are kept, to miss a floor or to have
+//! a broken disk, and nothing else may have slowed them; somebody of their group is kept; none is tagged
+//! `keep`; the host's own metadata service, or EC2 in this run, said that it is the instance of this id; EC2
+//! says, when somebody has agreed and right before, that it runs and has no tag `keep`; and the ledger knows
+//! that it is to be terminated. What was asked of EC2 and not answered is noted as unknown.
+//!
+//! Where nobody is asked (`--yes`), those stay too whose figures are doubtful for any reason, and all of a
+//! group in which fewer are kept than were wanted: a floor that few meet is most likely a slip.
+
+mod aws;
+mod chosen;
+mod place;
+mod plan;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::anyhow;
+
+use super::super::agree::is_agreed;
+use super::super::hosts::{Host, Now, instances_now, is_instance_id, is_keep};
+use super::super::run::FleetRun;
+use super::conclude::Concluded;
+use super::keeper::Keeper;
+use crate::args::RaceArgs;
+use ui::context::Context;
+use ui::exit::{Failure, listed};
+
+use aws::{BATCH, RunProgram, terminate};
+pub(super) use aws::{Unrehearsed, check_permission, really};
+use chosen::{Asked, Candidate, choose};
+use place::Resolve;
+pub(crate) use plan::{Doomed, Spared, Termination};
+
+/// The state of an instance of which it is not known what came of it.
+pub(super) const UNKNOWN: &str = "unknown";
+/// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
+const GONE: [&str; 2] = ["shutting-down", "terminated"];
+
+/// What EC2 says of these now.
+fn now<'a>(
+    chosen: impl Iterator<Item = &'a Candidate>,
+    program: RunProgram<'_>,
+) -> Result<Vec<Now>, String> {
+    let ids: Vec<&str> = chosen.map(|one| one.doomed.id.as_str()).collect();
+    instances_now(&ids, program)
+}
+
+/// The ids that the source of the hosts knows, without those that it tags `keep`.
+///
+/// # Errors
+/// Sentences, where an id is none of an instance of EC2.
+pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
+    let given = || {
+        hosts
+            .iter()
+            .filter_map(|host| Some((host, host.id.as_ref()?)))
+    };
+    let wrong: Vec<String> = given()
+        .filter(|(_, id)| !is_instance_id(id))
+        .map(|(host, id)| {
+            format!(
+                "The id of {} is '{id}', which is none of an instance of EC2, as i-0123456789abcdef0 is; correct \
+                 it, or leave the host out with --exclude.",
+                host.name
+            )
+        })
+        .collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let is_kept = |host: &Host| host.tags.keys().any(|name| is_keep(name));
+    let mortal = given().filter(|(host, _)| !is_kept(host));
+    Ok(mortal.map(|(_, id)| id.clone()).collect())
+}
+
+/// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
+///
+/// # Errors
+/// Failed midway, where EC2 cannot be asked, does not allow it, the ledger cannot be written, or nobody
+/// agrees: the race is over by then.
+pub(super) fn carry_out(
+    run: &mut FleetRun,
+    concluded: &Concluded,
+    args: &RaceArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+    keeper: &mut Keeper,
+) -> Result<(), Failure> {
+    let names = run
+        .race
+        .as_deref()
+        .map(|record| place::names(run, record, concluded));
+    let names = names.unwrap_or_default();
+    let found = place::found(names, place::PATIENCE, interrupt, place::really);
+    let mut means = Means {
+        program: &mut really,
+        resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
+        keep: &mut |run| keeper.keep_now(run),
+        is_agreed: &mut |words| Ok(args.yes || is_agreed(words, "terminated", interrupt)?),
+        tell: &mut |text| context.tell(text),
+        interrupt,
+    };
+    let asked = Asked {
+        is_of_ec2: !args.source.ec2.is_empty(),
+        is_shown: !args.yes,
+    };
+    means.terminate(run, concluded, asked)
+}
+
+/// With what instances are terminated.
+struct Means<'a> {
+    /// Runs `aws`.
+    program: RunProgram<'a>,
+    /// Asks for the addresses of a name.
+    resolve: Resolve<'a>,
+    /// Puts the run to the ledger.
+    keep: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
+    /// Whether somebody agrees, after these words.
+    is_agreed: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
+    /// Tells the user something.
+    tell: &'a mut dyn FnMut(&str),
+    /// Whether the user wants the end.
+    interrupt: &'a AtomicBool,
+}
+
+impl Means<'_> {
+    fn terminate(
+        &mut self,
+        run: &mut FleetRun,
+        concluded: &Concluded,
+        asked: Asked,
+    ) -> Result<(), Failure> {
+        let none = |why: String| Failure::Midway(anyhow!("no instance was terminated: {why}"));
+        let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
+            return Ok(());
+        };
+        let (chosen, spared) = choose(run, record, concluded, asked, self.resolve);
+        let mut plan =
+            Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
+        (self.tell)(&plan.text(&plan::kept(run, record, concluded)));
+        note(run, &plan);
+        if plan.doomed.is_empty() {
+            return Ok(());
+        }
+        // Before anybody is asked: what is not in the ledger is not done.
+        self.recorded(run).map_err(none)?;
+        let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
+        check_permission(&ids, self.program).map_err(|why| match why {
+            Unrehearsed::Refused(why) => none(why),
+            Unrehearsed::MayBeGone(_) => self.not_rehearsed(&why, &mut plan, run),
+        })?;
+        let words = match ids.len() {
+            1 => "This instance will be terminated.".to_owned(),
+            count => format!("These {count} instances will be terminated."),
+        };
+        // Much was done by now, whatever is answered.
+        let agreed = (self.is_agreed)(&words).map_err(|why| Failure::Midway(why.error()))?;
+        if !agreed {
+            return Err(none("nobody has agreed".to_owned()));
+        }
+        if self.interrupt.load(Relaxed) {
+            return Err(none("a signal came before".to_owned()));
+        }
+        let is_doomed = |one: &&Candidate| ids.contains(&one.doomed.id);
+        let doomed: Vec<Candidate> = chosen.iter().filter(is_doomed).cloned().collect();
+        let problems = self.execute(&doomed, &mut plan, run);
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Midway(anyhow!(
+            "not all went well with the instances; the answer says what came of each, and so does \
+             'disksmith fleet show {}':{}",
+            run.id,
+            listed(&problems)
+        )))
+    }
+
+    /// Notes what may have been terminated in place of a rehearsal, and ends the race with it.
+    fn not_rehearsed(
+        &mut self,
+        why: &Unrehearsed,
+        plan: &mut Termination,
+        run: &mut FleetRun,
+    ) -> Failure {
+        if let Unrehearsed::MayBeGone(ids) = why {
+            ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
+            self.look_after(ids, plan);
+        }
+        note(run, plan);
+        let mut problems = vec![why.sentence()];
+        problems.extend((self.keep)(run).err().map(|why| {
+            format!(
+                "The ledger cannot be written either ({why}), and has it that none of them is terminated, which may \
+                 not be so."
+            )
+        }));
+        Failure::Midway(anyhow!("{}", problems.join(" ")))
+    }
+
+    /// Terminates those, batch by batch, and notes what came of each. What went wrong, as sentences: one
+    /// batch that fails is no reason to leave another, unless the ledger cannot be written.
+    fn execute(
+        &mut self,
+        doomed: &[Candidate],
+        plan: &mut Termination,
+        run: &mut FleetRun,
+    ) -> Vec<String> {
+        let mut problems = Vec::new();
+        for batch in doomed.chunks(BATCH) {
+            if self.interrupt.load(Relaxed) {
+                problems.push("Interrupted; those that are left were not terminated.".to_owned());
+                break;
+            }
+            let ids = match self.still_doomed(batch, plan) {
+                Ok(ids) => ids,
+                Err(why) => {
+                    problems.push(why);
+                    continue;
+                }
+            };
+            if ids.is_empty() {
+                continue;
+            }
+            // Whatever comes in between, it is known that they may be gone.
+            ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
+            note(run, plan);
+            if let Err(why) = self.recorded(run) {
+                ids.iter().for_each(|id| plan.set(id, None));
+                problems.push(why);
+                break;
+            }
+            problems.extend(self.end(&ids, plan));
+            note(run, plan);
+            if let Err(why) = self.recorded(run) {
+                problems.push(why);
+                break;
+            }
+        }
+        note(run, plan);
+        problems
+    }
+
+    /// The ids of a batch against which EC2 says nothing right before they are terminated; the others
+    /// are spared.
+    ///
+    /// # Errors
+    /// A sentence, where EC2 cannot be asked.
+    fn still_doomed(
+        &mut self,
+        batch: &[Candidate],
+        plan: &mut Termination,
+    ) -> Result<Vec<String>, String> {
+        let known = now(batch.iter(), self.program)?;
+        let mut ids = Vec::new();
+        for one in batch {
+            match one.protection(&known) {
+                Some(why) => {
+                    if let Some(spared) = plan.spare(&one.doomed.id, why) {
+                        (self.tell)(&spared.sentence());
+                    }
+                }
+                None => ids.push(one.doomed.id.clone()),
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Terminates a batch. What went wrong, as sentences.
+    fn end(&mut self, ids: &[String], plan: &mut Termination) -> Vec<String> {
+        let mut problems = Vec::new();
+        match terminate(ids, self.program) {
+            Ok(states) => {
+                for (id, state) in states.iter().filter(|(id, _)| ids.contains(id)) {
+                    plan.set(id, Some(state));
+                }
+            }
+            Err(why) => problems.push(why),
+        }
+        if !ids.iter().all(|id| plan.is_gone(id)) {
+            self.look_after(ids, plan);
+        }
+        problems.extend(ids.iter().filter_map(|id| plan.not_gone(id)));
+        problems
+    }
+
+    /// Notes which of these EC2 says to be gone. That one runs still may only be so because the request is on
+    /// its way.
+    fn look_after(&mut self, ids: &[String], plan: &mut Termination) {
+        let words: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let known = instances_now(&words, self.program).unwrap_or_default();
+        let is_gone = |now: &&Now| is_gone(&now.state) && ids.contains(&now.id);
+        for now in known.iter().filter(is_gone) {
+            plan.set(&now.id, Some(&now.state));
+        }
+    }
+
+    /// Puts the run to the ledger.
+    ///
+    /// # Errors
+    /// A sentence, where that cannot be done.
+    fn recorded(&mut self, run: &FleetRun) -> Result<(), String> {
+        (self.keep)(run).map_err(|why| {
+            format!(
+                "the ledger cannot be written ({why}), and nothing is terminated of which it would \
+                 say nothing."
+            )
+        })
+    }
+}
+
+/// Whether an instance of this state is or will be gone.
+fn is_gone(state: &str) -> bool {
+    GONE.contains(&state)
+}
+
+/// Puts to the run who is terminated, and what came of it.
+fn note(run: &mut FleetRun, plan: &Termination) {
+    if let Some(record) = &mut run.race {
+        record.termination = Some(plan.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;

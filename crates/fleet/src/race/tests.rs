@@ -1,0 +1,501 @@
+//! Races of hosts that are simulated at the transport.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use super::*;
+use crate::alone::{is_alone, resident, run_alone, used};
+use crate::args::FleetVerb;
+use crate::link::Simulated;
+use crate::run::Came;
+
+fn args(words: &[&str]) -> RaceArgs {
+    let line = ["disksmith", "fleet", "race", "--list", "x"];
+    let keep = ["--keep", "3"];
+    let keep = if words.contains(&"--keep") {
+        &[]
+    } else {
+        &keep[..]
+    };
+    match parse([&line[1..], keep, words, &["--", "/mnt"]].concat()).unwrap() {
+        LineVerb::Fleet(args) => match args.verb {
+            FleetVerb::Race(args) => *args,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Hosts of these names, in turn in zone a and b.
+fn hosts(names: &[&str]) -> Vec<Host> {
+    let host = |(at, name): (usize, &&str)| Host {
+        name: (*name).to_owned(),
+        address: (*name).to_owned(),
+        zone: Some(["a", "b"][at % 2].to_owned()),
+        ..Host::default()
+    };
+    names.iter().enumerate().map(host).collect()
+}
+
+/// Races them, with what was kept on the way.
+fn raced(names: &[&str], words: &[&str]) -> (FleetRun, Concluded) {
+    let interrupt = AtomicBool::new(false);
+    let run = race_of(&hosts(names), words, &interrupt, &mut |_| {}).unwrap();
+    let concluded = conclude(&run, run.race.as_ref().unwrap());
+    (run, concluded)
+}
+
+fn race_of(
+    hosts: &[Host],
+    words: &[&str],
+    interrupt: &AtomicBool,
+    keep: &mut dyn FnMut(&FleetRun),
+) -> Result<FleetRun, Failure> {
+    race_with(Duration::from_millis(200), hosts, words, interrupt, keep)
+}
+
+/// The same, where hosts are waited for so long after a round's end.
+fn race_with(
+    late: Duration,
+    hosts: &[Host],
+    words: &[&str],
+    interrupt: &AtomicBool,
+    keep: &mut dyn FnMut(&FleetRun),
+) -> Result<FleetRun, Failure> {
+    let args = args(words);
+    let conditions = Conditions {
+        transport: &Simulated::default(),
+        interrupt,
+        batch: 64,
+        ready: Duration::from_secs(120),
+        late,
+        after_loss: Duration::from_millis(20),
+        agree: &|_| Ok(()),
+        watched: false,
+    };
+    let asked = Asked::of(&args).unwrap();
+    let mut begun = begun(&args, &asked, hosts);
+    // A host that is lost for good would be waited for as long as it takes to reach a real one.
+    begun.race.as_mut().unwrap().silent_s = 0.0;
+    conditions.race(hosts, &args, begun, keep)
+}
+
+#[test]
+fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
+    let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
+    let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
+    let said = std::cell::RefCell::new(Vec::new());
+    let refuse = |plan: &plan::Plan| {
+        said.borrow_mut().push((plan.text(100), plan.question()));
+        Err(Failure::refused("nobody agrees"))
+    };
+    let conditions = Conditions {
+        transport: &Simulated::default(),
+        interrupt: &interrupt,
+        batch: 64,
+        ready: Duration::from_secs(120),
+        late: Duration::from_millis(200),
+        after_loss: Duration::from_millis(20),
+        agree: &refuse,
+        watched: false,
+    };
+    let asked = Asked::of(&args).unwrap();
+    let mut rounds = 0;
+    let mut keep = |run: &FleetRun| rounds += run.race.as_ref().unwrap().rounds.len();
+    let begun = begun(&args, &asked, &hosts);
+    let raced = conditions.race(&hosts, &args, begun, &mut keep);
+    assert!(raced.unwrap_err().error().to_string().contains("nobody"));
+    assert_eq!(rounds, 0);
+    let said = said.into_inner();
+    let [(text, question)] = said.as_slice() else {
+        panic!("{said:?}");
+    };
+    for told in ["wipe0", "wipe1", "/mnt/d1", "ext4", "2 disks of 2 hosts"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    // One that is only read is none of the plan, and one that is dead is told.
+    assert!(!text.contains("h2"), "{text}");
+    assert!(text.contains("dead3: "), "{text}");
+    assert!(
+        question.contains("without the 1 host that took"),
+        "{question}"
+    );
+}
+
+fn of<'a>(run: &FleetRun, concluded: &'a Concluded, name: &str) -> &'a Ranked {
+    let place = run.hosts.iter().position(|host| host.host == name).unwrap();
+    let mut ranked = concluded.ranked.iter();
+    ranked.find(|one| one.place == place).unwrap()
+}
+
+/// A round takes no time here, and the race asks for half a second at least.
+const ROUND: [&str; 2] = ["--round", "500ms"];
+
+#[test]
+fn the_best_are_kept_and_each_other_has_its_reason() {
+    let names = [
+        "h0", "h1", "h2", "h3", "h4", "slow0", "bad0", "drop0", "dips0", "lazy0", "fail0",
+        "cache0", "gone0", "dead0", "mute0",
+    ];
+    let words = [&ROUND[..], &["--floor", "disk.latency<1000ms"]].concat();
+    let (run, concluded) = raced(&names, &words);
+    let decided = |name: &str| of(&run, &concluded, name).decided;
+    let reason = |name: &str| of(&run, &concluded, name).reason.as_str();
+    for name in ["h0", "h1", "h2"] {
+        assert_eq!(decided(name), Decided::Keep, "{name}: {}", reason(name));
+    }
+    for (name, word, is_bad, told) in [
+        (
+            "h3",
+            Decided::Cull,
+            true,
+            "3 others are better, known after round",
+        ),
+        ("slow0", Decided::Cull, true, "3 others are better"),
+        ("bad0", Decided::Cull, true, "3 others are better"),
+        ("drop0", Decided::Cull, true, "/mnt/d"),
+        // So seldom slow that it is left out at the end, and not beyond doubt.
+        ("dips0", Decided::Cull, false, "was slow in"),
+        (
+            "lazy0",
+            Decided::Floor,
+            true,
+            "/mnt/d3 missed disk.latency<1s: it had 2",
+        ),
+        (
+            "fail0",
+            Decided::Failed,
+            true,
+            "/mnt/d1: a read at byte 0 failed",
+        ),
+        (
+            "cache0",
+            Decided::Failed,
+            false,
+            "because it was answered from memory",
+        ),
+        ("gone0", Decided::Failed, false, "missing in 4 rounds"),
+        (
+            "dead0",
+            Decided::Unreachable,
+            false,
+            "dead0 was not reached",
+        ),
+        ("mute0", Decided::Failed, false, "was lost"),
+    ] {
+        let one = of(&run, &concluded, name);
+        assert_eq!(
+            (one.decided, one.is_bad),
+            (word, is_bad),
+            "{name}: {}",
+            one.reason
+        );
+        assert!(one.reason.contains(told), "{name}: {}", one.reason);
+    }
+    // The worst disk of four is what counts, and is named.
+    let bad = of(&run, &concluded, "bad0").known.unwrap();
+    assert_eq!(bad.disk, 2);
+    assert!((0.25..0.35).contains(&(bad.figure / 12_000.0)), "{bad:?}");
+    let record = run.race.as_ref().unwrap();
+    // Those that are behind are not measured on.
+    let laps = |name: &str| of(&run, &concluded, name).known.unwrap().rounds;
+    assert!(laps("slow0") < record.rounds.len() / 2, "{}", laps("slow0"));
+    assert_eq!(laps("h0"), record.rounds.len());
+}
+
+#[test]
+fn a_host_that_comes_back_goes_on_unless_it_was_started_anew() {
+    // The last one takes its time, so that others have it too.
+    let names = ["h0", "h1", "h2", "back3", "boot0", "wait9"];
+    let words = [&ROUND[..], &["--rounds", "9"]].concat();
+    let (run, concluded) = raced(&names, &words);
+    let back = of(&run, &concluded, "back3");
+    assert_eq!(back.decided, Decided::Cull, "{}", back.reason);
+    assert!((1..=3).contains(&back.missed), "{}", back.missed);
+    let boot = of(&run, &concluded, "boot0");
+    assert_eq!((boot.decided, boot.is_bad), (Decided::Failed, false));
+    let told = "was started anew in the middle of the race";
+    assert!(boot.reason.contains(told), "{}", boot.reason);
+    let others = run.race.as_ref().unwrap().hosts.iter();
+    let others: Vec<bool> = others.map(|raced| raced.may_be_other).collect();
+    assert_eq!(others, names.map(|name| name == "boot0"));
+}
+
+#[test]
+fn each_zone_keeps_its_own_and_sizes_do_not_compete() {
+    let names = ["h0", "h1", "h2", "h3", "h4", "h5", "large6", "large7"];
+    let words = [&ROUND[..], &["--per", "zone", "--keep", "1"]].concat();
+    let (run, concluded) = raced(&names, &words);
+    let groups: Vec<(&str, usize)> = concluded
+        .groups
+        .iter()
+        .map(|group| (group.name.as_str(), group.kept))
+        .collect();
+    assert_eq!(
+        groups,
+        [
+            ("a, 4 disks of 1 TiB", 1),
+            ("a, 4 disks of 2 TiB", 1),
+            ("b, 4 disks of 1 TiB", 1),
+            ("b, 4 disks of 2 TiB", 1)
+        ]
+    );
+    for name in ["h0", "h1", "large6", "large7"] {
+        assert_eq!(of(&run, &concluded, name).decided, Decided::Keep, "{name}");
+    }
+}
+
+#[test]
+fn what_a_host_says_of_itself_is_known_where_it_cannot_take_part_too() {
+    let mut hosts = hosts(&["h0", "h1", "other2"]);
+    hosts[2].id = Some("i-2".to_owned());
+    let words = [&ROUND[..], &["--keep", "1", "--rounds", "4"]].concat();
+    let interrupt = AtomicBool::new(false);
+    let run = race_of(&hosts, &words, &interrupt, &mut |_| {}).unwrap();
+    assert_eq!(run.hosts[2].came, Came::Unfit);
+    let raced = &run.race.as_ref().unwrap().hosts[2];
+    assert_eq!(raced.group, None);
+    assert_eq!(raced.own_id.as_deref(), Some("i-other"));
+    assert_eq!(raced.boot, "other2-1");
+}
+
+/// Why a host was missing, round by round.
+fn missed<'a>(run: &'a FleetRun, name: &str) -> Vec<&'a str> {
+    let place = run.hosts.iter().position(|host| host.host == name);
+    let rounds = run.race.as_ref().unwrap().rounds.iter();
+    let absent = rounds.flat_map(|round| &round.missed);
+    let own = absent.filter(|one| Some(one.host) == place);
+    own.map(|one| one.why.as_str()).collect()
+}
+
+#[test]
+fn a_host_that_hangs_holds_the_others_up_once() {
+    // But for that it would be the best.
+    let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "hang0"], &ROUND);
+    let hung = of(&run, &concluded, "hang0");
+    assert_eq!(hung.decided, Decided::Failed, "{}", hung.reason);
+    assert_eq!(of(&run, &concluded, "h1").decided, Decided::Keep);
+    let missed = missed(&run, "hang0");
+    assert_eq!(missed.len(), 4, "{missed:?}");
+    assert!(missed[0].contains("did not answer"), "{missed:?}");
+    for why in &missed[1..] {
+        assert_eq!(*why, "it was still at an earlier round");
+    }
+}
+
+#[test]
+fn a_host_that_answers_too_late_is_judged_by_what_it_says_then() {
+    let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "stall0"], &ROUND);
+    let record = run.race.as_ref().unwrap();
+    let late: usize = record.rounds.iter().map(|round| round.late.len()).sum();
+    assert_eq!(late, 1);
+    let stalled = of(&run, &concluded, "stall0");
+    // Once is enough.
+    assert_eq!(stalled.missed, 0);
+    assert_eq!(stalled.known.unwrap().slow, 1, "{}", stalled.reason);
+    assert_ne!(stalled.decided, Decided::Keep, "{}", stalled.reason);
+    assert!(
+        stalled.reason.contains("was slow in 1 of"),
+        "{}",
+        stalled.reason
+    );
+}
+
+#[test]
+fn a_silence_of_all_hosts_costs_none_of_them_anything() {
+    let (run, concluded) = raced(&["stall0", "stall1", "stall2", "stall9"], &ROUND);
+    let record = run.race.as_ref().unwrap();
+    let excused: usize = record.rounds.iter().map(|one| one.excused.len()).sum();
+    // The last of them may be out by then.
+    assert!(excused >= 3, "{excused}");
+    assert!(concluded.ranked.iter().all(|one| one.missed == 0));
+    assert_eq!(
+        of(&run, &concluded, "stall0").decided,
+        Decided::Keep,
+        "{concluded:?}"
+    );
+}
+
+#[test]
+fn a_signal_ends_the_race_and_what_was_measured_stays() {
+    let interrupt = AtomicBool::new(false);
+    let mut kept = 0;
+    let run = race_of(
+        &hosts(&["h0", "h1", "h2", "h3"]),
+        &ROUND,
+        &interrupt,
+        &mut |run| {
+            kept = run.race.as_ref().unwrap().rounds.len();
+            interrupt.store(kept >= 5, Relaxed);
+        },
+    );
+    let run = run.unwrap();
+    let record = run.race.as_ref().unwrap();
+    assert!(record.interrupted);
+    assert_eq!((record.rounds.len(), kept), (5, 5));
+    assert!(run.hosts.iter().all(|host| host.came == Came::Interrupted));
+    let concluded = conclude(&run, record);
+    assert!(
+        concluded
+            .ranked
+            .iter()
+            .all(|one| one.decided == Decided::Open && !one.is_bad)
+    );
+    assert!(concluded.ranked.iter().all(|one| one.known.is_some()));
+}
+
+#[test]
+#[should_panic(expected = "the ledger is on fire")]
+fn a_race_whose_driver_panics_waits_for_nobody() {
+    let interrupt = AtomicBool::new(false);
+    let _ = race_of(&hosts(&["h0", "h1"]), &ROUND, &interrupt, &mut |_| {
+        panic!("the ledger is on fire")
+    });
+}
+
+#[test]
+fn a_zone_of_which_no_host_came_is_said() {
+    let (run, concluded) = raced(
+        &["h0", "dead1", "h2", "dead3"],
+        &[
+            &ROUND[..],
+            &["--per", "zone", "--keep", "1", "--rounds", "4"],
+        ]
+        .concat(),
+    );
+    assert_eq!(concluded.empty, ["b"]);
+    let record = run.race.as_ref().unwrap();
+    let said = say::sentences(record, &concluded).join(" ");
+    assert!(said.contains("b: none of its hosts came"), "{said}");
+    let kept = of(&run, &concluded, "h0");
+    assert_eq!(kept.decided, Decided::Keep, "{}", kept.reason);
+    // So short a race cannot see what is slow at times, and says so.
+    assert!(
+        kept.doubts[0].contains("it takes 42 to see"),
+        "{:?}",
+        kept.doubts
+    );
+}
+
+#[test]
+fn a_race_of_the_ledger_comes_to_the_same() {
+    let (run, concluded) = raced(&["h0", "h1", "h2", "h3", "bad4", "back5", "fail6"], &ROUND);
+    let text = serde_json::to_vec(&run).unwrap();
+    let again: FleetRun = serde_json::from_slice(&text).unwrap();
+    assert_eq!(again, run);
+    assert_eq!(conclude(&again, again.race.as_ref().unwrap()), concluded);
+    let document = show(&again, true, 100).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["command"], "fleet race");
+    assert_eq!(document["figure"], "page-read.iops");
+    assert_eq!(document["hosts"][0]["decision"], "keep");
+    assert_eq!(document["hosts"][0]["host"], "h0");
+    let table = show(&again, false, 100).unwrap();
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 100),
+        "{table}"
+    );
+    assert!(
+        table.contains("all: decided: 3 hosts are kept of 7"),
+        "{table}"
+    );
+}
+
+#[test]
+fn what_hosts_are_ranked_by_is_asked_for_first() {
+    let figures = |words: &[&str]| -> Vec<String> {
+        let asked = Asked::of(&args(words)).unwrap();
+        asked.figures.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(figures(&[]), ["page-read.iops"]);
+    let floors = [
+        "--floor",
+        "page-read.p99<5ms",
+        "--floor",
+        "page-write.iops>=10 for 2s",
+    ];
+    assert_eq!(figures(&floors), ["page-write.iops", "page-read.p99"]);
+    let own = [
+        &floors[..],
+        &["--by", "scan.bytes", "--floor", "disk.latency<1s"],
+    ]
+    .concat();
+    assert_eq!(
+        figures(&own),
+        ["scan.bytes", "page-read.p99", "page-write.iops"]
+    );
+    for (words, told) in [
+        (&["--floor", "dance.iops>=1"][..], "no phase 'dance'"),
+        (&["--by", "page-read.write.iops"], "writes nothing"),
+    ] {
+        let why = Asked::of(&args(words)).err().unwrap().error().to_string();
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn prices_are_needed_where_they_break_ties() {
+    let mut hosts = hosts(&["h0", "h1"]);
+    let by_price = args(&["--ties", "price"]);
+    let why = check_prices(&by_price, &hosts)
+        .unwrap_err()
+        .error()
+        .to_string();
+    assert!(why.contains("h0 has none"), "{why}");
+    for host in &mut hosts {
+        host.tags.insert("price".to_owned(), "0.172".to_owned());
+    }
+    assert!(check_prices(&by_price, &hosts).is_ok());
+}
+
+#[test]
+fn a_thousand_hosts_are_raced_in_little_memory_and_by_less_than_a_core() {
+    let said = run_alone("race::tests::alone_a_thousand_hosts_are_raced");
+    assert!(said.contains("1000 hosts"), "{said}");
+}
+
+#[test]
+#[ignore = "the test above runs it, in a process of its own"]
+fn alone_a_thousand_hosts_are_raced() {
+    if is_alone() {
+        race_a_thousand_hosts();
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
+fn race_a_thousand_hosts() {
+    // Eight levels; what stands behind is only to tell them apart.
+    let name = |at: usize| {
+        let letters = [at / 676, at / 26, at].map(|part| char::from(b'a' + (part % 26) as u8));
+        format!("wait{}{}", at % 8, String::from_iter(letters))
+    };
+    let names: Vec<String> = (0..1000).map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let words = [&ROUND[..], &["--rounds", "12"]].concat();
+    let (before, began) = (resident(), Instant::now());
+    let mut most = 0;
+    let interrupt = AtomicBool::new(false);
+    let mut keep = |run: &FleetRun| {
+        most = most.max(resident().saturating_sub(before));
+        assert_eq!(run.hosts.len(), 1000);
+    };
+    let (late, hosts) = (Duration::from_secs(60), hosts(&names));
+    let run = race_with(late, &hosts, &words, &interrupt, &mut keep).unwrap();
+    let record = run.race.as_ref().unwrap();
+    assert_eq!(record.rounds[0].measured.len(), 1000);
+    assert_eq!(record.rounds.len(), 12);
+    let concluded = conclude(&run, record);
+    // Many are as good as each other; those that are far behind are out.
+    let is_far = |one: &Ranked| run.hosts[one.place].host.starts_with("wait7");
+    let mut left = concluded
+        .ranked
+        .iter()
+        .filter(|one| one.decided <= Decided::Tie);
+    assert!(left.clone().count() >= 3 && !left.any(is_far));
+    let cores = used() / began.elapsed().as_secs_f64();
+    println!("1000 hosts, their agents included: {most} MiB, {cores:.2} cores");
+    assert!(most < 500, "{most} MiB");
+    // Without optimization all takes several times as long.
+    let most = if cfg!(debug_assertions) { 2.0 } else { 1.0 };
+    assert!(cores < most, "{cores} cores");
+}

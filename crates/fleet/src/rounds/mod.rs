@@ -1,0 +1,244 @@
+//! `rounds`: what `fleet race` runs on a host. It opens and prepares all targets, says that it is ready,
+//! and measures them at the same time whenever it is told to, until nobody is there to tell it.
+
+mod asked;
+mod said;
+mod value;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use engine::{Engine, EngineError};
+use linux::Root;
+use linux::block::{self, Devices};
+use record::{Code, Finding};
+use rustix::io::Errno;
+
+use super::talk::{lines, say, understand};
+use crate::args::RoundsArgs;
+use bench::prepared_target::{PreparedTarget, RoundResult};
+use sweep::Figure;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+pub(crate) use asked::{check, overwrites};
+pub(crate) use said::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
+
+/// The verb.
+pub(crate) const VERB: &str = "rounds";
+/// How often it is looked whether it shall end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Measures round by round, as it is told on standard input.
+pub fn rounds(
+    args: &RoundsArgs,
+    context: &Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    check(args).map_err(Failure::refused)?;
+    let told = lines(BufReader::new(io::stdin())).refused()?;
+    check_apart(&args.target, &context.root).map_err(Failure::refused)?;
+    let mut tracks: Vec<Track> = prepare(args, context, engine, interrupt)?;
+    let facts = facts(&tracks, &context.root).map_err(Failure::refused)?;
+    let mut out = io::stdout();
+    say(&mut out, &RoundSaid::Ready(facts)).midway()?;
+    while !interrupt.load(Relaxed) {
+        let line = match told.recv_timeout(LOOK) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return Ok(Answer::Done),
+        };
+        let round: Round = understand(&line).map_err(|why| Failure::Midway(anyhow!(why)))?;
+        let measured = measure(&mut tracks, &args.figure, round, engine, interrupt);
+        if !interrupt.load(Relaxed) {
+            say(&mut out, &RoundSaid::Measured(measured)).midway()?;
+        }
+    }
+    Ok(Answer::Done)
+}
+
+/// A target, and which doubts were told of it: they are the same in every round.
+struct Track {
+    lane: PreparedTarget,
+    told: BTreeSet<(Code, Option<String>)>,
+}
+
+/// Prepares all targets, at the same time: each may have a file to lay out.
+fn prepare(
+    args: &RoundsArgs,
+    context: &Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Result<Vec<Track>, Failure> {
+    let root = &context.root;
+    let one = |target: &Path| {
+        let bench = asked::of_target(args, target, target.is_dir()).map_err(Failure::refused)?;
+        let lane = PreparedTarget::prepare(&bench, root, engine, interrupt)?;
+        Ok(Track {
+            lane,
+            told: BTreeSet::new(),
+        })
+    };
+    let prepared: Vec<Result<Track, Failure>> = thread::scope(|scope| {
+        let started: Vec<_> = args
+            .target
+            .iter()
+            .map(|target| scope.spawn(|| one(target)))
+            .collect();
+        started
+            .into_iter()
+            .map(|thread| {
+                let panicked = |_| Err(Failure::Midway(anyhow!("a thread of it panicked")));
+                thread.join().unwrap_or_else(panicked)
+            })
+            .collect()
+    });
+    prepared.into_iter().collect()
+}
+
+/// What the targets are.
+///
+/// # Errors
+/// A sentence, where it cannot be said of one that is overwritten.
+fn facts(tracks: &[Track], root: &Root) -> Result<Vec<TargetFacts>, String> {
+    let devices = Devices::read(root).unwrap_or_default();
+    let size_of = |name: &str| devices.iter().find(|device| device.name == name);
+    let of_track = |track: &Track| {
+        let target = track.lane.target();
+        let size = target.device.as_deref().and_then(size_of);
+        Ok(TargetFacts {
+            path: target.path.clone(),
+            device: target.device.clone(),
+            model: target.model.clone(),
+            serial: target.serial.clone(),
+            size_bytes: size.map_or(target.size.0, |device| device.size.0),
+            doomed: track.lane.doomed(root)?,
+        })
+    };
+    tracks.iter().map(of_track).collect()
+}
+
+/// # Errors
+/// A sentence, where two targets lie on one disk, however it is divided: they would measure each other.
+fn check_apart(targets: &[PathBuf], root: &Root) -> Result<(), String> {
+    let devices = Devices::read(root).unwrap_or_default();
+    let mut owned: BTreeMap<&str, &Path> = BTreeMap::new();
+    for target in targets {
+        // Where that cannot be known, who opens the target says why.
+        let place = block::place_of(root, &devices, target).ok();
+        let numbers = place.map(|place| place.devices).unwrap_or_default();
+        let disks: BTreeSet<&str> = numbers
+            .into_iter()
+            .flat_map(|number| devices.stack_below(number))
+            .map(|device| device.name.as_str())
+            .collect();
+        for disk in disks {
+            if let Some(other) = owned.insert(disk, target) {
+                return Err(format!(
+                    "{} and {} both lie on {disk}, and would measure each other; name one of them",
+                    other.display(),
+                    target.display()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Measures all targets at the same time.
+fn measure(
+    tracks: &mut [Track],
+    figures: &[Figure],
+    round: Round,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> HostRound {
+    let began = Instant::now();
+    let targets = thread::scope(|scope| {
+        let started: Vec<_> = tracks
+            .iter_mut()
+            .map(|track| {
+                scope.spawn(|| {
+                    let lap = track.lane.measure(round.seconds, engine, interrupt);
+                    of_lap(&lap, figures, &mut track.told)
+                })
+            })
+            .collect();
+        started
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(gave) => gave,
+                Err(_) => TargetRound {
+                    failed: Some("a thread of it panicked".to_owned()),
+                    ..TargetRound::default()
+                },
+            })
+            .collect()
+    });
+    HostRound {
+        number: round.number,
+        seconds: began.elapsed().as_secs_f64(),
+        targets,
+    }
+}
+
+/// Whether an error is one with which the kernel says that a disk did not do its work (the errors of
+/// block devices, block/blk-core.c, `blk_errors`). Others are of what the host has: room in a file system,
+/// memory, a file that somebody made shorter.
+fn is_of_disk(error: &io::Error) -> bool {
+    const OF_DISKS: [Errno; 9] = [
+        Errno::IO,
+        Errno::NXIO,
+        Errno::NODEV,
+        Errno::TIMEDOUT,
+        Errno::TIME,
+        Errno::NOLINK,
+        Errno::REMOTEIO,
+        Errno::NODATA,
+        Errno::ILSEQ,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| OF_DISKS.contains(&errno))
+}
+
+fn of_lap(
+    lap: &RoundResult,
+    figures: &[Figure],
+    told: &mut BTreeSet<(Code, Option<String>)>,
+) -> TargetRound {
+    let is_disk = |error: &&EngineError| matches!(error, EngineError::Io { source, .. } if is_of_disk(source));
+    let ended = lap.failed.as_ref();
+    let (broken, failed) = (ended.filter(is_disk), ended.filter(|error| !is_disk(error)));
+    let mut is_new = |doubt: &&Finding| told.insert((doubt.code, doubt.phase.clone()));
+    TargetRound {
+        doubts: lap
+            .doubts
+            .iter()
+            .filter(&mut is_new)
+            .map(|doubt| doubt.text.clone())
+            .collect(),
+        figures: figures
+            .iter()
+            .map(|figure| value::value_of(&lap.phases, figure))
+            .collect(),
+        disk_latency_ns: lap.disk_latency_ns,
+        invalid: lap.invalid.clone(),
+        broken: broken.map(ToString::to_string),
+        failed: failed.map(ToString::to_string),
+        is_slowed: lap.doubts.iter().any(is_of_others),
+    }
+}
+
+/// Whether a doubt is that something else than the disk has slowed it.
+fn is_of_others(doubt: &Finding) -> bool {
+    matches!(doubt.code, Code::ForeignIo | Code::CpuBound)
+}
+
+#[cfg(test)]
+mod tests;

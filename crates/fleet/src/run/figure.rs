@@ -1,0 +1,239 @@
+//! The main figure of a verb's answer, by which hosts are compared.
+
+use record::Verdict;
+use serde_json::Value;
+
+use super::outcome::{Came, HostRun};
+
+/// The phase of the suite `database` that stands for all of it.
+const MAIN_PHASE: &str = "page-mixed";
+/// Hosts whose figure differs by less than this share of the median are alike.
+const NEAR: f64 = 0.1;
+
+/// The main figure of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Figure {
+    /// What it is, such as `page-mixed.iops`.
+    pub name: String,
+    /// Its value; of all main figures more is better.
+    pub value: f64,
+    /// Between what it lies with 95 %, where the verb says so.
+    pub interval: Option<(f64, f64)>,
+    /// What the findings of the run add up to, where the verb says so: `trusted`, `doubtful` or
+    /// `invalid`.
+    pub verdict: Option<String>,
+}
+
+impl Figure {
+    /// Whether it says what it seems to say.
+    fn counts(&self) -> bool {
+        self.verdict.as_deref() != Some(Verdict::Invalid.word())
+    }
+}
+
+/// The main figure of an answer; `None` where the verb has none, or it was not measured.
+pub(crate) fn of(answer: &Value) -> Option<Figure> {
+    let (name, (value, interval)) = match answer["command"].as_str()? {
+        "bench" => bench(answer)?,
+        // The slowest disk holds all others up.
+        "zero" => (
+            "slowest disk's bytes/s".to_owned(),
+            least(&answer["disks"], |disk| estimate(&disk["bytes_per_s"]))?,
+        ),
+        "warm" => (
+            "slowest volume's bytes/s".to_owned(),
+            least(&answer["volumes"], |volume| {
+                Some((volume["bytes_per_s"].as_f64()?, None))
+            })?,
+        ),
+        _ => return None,
+    };
+    value.is_finite().then(|| Figure {
+        name,
+        value,
+        interval,
+        verdict: answer["verdict"].as_str().map(str::to_owned),
+    })
+}
+
+/// A mean, with its interval.
+type Estimate = (f64, Option<(f64, f64)>);
+
+fn estimate(value: &Value) -> Option<Estimate> {
+    let bounds = value["low"].as_f64().zip(value["high"].as_f64());
+    Some((value["mean"].as_f64()?, bounds))
+}
+
+/// Requests a second of the phase that stands for the run.
+fn bench(answer: &Value) -> Option<(String, Estimate)> {
+    let phases = answer["phases"].as_array()?;
+    let phase = phases
+        .iter()
+        .find(|phase| phase["name"] == MAIN_PHASE)
+        .or_else(|| phases.first())?;
+    let flows = ["read", "write", "create", "stat", "delete"];
+    let flows = flows
+        .iter()
+        .filter_map(|flow| estimate(&phase[flow]["iops"]));
+    let name = format!("{}.iops", phase["name"].as_str()?);
+    // The flows of a phase share its disk: as if all erred to the same side, which is never too narrow.
+    let sum = flows.reduce(|(a, of_a), (b, of_b)| {
+        let both = of_a.zip(of_b);
+        (a + b, both.map(|(a, b)| (a.0 + b.0, a.1 + b.1)))
+    });
+    Some((name, sum?))
+}
+
+fn least(list: &Value, of: impl Fn(&Value) -> Option<Estimate>) -> Option<Estimate> {
+    let values = list.as_array()?.iter();
+    values
+        .filter_map(of)
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+}
+
+/// How hosts compare.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Comparison {
+    /// What is compared.
+    pub name: Option<String>,
+    /// The middle of the hosts that are compared.
+    pub median: Option<f64>,
+    /// For each host, its figure.
+    pub figures: Vec<Option<Figure>>,
+    /// For each host, whether it is not like the others.
+    pub outlying: Vec<bool>,
+}
+
+/// Compares hosts, of those that have the figure which most of them have. Only what was measured to its
+/// end, and is not invalid, is compared: what a burst has lent, or the first seconds, would be taken for
+/// the host's own.
+pub(crate) fn compare(hosts: &[HostRun]) -> Comparison {
+    let figures: Vec<Option<Figure>> = hosts.iter().map(|host| of(&host.answer)).collect();
+    let name = figures
+        .iter()
+        .flatten()
+        .map(|figure| &figure.name)
+        .max_by_key(|name| {
+            figures
+                .iter()
+                .flatten()
+                .filter(|figure| figure.name == **name)
+                .count()
+        });
+    let name = name.cloned();
+    let figures: Vec<Option<Figure>> = figures
+        .into_iter()
+        .map(|figure| figure.filter(|one| Some(&one.name) == name.as_ref()))
+        .collect();
+    let compared = |(host, figure): (&HostRun, &Option<Figure>)| {
+        let came = matches!(host.came, Came::Done | Came::No);
+        let figure = figure.as_ref().filter(|figure| came && figure.counts());
+        figure.map(|figure| figure.value)
+    };
+    let values: Vec<Option<f64>> = hosts.iter().zip(&figures).map(compared).collect();
+    let known: Vec<f64> = values.iter().copied().flatten().collect();
+    let mut marks = study::outlying::outlying(&known, NEAR)
+        .unwrap_or_default()
+        .into_iter();
+    let outlying = values
+        .iter()
+        .map(|value| value.is_some() && marks.next().unwrap_or(false))
+        .collect();
+    Comparison {
+        name,
+        median: study::outlying::median(&known),
+        figures,
+        outlying,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::hosts::Host;
+
+    fn bench(iops: f64) -> Value {
+        json!({ "command": "bench", "phases": [
+            { "name": "page-read", "read": { "iops": { "mean": 1.0 } }, "write": null },
+            { "name": "page-mixed", "read": { "iops": { "mean": iops * 0.7 } },
+              "write": { "iops": { "mean": iops * 0.3 } } },
+        ] })
+    }
+
+    #[test]
+    fn each_verb_has_its_figure_or_none() {
+        let figure = of(&bench(1000.0)).unwrap();
+        assert_eq!(
+            (figure.name.as_str(), figure.value.round()),
+            ("page-mixed.iops", 1000.0)
+        );
+        let zero = json!({ "command": "zero", "disks": [
+            { "bytes_per_s": { "mean": 5e8 } }, { "bytes_per_s": { "mean": 1e8 } } ] });
+        assert_eq!(of(&zero).unwrap().value, 1e8);
+        let warm = json!({ "command": "warm", "volumes": [{ "bytes_per_s": 7.0 }] });
+        assert_eq!(of(&warm).unwrap().value, 7.0);
+        for none in [
+            json!({ "command": "devices" }),
+            json!("text"),
+            json!({ "command": "bench", "phases": [] }),
+        ] {
+            assert_eq!(of(&none), None);
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_not_like_the_others_is_named_and_one_without_a_figure_is_not() {
+        let mut hosts: Vec<HostRun> = [1000.0, 1010.0, 990.0, 1005.0, 300.0]
+            .map(|iops| host(Came::Done, bench(iops)))
+            .to_vec();
+        hosts.insert(2, host(Came::Unreached, Value::Null));
+        let compared = compare(&hosts);
+        assert_eq!(compared.name.as_deref(), Some("page-mixed.iops"));
+        assert_eq!(compared.outlying, [false, false, false, false, false, true]);
+        assert_eq!(compared.median.map(f64::round), Some(1000.0));
+        assert_eq!(compared.figures[2], None);
+    }
+
+    fn host(came: Came, answer: Value) -> HostRun {
+        HostRun {
+            came,
+            answer,
+            ..HostRun::waiting(&Host::default())
+        }
+    }
+
+    #[test]
+    fn what_is_invalid_or_not_measured_to_its_end_is_shown_and_not_compared() {
+        let mut hosts = vec![host(Came::Done, bench(1000.0)); 5];
+        for (came, verdict) in [
+            (Came::Lost, "trusted"),
+            (Came::Interrupted, "trusted"),
+            (Came::Done, "invalid"),
+            (Came::Done, "doubtful"),
+        ] {
+            let mut answer = bench(9000.0);
+            answer["verdict"] = json!(verdict);
+            hosts.push(host(came, answer));
+        }
+        let compared = compare(&hosts);
+        // The doubtful one alone is compared, and stands out.
+        let marked: Vec<usize> = (0..9).filter(|at| compared.outlying[*at]).collect();
+        assert_eq!(marked, [8]);
+        assert_eq!(compared.median.map(f64::round), Some(1000.0));
+        let shown = compared.figures[7].as_ref().unwrap();
+        assert_eq!(shown.verdict.as_deref(), Some("invalid"));
+        assert_eq!(shown.value.round(), 9000.0);
+    }
+
+    #[test]
+    fn the_interval_of_a_sum_is_never_too_narrow() {
+        let flow =
+            |mean: f64| json!({ "iops": { "mean": mean, "low": mean - 5.0, "high": mean + 5.0 } });
+        let answer = json!({ "command": "bench", "phases": [
+            { "name": "page-mixed", "read": flow(70.0), "write": flow(30.0) } ] });
+        assert_eq!(of(&answer).unwrap().interval, Some((90.0, 110.0)));
+        assert_eq!(of(&bench(100.0)).unwrap().interval, None);
+    }
+}

@@ -1,0 +1,216 @@
+//! A verb on one host, from the connection to its end.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::book::Book;
+use super::outcome::HostRun;
+use super::verb::with;
+use crate::hosts::Host;
+use crate::known::{Met, facts, know};
+use crate::link::{Transport, Trouble};
+use crate::session::{Heard, Session};
+use crate::talk::{Ended, FromAgent, Order, ToAgent};
+
+/// How long it may take to say an answer that it has kept.
+const COLLECT: Duration = Duration::from_secs(30);
+/// How long it may take, beyond the verb's own time to undo what it has begun, to say that it has ended:
+/// the agent kills it before.
+const STOP: Duration = Duration::from_secs(8);
+/// A verb may take long; this is how long one look for its end lasts.
+const LONG: Duration = Duration::from_secs(3600);
+/// How long after a loss the host is tried once more, to collect what it had: the agent has ended
+/// its work by then.
+const AFTER_LOSS: Duration = Duration::from_secs(12);
+
+/// What is to be done on each host.
+pub(super) struct Ordered<'a> {
+    /// The way to the hosts.
+    pub transport: &'a dyn Transport,
+    /// The run of the fleet.
+    pub fleet: &'a str,
+    /// The verb and its arguments.
+    pub args: &'a [String],
+    /// Options of the verb that a host has for itself, by its place.
+    pub own: &'a [Vec<String>],
+    /// Whether the user wants the end.
+    pub interrupt: &'a AtomicBool,
+    /// How long the verb may take.
+    pub limits: Limits,
+    /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
+    pub lost: Mutex<Vec<(usize, Instant)>>,
+    /// The machines that were met.
+    pub met: Met,
+    /// Where what comes of it is put.
+    pub book: &'a Book,
+}
+
+/// How long a verb may take.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Limits {
+    /// After how long it is told to end; `None` where it may take as long as it wants.
+    pub verb: Option<Duration>,
+    /// How long it may then take to undo what it has begun, before it is killed.
+    pub grace: Duration,
+}
+
+impl Limits {
+    /// A verb may take as long as it wants, and has as long to end as a Ctrl-C on the host itself would
+    /// leave it in most cases: it takes arrays apart, and unmounts what must first be written.
+    pub(in super::super) const NONE: Limits = Limits {
+        verb: None,
+        grace: Duration::from_secs(60),
+    };
+}
+
+impl Ordered<'_> {
+    /// Does it on a host, and puts down what came of it.
+    pub(super) fn do_on(&self, at: usize, host: &Host) -> HostRun {
+        let mut came = HostRun::waiting(host);
+        match self.converse(at, host, &mut came) {
+            Ok(()) => return came,
+            Err(Trouble::Lost(why)) => {
+                came.take_trouble(&Trouble::Lost(why));
+                self.book.put(at, came.clone(), Vec::new(), &mut || {});
+                let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+                lost.push((at, Instant::now()));
+                return came;
+            }
+            Err(trouble) => came.take_trouble(&trouble),
+        }
+        self.book.put(at, came.clone(), Vec::new(), &mut || {});
+        came
+    }
+
+    fn converse(&self, at: usize, host: &Host, came: &mut HostRun) -> Result<(), Trouble> {
+        let mut session = Session::open(self.transport, host, self.interrupt)?;
+        if let Some((facts, ahead)) = facts(&mut session)? {
+            came.clock_ahead_s = Some(ahead);
+            know(came, &facts)?;
+            self.met.meet(&facts, host)?;
+        }
+        let (collected, unread) = self.collect(&mut session)?;
+        let fleets = collected.into_iter().map(|ended| ended.order.fleet);
+        came.collected.extend(fleets);
+        came.notes.extend(unread);
+        if self.interrupt.load(Relaxed) {
+            session.end();
+            return Err(Trouble::Interrupted);
+        }
+        session.say(&ToAgent::Run(Order {
+            fleet: self.fleet.to_owned(),
+            host: host.name.clone(),
+            args: words_of(self.args, self.own, at),
+        }))?;
+        let (ended, is_late) = wait(&mut session, host, self.limits)?;
+        came.take(&ended);
+        if let Some(limit) = self.limits.verb.filter(|_| is_late) {
+            came.why = Some(format!("it was ended after {} s.", limit.as_secs_f64()));
+        }
+        let beat = &mut || session.beat();
+        if self.book.put(at, came.clone(), ended.runs, beat) {
+            // Where it does not hear that, the answer is collected once more, and is the same.
+            let _ = session.say(&ToAgent::Forget(ended.name));
+        }
+        session.end();
+        Ok(())
+    }
+
+    /// Collects what the host has kept, with sentences about what cannot be collected.
+    fn collect(&self, session: &mut Session<'_>) -> Result<(Vec<Ended>, Vec<String>), Trouble> {
+        let mut collected = Vec::new();
+        let mut unread = Vec::new();
+        for name in session.left().to_vec() {
+            session.say(&ToAgent::Collect(name.clone()))?;
+            let until = Instant::now() + COLLECT;
+            while let Some(left) = until.checked_duration_since(Instant::now()) {
+                match session.hear_out(left)? {
+                    Heard::Said(FromAgent::Kept(ended)) if ended.name == name => {
+                        let beat = &mut || session.beat();
+                        if self.book.put_collected((*ended).clone(), beat) {
+                            session.say(&ToAgent::Forget(name))?;
+                        }
+                        collected.push(*ended);
+                        break;
+                    }
+                    // It cannot be read, or somebody else was quicker.
+                    Heard::Said(FromAgent::Failed(why)) => {
+                        unread.push(format!("{why}."));
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok((collected, unread))
+    }
+
+    /// Tries once more to reach a host that was lost, for what it had until then: it goes to the book.
+    pub(super) fn collect_after_loss(&self, host: &Host, lost: Instant) {
+        let until = lost + AFTER_LOSS;
+        while Instant::now() < until {
+            if self.interrupt.load(Relaxed) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        // Where it is still away, the next 'fleet run' collects it.
+        let opened = Session::open(self.transport, host, self.interrupt);
+        let _ = opened.and_then(|mut session| {
+            self.collect(&mut session)?;
+            session.end();
+            Ok(())
+        });
+    }
+}
+
+/// The verb and its arguments for the host of this place, with its own options.
+fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
+    with(args, own.get(at).map_or(&[][..], Vec::as_slice))
+}
+
+/// Waits for the verb's end, which the user or its limit may bring about. Whether its limit did.
+fn wait(session: &mut Session<'_>, host: &Host, limits: Limits) -> Result<(Ended, bool), Trouble> {
+    let began = Instant::now();
+    let mut stopped: Option<Instant> = None;
+    let mut is_late = false;
+    loop {
+        let left = limits.verb.map_or(LONG, |limit| {
+            limit.saturating_sub(began.elapsed()).min(LONG)
+        });
+        let heard = match stopped {
+            None => session.hear(left)?,
+            Some(_) => session.hear_out(Duration::from_secs(1))?,
+        };
+        let is_wanted = match heard {
+            Heard::Said(FromAgent::Ended(ended)) => return Ok((*ended, is_late)),
+            Heard::Said(FromAgent::Failed(why)) => {
+                return Err(Trouble::Unfit(format!("{}: {why}.", host.name)));
+            }
+            Heard::Said(_) | Heard::Nothing => {
+                let is_over = limits.verb.is_some_and(|limit| began.elapsed() >= limit);
+                is_late |= is_over && stopped.is_none();
+                is_late && stopped.is_none()
+            }
+            Heard::Interrupt => true,
+        };
+        if is_wanted {
+            session.say(&ToAgent::Stop {
+                grace_ms: limits.grace.as_millis() as u64,
+            })?;
+            stopped = Some(Instant::now());
+        }
+        if stopped.is_some_and(|since| since.elapsed() > limits.grace + STOP) {
+            return Err(Trouble::Lost(format!(
+                "{} was told to end and did not say that it has; it may wait for a disk that answers \
+                 nothing.",
+                host.name
+            )));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

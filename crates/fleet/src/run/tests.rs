@@ -1,0 +1,216 @@
+//! A verb on very many hosts, simulated at the transport, with a real ledger.
+
+use std::time::Instant;
+
+use ledger::Ledger;
+use linux::Root;
+
+use super::*;
+use crate::link::{EARLIER, Simulated, simulated_hosts};
+
+/// Runs on these hosts, and gives what came of it and what the ledger has.
+fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
+    let place = tempfile::tempdir().unwrap();
+    run_with(&place.path().join("ledger.db"), hosts, interrupt)
+}
+
+/// The same, with this ledger.
+fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
+    let mut ledger = Ledger::open(path).unwrap();
+    let here = ProcessIdentity::of_process(&Root::host(), Path::new("/etc")).unwrap();
+    let run = begun(Kind::Run, vec!["devices".to_owned()], hosts);
+    let claim = ledger
+        .begin_work(&run.id, here.owner(), &run, |owner| here.standing(owner))
+        .unwrap();
+    let id = run.id.clone();
+    let book = Book::new(run);
+    let ordered = Ordered {
+        transport: &Simulated::default(),
+        fleet: &id,
+        args: &["devices".to_owned()],
+        own: &[],
+        interrupt,
+        limits: Limits::NONE,
+        lost: Mutex::default(),
+        met: Met::default(),
+        book: &book,
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| book.keep_all(ledger, claim, &here));
+        each(hosts, 256, |at, host| ordered.do_on(at, host), |_, _| {}).unwrap();
+        book.close();
+    });
+    assert_eq!(book.failed(), None);
+    let kept = Ledger::open(path)
+        .unwrap()
+        .work::<FleetRun>(&id)
+        .unwrap()
+        .unwrap();
+    assert!(kept.summary.finished.is_some());
+    (book.run(), kept.document)
+}
+
+#[test]
+fn a_thousand_answers_are_in_the_ledger() {
+    let began = Instant::now();
+    let (run, kept) = run_on(&simulated_hosts(1000), &AtomicBool::new(false));
+    assert_eq!(run, kept);
+    assert!(run.hosts.iter().all(|host| host.came == Came::Done));
+    assert!(
+        run.hosts
+            .iter()
+            .all(|host| host.answer["command"] == "devices")
+    );
+    assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
+}
+
+/// Hosts that have kept an answer of an earlier run.
+fn with_something_left(count: usize) -> Vec<Host> {
+    let mut hosts = simulated_hosts(count);
+    for host in &mut hosts {
+        host.name = format!("left{}", host.name);
+    }
+    hosts
+}
+
+/// Collects what these hosts have kept, while they run something else.
+fn collect_from(count: usize) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("ledger.db");
+    let (run, _) = run_with(&path, &with_something_left(count), &AtomicBool::new(false));
+    for host in &run.hosts {
+        assert_eq!(host.came, Came::Done, "{:?}", host.why);
+        assert_eq!(host.collected, [EARLIER]);
+    }
+    let ledger = Ledger::open(&path).unwrap();
+    let earlier = ledger.work::<FleetRun>(EARLIER).unwrap().unwrap().document;
+    assert_eq!(earlier.hosts.len(), count);
+    // What was collected is older, and the last run is the one that collected it.
+    let kept = ledger.list_work(Some(FleetRun::KIND)).unwrap();
+    let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
+    assert_eq!(chosen(&keys, LAST), Ok(Some(run.id.as_str())));
+}
+
+#[test]
+fn what_hosts_have_kept_is_collected_while_they_go_on() {
+    collect_from(20);
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn what_a_thousand_hosts_have_kept_is_collected_and_none_is_lost() {
+    collect_from(1000);
+}
+
+#[test]
+fn who_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
+    let mut hosts = simulated_hosts(4);
+    hosts[1].name = "dead".to_owned();
+    hosts[3].name = "mute".to_owned();
+    let (run, kept) = run_on(&hosts, &AtomicBool::new(false));
+    assert_eq!(run, kept);
+    let came: Vec<Came> = run.hosts.iter().map(|host| host.came).collect();
+    assert_eq!(came, [Came::Done, Came::Unreached, Came::Done, Came::Lost]);
+    let text = say::text(&run, 100);
+    for told in [
+        "dead: unreached: dead was not reached.",
+        "mute: lost: the connection",
+        "2 of 4 hosts are done",
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
+    assert!(matches!(ended(&run, false), Err(Failure::Midway(_))));
+}
+
+#[test]
+fn after_a_signal_nothing_is_begun() {
+    let (run, _) = run_on(&simulated_hosts(3), &AtomicBool::new(true));
+    assert!(
+        run.hosts.iter().all(|host| host.came == Came::Interrupted),
+        "{run:?}"
+    );
+    // Nothing was touched, and it is said so.
+    assert!(matches!(ended(&run, true), Err(Failure::Refused(_))));
+}
+
+#[test]
+fn a_signal_after_the_last_host_changes_nothing() {
+    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    for host in &mut run.hosts {
+        host.came = Came::Done;
+    }
+    assert!(matches!(ended(&run, true), Ok(Answer::Done)));
+    run.hosts[1].came = Came::Interrupted;
+    run.hosts[1].seconds = Some(1.0);
+    run.hosts[0].came = Came::Unreached;
+    assert!(matches!(ended(&run, true), Err(Failure::Midway(_))));
+}
+
+#[test]
+fn the_run_that_is_asked_for_is_found_whatever_is_beside_it() {
+    let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
+    let beside = "20260101-000000-aaaa.h1.4711";
+    // The ledger lists what it has got to know last first, and an answer is kept beside its run.
+    let keys = [beside, old, new];
+    assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
+    assert_eq!(chosen(&keys, old), Ok(Some(old)));
+    assert_eq!(chosen(&keys, "20260101"), Ok(Some(old)));
+    assert_eq!(chosen(&keys, "2025"), Ok(None));
+    assert!(chosen(&keys, "2026").unwrap_err().contains("several runs"));
+    assert!(is_beside(beside, old) && !is_beside(new, old) && !is_beside(old, old));
+}
+
+#[test]
+fn an_answer_that_was_kept_beside_its_run_is_shown_with_it() {
+    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    run.hosts[0].zone = Some("z".to_owned());
+    let mut late = begun(Kind::Run, Vec::new(), &simulated_hosts(1));
+    late.hosts[0].came = Came::Lost;
+    late.hosts[0].seconds = Some(2.0);
+    run.merge(late);
+    assert_eq!(run.hosts.len(), 2);
+    assert_eq!(
+        (run.hosts[0].came, run.hosts[0].seconds),
+        (Came::Lost, Some(2.0))
+    );
+    assert_eq!(run.hosts[0].zone.as_deref(), Some("z"));
+    assert_eq!(run.hosts[1].came, Came::Waiting);
+}
+
+#[test]
+fn the_exit_status_says_whether_anything_was_touched() {
+    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    let mut set = |came: [Came; 2]| {
+        for (host, came) in run.hosts.iter_mut().zip(came) {
+            host.came = came;
+        }
+        run.clone()
+    };
+    assert!(matches!(
+        ended(&set([Came::Done, Came::Done]), false),
+        Ok(Answer::Done)
+    ));
+    assert!(matches!(
+        ended(&set([Came::Done, Came::No]), false),
+        Ok(Answer::No)
+    ));
+    assert!(matches!(
+        ended(&set([Came::Refused, Came::Unreached]), false),
+        Err(Failure::Refused(_))
+    ));
+    for bad in [
+        Came::Failed,
+        Came::Lost,
+        Came::Unreached,
+        Came::Refused,
+        Came::Unfit,
+    ] {
+        assert!(
+            matches!(
+                ended(&set([Came::Done, bad]), false),
+                Err(Failure::Midway(_))
+            ),
+            "{bad:?}"
+        );
+    }
+}

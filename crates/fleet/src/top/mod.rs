@@ -1,0 +1,281 @@
+//! `fleet top`: what all hosts do, again and again.
+
+mod row;
+mod say;
+
+use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use super::hosts::Host;
+use super::link::{Transport, Trouble};
+use super::pool::{Gate, STACK};
+use super::session::{Heard, Session};
+use super::talk::{FromAgent, Sample, ToAgent};
+use super::{allow_connections, find, reach};
+use crate::args::TopArgs;
+use row::{Row, State, shown};
+use say::Picture;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+pub(crate) use row::{Only, Sort};
+
+/// How long is waited before a host is tried again: at first, and at most.
+const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+/// How often it is looked whether the user wants the end.
+const LOOK: Duration = Duration::from_millis(100);
+/// Clears a terminal, and goes to its first line (console_codes(4)).
+const CLEAR: &str = "\u{1b}[H\u{1b}[J";
+
+/// Shows what all hosts do.
+pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let found = find(&args.source)?;
+    for one in &found.left_out {
+        context.tell(one);
+    }
+    let ssh = reach(&args.reach)?;
+    let starting = found.hosts.len().min(args.reach.batch as usize);
+    allow_connections(starting, found.hosts.len(), "hosts")?;
+    let mut show = Show::of(args, context);
+    let every = Duration::from_nanos(args.every.0.0);
+    let lasts = args.lasts.map(|lasts| Duration::from_nanos(lasts.0.0));
+    let mut was_seen = false;
+    let mut look = |rows: &[Row]| {
+        was_seen |= rows.iter().any(|row| row.sample().is_some());
+        show.show(rows)
+    };
+    let watching = Watching {
+        every,
+        lasts,
+        batch: args.reach.batch as usize,
+        interrupt,
+    };
+    let rows = watching.watch(&ssh, &found.hosts, &mut look)?;
+    if !was_seen && rows.iter().all(|row| row.sample().is_none()) {
+        return Err(Failure::refused("no host was reached"));
+    }
+    Ok(Answer::Done)
+}
+
+/// How it is shown.
+struct Show<'a> {
+    args: &'a TopArgs,
+    context: &'a mut Context,
+    on_terminal: bool,
+}
+
+impl<'a> Show<'a> {
+    fn of(args: &'a TopArgs, context: &'a mut Context) -> Show<'a> {
+        let on_terminal = std::io::stdout().is_terminal() && !args.json;
+        Show {
+            args,
+            context,
+            on_terminal,
+        }
+    }
+
+    fn show(&mut self, rows: &[Row]) -> Result<(), Failure> {
+        let shown = shown(rows, self.args.sort, &self.args.only);
+        if self.args.json {
+            return self.context.print(&say::json(rows, &shown));
+        }
+        let size = terminal_size::terminal_size().filter(|_| self.on_terminal);
+        let (width, height) = match size {
+            Some((width, height)) => (usize::from(width.0), Some(usize::from(height.0))),
+            None => (self.context.columns, None),
+        };
+        let table = say::table(&Picture {
+            all: rows,
+            shown,
+            height,
+            width,
+            colour: self.on_terminal,
+            late: 3 * Duration::from_nanos(self.args.every.0.0) + Duration::from_secs(3),
+        });
+        let (before, after) = if self.on_terminal {
+            (CLEAR, "")
+        } else {
+            ("", "\n")
+        };
+        // Not through `print`: what hosts say is harmless by now, and the codes are our own.
+        write!(self.context.out, "{before}{table}{after}")
+            .and_then(|()| self.context.out.flush())
+            .context("the table could not be written to standard output")
+            .midway()
+    }
+}
+
+/// What a thread tells of its host.
+enum Told {
+    Sample(Box<Sample>),
+    Dead(String),
+    Connecting,
+}
+
+/// How hosts are watched.
+pub(super) struct Watching<'a> {
+    every: Duration,
+    lasts: Option<Duration>,
+    batch: usize,
+    interrupt: &'a AtomicBool,
+}
+
+impl Watching<'_> {
+    /// Watches all hosts, each on a thread of its own, and calls `look` as often as is asked for.
+    /// What was known of them last.
+    fn watch(
+        &self,
+        transport: &dyn Transport,
+        hosts: &[Host],
+        look: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
+    ) -> Result<Vec<Row>, Failure> {
+        let row = |host: &Host| Row {
+            host: host.name.clone(),
+            zone: host.zone.clone(),
+            state: State::Connecting,
+        };
+        let mut rows: Vec<Row> = hosts.iter().map(row).collect();
+        let over = AtomicBool::new(false);
+        let gate = Gate::new(self.batch);
+        let (sender, told) = channel();
+        thread::scope(|scope| {
+            let mut started = Ok(());
+            for (at, host) in hosts.iter().enumerate() {
+                let (sender, over, gate) = (sender.clone(), &over, &gate);
+                let go = move || {
+                    let follow = Follow {
+                        transport,
+                        host,
+                        every: self.every,
+                        over,
+                        gate,
+                    };
+                    follow.follow(&|said| {
+                        // Where nobody listens any more, the end is near.
+                        let _ = sender.send((at, said));
+                    });
+                };
+                let thread = thread::Builder::new()
+                    .name("host".to_owned())
+                    .stack_size(STACK);
+                if let Err(why) = thread.spawn_scoped(scope, go) {
+                    started = Err(why)
+                        .context("a thread for each host could not be started")
+                        .midway();
+                    break;
+                }
+            }
+            drop(sender);
+            let looked = started.and_then(|()| self.look(&told, &mut rows, look));
+            over.store(true, Relaxed);
+            looked
+        })?;
+        Ok(rows)
+    }
+
+    /// Takes in what the threads tell, and looks again and again, until the end.
+    fn look(
+        &self,
+        told: &Receiver<(usize, Told)>,
+        rows: &mut [Row],
+        look: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        let mut next = began + self.every;
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok((at, said)) => {
+                    if let Some(row) = rows.get_mut(at) {
+                        row.take(said);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            let now = Instant::now();
+            if now >= next {
+                next = now + self.every;
+                look(rows)?;
+            }
+            let is_over = self.lasts.is_some_and(|lasts| began.elapsed() >= lasts);
+            if is_over || self.interrupt.load(Relaxed) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Row {
+    fn take(&mut self, said: Told) {
+        self.state = match said {
+            Told::Sample(sample) => State::Live(sample, Instant::now()),
+            Told::Dead(why) => State::Dead(why),
+            // That it is tried again does not make it less dead.
+            Told::Connecting => match &self.state {
+                State::Dead(why) => State::Dead(why.clone()),
+                _ => State::Connecting,
+            },
+        };
+    }
+}
+
+/// One host that is followed.
+struct Follow<'a> {
+    transport: &'a dyn Transport,
+    host: &'a Host,
+    every: Duration,
+    over: &'a AtomicBool,
+    gate: &'a Gate,
+}
+
+impl Follow<'_> {
+    /// Follows it until the end, however often the connection is lost.
+    fn follow(&self, tell: &dyn Fn(Told)) {
+        let mut pause = PAUSE[0];
+        while !self.over.load(Relaxed) {
+            tell(Told::Connecting);
+            let open = || Session::open(self.transport, self.host, self.over);
+            let Some(opened) = self.gate.pass(self.over, open) else {
+                return;
+            };
+            let ended = opened.and_then(|session| {
+                pause = PAUSE[0];
+                self.listen(session, tell)
+            });
+            match ended {
+                Ok(()) | Err(Trouble::Interrupted) => return,
+                Err(why) => tell(Told::Dead(why.to_string())),
+            }
+            let until = Instant::now() + pause;
+            pause = (pause * 2).min(PAUSE[1]);
+            while Instant::now() < until && !self.over.load(Relaxed) {
+                thread::sleep(LOOK);
+            }
+        }
+    }
+
+    /// Listens until the end, or until the connection is lost.
+    fn listen(&self, mut session: Session<'_>, tell: &dyn Fn(Told)) -> Result<(), Trouble> {
+        session.say(&ToAgent::Sample {
+            every_ms: self.every.as_millis() as u64,
+        })?;
+        loop {
+            match session.hear(Duration::from_secs(3600))? {
+                Heard::Said(FromAgent::Sample(sample)) => tell(Told::Sample(sample)),
+                Heard::Interrupt => {
+                    session.end();
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Very many hosts, simulated at the transport.
+
+use super::*;
+use crate::alone::{is_alone, resident, run_alone, used};
+use crate::link::{Simulated, simulated_hosts};
+
+fn watching(lasts: Duration, interrupt: &AtomicBool) -> Watching<'_> {
+    Watching {
+        every: Duration::from_secs(1),
+        lasts: Some(lasts),
+        batch: 64,
+        interrupt,
+    }
+}
+
+#[test]
+fn a_thousand_hosts_take_little_memory_and_less_than_a_core() {
+    let said = run_alone("top::tests::alone_a_thousand_hosts_are_watched");
+    assert!(said.contains("1000 hosts"), "{said}");
+}
+
+#[test]
+#[ignore = "the test above runs it, in a process of its own"]
+fn alone_a_thousand_hosts_are_watched() {
+    if is_alone() {
+        watch_a_thousand_hosts();
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
+fn watch_a_thousand_hosts() {
+    let hosts = simulated_hosts(1000);
+    let interrupt = AtomicBool::new(false);
+    let before = resident();
+    let mut seen = (0, 0);
+    let mut since: Option<(Instant, f64)> = None;
+    let mut look = |rows: &[Row]| {
+        let live = rows.iter().filter(|row| row.sample().is_some()).count();
+        let text = say::json(rows, &rows.iter().collect::<Vec<_>>());
+        assert!(text.len() > 1000);
+        seen = (
+            seen.0.max(live),
+            seen.1.max(resident().saturating_sub(before)),
+        );
+        if live == 1000 && since.is_none() {
+            since = Some((Instant::now(), used()));
+        }
+        // A machine that is busy may take long until all are there.
+        if since.is_some_and(|(since, _)| since.elapsed() > Duration::from_secs(4)) {
+            interrupt.store(true, Relaxed);
+        }
+        Ok(())
+    };
+    let transport = Simulated::default();
+    watching(Duration::from_secs(120), &interrupt)
+        .watch(&transport, &hosts, &mut look)
+        .unwrap();
+    let (live, memory) = seen;
+    assert_eq!(live, 1000);
+    let (began, cpu) = since.unwrap();
+    let cores = (used() - cpu) / began.elapsed().as_secs_f64();
+    println!("1000 hosts, their agents included: {memory} MiB, {cores:.2} cores");
+    assert!(memory < 500, "{memory} MiB");
+    assert!(cores < 1.0, "{cores} cores");
+}
+
+#[test]
+fn a_host_that_is_dead_is_tried_again_and_the_others_are_seen() {
+    let mut hosts = simulated_hosts(3);
+    hosts[1].name = "dead1".to_owned();
+    hosts[2].name = "mute2".to_owned();
+    let interrupt = AtomicBool::new(false);
+    let transport = Simulated::default();
+    let rows = watching(Duration::from_millis(5500), &interrupt)
+        .watch(&transport, &hosts, &mut |_| Ok(()))
+        .unwrap();
+    assert!(rows[0].sample().is_some(), "{rows:?}");
+    let dead =
+        |at: usize| matches!(&rows[at].state, State::Dead(why) if why.contains(&hosts[at].name));
+    assert!(dead(1) && dead(2), "{rows:?}");
+    // Each of the two was tried again after 2 s.
+    assert!(transport.opened.load(Relaxed) >= 5);
+}

@@ -1,0 +1,232 @@
+//! The arguments of `lab`.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::spec::VolumeGroup;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use record::Nanos;
+
+use domain::values::{Size, Span, Throughput};
+
+/// What `lab` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith lab run --volumes 8xgp3:16GiB --volumes cold:8GiB -- disksmith devices
+  disksmith lab serve --volumes 2xgp3,iops=6000:16GiB --socket-dir /run/volumes")]
+pub struct LabArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: LabVerb,
+}
+
+/// What `lab` can do.
+#[derive(Debug, Subcommand)]
+pub enum LabVerb {
+    /// Boot a small machine with virtual volumes, and run a command in it
+    Run(Box<LabRunArgs>),
+    /// Serve virtual volumes to NBD clients of this host, until interrupted
+    Serve(LabServeArgs),
+}
+
+/// The volumes, of both.
+#[derive(Args, Debug)]
+pub struct VolumesArgs {
+    /// Volumes: [COUNTx]WHAT:SIZE, where WHAT is a profile (gp3, gp2, io2, nvme, cold), key=value
+    /// pairs joined by commas, or both. May be given more than once
+    #[arg(long = "volumes", value_name = "[COUNTx]WHAT:SIZE", required = true)]
+    pub groups: Vec<VolumeGroup>,
+    /// Multiply all caps by this, where emulation is too slow for them
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+    /// The most operations a second over all volumes, as an instance has it
+    #[arg(long, value_name = "N")]
+    pub instance_iops: Option<f64>,
+    /// The most bytes a second over all volumes, as an instance has it
+    #[arg(long, value_name = "SIZE/s")]
+    pub instance_throughput: Option<Throughput>,
+    /// When it ends, well or not, write what each volume did and still holds to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+    /// With --truth: replace a file that no lab has written
+    #[arg(long, requires = "truth")]
+    pub force: bool,
+    /// Where the volumes' random numbers begin, so that they behave the same again
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// What `lab run` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith lab run --volumes 8xgp3:16GiB -- disksmith bench /dev/vda
+  disksmith lab run --volumes 8xiops=400:1GiB --scale 0.5 -- sh -c 'mdadm --version; lsblk'
+  disksmith lab run --volumes nvme,volatile=1:1GiB --cut-after 3x5s..30s -- sh -c 'echo boot \
+      $DISKSMITH_LAB_BOOT; sleep 60'")]
+pub struct LabRunArgs {
+    /// The volumes.
+    #[command(flatten)]
+    pub volumes: VolumesArgs,
+    /// The machine's memory
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub memory: Size,
+    /// The machine's processors
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cpus: u32,
+    /// End the machine when it takes longer than this from its start to the end of the command,
+    /// each time that it is started
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<Span>,
+    /// Where the kernel and the tools are kept [default: disksmith/lab in the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// The binary that is disksmith in the machine [default: this one]
+    #[arg(long, value_name = "FILE")]
+    pub binary: Option<PathBuf>,
+    /// Also copy the machine's whole ledger to this file, which must not exist. Its runs are added
+    /// to this host's ledger in any case
+    #[arg(long, value_name = "FILE")]
+    pub ledger_out: Option<PathBuf>,
+    /// Keep the machine's own disk, with its ledger, in this file: it outlives the machine. The
+    /// file is made when it is absent, and one that an earlier machine left is used again; any
+    /// other file is refused
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Cut the power that long after the command began, start the machine again with the same
+    /// volumes and the same disk of its own, and run the command again; once for each duration, or
+    /// COUNT times. Of two durations, it is at a time between them that --seed chooses. After the
+    /// last cut the command runs to its end. DISKSMITH_LAB_BOOT is 1, 2, … in the command's
+    /// environment. Without --state the machine's own disk is a temporary one
+    #[arg(
+        long,
+        value_name = "[COUNTx]DURATION[..DURATION]",
+        value_delimiter = ','
+    )]
+    pub cut_after: Vec<CutTimes>,
+    /// Run this shell script in the machine first, while the volumes are held: nothing fails or
+    /// stalls, and cold blocks cost nothing and stay cold, also where it writes. So what it leaves
+    /// on a cold volume is there as if restored from a snapshot. Times count from its end; after a
+    /// power cut it does not run again
+    #[arg(long, value_name = "SCRIPT")]
+    pub prepare: Option<OsString>,
+    /// What the machine runs on
+    #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
+    pub accel: AccelChoice,
+    /// What is run in the machine. Its exit status is this command's
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// The most power cuts of one group.
+const MOST_CUTS: u32 = 1000;
+
+/// When the power is cut, counted from the start of the command: so many times, each between two
+/// durations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutTimes {
+    /// How many cuts; 1 to 1,000.
+    pub count: u32,
+    /// The earliest time of each.
+    pub earliest: Nanos,
+    /// The latest; not before the earliest.
+    pub latest: Nanos,
+}
+
+impl FromStr for CutTimes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<CutTimes, String> {
+        let bad = || {
+            format!(
+                "'{text}' is no time for a power cut; write a duration or two, such as 10s or \
+                 5s..30s, with a number of cuts up to {MOST_CUTS} before it if there are more, such \
+                 as 3x10s"
+            )
+        };
+        let (count, times) = match text.split_once('x') {
+            Some((count, times)) => (count.parse().map_err(|_| bad())?, times),
+            None => (1, text),
+        };
+        let (earliest, latest) = times.split_once("..").unwrap_or((times, times));
+        match (earliest.parse(), latest.parse()) {
+            (Ok(earliest), Ok(latest))
+                if earliest <= latest && (1..=MOST_CUTS).contains(&count) =>
+            {
+                Ok(CutTimes {
+                    count,
+                    earliest,
+                    latest,
+                })
+            }
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// What the machine runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AccelChoice {
+    /// KVM where a kernel really starts on it, emulation otherwise
+    Auto,
+    /// KVM
+    Kvm,
+    /// Emulation
+    Emulation,
+}
+
+/// What `lab serve` takes.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("where").required(true).multiple(true))]
+#[command(after_help = "Examples:
+  disksmith lab serve --volumes 2xgp3:16GiB --socket-dir /run/volumes
+  disksmith lab serve --volumes cold:8GiB --listen 127.0.0.1:10809")]
+pub struct LabServeArgs {
+    /// The volumes.
+    #[command(flatten)]
+    pub volumes: VolumesArgs,
+    /// A folder in which the server makes its own, with a unix socket for each volume
+    #[arg(long, value_name = "DIR", group = "where")]
+    pub socket_dir: Option<PathBuf>,
+    /// A loopback address that offers all volumes by their serial numbers
+    #[arg(long, value_name = "ADDRESS:PORT", group = "where")]
+    pub listen: Option<SocketAddr>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_cuts_are_read_or_refused() {
+        let times = |count, earliest, latest| CutTimes {
+            count,
+            earliest: Nanos::from_secs(earliest),
+            latest: Nanos::from_secs(latest),
+        };
+        for (text, wanted) in [
+            ("10s", times(1, 10, 10)),
+            ("5s..30s", times(1, 5, 30)),
+            ("3x10s", times(3, 10, 10)),
+            ("1000x0s..1m", times(1000, 0, 60)),
+        ] {
+            assert_eq!(text.parse(), Ok(wanted), "{text}");
+        }
+        for text in [
+            "",
+            "x",
+            "0x1s",
+            "1001x1s",
+            "3x",
+            "soon",
+            "30s..5s",
+            "5s..",
+            "-1s",
+            "1s..2s..3s",
+        ] {
+            let refused = text.parse::<CutTimes>().unwrap_err();
+            assert!(refused.contains("no time for a power cut"), "{text}");
+        }
+    }
+}

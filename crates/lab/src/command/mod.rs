@@ -1,0 +1,243 @@
+//! Virtual volumes, alone or with a machine around them.
+
+mod boots;
+mod caps;
+mod ledger;
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::machine::{
+    Accel, Accelerator, Disk, Machine, MachineOptions, Packages, Source, check_emulator,
+    default_cache,
+};
+use crate::model::Caps;
+use crate::server::{Options, Server, Volume};
+use crate::spec::VolumeSpec;
+use anyhow::Context as _;
+
+use boots::Boots;
+use ledger::{check_new, keep_ledger};
+
+use crate::args::AccelChoice;
+use crate::args::LabArgs;
+use crate::args::LabRunArgs;
+use crate::args::LabServeArgs;
+use crate::args::LabVerb;
+use crate::args::VolumesArgs;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::json::SCHEMA;
+use ui::output;
+use ui::output::{Format, OutputFile};
+
+/// How often it is looked whether the user wants the end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Serves volumes, and runs a command beside them.
+pub fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    match &args.verb {
+        LabVerb::Run(args) => run(args, context, interrupt),
+        LabVerb::Serve(args) => serve(args, context, interrupt),
+    }
+}
+
+fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    if let Some(path) = &args.ledger_out {
+        check_new(path)?;
+    }
+    let truth = check_truth(&args.volumes)?;
+    check_emulator().refused()?;
+    let cache = args
+        .cache
+        .clone()
+        .unwrap_or_else(|| default_cache(|name| std::env::var_os(name)));
+    let packages =
+        Packages::ensure_unless(&cache, &mut |text| context.tell(text), interrupt).refused()?;
+    let wanted = Options {
+        hold: true,
+        ..options(&args.volumes)
+    };
+    let server = Server::start(&specs(&args.volumes), &wanted).refused()?;
+    // It arrives in the server's folder, and is put where the user wants it when it is whole.
+    let copied = server.folder().join("ledger.db");
+    let cuts = boots::cut_times(&args.cut_after, args.volumes.seed);
+    let mut options = machine(args, packages, &cache, &server, &copied)?;
+    if !cuts.is_empty() && options.state.is_none() {
+        // The ledger must outlive the cuts. Without a place for it, it does so in the server's folder.
+        options.state = Some(server.folder().join("state"));
+    }
+    let machine = Machine::start(&options, io::stdout(), io::stderr()).refused()?;
+    context.tell(&describe(args, &server, machine.accelerator()));
+    tell_caps(&server, &args.volumes, context);
+    let boots = Boots {
+        options,
+        server: &server,
+        cuts: &cuts,
+        interrupt,
+    };
+    let status = boots.until_the_end(machine, context);
+    // However it ended, what is known is kept.
+    let kept = keep_ledger(&copied, args.ledger_out.as_deref(), context);
+    let written = write_truth(truth.as_ref(), &server);
+    all(context, status, [kept, written]).map(Answer::Status)
+}
+
+fn machine(
+    args: &LabRunArgs,
+    packages: Packages,
+    cache: &Path,
+    server: &Server,
+    copied: &Path,
+) -> Result<MachineOptions, Failure> {
+    let own = std::env::current_exe().context("this program's own file could not be found");
+    let binary = match &args.binary {
+        Some(binary) => binary.clone(),
+        None => own.refused()?,
+    };
+    let mut options = MachineOptions::new(packages, cache, &binary, args.command.clone());
+    options.disks = server
+        .volumes()
+        .iter()
+        .map(|volume| Disk {
+            source: Source::Socket {
+                path: volume.socket().to_path_buf(),
+                export: String::new(),
+            },
+            serial: volume.serial().to_owned(),
+        })
+        .collect();
+    options.prepare = args.prepare.clone();
+    options.memory = args.memory.0;
+    options.cpus = args.cpus;
+    options.timeout = args.timeout.map(|span| span.0.into());
+    options.ledger_out = Some(copied.to_path_buf());
+    options.state = args.state.clone();
+    options.accel = match args.accel {
+        AccelChoice::Auto => Accel::Auto,
+        AccelChoice::Kvm => Accel::Kvm,
+        AccelChoice::Emulation => Accel::Emulation,
+    };
+    Ok(options)
+}
+
+fn of_machine(error: crate::machine::Error) -> Failure {
+    match error {
+        // A pipe that nobody reads any more ends the command quietly, as everywhere.
+        crate::machine::Error::Output(source) => Failure::Midway(source.into()),
+        error => Failure::Midway(error.into()),
+    }
+}
+
+/// The first failure; the others are told, so that none is lost.
+fn all<T, const N: usize>(
+    context: &Context,
+    first: Result<T, Failure>,
+    others: [Result<(), Failure>; N],
+) -> Result<T, Failure> {
+    others
+        .into_iter()
+        .fold(first, |first, next| match (first, next) {
+            (Ok(_), Err(failure)) => Err(failure),
+            (Err(failure), Err(Failure::Refused(error) | Failure::Midway(error))) => {
+                context.tell(&format!("disksmith: {}", sentence(&error)));
+                Err(failure)
+            }
+            (first, Ok(())) => first,
+        })
+}
+
+/// The file for the truth, which is written at the end.
+fn check_truth(volumes: &VolumesArgs) -> Result<Option<OutputFile>, Failure> {
+    OutputFile::check_if_any(volumes.truth.as_ref(), Format::Json, volumes.force)
+}
+
+fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let truth = check_truth(&args.volumes)?;
+    let options = Options {
+        folder: args.socket_dir.clone(),
+        listen: args.listen,
+        ..options(&args.volumes)
+    };
+    let server = Server::start(&specs(&args.volumes), &options).refused()?;
+    for volume in server.volumes() {
+        let socket = volume.socket().display();
+        let line = format!(
+            "{}  {}  nbd+unix:///?socket={socket}\n",
+            volume.serial(),
+            volume.size()
+        );
+        context.print(&line)?;
+    }
+    if let Some(address) = server.address() {
+        for volume in server.volumes() {
+            context.print(&format!("{}  nbd://{address}/{0}\n", volume.serial()))?;
+        }
+    }
+    tell_caps(&server, &args.volumes, context);
+    while !interrupt.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
+    write_truth(truth.as_ref(), &server)?;
+    Ok(Answer::Done)
+}
+
+/// Writes what each volume did and still holds, if the user wants it.
+fn write_truth(truth: Option<&OutputFile>, server: &Server) -> Result<(), Failure> {
+    let Some(output) = truth else {
+        return Ok(());
+    };
+    let truths: Vec<_> = server.volumes().iter().map(Volume::truth).collect();
+    let document = serde_json::json!({
+        "schema": SCHEMA,
+        "command": "lab",
+        "generator": output::generator(),
+        "volumes": truths,
+    });
+    output.write(format!("{document:#}\n").as_bytes()).midway()
+}
+
+fn specs(volumes: &VolumesArgs) -> Vec<VolumeSpec> {
+    let groups = volumes.groups.iter();
+    groups.flat_map(|group| group.volumes()).collect()
+}
+
+fn options(volumes: &VolumesArgs) -> Options {
+    Options {
+        scale: volumes.scale,
+        seed: volumes.seed,
+        instance: Caps {
+            iops: volumes.instance_iops,
+            throughput: volumes.instance_throughput.map(|size| size.0),
+        },
+        ..Options::default()
+    }
+}
+
+fn tell_caps(server: &Server, volumes: &VolumesArgs, context: &Context) {
+    for line in caps::lines(server, volumes) {
+        context.tell(&line);
+    }
+}
+
+/// What is emulated.
+fn describe(args: &LabRunArgs, server: &Server, accelerator: Accelerator) -> String {
+    let count = server.volumes().len();
+    let volumes = match count {
+        1 => "1 volume".to_owned(),
+        _ => format!("{count} volumes"),
+    };
+    let runs_on = match accelerator {
+        Accelerator::Kvm => "on KVM",
+        Accelerator::Emulation if args.accel == AccelChoice::Emulation => {
+            "emulated: what is computed is slow, the volumes keep their speed"
+        }
+        Accelerator::Emulation => {
+            "emulated, since KVM does not run it here: what is computed is slow, the volumes keep \
+             their speed"
+        }
+    };
+    format!("A machine with {volumes}, {runs_on}.")
+}
