@@ -1,4 +1,4 @@
-//! Identity of this process in the ledger, and liveness of the owners of long work.
+//! Who this process is to the ledger, and whether the owner of long work is still there.
 
 use std::path::Path;
 
@@ -38,8 +38,8 @@ impl ProcessIdentity {
         &self.owner
     }
 
-    /// What is known of an owner. One whose process is there and cannot be looked at counts as
-    /// alive: nobody's work is taken from him because of a doubt.
+    /// The liveness of an owner. One whose process is there and cannot be looked at counts as
+    /// alive: no job is taken from its owner because of a doubt.
     pub fn standing(&self, owner: &Owner) -> OwnerLiveness {
         owner.standing(&self.owner, |pid| match process::of(&self.root, pid) {
             Ok(found) => found.map(|process| process.started),

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use linux::Root;
 use serde_json::{Value, json};
 
-use super::kept::Kept;
+use super::checkpoint::Checkpoint;
 use super::schedule::{self, Found};
 use super::timer;
 use linux::md::sync::Sectors;
@@ -53,7 +53,7 @@ impl Plans {
     pub(crate) fn in_the_way(
         &self,
         array: &str,
-        kept: &Kept,
+        kept: &Checkpoint,
         limit: Option<Timestamp>,
     ) -> Vec<String> {
         let zone = self.now.time_zone();
@@ -82,7 +82,7 @@ impl Plans {
     }
 
     /// When it is done at its rate so far.
-    fn done(&self, kept: &Kept) -> Option<Zoned> {
+    fn done(&self, kept: &Checkpoint) -> Option<Zoned> {
         let left = Sectors(kept.of.saturating_sub(kept.done)).bytes().0 as f64;
         let left = SignedDuration::try_from_secs_f64(left / kept.rate()?).ok()?;
         self.now.checked_add(left).ok()
@@ -111,7 +111,7 @@ impl Plans {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use super::super::kept::example;
+    use super::super::checkpoint::example;
     use super::super::schedule::tests::{InUtc, has_systemd};
     use super::*;
     use std::fs;
@@ -137,8 +137,8 @@ mod tests {
     }
 
     /// A scrub that has so many seconds to go.
-    fn left(seconds: u64) -> Kept {
-        Kept {
+    fn left(seconds: u64) -> Checkpoint {
+        Checkpoint {
             done: 100,
             of: 100 + 100 * seconds,
             ran_s: 1.0,
@@ -168,7 +168,7 @@ mod tests {
         let unknown = plans
             .in_the_way(
                 "md0",
-                &Kept {
+                &Checkpoint {
                     done: 0,
                     ..example()
                 },

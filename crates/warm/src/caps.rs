@@ -168,7 +168,7 @@ mod tests {
 
     use super::super::one::Ending;
     use super::*;
-    use reader::Resumes;
+    use job::Resumable;
 
     const MIB: f64 = (1 << 20) as f64;
 
@@ -202,7 +202,7 @@ mod tests {
             unreadable: Ranges::new(),
             left: Bytes(0),
             left_out: Bytes(0),
-            resumes: Resumes::Anywhere,
+            resumes: Resumable::Anywhere,
             ending: Ending::Done,
             findings: Vec::new(),
         }

@@ -9,7 +9,7 @@ use reader::{Attached, Key};
 
 /// The reading of one member or disk. Ranges are bytes of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct Checkpoint {
     /// The path by which it was named last.
     pub path: String,
     /// By what the disk itself is known.
@@ -30,20 +30,20 @@ pub(crate) struct Kept {
     pub starts: u32,
 }
 
-impl LongWork for Kept {
+impl LongWork for Checkpoint {
     const KIND: &'static str = "scrub-read";
     const FORM: u32 = 1;
 }
 
-impl Kept {
+impl Checkpoint {
     /// Nothing of a disk that is known by `key`, of which this is to be read.
-    pub(crate) fn fresh(path: String, key: &Key, whole: Ranges) -> Kept {
+    pub(crate) fn fresh(path: String, key: &Key, whole: Ranges) -> Checkpoint {
         let attached = match key {
             Key::Path(_, attached) => attached.clone(),
             // Its name is enough: a check may go on after a reboot, whatever the disk held before.
             Key::Ebs(_) | Key::Unique(..) => None,
         };
-        Kept {
+        Checkpoint {
             path,
             disk: key.text().to_owned(),
             attached,
@@ -59,7 +59,7 @@ impl Kept {
     /// Whether what was read before is true of this one. A member is known by the array's id and its
     /// place in it; the disk there may have been replaced, which is seen where disks have names, and
     /// within one boot. A single disk without a name is known only while it stays attached.
-    pub(crate) fn goes_on_from(&self, before: &Kept, is_member: bool) -> bool {
+    pub(crate) fn goes_on_from(&self, before: &Checkpoint, is_member: bool) -> bool {
         if self.whole != before.whole {
             return false;
         }
@@ -72,7 +72,7 @@ impl Kept {
     }
 
     /// Takes over what was read before.
-    pub(crate) fn take_over(&mut self, before: &Kept) {
+    pub(crate) fn take_over(&mut self, before: &Checkpoint) {
         self.done = before.done.intersect(&self.whole);
         self.began = before.began;
         self.ran_s = before.ran_s;
@@ -84,8 +84,8 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn kept(key: &Key) -> Kept {
-        Kept::fresh("/dev/sdb".to_owned(), key, Ranges::from(0..1000))
+    fn kept(key: &Key) -> Checkpoint {
+        Checkpoint::fresh("/dev/sdb".to_owned(), key, Ranges::from(0..1000))
     }
 
     #[test]

@@ -1,8 +1,6 @@
-//! How fast work has gone of late, and whether it will be done in time.
+//! The recent rate of a job, and whether it will be done in time.
 
 use std::collections::VecDeque;
-
-use ui::units::span;
 
 /// What lies ahead is told only after so many seconds of work.
 const TELLS_AFTER_S: f64 = 20.0;
@@ -16,17 +14,17 @@ const AGAIN_S: f64 = 3600.0;
 
 /// Follows work that began at second 0.
 #[derive(Debug)]
-pub(super) struct Outlook {
+pub struct EtaEstimator {
     /// Moments in seconds, and how many bytes were done then.
     notes: VecDeque<(f64, u64)>,
     said_s: Option<f64>,
     was_in_time: bool,
 }
 
-impl Outlook {
+impl EtaEstimator {
     /// Of so many bytes that were done before.
-    pub(super) fn new(done: u64) -> Outlook {
-        Outlook {
+    pub fn new(done: u64) -> EtaEstimator {
+        EtaEstimator {
             notes: VecDeque::from([(0.0, done)]),
             said_s: None,
             was_in_time: true,
@@ -34,7 +32,7 @@ impl Outlook {
     }
 
     /// Bytes a second of late, where so many are done now; `None` while nothing moves.
-    pub(super) fn rate(&mut self, now_s: f64, done: u64) -> Option<f64> {
+    pub fn rate(&mut self, now_s: f64, done: u64) -> Option<f64> {
         while self
             .notes
             .get(1)
@@ -55,40 +53,23 @@ impl Outlook {
     }
 
     /// Whether it is to be said now that work which needs so many seconds more, and has so many, will
-    /// be too late. Who has said it calls [`Outlook::said`].
-    pub(super) fn is_to_be_said(&mut self, now_s: f64, needs_s: f64, has_s: f64) -> bool {
+    /// be too late. Who has said it calls [`EtaEstimator::said`].
+    pub fn is_to_be_said(&mut self, now_s: f64, needs_s: f64, has_s: f64) -> bool {
         self.was_in_time |= needs_s <= has_s;
         let is_new = self.said_s.is_none_or(|said| now_s - said >= AGAIN_S);
         now_s >= TELLS_AFTER_S && self.was_in_time && is_new && is_late(needs_s, has_s)
     }
 
     /// It was said.
-    pub(super) fn said(&mut self, now_s: f64) {
+    pub fn said(&mut self, now_s: f64) {
         self.said_s = Some(now_s);
         self.was_in_time = false;
     }
 }
 
 /// Whether what needs so many seconds more is too late where it has so many: a little may be made up for.
-pub(super) fn is_late(needs: f64, has: f64) -> bool {
+pub fn is_late(needs: f64, has: f64) -> bool {
     needs > 1.1 * has
-}
-
-/// What is kept where both cannot be.
-pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
-    if deadline_wins {
-        "it goes faster, and the latency is not kept (--deadline-wins)"
-    } else {
-        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
-    }
-}
-
-/// That a deadline and the latency cannot both be had, where so many seconds are left and so many are
-/// needed, and which of them is kept.
-pub(super) fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
-    let (left, available) = (span(left), span(available));
-    let kept = kept_of_both(deadline_wins);
-    format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
 }
 
 #[cfg(test)]
@@ -97,25 +78,25 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_ten_minutes() {
-        let mut outlook = Outlook::new(1000);
-        assert_eq!(outlook.rate(0.0, 1000), None);
+        let mut eta = EtaEstimator::new(1000);
+        assert_eq!(eta.rate(0.0, 1000), None);
         // An hour of an idle night at 100 bytes a second, and then ten a second beside others.
         let mut done = 1000;
         let mut rate = None;
         for second in 1..=3600 {
             done += 100;
-            rate = outlook.rate(f64::from(second), done);
+            rate = eta.rate(f64::from(second), done);
         }
         assert_eq!(rate, Some(100.0));
         for second in 3601..=4260 {
             done += 10;
-            rate = outlook.rate(f64::from(second), done);
+            rate = eta.rate(f64::from(second), done);
         }
         assert_eq!(rate, Some(10.0), "the night is over");
-        assert!(outlook.notes.len() < 70);
+        assert!(eta.notes.len() < 70);
         let mut stands = None;
         for second in 4261..=5000 {
-            stands = outlook.rate(f64::from(second), done);
+            stands = eta.rate(f64::from(second), done);
         }
         assert_eq!(stands, None, "nothing moves");
     }
@@ -123,24 +104,19 @@ mod tests {
     /// The seconds of a day in which it is said that 100 bytes a second are needed and cannot be had,
     /// where a second of the day has so many.
     fn told(rate: impl Fn(u32) -> u64) -> Vec<u32> {
-        let mut outlook = Outlook::new(0);
+        let mut eta = EtaEstimator::new(0);
         let mut done = 0;
         let mut told = Vec::new();
         for second in 1..86_400_u32 {
             done += rate(second);
-            let Some(rate) = outlook.rate(f64::from(second), done) else {
+            let Some(rate) = eta.rate(f64::from(second), done) else {
                 continue;
             };
             let has_s = f64::from(86_400 - second);
             // As much as 100 bytes a second would do in that time.
             let needs_s = has_s * 100.0 / rate;
-            if outlook.is_to_be_said(f64::from(second), needs_s, has_s) {
-                let said = late("/dev/md0", needs_s, has_s, false);
-                assert!(
-                    said.contains("latency and --by cannot both be had"),
-                    "{said}"
-                );
-                outlook.said(f64::from(second));
+            if eta.is_to_be_said(f64::from(second), needs_s, has_s) {
+                eta.said(f64::from(second));
                 told.push(second);
             }
         }
@@ -170,13 +146,5 @@ mod tests {
             matches!(twice[..], [20, second] if second > 60_000),
             "{twice:?}"
         );
-    }
-
-    #[test]
-    fn it_is_said_which_of_the_two_is_kept() {
-        let said = late("/dev/md0", 7200.0, 3600.0, false);
-        assert!(said.contains("The latency is kept"), "{said}");
-        let said = late("/dev/md0", 7200.0, 3600.0, true);
-        assert!(said.contains("the latency is not kept"), "{said}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the ledger keeps of a sweep.
+//! The checkpoint of a sweep.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const MOUNTS: &str = "/run/disksmith";
 
 /// A sweep, and what is built just now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct Checkpoint {
     /// The sweep.
     pub record: SweepRecord,
     /// What is built; `None` between two layouts.
@@ -22,12 +22,12 @@ pub(crate) struct Kept {
     pub boot: String,
 }
 
-impl LongWork for Kept {
+impl LongWork for Checkpoint {
     const KIND: &'static str = "sweep";
     const FORM: u32 = 1;
 }
 
-impl Kept {
+impl Checkpoint {
     /// Where its layouts are mounted.
     pub(crate) fn mount(&self) -> PathBuf {
         Path::new(MOUNTS).join(format!("sweep-{}", self.record.id))

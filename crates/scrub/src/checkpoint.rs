@@ -16,7 +16,7 @@ const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 /// The scrub of one array. Positions are sectors of 512 bytes, as md counts them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct Checkpoint {
     /// The array's node when it was named last.
     pub path: String,
     /// Its level.
@@ -62,12 +62,12 @@ pub(crate) struct Kept {
     pub boot: String,
 }
 
-impl LongWork for Kept {
+impl LongWork for Checkpoint {
     const KIND: &'static str = "scrub";
     const FORM: u32 = 1;
 }
 
-impl Kept {
+impl Checkpoint {
     /// The share that is done.
     pub(crate) fn share(&self) -> f64 {
         match self.of {
@@ -108,7 +108,7 @@ impl Kept {
 
     /// Why `fresh`, which is begun at `now`, does not go on from here, as the end of a sentence; `None` where
     /// it does.
-    pub(crate) fn is_past(&self, fresh: &Kept, now: Timestamp) -> Option<&'static str> {
+    pub(crate) fn is_past(&self, fresh: &Checkpoint, now: Timestamp) -> Option<&'static str> {
         // Of a level with parity the end stays where it is when members are added.
         let is_same = self.level == fresh.level && self.of == fresh.of && self.shape == fresh.shape;
         let is_old = |moved| now.duration_since(moved) > OLDEST;
@@ -129,8 +129,8 @@ impl Kept {
 }
 
 #[cfg(test)]
-pub(super) fn example() -> Kept {
-    Kept {
+pub(super) fn example() -> Checkpoint {
+    Checkpoint {
         path: "/dev/md0".to_owned(),
         level: "raid10".to_owned(),
         shape: "raid10 over 4, chunk 65536, layout 258".to_owned(),
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn only_the_same_work_goes_on() {
         let days = |days: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * days);
-        let past = |change: fn(&mut Kept)| {
+        let past = |change: fn(&mut Checkpoint)| {
             let mut fresh = example();
             change(&mut fresh);
             example().is_past(&fresh, days(59))
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(past(|_| ()), None);
         for (change, why) in [
             (
-                (|fresh| fresh.repairs = true) as fn(&mut Kept),
+                (|fresh| fresh.repairs = true) as fn(&mut Checkpoint),
                 "another kind",
             ),
             (|fresh| fresh.of = 8192, "another shape"),
@@ -184,12 +184,12 @@ mod tests {
         }
         assert!(example().is_past(&example(), days(61)).is_some());
         // As an older program has kept it.
-        let unknown = Kept {
+        let unknown = Checkpoint {
             shape: String::new(),
             ..example()
         };
         assert!(unknown.is_past(&unknown, days(0)).is_some());
-        let fresh = Kept {
+        let fresh = Checkpoint {
             done: 0,
             ..example()
         };

@@ -1,17 +1,16 @@
-//! What the ledger keeps of a zeroing, so that it can go on after a kill or a power cut.
+//! The checkpoint of a zeroing, from which it goes on after a kill or a power cut.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use ledger::{Claim, Ledger, LongWork};
+use ledger::LongWork;
 use linux::offload::Offload;
 use record::{Bytes, Histogram, Ranges};
 use serde::{Deserialize, Serialize};
 
 use super::pace::Pace;
 use super::sample::Passes;
-use ui::context::tell;
 
 /// How a disk is zeroed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,82 +133,16 @@ impl Disk {
 
 /// The disks of one command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Zeroing {
+pub(crate) struct Checkpoint {
     /// When it was first begun.
     pub began: Timestamp,
     /// The disks, in the order in which they were named.
     pub disks: Vec<Disk>,
 }
 
-impl LongWork for Zeroing {
+impl LongWork for Checkpoint {
     const KIND: &'static str = "zero";
     const FORM: u32 = 1;
-}
-
-/// Where a zeroing is kept. A ledger that fails costs no disk its zeroing, only that it can go on.
-pub(crate) struct Keeper {
-    /// The ledger, and the right to keep this zeroing in it.
-    kept: Option<(Ledger, Claim<Zeroing>)>,
-    complained: bool,
-}
-
-impl Keeper {
-    /// One that keeps it there.
-    pub(crate) fn new(ledger: Ledger, claim: Claim<Zeroing>) -> Keeper {
-        Keeper {
-            kept: Some((ledger, claim)),
-            complained: false,
-        }
-    }
-
-    /// One that keeps nothing, and says why: a clause.
-    pub(crate) fn without(why: &str) -> Keeper {
-        tell(&format!(
-            "disksmith: {why}; zeroing all the same. After a signal, a kill or a power cut it cannot \
-             go on, and would be begun anew."
-        ));
-        Keeper {
-            kept: None,
-            complained: true,
-        }
-    }
-
-    /// Whether a zeroing that is stopped can go on.
-    pub(crate) fn keeps(&self) -> bool {
-        self.kept.is_some()
-    }
-
-    /// Keeps where the disks stand. What fails is said once.
-    pub(crate) fn keep(&mut self, zeroing: &Zeroing) {
-        let Some((ledger, claim)) = &mut self.kept else {
-            return;
-        };
-        match ledger.keep_work(claim, zeroing) {
-            Err(error) if !self.complained => {
-                self.complained = true;
-                tell(&format!(
-                    "disksmith: where the disks stand cannot be kept ({error}); going on. After a \
-                     kill it would go on from where it was last kept."
-                ));
-            }
-            _ => {}
-        }
-    }
-
-    /// Keeps what is left when others are done; when nothing is, there is nothing to go on with.
-    pub(crate) fn end(mut self, left: &Zeroing) {
-        if !left.disks.is_empty() {
-            return self.keep(left);
-        }
-        if let Some((mut ledger, claim)) = self.kept
-            && let Err(error) = ledger.drop_work(claim)
-        {
-            tell(&format!(
-                "disksmith: the ledger still takes these disks for unfinished ({error}); to zero one \
-                 of them again, say --anew."
-            ));
-        }
-    }
 }
 
 /// A disk of which nothing is zeroed yet, in tests.
