@@ -88,6 +88,11 @@ impl Store {
         self.ledger
     }
 
+    /// This process.
+    pub fn owner(&self) -> &Owner {
+        self.identity.owner()
+    }
+
     /// What is known of an owner.
     pub fn liveness(&self, owner: &Owner) -> OwnerLiveness {
         self.identity.standing(owner)
