@@ -41,9 +41,9 @@ impl Resumable {
     /// What the same command does next, as a sentence.
     pub fn hint(self) -> &'static str {
         match self {
-            Resumable::Anywhere => "The same command goes on where this stopped.",
+            Resumable::Anywhere => "The same command goes on from there.",
             Resumable::WhileAttached => {
-                "The same command goes on where this stopped, unless the volume is attached anew or the \
+                "The same command goes on from there, unless the volume is attached anew or the \
                  host restarted meanwhile: by nothing but its path it would not be known again."
             }
             Resumable::Detached => {
