@@ -72,7 +72,7 @@ mod tests {
         );
         assert_eq!(
             message(Bytes(0), size, Bytes(0), None),
-            "0 B of 250 MiB at 0 MiB/s"
+            "0 B of 250 MiB at 0.0 MiB/s"
         );
     }
 }
