@@ -17,7 +17,7 @@ pub struct Request<'a> {
     pub anew: bool,
     /// The owners from whom it may be taken.
     pub from: Takeover,
-    /// How often a checkpoint is written.
+    /// The time between two checkpoints.
     pub interval: Interval,
 }
 
@@ -38,7 +38,7 @@ pub struct Started<W> {
     pub checkpoint: W,
     /// The writer of later states.
     pub writer: CheckpointWriter<W>,
-    /// Why none is written, as a clause; `None` where they are.
+    /// The reason why none is written, as a clause; `None` where they are.
     pub not_written: Option<String>,
 }
 
