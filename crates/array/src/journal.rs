@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ledger::{Claim, Ledger, LongWork};
+use job::{Job, Store, Takeover};
+use ledger::LongWork;
 use linux::block::{Device, Devices, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,6 @@ use super::create::Member;
 use super::files::mdadm_conf;
 use super::plan::Plan;
 use domain::filesystem::Fs;
-use job::process::ProcessIdentity;
 
 /// Progress of building an array: the step that was begun last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -189,8 +189,7 @@ pub(crate) fn missing(folder: &Path) -> Vec<PathBuf> {
 /// The building of one array, as the ledger follows it.
 #[derive(Debug)]
 pub struct Journal {
-    ledger: Ledger,
-    claim: Claim<Building>,
+    job: Job<Building>,
     building: Building,
 }
 
@@ -199,19 +198,9 @@ impl Journal {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn begin(
-        mut ledger: Ledger,
-        here: &ProcessIdentity,
-        building: Building,
-    ) -> ledger::Result<Journal> {
-        let claim = ledger.begin_work(&building.uuid, here.owner(), &building, |owner| {
-            here.standing(owner)
-        })?;
-        Ok(Journal {
-            ledger,
-            claim,
-            building,
-        })
+    pub(crate) fn begin(store: Store, building: Building) -> ledger::Result<Journal> {
+        let job = Job::begin(store, &building.uuid, &building, Takeover::FromDead)?;
+        Ok(Journal { job, building })
     }
 
     /// Notes that a step begins.
@@ -220,7 +209,7 @@ impl Journal {
     /// When the ledger cannot be written.
     pub(crate) fn note(&mut self, stage: Stage) -> ledger::Result<()> {
         self.building.stage = stage;
-        self.ledger.keep_work(&self.claim, &self.building)
+        self.job.save(&self.building)
     }
 
     /// Notes that it is being taken back.
@@ -229,14 +218,14 @@ impl Journal {
     /// When the ledger cannot be written.
     pub(crate) fn note_undoing(&mut self) -> ledger::Result<()> {
         self.building.undoing = true;
-        self.ledger.keep_work(&self.claim, &self.building)
+        self.job.save(&self.building)
     }
 
     /// Ends it: built or taken back, there is nothing to repair any more.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn end(mut self) -> ledger::Result<()> {
-        self.ledger.drop_work(self.claim)
+    pub(crate) fn end(self) -> ledger::Result<()> {
+        self.job.discard().map(drop)
     }
 }

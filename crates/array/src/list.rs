@@ -1,7 +1,6 @@
 //! `array list`: the arrays, their members, and what is being done to them.
 
-use std::path::Path;
-
+use job::Store;
 use ledger::WorkSummary;
 use linux::block::Devices;
 use linux::md::{self, Array};
@@ -10,9 +9,7 @@ use record::Bytes;
 use serde_json::{Value, json};
 
 use super::journal::Building;
-use super::{ETC, repair};
 use crate::args::ListArgs;
-use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::json::SCHEMA;
@@ -108,15 +105,13 @@ impl Left {
 /// what stands in the way of looking is said on standard error.
 fn unfinished(context: &Context) -> Vec<Left> {
     let found = || -> anyhow::Result<Vec<Left>> {
-        let ledger = context.open_ledger_if_there().map_err(Failure::error)?;
-        let Some(ledger) = ledger else {
+        let Some(store) = Store::open_if_there(context).map_err(Failure::error)? else {
             return Ok(Vec::new());
         };
-        let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))?;
-        let works = repair::left_behind(&ledger, &here)?;
+        let works = store.abandoned::<Building>()?;
         let left = |work: WorkSummary| Left {
-            building: ledger
-                .work(&work.key)
+            building: store
+                .find(&work.key)
                 .ok()
                 .flatten()
                 .map(|work| work.document),

@@ -42,7 +42,7 @@ struct Thread<W> {
 #[derive(Default)]
 struct Shared {
     is_writing: AtomicBool,
-    /// Why writing began to fail, until somebody asks.
+    /// The error with which writing began to fail, until it is asked for.
     failure: Mutex<Option<ledger::Error>>,
 }
 
@@ -73,7 +73,7 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         CheckpointWriter { thread: None }
     }
 
-    /// Whether checkpoints are written, so that a later start can go on.
+    /// True when checkpoints are written, so that a later start can go on.
     pub fn writes(&self) -> bool {
         self.thread.is_some()
     }
@@ -85,8 +85,8 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         }
     }
 
-    /// Whether a checkpoint is due in a job that has run for so long, and the earlier one is written. Who is told so
-    /// builds it and calls [`CheckpointWriter::write`].
+    /// True when a checkpoint is due in a job that has run for so long, and the earlier one is written. The caller
+    /// then builds it and calls [`CheckpointWriter::write`].
     pub fn is_due(&mut self, ran: Duration) -> bool {
         let is_due = |thread: &mut Thread<W>| {
             !thread.shared.is_writing.load(Relaxed) && thread.timer.is_due(ran)
@@ -128,7 +128,7 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         Ok(answered.recv().map_err(|_| lost())??)
     }
 
-    /// Why checkpoints began to fail, once; the next ones are tried all the same.
+    /// The error with which checkpoints began to fail, once; the next ones are tried all the same.
     pub fn failure(&self) -> Option<ledger::Error> {
         let shared = &self.thread.as_ref()?.shared;
         let mut failure = shared
@@ -138,14 +138,14 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         failure.take()
     }
 
-    /// Whether a checkpoint is being written to the ledger's disk.
+    /// True while a checkpoint is being written to the ledger's disk.
     pub fn is_writing(&self) -> bool {
         let thread = self.thread.as_ref();
         thread.is_some_and(|thread| thread.shared.is_writing.load(Relaxed))
     }
 
-    /// Writes the last checkpoint, and waits until the job is left in this state. Whether the ledger knows of it:
-    /// not where nothing is written.
+    /// Writes the last checkpoint, and waits until the job is left in this state. False where nothing
+    /// is written.
     ///
     /// # Errors
     /// When the ledger cannot be written, or another process has taken the job.

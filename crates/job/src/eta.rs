@@ -2,72 +2,71 @@
 
 use std::collections::VecDeque;
 
-/// What lies ahead is told only after so many seconds of work.
-const TELLS_AFTER_S: f64 = 20.0;
-/// The rate is that of so many seconds: an array that was idle at night is not by day.
-const LATELY_S: f64 = 600.0;
-/// It is noted so often how far it was.
-const NOTES_S: f64 = 10.0;
-/// That it will be too late is said again after so many seconds, if it would have been in time
-/// meanwhile.
+/// Seconds of work before the first warning of a missed deadline.
+const WARNS_AFTER_S: f64 = 20.0;
+/// The seconds over which the rate is taken: an array that was idle at night is not by day.
+const WINDOW_S: f64 = 600.0;
+/// Seconds between two samples.
+const SAMPLE_S: f64 = 10.0;
+/// Seconds until the warning is repeated, if the work would have been in time meanwhile.
 const AGAIN_S: f64 = 3600.0;
 
-/// Follows work that began at second 0.
+/// Rate and deadline of work that began at second 0.
 #[derive(Debug)]
 pub struct EtaEstimator {
-    /// Moments in seconds, and how many bytes were done then.
-    notes: VecDeque<(f64, u64)>,
-    said_s: Option<f64>,
+    /// Samples: a moment in seconds, and the bytes that were done then.
+    samples: VecDeque<(f64, u64)>,
+    warned_s: Option<f64>,
     was_in_time: bool,
 }
 
 impl EtaEstimator {
-    /// Of so many bytes that were done before.
+    /// For work of which so many bytes were done before.
     pub fn new(done: u64) -> EtaEstimator {
         EtaEstimator {
-            notes: VecDeque::from([(0.0, done)]),
-            said_s: None,
+            samples: VecDeque::from([(0.0, done)]),
+            warned_s: None,
             was_in_time: true,
         }
     }
 
-    /// Bytes a second of late, where so many are done now; `None` while nothing moves.
+    /// Recent bytes a second, where so many are done now; `None` while nothing moves.
     pub fn rate(&mut self, now_s: f64, done: u64) -> Option<f64> {
         while self
-            .notes
+            .samples
             .get(1)
-            .is_some_and(|(then, _)| now_s - then >= LATELY_S)
+            .is_some_and(|(then, _)| now_s - then >= WINDOW_S)
         {
-            self.notes.pop_front();
+            self.samples.pop_front();
         }
-        let (then_s, before) = self.notes.front().copied()?;
+        let (then_s, before) = self.samples.front().copied()?;
         if self
-            .notes
+            .samples
             .back()
-            .is_some_and(|(last, _)| now_s - last >= NOTES_S)
+            .is_some_and(|(last, _)| now_s - last >= SAMPLE_S)
         {
-            self.notes.push_back((now_s, done));
+            self.samples.push_back((now_s, done));
         }
         let rate = done.saturating_sub(before) as f64 / (now_s - then_s);
         (rate > 0.0 && rate.is_finite()).then_some(rate)
     }
 
-    /// Whether it is to be said now that work which needs so many seconds more, and has so many, will
-    /// be too late. Who has said it calls [`EtaEstimator::said`].
-    pub fn is_to_be_said(&mut self, now_s: f64, needs_s: f64, has_s: f64) -> bool {
+    /// True when the user is to be warned now, since the work needs `needs_s` more seconds and has `has_s`. The
+    /// caller that did so calls [`EtaEstimator::warned`].
+    pub fn must_warn(&mut self, now_s: f64, needs_s: f64, has_s: f64) -> bool {
         self.was_in_time |= needs_s <= has_s;
-        let is_new = self.said_s.is_none_or(|said| now_s - said >= AGAIN_S);
-        now_s >= TELLS_AFTER_S && self.was_in_time && is_new && is_late(needs_s, has_s)
+        let is_new = self.warned_s.is_none_or(|warned| now_s - warned >= AGAIN_S);
+        now_s >= WARNS_AFTER_S && self.was_in_time && is_new && is_late(needs_s, has_s)
     }
 
-    /// It was said.
-    pub fn said(&mut self, now_s: f64) {
-        self.said_s = Some(now_s);
+    /// The user was warned.
+    pub fn warned(&mut self, now_s: f64) {
+        self.warned_s = Some(now_s);
         self.was_in_time = false;
     }
 }
 
-/// Whether what needs so many seconds more is too late where it has so many: a little may be made up for.
+/// True when work that needs so many more seconds is too late where it has so many: a little may be made up for.
 pub fn is_late(needs: f64, has: f64) -> bool {
     needs > 1.1 * has
 }
@@ -93,7 +92,7 @@ mod tests {
             rate = eta.rate(f64::from(second), done);
         }
         assert_eq!(rate, Some(10.0), "the night is over");
-        assert!(eta.notes.len() < 70);
+        assert!(eta.samples.len() < 70);
         let mut stands = None;
         for second in 4261..=5000 {
             stands = eta.rate(f64::from(second), done);
@@ -115,8 +114,8 @@ mod tests {
             let has_s = f64::from(86_400 - second);
             // As much as 100 bytes a second would do in that time.
             let needs_s = has_s * 100.0 / rate;
-            if eta.is_to_be_said(f64::from(second), needs_s, has_s) {
-                eta.said(f64::from(second));
+            if eta.must_warn(f64::from(second), needs_s, has_s) {
+                eta.warned(f64::from(second));
                 told.push(second);
             }
         }

@@ -1,4 +1,4 @@
-//! How often a checkpoint is written.
+//! The times at which checkpoints are written.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ const SHARE: u32 = 100;
 /// commits leave some to the file system.
 const TURN: Duration = Duration::from_millis(2500);
 
-/// How often a checkpoint is written.
+/// The time between two checkpoints.
 #[derive(Clone, Debug)]
 pub struct Interval {
     first: Duration,
@@ -90,7 +90,7 @@ impl Turns {
 pub(crate) struct Timer {
     interval: Interval,
     last: Option<Duration>,
-    /// When the last one was begun to be built, on the host's clock.
+    /// The moment at which the last one was begun to be built.
     began: Instant,
     /// Until then none is built, since the last one took its time.
     rests: Duration,
@@ -109,7 +109,7 @@ impl Timer {
         }
     }
 
-    /// Whether a checkpoint is due in a job that has run for so long, which then has its turn.
+    /// True when a checkpoint is due in a job that has run for so long, which then has its turn.
     pub(crate) fn is_due(&mut self, ran: Duration) -> bool {
         let is_time = match self.last {
             Some(last) => ran.saturating_sub(last) >= self.interval.between(ran),

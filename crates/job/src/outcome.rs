@@ -1,4 +1,4 @@
-//! The end of a command: what the same command does next, and the exit status.
+//! The end of a command: the hint for the user of a job that was stopped, and the exit status.
 
 use anyhow::anyhow;
 use ui::exit::{Answer, Failure, Outcome};
@@ -33,17 +33,17 @@ impl Resumable {
         }
     }
 
-    /// Whether the same command goes on where the job ended.
+    /// True when the same command goes on where the job ended.
     pub fn goes_on(self) -> bool {
         matches!(self, Resumable::Anywhere | Resumable::WhileAttached)
     }
 
-    /// What the same command does next, as a sentence.
+    /// A sentence for the user: the same command goes on, or begins anew.
     pub fn hint(self) -> &'static str {
         match self {
-            Resumable::Anywhere => "The same command goes on where this stopped.",
+            Resumable::Anywhere => "The same command goes on from there.",
             Resumable::WhileAttached => {
-                "The same command goes on where this stopped, unless the volume is attached anew or the \
+                "The same command goes on from there, unless the volume is attached anew or the \
                  host restarted meanwhile: by nothing but its path it would not be known again."
             }
             Resumable::Detached => {

@@ -1,4 +1,4 @@
-//! Who this process is to the ledger, and whether the owner of long work is still there.
+//! Identity of this process in the ledger, and liveness of the owners of long work.
 
 use std::path::Path;
 
@@ -38,8 +38,8 @@ impl ProcessIdentity {
         &self.owner
     }
 
-    /// The liveness of an owner. One whose process is there and cannot be looked at counts as
-    /// alive: no job is taken from its owner because of a doubt.
+    /// Liveness of an owner. One whose process is there and cannot be looked at counts as alive: nobody's
+    /// work is taken from him because of a doubt.
     pub fn standing(&self, owner: &Owner) -> OwnerLiveness {
         owner.standing(&self.owner, |pid| match process::of(&self.root, pid) {
             Ok(found) => found.map(|process| process.started),

@@ -41,9 +41,9 @@ impl ProgressLines {
 /// The state of a job, as its line shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// How much is done.
+    /// The part that is done.
     pub position: u64,
-    /// How much there is to do.
+    /// The whole.
     pub length: u64,
     /// The words behind the bar.
     pub message: String,

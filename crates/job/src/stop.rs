@@ -1,4 +1,4 @@
-//! Why a job ends before its end: a signal, or a deadline.
+//! Reasons to end a job before its end: a signal, or a deadline.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// How often a signal is looked for while nothing is done.
+/// Time between two looks for a signal while nothing is done.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Why a job ends before its end.
+/// The reason to end a job before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopCause {
     /// A signal.
@@ -44,12 +44,12 @@ impl<'a> Stop<'a> {
         self.interrupt
     }
 
-    /// When the job must end, whether it is done or not.
+    /// The moment at which the job must end, done or not.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.deadline
     }
 
-    /// Why the job is to end now; `None` while it may go on.
+    /// The reason to end the job now; `None` while it may go on.
     pub fn cause(&self) -> Option<StopCause> {
         if self.interrupt.load(Relaxed) {
             return Some(StopCause::Signal);
@@ -58,7 +58,7 @@ impl<'a> Stop<'a> {
         is_over.then_some(StopCause::Deadline)
     }
 
-    /// Waits until a moment. Why it ended before, if it did.
+    /// Waits until a moment; gives the reason where the wait ended before.
     pub fn wait_until(&self, moment: Timestamp) -> Option<StopCause> {
         while Timestamp::now() < moment {
             if let Some(cause) = self.cause() {

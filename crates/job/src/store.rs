@@ -9,7 +9,7 @@ use ui::exit::{ExitClass as _, Failure};
 
 use crate::process::ProcessIdentity;
 
-/// Where programs keep their settings, the machine's id among them.
+/// The folder of the host's settings, the machine's id among them.
 const ETC: &str = "/etc";
 
 /// The owners from whom an unfinished job may be taken, beside those of this host that have ended.
@@ -88,7 +88,12 @@ impl Store {
         self.ledger
     }
 
-    /// What is known of an owner.
+    /// This process.
+    pub fn owner(&self) -> &Owner {
+        self.identity.owner()
+    }
+
+    /// Liveness of an owner.
     pub fn liveness(&self, owner: &Owner) -> OwnerLiveness {
         self.identity.standing(owner)
     }

@@ -9,7 +9,7 @@ use super::when::Due;
 #[derive(Debug)]
 pub(super) struct Deadline {
     due: Option<Due>,
-    /// Whether it counts more than the latency.
+    /// True when it counts more than the latency.
     wins: bool,
     eta: EtaEstimator,
     path: String,
@@ -43,16 +43,16 @@ impl Deadline {
             return;
         };
         let (needs_s, has_s) = (left as f64 / rate, due.left().as_secs_f64());
-        if self.eta.is_to_be_said(now_s, needs_s, has_s) {
+        if self.eta.must_warn(now_s, needs_s, has_s) {
             // What is not shown now is said again.
             if line.say(late(&self.path, needs_s, has_s, self.wins)) {
-                self.eta.said(now_s);
+                self.eta.warned(now_s);
             }
         }
     }
 }
 
-/// What is kept where both cannot be.
+/// The one of latency and deadline that is kept where both cannot be.
 pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
     if deadline_wins {
         "it goes faster, and the latency is not kept (--deadline-wins)"
@@ -61,8 +61,8 @@ pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
     }
 }
 
-/// That a deadline and the latency cannot both be had, where so many seconds are left and so many are
-/// needed, and which of them is kept.
+/// A warning that a deadline and the latency cannot both be had, where so many seconds are needed and so many are
+/// left, and which of them is kept.
 fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
     let (left, available) = (span(left), span(available));
     let kept = kept_of_both(deadline_wins);

@@ -42,7 +42,7 @@ const LOOKS_FOR_IT: Duration = Duration::from_millis(50);
 /// What is shared by all arrays and disks of a command.
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
-    /// Why to end before the end.
+    /// Reasons to end before the end.
     pub stop: Stop<'a>,
     pub lines: &'a ProgressLines,
     /// What is to be kept; `None` for a multiple of what is measured.

@@ -1,4 +1,5 @@
-//! What a killed scrub has left is put back, and a new one goes on where the last one of its array was left.
+//! The start of a scrub: tunables that a killed one has left are put back, and it goes on where the last one of its
+//! array was left.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::{guard, rewrite};
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// How often a checkpoint is written. The ledger may lie on the array, where each is work for the members.
+/// The time between two checkpoints. The ledger may lie on the array, where each is work for the members.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// An array may move to another host with its members, so that an owner there has lost it; and this process may
 /// have claimed the scrub already, to tidy up after a kill.

@@ -1,4 +1,4 @@
-//! Where the warming of a volume stands: what the ledger keeps of it.
+//! The checkpoint of the warming of a volume.
 
 use jiff::Timestamp;
 use ledger::LongWork;

@@ -1,4 +1,4 @@
-//! Whether the warming of a volume goes on from its last checkpoint, or begins anew.
+//! The start of the warming of a volume: from its last checkpoint, or anew.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct StartedVolume {
     pub checkpoint: Checkpoint,
     /// The writer of later states.
     pub writer: CheckpointWriter<Checkpoint>,
-    /// What is to be said of the start.
+    /// Findings of the start.
     pub findings: Vec<Finding>,
 }
 

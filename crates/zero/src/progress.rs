@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use job::{EtaEstimator, Progress, ProgressLine, ProgressLines};
-use record::{Bytes, Nanos};
+use record::Bytes;
+use ui::units::span;
 use ui::words;
 
 use super::checkpoint::Disk;
@@ -46,7 +47,7 @@ impl DiskLine {
 fn message(settled: Bytes, size: Bytes, failed: Bytes, rate: Option<f64>) -> String {
     let left = rate.map_or(String::new(), |rate| {
         let left = (size - settled).0 as f64 / rate;
-        format!(", about {} left", Nanos((left * 1e9) as u64))
+        format!(", about {} left", span(left))
     });
     let bad = match failed {
         Bytes(0) => String::new(),
@@ -67,11 +68,11 @@ mod tests {
         let (done, size, rate) = (Bytes::mib(50), Bytes::mib(250), Bytes::mib(20).0 as f64);
         assert_eq!(
             message(done, size, Bytes::kib(4), Some(rate)),
-            "50 MiB of 250 MiB at 20.0 MiB/s, about 10.0 s left, 4 KiB could not be written"
+            "50 MiB of 250 MiB at 20.0 MiB/s, about 10 s left, 4 KiB could not be written"
         );
         assert_eq!(
             message(Bytes(0), size, Bytes(0), None),
-            "0 B of 250 MiB at 0 MiB/s"
+            "0 B of 250 MiB at 0.0 MiB/s"
         );
     }
 }

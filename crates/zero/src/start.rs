@@ -22,7 +22,7 @@ use domain::plan_binding;
 use ui::context::{Context, tell};
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// How often a checkpoint is written.
+/// The time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// What came of starting.

@@ -26,7 +26,7 @@ const OFFLOADED: Bytes = Bytes::mib(64);
 const SMALL: Bytes = LARGEST_BLOCK;
 /// If more than this failed, the disk is worth nothing, and finding each bad block would take hours.
 const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
-/// How often what was written is flushed, to survive a power cut.
+/// The time between two flushes, after which what was written survives a power cut.
 const KEEP: Duration = Duration::from_secs(2);
 /// A signal is heard after at most this long.
 const LOOK: Duration = Duration::from_millis(20);

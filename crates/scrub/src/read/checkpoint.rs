@@ -1,4 +1,4 @@
-//! What the ledger holds of the reading of one member or disk, and whether it goes on from there.
+//! The checkpoint of the reading of one member or disk, and the disks that may go on from it.
 
 use jiff::Timestamp;
 use ledger::LongWork;

@@ -20,13 +20,12 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::Zoned;
-use job::{Interval, Previous, ProgressLines, Request, Takeover, Turns};
+use job::{Interval, Previous, ProgressLines, Request, Started, Takeover, Turns};
 use linux::block::Devices;
 
 use super::{lock, share, times, wait_for_hours};
 use crate::args::ScrubArgs;
 use checkpoint::Checkpoint;
-use one::Begun;
 use reader::lock_disks;
 use report::Found;
 use source::Source;
@@ -124,7 +123,7 @@ fn begin_all(
     anew: bool,
     turns: &Arc<Turns>,
     context: &Context,
-) -> Result<Vec<Begun>, Failure> {
+) -> Result<Vec<Started<Checkpoint>>, Failure> {
     let mut begun = Vec::new();
     for part in &source.parts {
         let path = part.volume.path.display().to_string();
@@ -152,7 +151,7 @@ fn begin_all(
                 "what was read before is not known, and all is read: {error}"
             )),
         })?;
-        notes.extend(started.not_written.map(|why| {
+        notes.extend(started.not_written.as_ref().map(|why| {
             format!(
                 "how far it is cannot be kept, so that after an interruption it begins from the \
                  start: {why}"
@@ -161,10 +160,7 @@ fn begin_all(
         for note in notes {
             context.tell(&format!("disksmith: {path}: {note}."));
         }
-        begun.push(Begun {
-            checkpoint: started.checkpoint,
-            writer: started.writer,
-        });
+        begun.push(started);
     }
     Ok(begun)
 }

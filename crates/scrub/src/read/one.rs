@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use engine::Choice;
 use engine::list::{Ended, List, Lister, Op};
-use job::{CheckpointWriter, ProgressLine, StopCause};
+use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
 use record::{Bytes, Nanos};
@@ -28,14 +28,6 @@ const TICK: Duration = Duration::from_millis(20);
 const LAST_COUNTS: f64 = 0.1;
 /// How often the array is looked at, and how the work stands is shown.
 const LOOK: Duration = Duration::from_millis(250);
-
-/// The start of a part.
-pub(crate) struct Begun {
-    /// Where it stands.
-    pub checkpoint: Checkpoint,
-    /// The writer of later states.
-    pub writer: CheckpointWriter<Checkpoint>,
-}
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +59,7 @@ pub(crate) struct Read {
 }
 
 /// Reads one array or disk.
-pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Read {
+pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Shared<'_>) -> Read {
     let parts = source.parts.iter().zip(&begun);
     let passed: u64 = parts
         .map(|(part, one)| behind(&part.whole, &one.checkpoint))
@@ -111,7 +103,12 @@ pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Re
     }
 }
 
-fn read_part(part: &Part, begun: Begun, share: &Share, shared: &Shared<'_>) -> (Came, Ending) {
+fn read_part(
+    part: &Part,
+    begun: Started<Checkpoint>,
+    share: &Share,
+    shared: &Shared<'_>,
+) -> (Came, Ending) {
     let mut member = Member::new(part, shared.root, share, begun.checkpoint, begun.writer);
     let path = part.volume.path.display();
     let ended = part
