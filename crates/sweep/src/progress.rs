@@ -2,6 +2,7 @@
 //! night's log should say when what was measured.
 
 use std::time::Duration;
+use ui::units::span;
 
 use super::decide::words::shown;
 use super::record::{Cell, CellOutcome, SweepRecord};

@@ -49,6 +49,11 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
+/// The locale's charset holds signs beyond ASCII.
+pub(crate) fn is_unicode() -> bool {
+    *IS_UTF8
+}
+
 /// Sentences and tables in the locale's charset.
 pub fn shown(text: &str) -> Cow<'_, str> {
     match *IS_UTF8 || text.is_ascii() || text.starts_with('{') {

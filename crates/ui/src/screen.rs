@@ -1,7 +1,7 @@
 //! Screens on a terminal: the one painter, which `watch`, the board of a race and `fleet top` share.
 //!
 //! A screen lays out ratatui's widgets on a [`ratatui::buffer::Buffer`], from its own state. [`Terminal`] writes
-//! the cells that changed, in the codes of crossterm.
+//! the cells that changed, in the codes of crossterm; [`Inline`] draws lines in place below what was there.
 //!
 //! Output and input are not left to crossterm:
 //!
@@ -13,11 +13,14 @@
 //! - It remembers the modes of a terminal for the process as a whole, and puts them back also where the shell
 //!   has the terminal by then.
 
+mod inline;
 mod keys;
+mod output;
 mod run;
 mod terminal;
 mod text;
 
+pub use inline::Inline;
 pub use keys::Key;
 pub use run::{App, Flow, run};
 pub use terminal::{Terminal, is_possible, put_back};

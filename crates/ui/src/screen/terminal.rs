@@ -1,13 +1,12 @@
 //! The terminal: taken over, written to without ever waiting, and put back.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::buffer::Buffer;
@@ -18,25 +17,18 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen,
 };
 use ratatui::layout::{Rect, Size};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpgrp, kill_current_process_group};
-use rustix::termios::{
-    LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
-};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGQUIT, SIGWINCH};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 use super::keys::{Key, Keys};
+use super::output::{Output, timespec};
 use super::text::Capabilities;
 use crate::signals;
 
-/// The size of a terminal that does not tell it, such as a serial line.
-const USUAL: Size = Size {
-    width: 80,
-    height: 24,
-};
 /// The time after which an escape that nothing follows is a key of its own.
 const ESCAPE: Duration = Duration::from_millis(50);
 /// How long a terminal may take to be left.
@@ -46,32 +38,28 @@ const STOPPING: Duration = Duration::from_millis(300);
 /// Ends a sequence that was cut (ECMA-48, CAN).
 const CANCEL: char = '\u{18}';
 
-/// The other screen, no breaking at the edge, no cursor.
-fn enter() -> io::Result<Vec<u8>> {
-    let mut codes = Vec::new();
+/// Changes to the other screen, without breaking at the edge and without a cursor.
+fn enter(out: &mut Output) -> io::Result<()> {
     queue!(
-        codes,
+        out,
         EnterAlternateScreen,
         DisableLineWrap,
         Hide,
         SetAttribute(Attribute::Reset),
-    )?;
-    Ok(codes)
+    )
 }
 
-/// All of that back.
-fn leave() -> io::Result<Vec<u8>> {
-    let mut codes = Vec::new();
+/// Takes all of that back.
+fn leave(out: &mut Output) -> io::Result<()> {
     queue!(
-        codes,
+        out,
         Print(CANCEL),
         SetAttribute(Attribute::Reset),
         Clear(ClearType::All),
         EnableLineWrap,
         Show,
         LeaveAlternateScreen,
-    )?;
-    Ok(codes)
+    )
 }
 
 /// What puts the terminal back: here, since a panic of any thread must find it.
@@ -80,31 +68,16 @@ static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
 /// A terminal as it was, and where that is said.
 struct Taken {
     keys: File,
-    out: File,
+    out: Output,
     before: Termios,
 }
 
 impl Taken {
     /// Puts it back, if it can be: a terminal that is gone or takes nothing is left as it is.
     fn put_back(mut self) {
-        let began = Instant::now();
-        let codes = leave().unwrap_or_default();
-        let mut rest = &codes[..];
-        while !rest.is_empty() {
-            match self.out.write(rest) {
-                Ok(count) if count > 0 => rest = &rest[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let left = LEAVING.saturating_sub(began.elapsed());
-                    if left.is_zero() {
-                        break;
-                    }
-                    let mut out = [PollFd::new(&self.out, PollFlags::OUT)];
-                    let _ = poll(&mut out, Some(&timespec(left)));
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
+        // A write to memory does not fail.
+        let _ = leave(&mut self.out);
+        self.out.drain(LEAVING);
         // In the background the shell has its own ways by now, and asking would stop the process.
         if is_foreground(&self.keys) {
             let _ = tcsetattr(&self.keys, OptionalActions::Now, &self.before);
@@ -152,13 +125,6 @@ fn is_foreground(terminal: impl AsFd) -> bool {
     tcgetpgrp(terminal).map_or(true, |group| group == getpgrp())
 }
 
-fn timespec(time: Duration) -> Timespec {
-    Timespec {
-        tv_sec: time.as_secs().min(1 << 30) as i64,
-        tv_nsec: time.subsec_nanos().into(),
-    }
-}
-
 /// Events of a terminal.
 #[derive(Debug, Default)]
 pub(super) struct Input {
@@ -171,7 +137,7 @@ pub(super) struct Input {
 /// The terminal of this process.
 pub struct Terminal {
     keys: File,
-    out: File,
+    out: Output,
     signals: UnixStream,
     /// Raised when the process was stopped and goes on.
     continued: Arc<AtomicBool>,
@@ -180,8 +146,6 @@ pub struct Terminal {
     parser: Keys,
     capabilities: Capabilities,
     size: Size,
-    /// What the terminal has not taken yet.
-    pending: Vec<u8>,
     /// The frame that is shown; `None` where the terminal may show anything.
     shown: Option<Buffer>,
     is_taken: bool,
@@ -200,17 +164,7 @@ impl Terminal {
             true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             false => File::options().read(true).open("/dev/tty")?,
         };
-        // Opened anew, since the flag would hold for all who share what is open, such as the shell.
-        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-        let own = File::options()
-            .write(true)
-            .custom_flags(flags)
-            .open("/proc/self/fd/1");
-        let out = match own {
-            Ok(own) => own,
-            // In a container the terminal may have no name. A write may wait then; only this thread does.
-            Err(_) => File::from(io::stdout().as_fd().try_clone_to_owned()?),
-        };
+        let out = Output::open(1, io::stdout().as_fd())?;
         let (bell, heard) = UnixStream::pair()?;
         heard.set_nonblocking(true)?;
         for signal in signals::ending().chain([SIGWINCH, SIGCONT, SIGQUIT]) {
@@ -220,7 +174,7 @@ impl Terminal {
         flag::register(SIGCONT, Arc::clone(&continued))?;
         put_back_on_panic();
         Ok(Terminal {
-            size: size_of(&out),
+            size: out.size(),
             continued,
             before: None,
             keys,
@@ -228,7 +182,6 @@ impl Terminal {
             signals: heard,
             parser: Keys::default(),
             capabilities: Capabilities::of(|name| std::env::var(name).ok()),
-            pending: Vec::new(),
             shown: None,
             is_taken: false,
             is_behind: false,
@@ -269,7 +222,8 @@ impl Terminal {
         tcsetattr(&self.keys, OptionalActions::Now, &raw)?;
         self.is_taken = true;
         self.shown = None;
-        self.pending = enter()?;
+        self.out.drop_pending();
+        enter(&mut self.out)?;
         self.is_behind = false;
         Ok(())
     }
@@ -286,13 +240,13 @@ impl Terminal {
 
     fn leave(&mut self) {
         self.is_taken = false;
-        self.pending.clear();
+        self.out.drop_pending();
         put_back();
     }
 
     /// Whether the size has changed since the last picture.
     pub(super) fn has_new_size(&mut self) -> bool {
-        let size = size_of(&self.out);
+        let size = self.out.size();
         let is_new = size != self.size;
         if is_new {
             self.size = size;
@@ -319,13 +273,13 @@ impl Terminal {
         let before = match self.shown.take() {
             Some(before) => before,
             None => {
-                queue!(self.pending, Clear(ClearType::All))?;
+                queue!(self.out, Clear(ClearType::All))?;
                 Buffer::empty(area)
             }
         };
         let changed = before.diff(&frame);
         if !changed.is_empty() {
-            CrosstermBackend::new(&mut self.pending).draw(changed.into_iter())?;
+            CrosstermBackend::new(&mut self.out).draw(changed.into_iter())?;
         }
         self.shown = Some(frame);
         self.flush();
@@ -334,18 +288,8 @@ impl Terminal {
 
     /// Writes as much as the terminal takes.
     fn flush(&mut self) {
-        while !self.pending.is_empty() {
-            match self.out.write(&self.pending) {
-                Ok(count) if count > 0 => {
-                    self.pending.drain(..count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // It is gone; the keys tell that too.
-                _ => self.pending.clear(),
-            }
-        }
-        self.is_behind = !self.pending.is_empty();
+        self.out.flush();
+        self.is_behind = self.out.is_behind();
     }
 
     /// Waits for keys, signals, the bell, or the time.
@@ -371,9 +315,9 @@ impl Terminal {
         time: Option<Duration>,
         with_keys: bool,
     ) -> io::Result<Input> {
-        let out = match self.pending.is_empty() {
-            true => PollFlags::empty(),
-            false => PollFlags::OUT,
+        let out = match self.out.is_behind() {
+            true => PollFlags::OUT,
+            false => PollFlags::empty(),
         };
         let keys = if with_keys {
             PollFlags::IN
@@ -419,15 +363,5 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.leave();
-    }
-}
-
-fn size_of(terminal: &File) -> Size {
-    match tcgetwinsize(terminal) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size {
-            width: size.ws_col,
-            height: size.ws_row,
-        },
-        _ => USUAL,
     }
 }

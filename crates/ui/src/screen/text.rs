@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
+use crate::charset;
+
 /// The look of a piece of text. Nothing is told by a colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Look {
@@ -78,6 +80,15 @@ impl Capabilities {
         Capabilities {
             unicode: locale.contains("utf-8") || locale.contains("utf8"),
             colour: set(&"NO_COLOR").is_none(),
+        }
+    }
+
+    /// Those of a terminal on which sentences and tables are written too: of a locale that nobody set, signs
+    /// beyond ASCII are expected, as for those.
+    pub(super) fn of_process() -> Capabilities {
+        Capabilities {
+            unicode: charset::is_unicode(),
+            ..Capabilities::of(|name| std::env::var(name).ok())
         }
     }
 
