@@ -70,7 +70,13 @@ fn drifting(change: f64) -> impl Fn(&mut Rng, usize) -> Made {
 /// A rate that goes back and forth between half the level and half more every second, begun at any moment.
 fn alternating(rng: &mut Rng, slices: usize) -> Made {
     let begun = (20.0 * rng.uniform()) as usize;
-    let at = |t: usize| if (t + begun) / 10 % 2 == 0 { 0.5 } else { 1.5 };
+    let at = |t: usize| {
+        if ((t + begun) / 10).is_multiple_of(2) {
+            0.5
+        } else {
+            1.5
+        }
+    };
     let series: Vec<f64> = (0..slices)
         .map(|t| LEVEL * (at(t) + 0.03 * rng.normal()))
         .collect();
