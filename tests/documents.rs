@@ -26,14 +26,14 @@ fn catalogue() -> Catalogue {
 fn a_document_as_pinned_passes() {
     for document in [
         json!({ "command": "x", "disks": { "sda": { "iops": 1 } }, "runs": [{ "run": "a" }], "serial": null }),
-        json!({ "command": "x", "disks": {}, "runs": [], "serial": "known here", "note": null }),
+        json!({ "command": "x", "disks": {}, "runs": [], "serial": { "known": "here" }, "note": null }),
     ] {
         assert_eq!(catalogue().differences(&document), [""; 0], "{document}");
     }
 }
 
 #[test]
-fn a_key_that_is_missing_or_of_another_type_is_named() {
+fn a_key_that_is_missing_unknown_or_of_another_type_is_named() {
     for (document, difference) in [
         (
             json!({ "disks": {}, "runs": [], "serial": null }),
@@ -50,6 +50,10 @@ fn a_key_that_is_missing_or_of_another_type_is_named() {
         (
             json!({ "command": "x", "disks": { "sdb": { "iops": "1" } }, "runs": [], "serial": null }),
             "- disks.*.iops is string, not number",
+        ),
+        (
+            json!({ "command": "x", "disks": {}, "runs": [{ "run": "a", "new": null }], "serial": null }),
+            "- runs[].new is not known",
         ),
     ] {
         let differences = catalogue().differences(&document);

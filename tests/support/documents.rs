@@ -8,10 +8,11 @@
 //! runs[].note?: string
 //! ```
 //!
-//! `?` marks a key that is not in each such object, `*` stands for the keys of a map, such as names of
-//! devices. `null` goes with every type. Each document that a test reads is compared with its file, so
-//! every test of a command is a test of its document. A new key is no difference: it is pinned when the catalogues
-//! are written anew, as after a deliberate change:
+//! `?` marks a key that is not in each such object, or in one of which fewer than five were seen. `*` stands for the
+//! keys of a map, such as the tags of a host. `null` goes with every type, and of what was only ever null or empty
+//! nothing is known. Each document that a test reads is compared with its file, so every test of a command is a
+//! test of its document. A key that is not in the file fails too: add its line, or write the catalogues anew, which
+//! keeps the marks that are there:
 //!
 //! ```text
 //! DISKSMITH_DOCUMENTS=/tmp/documents cargo test      # or the tests of the command; keeps what was printed
@@ -57,7 +58,7 @@ pub(crate) fn name_of(document: &Value) -> Option<String> {
     (!words.is_empty()).then(|| words.join("-").replace(' ', "-"))
 }
 
-/// Panics where a key of a document has another type than is pinned, or a key is missing that all documents of the
+/// Panics where a key of a document is not pinned or has another type, or a key is missing that all documents of the
 /// catalogue have. Keeps the document instead where [`KEEP_IN`] says so.
 #[track_caller]
 pub(crate) fn check(document: &Value) {
@@ -73,8 +74,8 @@ pub(crate) fn check(document: &Value) {
     let differences = Catalogue::parse(&text).differences(document);
     assert!(
         differences.is_empty(),
-        "the document '{name}' differs from {}:\n{}\nKeys are never renamed or retyped; see tests/support/documents.rs \
-         for how to add one.",
+        "the document '{name}' differs from {}:\n{}\nKeys are never renamed, retyped or dropped; tests/support/documents.rs \
+         says how to add one.",
         path.display(),
         differences.join("\n"),
     );
@@ -148,11 +149,11 @@ impl Catalogue {
         match value {
             Value::Array(items) => {
                 let path = format!("{path}[]");
-                for item in items {
+                for item in items.iter().filter(|_| self.keys.contains_key(&path)) {
                     self.compare_type(&path, item, differences);
                 }
             }
-            Value::Object(fields) => {
+            Value::Object(fields) if self.keys_of(path).next().is_some() => {
                 for (name, field) in fields {
                     self.compare_type(&self.below(path, name), field, differences);
                 }
@@ -169,8 +170,10 @@ impl Catalogue {
 
     fn compare_type(&self, path: &str, value: &Value, differences: &mut Vec<String>) {
         match (self.keys.get(path), type_of(value)) {
-            // Keys may be added.
-            (None, _) => return,
+            (None, _) => {
+                differences.push(format!("- {path} is not known"));
+                return;
+            }
             // Only null was seen so far: nothing is known of its type, nor of what is in it.
             (Some(key), _) if key.types.is_empty() => return,
             (Some(key), Some(found)) if !key.types.iter().any(|known| known == found) => {
