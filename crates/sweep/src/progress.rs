@@ -6,7 +6,6 @@ use ui::units::span;
 
 use super::decide::words::shown;
 use super::record::{Cell, CellOutcome, SweepRecord};
-use ui::units::span;
 
 /// One layout among those of its block.
 pub(crate) struct Progress {
