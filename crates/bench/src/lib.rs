@@ -374,7 +374,7 @@ impl Session<'_> {
         if !run.phases.is_empty() {
             let kept = self.keep(&run, &conclusion, ledger);
             let text = match self.args.format {
-                Some(format) => formats::write(format.into(), &formats::sum_up(&run)).midway(),
+                Some(format) => formats::write(format, &formats::sum_up(&run)).midway(),
                 None if self.args.json => Ok(views::json::document(&run, &conclusion)),
                 None => Ok(views::text::run(
                     &run,

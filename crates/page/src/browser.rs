@@ -13,7 +13,7 @@ use std::{env, fs, thread};
 /// A browser that has not answered by then never will.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A page as the browser rendered it.
+/// What came of opening a page.
 pub struct RenderedPage {
     /// The document after its scripts have run.
     pub dom: String,

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use job::Resumable;
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::consent::{ReadTarget, open_for_reading};
 use linux::ebs::Counters;
@@ -37,17 +38,6 @@ pub enum Key {
     Path(String, Option<Attached>),
 }
 
-/// For how long a volume can be known to be the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resumes {
-    /// After a reboot, and on another host.
-    Anywhere,
-    /// Until it is detached, or the host starts anew.
-    WhileAttached,
-    /// When the process has ended, it cannot be known again, or nothing is kept of it.
-    Never,
-}
-
 impl Key {
     /// As the ledger has it.
     pub fn text(&self) -> &str {
@@ -65,11 +55,11 @@ impl Key {
     }
 
     /// For how long an interrupted warming can go on.
-    pub fn resumes(&self) -> Resumes {
+    pub fn resumable(&self) -> Resumable {
         match self {
-            Key::Ebs(_) | Key::Unique(..) => Resumes::Anywhere,
-            Key::Path(_, Some(_)) => Resumes::WhileAttached,
-            Key::Path(_, None) => Resumes::Never,
+            Key::Ebs(_) | Key::Unique(..) => Resumable::Anywhere,
+            Key::Path(_, Some(_)) => Resumable::WhileAttached,
+            Key::Path(_, None) => Resumable::Never,
         }
     }
 }
@@ -310,9 +300,9 @@ mod tests {
         let sdb = attached.map(|one| Attached { diskseq: 6, ..one });
         assert_eq!(key("sdb"), Key::Unique("naa.600508b1001c".to_owned(), sdb));
         // Before 5.15 the kernel did not number the disks.
-        assert_eq!(key("sda").resumes(), Resumes::WhileAttached);
+        assert_eq!(key("sda").resumable(), Resumable::WhileAttached);
         fs::remove_file(root.sys.join("class/block/sda/diskseq")).unwrap();
         assert_eq!(key("sda"), Key::Path("/dev/sda".to_owned(), None));
-        assert_eq!(key("sda").resumes(), Resumes::Never);
+        assert_eq!(key("sda").resumable(), Resumable::Never);
     }
 }

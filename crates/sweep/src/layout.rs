@@ -89,12 +89,7 @@ impl Layout {
 
     /// How many members may fail, whichever they are, before data is lost.
     pub(crate) fn survives(&self) -> usize {
-        match self.level {
-            None | Some(Level::Zero | Level::Linear) => 0,
-            Some(Level::One) => self.members.saturating_sub(1),
-            Some(Level::Five | Level::Ten) => 1,
-            Some(Level::Six) => 2,
-        }
+        self.level.map_or(0, |level| level.survives(self.members))
     }
 
     /// What is left for data on members of these sizes, of which the first are used.

@@ -30,7 +30,6 @@ use record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use domain::raid::Level;
 
 /// The share of writes of the suite's phase `page-mixed`.
 const WRITE_SHARE: f64 = 0.3;
@@ -210,31 +209,18 @@ impl Prices {
     }
 }
 
-/// How many I/O on the members a small write becomes.
-///
-/// Copies are each written. With parity, what is overwritten and its parity are read and written:
-/// four I/O with one parity (Patterson, Gibson and Katz, A Case for Redundant Arrays of Inexpensive
-/// Disks, 1988) and six with two. Where fewer members than that need be read to compute the parity
-/// anew, md reads those (linux, drivers/md/raid5.c, handle_stripe_dirtying). Writes of whole
-/// stripes, as a load makes them, need less.
+/// I/O on the members for a small write.
 pub(super) fn write_io(layout: &Layout) -> f64 {
-    let parity = |parities: usize| {
-        let others = layout.members.saturating_sub(parities + 1);
-        (1 + parities + others.min(1 + parities)) as f64
-    };
-    match layout.level {
-        None | Some(Level::Zero | Level::Linear) => 1.0,
-        Some(Level::One) => layout.members as f64,
-        Some(Level::Ten) => 2.0,
-        Some(Level::Five) => parity(1),
-        Some(Level::Six) => parity(2),
-    }
+    layout
+        .level
+        .map_or(1.0, |level| level.small_write_io(layout.members) as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use domain::filesystem::Fs;
+    use domain::raid::Level;
     use proptest::prelude::*;
 
     const ALL: &str = "# gp3\ncurrency EUR\ngib-month 0.08 # each\n\nvolume-month 1\niops 6000\n\

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use linux::block::{DevNum, Device, Devices};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
-use linux::{Root, root};
+use linux::{Root, process, root};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
@@ -72,7 +72,7 @@ impl Underway {
             node,
             mount: mount.to_path_buf(),
             schedulers,
-            boot: boot(root)?,
+            boot: process::boot_id(root)?,
         })
     }
 
@@ -129,7 +129,7 @@ impl Underway {
     }
 
     fn reset_schedulers(&self, root: &Root) -> Vec<Undone> {
-        if boot(root).ok().as_ref() != Some(&self.boot) {
+        if process::boot_id(root).ok().as_ref() != Some(&self.boot) {
             return Vec::new();
         }
         let devices = Devices::read(root).ok();
@@ -210,12 +210,4 @@ fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SchedulerWas> {
         id: disk.identity(),
         was: disk.scheduler.clone()?,
     })
-}
-
-/// The boot of the kernel that runs (random(4), `boot_id`).
-///
-/// # Errors
-/// When the kernel does not say.
-pub(crate) fn boot(root: &Root) -> root::Result<String> {
-    root::read_text(&root.proc.join("sys/kernel/random/boot_id"))
 }

@@ -47,7 +47,7 @@ pub use check::misused as misused_check;
 pub fn takes_the_terminal(args: &WatchArgs) -> bool {
     let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
     let is_drawn = args.record.at.is_some() && (args.record.table || args.record.report.is_some());
-    !is_said && !is_drawn && args.log.parse.is_none() && screen::is_possible()
+    !is_said && !is_drawn && args.log.parse.is_none() && ui::screen::is_possible()
 }
 
 /// Watches until it is interrupted, or has seen enough.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use engine::list::{Done, Errno, Next, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 
-use super::kept::Disk;
+use super::checkpoint::Disk;
 use super::pace::Clocked;
 use super::place::Place;
 use super::work::Shared;

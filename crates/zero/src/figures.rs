@@ -4,7 +4,7 @@ use record::Ranges;
 use study::compare::{RatioInterval, ratio_of_intervals};
 use study::interval::Interval;
 
-use super::kept::{Disk, Method};
+use super::checkpoint::{Disk, Method};
 use super::sample::ReadBack;
 
 /// Less than a tenth is not worth naming: disks that were sold as equal differ by that.
@@ -194,7 +194,7 @@ mod tests {
     use record::{Bytes, Nanos};
 
     use super::*;
-    use crate::kept::for_tests;
+    use crate::checkpoint::for_tests;
     use crate::sample::Passes;
 
     fn rate(mean: f64, half: f64) -> Option<Interval> {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use study::compare::RatioInterval;
 use study::interval::Interval;
 
+use super::checkpoint::{Disk, Method};
 use super::figures::{Finished, slow};
-use super::kept::{Disk, Method};
 use domain::plan_binding::DiskIdentity;
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};

@@ -11,8 +11,8 @@ use engine::list::{Ended, List, Lister, Op, RequestSource};
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
+use super::checkpoint::Disk;
 use super::feed::{DEPTH, Doubt, Limiter, Stream, Twice, is_away, lock};
-use super::kept::Disk;
 use super::pace::Clocked;
 use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
@@ -26,8 +26,8 @@ const OFFLOADED: Bytes = Bytes::mib(64);
 const SMALL: Bytes = LARGEST_BLOCK;
 /// If more than this failed, the disk is worth nothing, and finding each bad block would take hours.
 const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
-/// How often what was written is made to survive a power cut, and kept.
-pub(crate) const KEEP: Duration = Duration::from_secs(2);
+/// The time between two flushes, after which what was written survives a power cut.
+const KEEP: Duration = Duration::from_secs(2);
 /// A signal is heard after at most this long.
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -6,6 +6,8 @@
 
 mod bonnie;
 mod foreign;
+#[cfg(test)]
+mod healthy;
 mod level;
 #[cfg(test)]
 mod made;

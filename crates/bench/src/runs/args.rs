@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::imported::args::OutputFormat;
+use crate::imported::args::output_format;
 use domain::values::Percent;
 
 /// What `runs` takes.
@@ -68,8 +68,8 @@ pub struct ShowArgs {
     #[arg(long)]
     pub json: bool,
     /// Answer in another tool's format, for its readers
-    #[arg(long, value_enum, conflicts_with = "json")]
-    pub format: Option<OutputFormat>,
+    #[arg(long, value_parser = output_format(), conflicts_with = "json")]
+    pub format: Option<formats::Format>,
 }
 
 /// What `compare` takes.

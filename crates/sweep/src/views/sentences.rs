@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use linux::exec;
-use record::Nanos;
 
 use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
     SweepRecord,
 };
 use ui::relative;
+use ui::units::duration;
 use ui::words::count;
 
 /// A layout by its place among the layouts.
@@ -124,11 +124,6 @@ pub(crate) fn effort(record: &SweepRecord) -> String {
         text = format!("{text}, begun {} times", record.starts);
     }
     text
-}
-
-/// Seconds as a duration in the unit that suits.
-pub(crate) fn duration(seconds: f64) -> String {
-    Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
 }
 
 /// The factors in which layouts differ, in the order in which they are shown.

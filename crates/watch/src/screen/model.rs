@@ -12,9 +12,9 @@ use super::Update;
 use super::found::FindingList;
 use super::frame::Frame;
 use super::history::History;
-use super::keys::Key;
 use super::order::{Graph, Wanted};
 use super::tree::{Branch, Choice, Fold, branches};
+use ui::screen::Key;
 
 /// So many notes are kept.
 const NOTES: usize = 20;

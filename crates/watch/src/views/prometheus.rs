@@ -251,7 +251,7 @@ fn ours(found: &FindingCounts, text: &mut Text) {
     }
     let name = "disksmith_findings_total";
     text.family(name, "counter", "Findings that began since the watch did.");
-    for code in EventCode::ALL {
+    for &code in EventCode::ALL {
         let count = found.total.get(&code).copied().unwrap_or(0);
         text.value(name, &[("code", code.word())], count as f64);
     }

@@ -1,8 +1,8 @@
 //! Which columns of the table there is room for.
 
 use record::sample::FlowKind;
+use ui::screen::{Capabilities, Look};
 
-use super::line::{Look, Style};
 use super::words::{MIB, UNKNOWN, rate, share, size, wait};
 use crate::screen::frame::Row;
 use crate::screen::order::SortBy;
@@ -62,7 +62,7 @@ impl Column {
     ];
 
     /// The head, with the unit that the figures do not carry.
-    pub(super) fn head(self, style: Style, is_short: bool) -> &'static str {
+    pub(super) fn head(self, capabilities: Capabilities, is_short: bool) -> &'static str {
         match self {
             Column::ReadWait if is_short => "r-aw",
             Column::WriteWait if is_short => "w-aw",
@@ -74,7 +74,7 @@ impl Column {
             Column::WriteWait => "w-await",
             Column::Flight => "flight",
             Column::Busy => "busy",
-            Column::Siblings => style.sign("×sibl", "xsibl"),
+            Column::Siblings => capabilities.sign("×sibl", "xsibl"),
             Column::Cap => "cap",
             Column::Size => "size",
             Column::Discards => "disc/s",
@@ -85,14 +85,14 @@ impl Column {
 
     /// How wide it is; most figures need five columns.
     pub(super) fn width(self, is_short: bool) -> usize {
-        let style = Style {
+        let capabilities = Capabilities {
             unicode: true,
             colour: false,
         };
         match self {
             Column::Siblings => 6,
             Column::Busy => 4,
-            other => other.head(style, is_short).chars().count().max(5),
+            other => other.head(capabilities, is_short).chars().count().max(5),
         }
     }
 
