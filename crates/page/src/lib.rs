@@ -17,8 +17,13 @@ pub const STYLE: &str = concat!(
 );
 /// Style of pages with tables of ranks.
 pub const TABLE_STYLE: &str = include_str!("sweep.css");
-/// uPlot 1.6.32, as published (MIT: `uplot/LICENSE`): axes, ticks, zoom and pointer of the charts.
-pub const LIBRARY: &str = include_str!("uplot/uPlot.iife.min.js");
+/// uPlot 1.6.32, as published (MIT, whose text goes along): axes, ticks, zoom and pointer of the charts.
+pub const LIBRARY: &str = concat!(
+    "/*! ",
+    include_str!("uplot/LICENSE"),
+    "*/\n",
+    include_str!("uplot/uPlot.iife.min.js")
+);
 /// The script that draws a page's charts.
 pub const SCRIPT: &str = include_str!("page.js");
 

@@ -100,6 +100,18 @@
     };
   };
 
+  // Times of day, every `step` seconds, with the date below the first of each day.
+  const times = (splits, step) => {
+    let day = "";
+    return splits.map((at) => {
+      const [date, time] = new Date(at * 1e3).toISOString().split("T");
+      const text = time.slice(0, step < 1 ? 12 : step < 60 ? 8 : 5);
+      if (date === day) return text;
+      day = date;
+      return step < 86400 ? `${text}\n${date}` : date;
+    });
+  };
+
   const axes = (layout, width) => {
     const measure = document.createElement("canvas").getContext("2d");
     measure.font = FONT;
@@ -120,12 +132,13 @@
       if (axis.whole) one.incrs = [1, 2, 5, 10, 20, 50, 100];
       return one;
     };
-    // Names that would be printed over each other are left out, or cut to the room there is.
+    const wide = (text) => Math.max(...text.split("\n").map((line) => measure.measureText(line).width));
+    // Texts that would be printed over each other are left out, or cut to the room there is.
     const apart = (u, splits, texts) => {
       let end = -Infinity;
       return texts.map((text, i) => {
         if (!text) return text;
-        const half = measure.measureText(text).width / 2 + 3;
+        const half = wide(text) / 2 + 3;
         const at = u.valToPos(splits[i], "x");
         if (at - half < end) return "";
         end = at + half;
@@ -133,18 +146,27 @@
       });
     };
     const cut = (text, room) => {
-      if (measure.measureText(text).width <= room) return text;
+      if (wide(text) <= room) return text;
       let short = text;
-      while (short && measure.measureText(`${short}…`).width > room) short = short.slice(0, -1);
+      while (short && wide(`${short}…`) > room) short = short.slice(0, -1);
       return `${short}…`;
     };
+    const shared = (u, splits, texts) => {
+      const [first, next] = splits.length > 1 ? splits : [u.scales.x.min, u.scales.x.max];
+      const each = u.valToPos(next, "x") - u.valToPos(first, "x") - 6;
+      return texts.map((text) => text && cut(text, each));
+    };
     const room = Math.max(width * 0.38, 60);
-    const x = { ...ticked(layout.x, apart), size: 30 };
-    if (!layout.x.ticks && !layout.x.title) delete x.label;
+    const isNamed = layout.x.texts && layout.x.scale !== "log";
+    const x = { ...ticked(layout.x, isNamed ? shared : apart), size: 30 };
+    if (layout.x.scale === "date") {
+      const dated = (u, splits, axis, space, step) => apart(u, splits, times(splits, step));
+      Object.assign(x, { values: dated, size: 44, space: 72 });
+    }
     const y = {
       ...ticked(layout.y, (u, splits, texts) => texts.map((text) => text && cut(text, room))),
       size: (u, texts) => {
-        const widths = (texts || []).map((text) => measure.measureText(text || "").width);
+        const widths = (texts || []).map((text) => wide(text || ""));
         return Math.ceil(Math.max(20, ...widths)) + 12;
       },
     };
@@ -174,10 +196,11 @@
         const [x, y] = [X(place), Y(value)];
         if (before === null) c.moveTo(x, y);
         else {
-          if (trace.line?.shape === "hv") c.lineTo(x, before);
+          // The lower edge of an area is drawn from its end: there a step is upright first.
+          if (trace.line?.shape === "hv") c.lineTo(...(x < before[0] ? [before[0], y] : [x, before[1]]));
           c.lineTo(x, y);
         }
-        before = y;
+        before = [x, y];
       });
     };
     // The space between two lines of the same places: a box or a slope for each part where both are known.
@@ -391,7 +414,7 @@
       place ??= trace.x[found];
       lines.push(words(model, trace, found));
     }
-    return lines.length ? [typeof place === "number" ? `at ${number(place)}` : place, ...lines] : [];
+    return lines.length ? [typeof place === "number" ? `at ${number(place)}` : place.replace(/\.000$/, ""), ...lines] : [];
   };
 
   const keys = (chart, model, redraw) => {
@@ -417,7 +440,8 @@
       item.type = "button";
       const line = element("i", item);
       line.style.color = colour(trace.line?.color || trace.marker?.color);
-      line.className = trace.mode.includes("lines") ? trace.line?.dash || "solid" : "point";
+      const symbol = trace.marker?.symbol || "";
+      line.className = trace.mode.includes("lines") ? trace.line?.dash || "solid" : `point ${symbol}`;
       item.append(trace.name);
       item.onclick = () => {
         trace.off = !trace.off;
@@ -446,7 +470,7 @@
     });
     const width = Math.max(chart.clientWidth, 200);
     u = new uPlot({
-      width, height: Math.max(chart.clientHeight - used, 120), padding: [8, 14, 0, 0],
+      width, height: Math.max(chart.clientHeight - used, 120), padding: [8, layout.x.scale === "date" ? 34 : 20, 0, 0],
       legend: { show: false }, cursor: { points: { show: false }, y: layout.hover === "closest" },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
       scales: { x: scale(layout.x, model.rx, true), y: scale(layout.y, model.ry, false) },

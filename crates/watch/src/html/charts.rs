@@ -356,24 +356,19 @@ impl Frame<'_> {
         let low = low.max(high - 4.0);
         let names = rows(devices);
         let height = PLAIN_HEIGHT.max(names.len() * ROW_HEIGHT + MARGINS);
-        let decades: Vec<i32> = (low.ceil() as i32..=high.floor() as i32).collect();
+        let ticks = key_ticks(low, high);
+        let word = |tick: &f64| (unit.word)(10_f64.powf(*tick));
         let bar = ColorBar::new()
             .title(unit.axis)
-            .tick_values(decades.iter().copied().map(f64::from).collect())
-            .tick_text(
-                decades
-                    .iter()
-                    .map(|decade| (unit.word)(10_f64.powi(*decade)))
-                    .collect(),
-            );
+            .tick_text(ticks.iter().map(word).collect())
+            .tick_values(ticks);
         let trace = Trace::heat_map(times, names, values)
             .zmin(low)
             .zmax(if high > low { high } else { low + 1.0 })
             .color_bar(bar)
             .hover_template("%{y} at %{x}: %{text}")
             .nameless(true);
-        // A row each: else every second name is left out where there are many.
-        let lines = axis("").scale(Scale::Category).whole(true);
+        let lines = axis("").scale(Scale::Category);
         let layout = layout(self.time_axis(), lines, false)
             .hover(Hover::Closest)
             .height(height);
@@ -386,6 +381,18 @@ impl Frame<'_> {
                 data: vec![trace],
             },
         })
+    }
+}
+
+/// The decades from `low` to `high`, or both ends where there are less than two; decimal logarithms.
+fn key_ticks(low: f64, high: f64) -> Vec<f64> {
+    let decades: Vec<f64> = (low.ceil() as i32..=high.floor() as i32)
+        .map(f64::from)
+        .collect();
+    match decades.len() {
+        0 | 1 if high > low => vec![low, high],
+        0 => vec![low],
+        _ => decades,
     }
 }
 
@@ -548,6 +555,14 @@ mod tests {
         assert!(rises(&places), "{places:?}");
         assert_eq!(columns.last().unwrap().steps, 59..60);
         assert_eq!((course.set_back, course.gaps), (1, 0));
+    }
+
+    #[test]
+    fn a_key_has_two_ticks_where_there_are_two_values() {
+        assert_eq!(key_ticks(-0.2, 2.1), [0.0, 1.0, 2.0]);
+        assert_eq!(key_ticks(2.2, 3.1), [2.2, 3.1]);
+        assert_eq!(key_ticks(2.2, 2.7), [2.2, 2.7]);
+        assert_eq!(key_ticks(2.2, 2.2), [2.2]);
     }
 
     #[test]
