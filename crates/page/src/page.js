@@ -284,10 +284,15 @@
         c.fillStyle = colour(one.fill);
         c.fillRect(Math.min(...x), Math.min(...y), Math.abs(x[1] - x[0]), Math.abs(y[1] - y[0]));
       } else {
-        stroke(one.line || {});
         c.beginPath();
         c.moveTo(x[0], y[0]);
         c.lineTo(x[1], y[1]);
+        if (heats.length) {
+          // On a ground of its own: the dark colours of a map would hide it.
+          stroke({ color: "var(--surface) 75%", width: 3 });
+          c.stroke();
+        }
+        stroke(one.line || {});
         c.stroke();
       }
     };
@@ -357,13 +362,15 @@
   const edges = (places, cells) =>
     places.length > cells ? places : [...places, places[places.length - 1] + 1].map((at) => at - 0.5);
 
+  // A place in words: a time without the milliseconds that it has not.
+  const spoken = (axis, place) => (axis.scale === "date" ? place.replace(/\.000$/, "") : place);
   // What the pointer is on, in words.
   const words = (model, trace, i, j) => {
     const texts = trace.z ? trace.texts?.[j]?.[i] ?? number(10 ** trace.z[j][i]) : trace.text?.[i];
     const axisWord = (key, format) => {
       const at = key === "x" ? i : trace.z ? j : i;
       const value = trace[key][at];
-      if (typeof value === "string") return value;
+      if (typeof value === "string") return spoken(model.layout[key], value);
       if (value === null) return "";
       if (format === ".3s") {
         const [scale, unit] = value < 1e-3 ? [1e6, " µ"] : value < 1 ? [1e3, " m"] : [1, " "];
@@ -414,7 +421,7 @@
       place ??= trace.x[found];
       lines.push(words(model, trace, found));
     }
-    return lines.length ? [typeof place === "number" ? `at ${number(place)}` : place.replace(/\.000$/, ""), ...lines] : [];
+    return lines.length ? [typeof place === "number" ? `at ${number(place)}` : spoken(model.layout.x, place), ...lines] : [];
   };
 
   const keys = (chart, model, redraw) => {

@@ -265,7 +265,7 @@ impl<'a> Map<'a> {
             (Some(value), Some("best")) => format!("{value}\nbest"),
             (Some(value), Some(mark)) => format!("{value}\n{mark}"),
             (Some(value), None) => value,
-            (None, mark) => format!("{}", mark.unwrap_or_default()),
+            (None, mark) => mark.unwrap_or_default().to_owned(),
         }
     }
 }

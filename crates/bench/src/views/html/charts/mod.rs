@@ -92,7 +92,7 @@ impl Style {
         Line::new()
             .color(self.colour())
             .width(width)
-            .dash(self.dash.clone())
+            .dash(self.dash)
     }
 }
 
