@@ -1,4 +1,4 @@
-//! What the suite of a run answers: its sentences, and a chart of its figures.
+//! Answer of a run's suite: its sentences, and a chart of its figures.
 
 use plotly::common::{Line, Mode};
 use plotly::layout::AxisType;
