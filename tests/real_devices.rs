@@ -312,14 +312,13 @@ fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
     let document = running.end().ends_with(0).json();
     let text = expect(&document, "stall");
     // "For 2.4 s of 6.0 s nothing came back, with 20 requests waiting; …"
-    let longest = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-    let longest: f64 = longest.unwrap_or_else(|| panic!("{text}"));
-    assert!(longest >= 2.3, "{text}");
+    let silent = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    let silent: f64 = silent.unwrap_or_else(|| panic!("{text}"));
+    assert!(silent >= 2.3, "{text}");
     assert!(text.contains("with 20 requests waiting"), "{text}");
-    // What waited meanwhile waited for at least as long. How much longer is for the host to say, which may let
-    // nobody see the first answer at once; a slice of 0.1 s is counted as silent though it began before that.
+    // The requests that waited meanwhile waited for as long. A busy host adds silence of its own, before or after.
     let max = number(&document, "/phases/0/read/latency_ns/max") / 1e9;
-    assert!((longest - 0.1..6.5).contains(&max), "{max}: {text}");
+    assert!((2.3..6.5).contains(&max), "{max}: {text}");
     assert_eq!(document["verdict"], "doubtful");
     expect_none(&document, &["burst"]);
 }

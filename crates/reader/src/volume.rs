@@ -14,8 +14,7 @@ use record::Bytes;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-/// Which attachment of a disk it was: no other disk has the same, and the same disk has another one
-/// after it was detached.
+/// Attachment of a disk: no other disk has the same, and the same disk has another one after it was detached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// The boot of the host.
@@ -24,7 +23,7 @@ pub struct Attached {
     pub diskseq: u64,
 }
 
-/// By what the ledger knows a volume. What it may believe depends on it.
+/// Key of a volume in the ledger. What it may believe depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// The id of an EBS volume. No other volume ever has it, and its content comes from a snapshot
@@ -64,12 +63,12 @@ impl Key {
     }
 }
 
-/// Why a device cannot be read.
+/// Reason for which a device cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotOpened {
     /// It is a file, of this path.
     File(String),
-    /// What else speaks against it, as a sentence.
+    /// Another reason against it, as a sentence.
     Other(String),
 }
 
@@ -84,7 +83,7 @@ pub struct Volume {
     /// Its size when it was opened, in whole logical blocks: what lies behind the last one cannot be
     /// asked for, and holds nothing.
     pub size: Bytes,
-    /// By what the ledger knows it.
+    /// Its key in the ledger.
     pub key: Key,
     target: ReadTarget,
 }
@@ -129,14 +128,13 @@ impl Volume {
         self.device.number
     }
 
-    /// Whether it says that it is an EBS volume, as these do on instances of the Nitro system (EC2
-    /// User Guide, "Amazon EBS volumes and NVMe").
+    /// True if it calls itself an EBS volume, as these do on instances of the Nitro system (EC2 User Guide,
+    /// "Amazon EBS volumes and NVMe").
     pub fn is_ebs(&self) -> bool {
         is_ebs(&self.device)
     }
 
-    /// What the volume itself has counted; `None` where it is no EBS volume, or a partition of one, or
-    /// does not tell.
+    /// The volume's own counters; `None` where it is no EBS volume, or a partition of one, or does not tell.
     pub fn own_counters(&self) -> Option<Counters> {
         let asks = self.is_ebs() && self.device.partition_of().is_none();
         asks.then(|| Counters::read(&self.target.file).ok())?
@@ -168,7 +166,7 @@ impl Volume {
     }
 }
 
-/// What requests must be aligned to.
+/// Alignment of requests.
 fn logical_block(device: &Device) -> Bytes {
     device.logical_block.unwrap_or(Bytes(512))
 }
@@ -178,8 +176,8 @@ fn is_ebs(device: &Device) -> bool {
     model.trim() == "Amazon Elastic Block Store"
 }
 
-/// By what a volume is known. A serial number alone is none: that of NVMe is the controller's, which
-/// several disks of a host share, and that of many virtual disks is the same on all hosts.
+/// Key of a volume. A serial number alone is none: that of NVMe is the controller's, which several disks of a
+/// host share, and that of many virtual disks is the same on all hosts.
 fn key(device: &Device, devices: &Devices, root: &Root) -> Key {
     let of_part = |name: &str| match device.kind {
         Kind::Partition { number, .. } => format!("{name} part {number}"),
@@ -197,10 +195,9 @@ fn key(device: &Device, devices: &Devices, root: &Root) -> Key {
     }
 }
 
-/// Whether a disk has this name from an authority, and not from its controller's serial number, as
-/// Linux makes one up for a namespace without a name (`nvme_ns_wwid_show` in
-/// drivers/nvme/host/sysfs.c), or from a text of its maker's own (SPC-4, 7.8.6.4), which of virtual
-/// disks is the same on every host.
+/// True if a disk has this name from an authority, and not from its controller's serial number, as Linux
+/// makes one up for a namespace without a name (`nvme_ns_wwid_show` in drivers/nvme/host/sysfs.c), or from a
+/// text of its maker's own (SPC-4, 7.8.6.4), which of virtual disks is the same on every host.
 fn is_unique(wwid: &str) -> bool {
     ["uuid.", "eui.", "naa."].iter().any(|kind| {
         let rest = wwid.strip_prefix(kind);
@@ -208,8 +205,8 @@ fn is_unique(wwid: &str) -> bool {
     })
 }
 
-/// Since when a disk is attached: its number in the sequence of all media since the boot, which no
-/// two have (`diskseq` in Linux, Documentation/ABI/stable/sysfs-block, since 5.15).
+/// Attachment of a disk: its number in the sequence of all media since the boot, which no two have (`diskseq`
+/// in Linux, Documentation/ABI/stable/sysfs-block, since 5.15).
 fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<Attached> {
     let disk = match device.partition_of() {
         Some(disk) => devices.get(disk)?,
@@ -222,7 +219,7 @@ fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<Attached>
     })
 }
 
-/// What stands for a device without a name of its own.
+/// Key of a device without a name of its own.
 fn path_key(device: &Device) -> String {
     let node = device.node().display().to_string();
     match &device.kind {

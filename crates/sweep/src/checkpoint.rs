@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::record::SweepRecord;
 use super::underway::Underway;
 
-/// Where layouts are mounted. What is under `/run` is gone after a reboot, as the mounts are.
+/// Folder of the layouts' mounts. What is under `/run` is gone after a reboot, as the mounts are.
 const MOUNTS: &str = "/run/disksmith";
 
 /// A sweep, and what is built just now.
@@ -16,7 +16,7 @@ const MOUNTS: &str = "/run/disksmith";
 pub(crate) struct Checkpoint {
     /// The sweep.
     pub record: SweepRecord,
-    /// What is built; `None` between two layouts.
+    /// Layout that is built; `None` between two layouts.
     pub underway: Option<Underway>,
     /// The boot of the kernel in which it ran last.
     pub boot: String,
@@ -28,7 +28,7 @@ impl LongWork for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Where its layouts are mounted.
+    /// Mount point of its layouts.
     pub(crate) fn mount(&self) -> PathBuf {
         Path::new(MOUNTS).join(format!("sweep-{}", self.record.id))
     }

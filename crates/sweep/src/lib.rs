@@ -146,7 +146,7 @@ fn finalists(
         .collect()
 }
 
-/// How the answer ends: no, where measured layouts miss what is required of them.
+/// Exit of the verb: no, where measured layouts miss the requirements.
 fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
     if decided.winner.is_some() || !decided.over {
         return Ok(Answer::Done);

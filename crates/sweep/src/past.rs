@@ -109,7 +109,7 @@ fn locate(checkpoint: &mut Checkpoint, context: &Context) -> Result<Vec<usize>, 
     Ok(gone)
 }
 
-/// Where a volume is now.
+/// Present place of a volume.
 fn now(volume: &Volume, devices: &Devices, context: &Context, same_boot: bool) -> Option<PathBuf> {
     let at_path = devices.at_path(&context.root, &volume.path);
     let Some(id) = &volume.id else {

@@ -64,7 +64,7 @@ fn came_of(record: &SweepRecord, cell: &Cell) -> String {
     }
 }
 
-/// How much is left at most: as if no layout were dropped any more. Each drop makes it less.
+/// Work left at most: as if no layout were dropped any more. Each drop makes it less.
 fn left(record: &SweepRecord) -> String {
     let took: f64 = record.cells.iter().map(|cell| cell.took_s).sum();
     let each = took / record.cells.len().max(1) as f64;

@@ -141,8 +141,8 @@ pub(super) fn rehearse(
     }
 }
 
-/// What of a refusal is left once a layout is taken down that a killed start has left on the device; `None`
-/// where that is nothing. Whoever else holds the device is found when it is claimed after that.
+/// Rest of a refusal once a layout is taken down that a killed start has left on the device; `None` where
+/// that is nothing. Whoever else holds the device is found when it is claimed after that.
 fn without_left(mut refusal: Refusal, left: Option<&Underway>) -> Option<Refusal> {
     if let Some(left) = left {
         refusal.reasons.retain(|reason| match reason {

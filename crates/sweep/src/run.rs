@@ -27,11 +27,11 @@ use array::steps::Undone;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
-/// does, may hold it for a moment.
+/// Number of tries to claim a device again: whoever looks at what has changed on it, as udev does, may hold
+/// it for a moment.
 const CLAIMS: u32 = 10;
 
-/// How long is waited between.
+/// Wait between two tries.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// A sweep that is being made.
@@ -44,19 +44,19 @@ pub(crate) struct Sweep<'a> {
     pub rig: Testbed,
     /// The programs of the host.
     pub programs: &'a mut dyn Programs,
-    /// What every command is given.
+    /// Context of every command.
     pub context: &'a mut Context,
-    /// What makes the I/O.
+    /// Engine of the I/O.
     pub engine: &'a dyn Engine,
-    /// Whether a signal has asked for the end.
+    /// True once a signal has asked for the end.
     pub interrupt: &'a AtomicBool,
-    /// When this start of it began.
+    /// Time of this start.
     pub began: Instant,
-    /// How long it had run before.
+    /// Seconds it had run before.
     pub ran_before_s: f64,
 }
 
-/// How a start of a sweep ended.
+/// End of a start of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The race is over.
@@ -194,7 +194,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// What came of a layout and how long it was measured; `None` after a signal.
+    /// Builds and measures a layout: its result and the time of measuring; `None` after a signal.
     fn build_and_measure(
         &mut self,
         block: usize,
@@ -296,7 +296,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Why the figures of an array are not those of the layout: it has lost a member on the way.
+/// Reason for which the figures of an array are not those of the layout: it has lost a member on the way.
 fn lost_member(root: &Root, number: DevNum) -> Option<String> {
     let devices = Devices::read(root).ok()?;
     let arrays = md::arrays(root, &devices).ok()?;

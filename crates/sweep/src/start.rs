@@ -1,4 +1,4 @@
-//! How a sweep starts: anew, or where one of the same settings was stopped.
+//! Start of a sweep: anew, or where one of the same settings was stopped.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -29,10 +29,10 @@ use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 use ui::json::SCHEMA;
 
-/// Where programs keep their settings.
+/// Folder of programs' settings.
 pub(crate) const ETC: &str = "/etc";
 
-/// What came of starting.
+/// Result of starting.
 pub(crate) enum Start {
     /// Nothing is to be done: the plan was shown.
     Rehearsed,
@@ -138,7 +138,7 @@ pub(crate) fn start(
     begin(settings, planned, rig, store, context)
 }
 
-/// That no sweep is begun, for these reasons.
+/// Refusal of a sweep, with its reasons.
 pub(super) fn refused(problems: &[String]) -> Failure {
     Failure::refused_for("no sweep is begun", problems)
 }
@@ -261,7 +261,7 @@ fn unfinished(store: &Store, settings: &Settings) -> Result<Option<String>, Fail
     Ok(None)
 }
 
-/// Whether all is the same that was asked for, on the same volumes, whatever they are called now.
+/// True if the settings are the same, on the same volumes, whatever they are called now.
 fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
     let one_each = |some: &[Volume], others: &[Volume]| {
         some.iter().all(|one| {

@@ -150,7 +150,7 @@ mod tests {
         let grown = Err::<(), _>(io::Error::other("error 9: os error 2"));
         let grown = grown.context("os error 2").context("no ledger: os error 2");
         for (error, words) in [
-            (held.into(), &["folder for the volumes in there"][..]),
+            (held.into(), &["no folder can be made in there"][..]),
             (bare.unwrap_err(), &["it cannot be opened: "]),
             (
                 deep.unwrap_err(),

@@ -19,7 +19,7 @@ pub enum Dates {
     Mdy,
 }
 
-/// What the first report of a run of iostat shows.
+/// Content of the first report of a run of iostat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum First {
     /// The means since boot, as usual
@@ -89,7 +89,7 @@ pub fn name_in_path(word: &str) -> &str {
     name.unwrap_or(word)
 }
 
-/// Which log is read, and what it may not tell of itself.
+/// Log to read, and facts that it may not tell of itself.
 #[derive(Args, Debug)]
 pub struct LogArgs {
     /// Read a log of iostat, text or JSON, instead of watching; '-' is standard input
@@ -156,7 +156,7 @@ impl LogArgs {
         Ok(arrays)
     }
 
-    /// What the reader is told of the log.
+    /// The reader's options for the log.
     pub(crate) fn options(&self) -> iostat::Options {
         iostat::Options {
             columns: self.columns.clone(),

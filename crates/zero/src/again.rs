@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linux::consent::Consent;
 use linux::exec;
 
-/// What has become of the disks of a command that is to be run again.
+/// State of the disks of a command that is to be run again.
 pub(crate) struct Settled<'a> {
     /// Those that carry a stamp and no signature. What they carried need not be named any more, and
     /// is not: after a reboot the path may lead to another disk that carries it.

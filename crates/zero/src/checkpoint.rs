@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::pace::Pace;
 use super::sample::Passes;
 
-/// How a disk is zeroed.
+/// Method of zeroing a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
@@ -25,7 +25,7 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    /// What the device is told; `None` where zeros are sent.
+    /// Request to the device; `None` where zeros are sent.
     pub(crate) fn offload(self) -> Option<Offload> {
         match self {
             Method::Writes => None,
@@ -43,7 +43,7 @@ impl Method {
         }
     }
 
-    /// How the user asks for it, with a space before it.
+    /// The user's option for it, with a space before it.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Method::Writes => "",
@@ -53,11 +53,11 @@ impl Method {
     }
 }
 
-/// Where one disk stands.
+/// State of one disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Disk {
-    /// What is written in its first block until it is done, and by which it is known again,
-    /// whatever its name and serial number are then.
+    /// Stamp in its first block until it is done, by which it is known again, whatever its name and serial
+    /// number are then.
     pub stamp: String,
     /// As the user named it.
     pub path: PathBuf,
@@ -69,23 +69,23 @@ pub(crate) struct Disk {
     pub serial: Option<String>,
     /// Its size.
     pub size: Bytes,
-    /// How it is zeroed.
+    /// Method of zeroing it.
     pub method: Method,
-    /// What is zero, also after a power cut. The stamp's block is counted in.
+    /// Bytes that are zero, also after a power cut. The stamp's block is counted in.
     pub zeroed: Ranges,
-    /// What could not be written.
+    /// Bytes that could not be written.
     pub failed: Ranges,
-    /// What the kernel said when that was first so.
+    /// The kernel's first error of those.
     pub why_failed: Option<String>,
-    /// How fast it went.
+    /// Its pace.
     pub pace: Pace,
-    /// How long each request took, in nanoseconds.
+    /// Latency of the requests, in nanoseconds.
     pub latency: Histogram,
     /// The first and the second write of a sample of places.
     pub passes: Option<Passes>,
-    /// How often it was begun or gone on with.
+    /// Number of starts and resumptions.
     pub starts: u32,
-    /// Whether the stamp could not be written, so that it cannot be known again.
+    /// True if the stamp could not be written, so that it cannot be known again.
     #[serde(default)]
     pub unstamped: bool,
 }
@@ -112,7 +112,7 @@ impl Disk {
         }
     }
 
-    /// What has been dealt with, well or not.
+    /// Bytes that were written or failed.
     pub(crate) fn settled(&self) -> Bytes {
         self.zeroed.total() + self.failed.total()
     }
@@ -124,7 +124,7 @@ impl Disk {
         self.why_failed.get_or_insert(why);
     }
 
-    /// What is left to do.
+    /// Bytes left to do.
     pub(crate) fn left(&self) -> Ranges {
         let settled = self.zeroed.union(&self.failed);
         Ranges::all(self.size).subtract(&settled)
@@ -134,7 +134,7 @@ impl Disk {
 /// The disks of one command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// When it was first begun.
+    /// First start.
     pub began: Timestamp,
     /// The disks, in the order in which they were named.
     pub disks: Vec<Disk>,

@@ -38,7 +38,7 @@ use ui::exit::{Answer, Failure, Outcome};
 use ui::words;
 use work::{Shared, Stop, Work};
 
-/// How often it is looked how far the disks are.
+/// Interval at which the progress of the disks is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Zeros the disks.
@@ -214,7 +214,7 @@ fn take(shared: &[Shared], disks: &mut [Disk]) -> bool {
     any
 }
 
-/// What is said when not all disks came to their end; `None` when they did.
+/// Sentence when not all disks came to their end; `None` when they did.
 fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
     if ended.iter().all(Result::is_ok) {
         return None;

@@ -1,4 +1,4 @@
-//! How a zeroing starts: every reason not to in one answer, then anew, or where it was stopped.
+//! Start of zeroing: every reason not to in one answer, then anew, or where it was stopped.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use ui::exit::{ExitClass as _, Failure, sentence};
 /// The time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// What came of starting.
+/// Result of starting.
 pub(crate) enum Start {
     /// Nothing is to be done: what would be was shown.
     Rehearsed,
@@ -257,9 +257,9 @@ struct Found {
     over: Vec<String>,
 }
 
-/// Whether a disk goes on or is begun. The inner error says why it may be neither: the path was that
-/// of a disk which was begun and is not done, and this is another one, or has been written to. What
-/// was consented to then was another disk, since names change with a reboot.
+/// Decides whether a disk is resumed or begun. The inner error says why it may be neither: the path was that
+/// of a disk which was begun and is not done, and this is another one, or has been written to. What was
+/// consented to then was another disk, since names change with a reboot.
 fn look(
     place: &Place,
     fresh: Disk,

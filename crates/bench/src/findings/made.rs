@@ -13,7 +13,7 @@ use crate::conclusion::Conclusion;
 const SECONDS: usize = 8;
 const DEPTH: u32 = 20;
 
-/// What a made run looks like.
+/// A made run.
 pub(super) struct Made {
     rate: Box<dyn Fn(f64) -> f64>,
     noise: f64,
@@ -25,7 +25,7 @@ pub(super) struct Made {
     seconds: usize,
     block: Bytes,
     reads: bool,
-    /// What the device counted for each request of ours; `None` without a device.
+    /// The device's count for each request of ours; `None` without a device.
     device_share: Option<f64>,
     idle: f64,
     stalled: Range<usize>,
@@ -283,7 +283,7 @@ fn run_of(phase: Phase) -> Run {
     }
 }
 
-/// What is concluded of a run.
+/// Conclusion from a run.
 pub(super) fn conclude(run: &Run) -> Conclusion {
     Conclusion::of(run)
 }

@@ -34,7 +34,7 @@ pub struct RunsArgs {
     pub json: bool,
 }
 
-/// What `runs` can do besides listing.
+/// Actions of `runs` besides listing.
 #[derive(Debug, Subcommand)]
 pub enum RunsVerb {
     /// Remove runs from the ledger

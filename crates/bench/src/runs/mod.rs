@@ -156,7 +156,7 @@ enum Concluded {
 }
 
 impl Concluded {
-    /// What a comparison needs of it.
+    /// Its data for a comparison.
     fn side(&self) -> Side {
         match self {
             Concluded::Measured(run, conclusion) => Side::measured(run, conclusion),

@@ -1,4 +1,4 @@
-//! What the baseline did over the time of the sweep.
+//! Drift of the baseline over the sweep.
 
 use crate::decided::Drift;
 use crate::record::Value;
@@ -59,7 +59,7 @@ pub(super) fn of(observed: &Observed) -> Option<Drift> {
     })
 }
 
-/// What a drift says against the table: comparisons within a block hold, absolute figures do not.
+/// Doubt from a drift: comparisons within a block hold, absolute figures do not.
 pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
     let shown = drift.change.filter(|change| {
         let excludes_zero = change.low > Some(0.0) || change.high < Some(0.0);

@@ -24,15 +24,15 @@ pub(super) fn raid10(members: usize) -> Layout {
     }
 }
 
-/// What the layouts of a sweep really do.
+/// True properties of the layouts of a sweep.
 pub(super) struct Truth<'a> {
     /// Each layout's figures.
     pub of: &'a dyn Fn(&Layout) -> Vec<(&'static str, f64)>,
     /// The standard deviation of a cell as a share.
     pub noise: f64,
-    /// How much faster the day becomes from block to block, as a share.
+    /// Speed-up of the day from block to block, as a share.
     pub drift: f64,
-    /// Where the noise begins.
+    /// Seed of the noise.
     pub seed: u64,
 }
 

@@ -22,7 +22,7 @@ use page::charts::{Chart, Figure};
 use ui::output::OutputFile;
 use ui::words;
 
-/// What is shown.
+/// Data of the page.
 #[derive(Clone, Copy)]
 struct View<'a> {
     record: &'a SweepRecord,

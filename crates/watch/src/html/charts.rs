@@ -28,7 +28,7 @@ const MOST_COLUMNS: usize = 240;
 /// More findings than this in a chart are a smear; the worst are drawn.
 const MOST_SHADES: usize = 40;
 
-/// What all charts of a page share.
+/// Data that all charts of a page share.
 pub(super) struct Frame<'a> {
     pub(super) course: &'a Course,
     pub(super) marks: &'a [Mark],
@@ -44,7 +44,7 @@ pub(super) struct Series<'a> {
     pub(super) bands: Box<dyn Fn(usize) -> Option<Band> + 'a>,
 }
 
-/// What a chart's figures are.
+/// Unit of a chart's figures.
 #[derive(Clone, Copy)]
 pub(super) struct Unit {
     pub(super) axis: &'static str,
@@ -55,7 +55,7 @@ pub(super) struct Unit {
 /// A column of a map.
 struct Column {
     place: String,
-    /// When it begins.
+    /// Its start.
     wall: Option<Timestamp>,
     steps: Range<usize>,
 }
@@ -90,7 +90,7 @@ impl Frame<'_> {
         local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
     }
 
-    /// How far along the axis of time a moment is, from 0 to 1.
+    /// Position of a moment on the axis of time, from 0 to 1.
     fn share(&self, at: Timestamp) -> f64 {
         let (begin, end) = self.course.span();
         let (Some(first), Some(last)) = (self.course.wall(begin), self.course.wall(end)) else {

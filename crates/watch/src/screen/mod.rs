@@ -37,7 +37,7 @@ use ui::signals;
 
 pub(crate) use replay::replay;
 
-/// How long the end waits for the terminal to be put back by the thread that has it.
+/// Longest wait of the end for the terminal to be put back by the thread that has it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Something new to show.
@@ -47,7 +47,7 @@ pub(crate) enum Update {
     Frame(Arc<Frame>, Vec<Change>),
     /// A sentence: what cannot be seen, and why.
     Note(String),
-    /// Whether what is shown is also kept in the ledger.
+    /// True while the data shown is also kept in the ledger.
     Recording(bool),
     /// The marks that somebody set of late, in order.
     Marks(Vec<Mark>),
@@ -59,10 +59,10 @@ pub(crate) struct Screen {
     thread: JoinHandle<()>,
     interrupt: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
-    /// Why the terminal could not be used any longer.
+    /// Reason for which the terminal could not be used any longer.
     error: Arc<OnceLock<io::Error>>,
     last: Option<Arc<Frame>>,
-    /// What was last said of the recording.
+    /// Last state of the recording.
     recording: Option<bool>,
     marks: Vec<Mark>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Screen {
 /// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
 struct Over {
     interrupt: Arc<AtomicBool>,
-    /// Whether it was a panic.
+    /// True if it was a panic.
     failed: Arc<AtomicBool>,
 }
 
@@ -138,12 +138,12 @@ impl Screen {
         self.inbox.put(Update::Frame(frame, changes.to_vec()));
     }
 
-    /// Whether it ended by a fault of its own.
+    /// True if it ended by a fault of its own.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
 
-    /// Why the terminal could not be used any longer, where that ended it.
+    /// Reason for which the terminal could not be used any longer, where that ended it.
     pub(crate) fn error(&self) -> Option<&io::Error> {
         self.error.get()
     }

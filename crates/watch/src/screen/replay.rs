@@ -18,9 +18,9 @@ use super::model::{Effect, Model, Playing};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::screen::{Terminal, put_back, run};
 
-/// So many times as fast as it was.
+/// Speeds, as multiples of the original.
 const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
-/// What lies between two intervals is not waited for longer than this: nothing happens in a gap.
+/// Longest wait between two intervals: nothing happens in a gap.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Plays what was recorded, from `from` on, until the person quits. Intervals before that are only there
@@ -60,7 +60,7 @@ struct Replay<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> {
     recording: Peekable<I>,
     last: Option<Arc<Frame>>,
     speed: usize,
-    /// When the last frame was shown; `None` while it is held.
+    /// Time at which the last frame was shown; `None` while it is held.
     shown: Option<Instant>,
     failure: Option<Failure>,
 }
@@ -110,7 +110,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
         self.failure.is_some() || self.recording.peek().is_none()
     }
 
-    /// How long until the next interval is due, after the last was shown.
+    /// Time until the next interval is due, after the last was shown.
     fn pause(&mut self) -> Option<Duration> {
         let last = self.last.as_ref()?.at.elapsed;
         let Some(Ok((next, _))) = self.recording.peek() else {

@@ -1,4 +1,4 @@
-//! What the suite of a run answers: its sentences, and a chart of its figures.
+//! Answer of a run's suite: its sentences, and a chart of its figures.
 
 use super::names::Subject;
 use crate::answer::{CurveAnswer, SeekPoint, SuiteResult, ZonesAnswer};

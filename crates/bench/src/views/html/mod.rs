@@ -40,7 +40,7 @@ use ui::output::OutputFile;
 struct Page {
     /// The page's title.
     title: String,
-    /// What the page's own scripts carry and nothing that comes from data can.
+    /// Nonce of the page's own scripts, which nothing that comes from data can have.
     nonce: String,
     style: &'static str,
     library: &'static str,
@@ -51,7 +51,7 @@ struct Page {
     results: results::Table,
     phases: Vec<phases::Section>,
     facts: facts::Table,
-    /// What the charts draw; a chart names its figure by index.
+    /// Drawings of the charts; a chart names its figure by index.
     figures: Vec<Figure>,
 }
 

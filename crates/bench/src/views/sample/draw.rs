@@ -9,7 +9,7 @@ use record::{
 /// Slices in a window.
 const SLICES: u32 = 10;
 
-/// What a phase of the sample does.
+/// A phase of the sample.
 pub(super) struct Plan {
     name: &'static str,
     pattern: Pattern,
@@ -87,8 +87,8 @@ pub(super) fn plans() -> [Plan; 7] {
     ]
 }
 
-/// How fast the volume is `at` seconds into a phase, as a share of its level: `page-write` loses
-/// its burst credit halfway, and `page-mixed` stalls for a moment.
+/// Speed of the volume `at` seconds into a phase, as a share of its level: `page-write` loses its burst
+/// credit halfway, and `page-mixed` stalls for a moment.
 fn level(plan: &Plan, at: f64) -> f64 {
     match plan.name {
         "page-write" if at > 4.5 => 0.45,

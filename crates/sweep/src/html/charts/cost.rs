@@ -65,8 +65,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     })
 }
 
-/// Where the numbers of the `slot`th line stand: the first line is the fastest, and its numbers
-/// stand beyond it.
+/// Side of the numbers of the `slot`th line: the first line is the fastest, and its numbers stand beyond it.
 fn label_side(slot: usize, unit: Unit) -> Position {
     match (slot, unit.less_is_better()) {
         (0, false) => Position::TopLeft,

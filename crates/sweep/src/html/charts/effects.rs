@@ -1,4 +1,4 @@
-//! What each setting did, all else equal: a dot and its interval a pair of settings.
+//! Effects of the settings, all else equal: a dot and its interval a pair of settings.
 
 use super::super::View;
 use super::speed;

@@ -143,8 +143,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// How good a row is next to the winner, 1 being as good. What misses a requirement is out of
-    /// the race, however good it is.
+    /// Merit of a row relative to the winner's, 1 being as good. What misses a requirement is out of the
+    /// race, however good it is.
     fn share(&self, row: &Row) -> Option<f64> {
         if row.standing == LayoutOutcome::Missed {
             return None;
@@ -227,8 +227,7 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// What is written in the cells: the value, and what became of the layout unless it is plain
-    /// from the colour.
+    /// Text of the cells: the value, and the outcome of the layout unless it is plain from the colour.
     fn notes(&self, least: f64) -> Vec<Annotation> {
         let mut notes = Vec::new();
         for (y, cells) in self.cells.iter().enumerate() {

@@ -18,7 +18,7 @@ use page::charts::Chart;
 
 pub(super) use maps::all as maps;
 
-/// How the rate grows with the members, and with the money.
+/// Growth of the rate with the members, and with the money.
 pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
     scaling::chart(view)
         .into_iter()
@@ -26,7 +26,7 @@ pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
         .collect()
 }
 
-/// What each setting did.
+/// Effects of the settings.
 pub(super) fn effects(view: View<'_>) -> Vec<Chart> {
     effects::chart(view).into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! How the rate grows with the members, next to what the volumes give by themselves.
+//! Growth of the rate with the members, next to the sum of the volumes' own rates.
 
 use super::super::View;
 use super::{speed, whiskers};

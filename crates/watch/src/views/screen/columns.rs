@@ -1,4 +1,4 @@
-//! Which columns of the table there is room for.
+//! Columns of the table that there is room for.
 
 use record::sample::FlowKind;
 use ui::screen::{Capabilities, Look};
@@ -83,7 +83,7 @@ impl Column {
         }
     }
 
-    /// How wide it is; most figures need five columns.
+    /// Width; most figures need five columns.
     pub(super) fn width(self, is_short: bool) -> usize {
         let capabilities = Capabilities {
             unicode: true,
@@ -96,7 +96,7 @@ impl Column {
         }
     }
 
-    /// Whether the rows are sorted by it.
+    /// True if the rows are sorted by it.
     pub(super) fn is_sorted_by(self, by: SortBy) -> bool {
         matches!(
             (self, by),
@@ -139,13 +139,13 @@ impl Column {
     }
 }
 
-/// What the figures of a row are taken from.
+/// Sources of a row's figures.
 pub(super) struct Cells<'a> {
-    /// What it did.
+    /// Its row.
     pub row: &'a Row,
-    /// How it compares with its siblings.
+    /// Comparison with its siblings.
     pub siblings: Option<&'a Comparison>,
-    /// What the vendor says of its caps.
+    /// Its caps, by the vendor.
     pub caps: Option<Caps>,
 }
 
@@ -188,7 +188,7 @@ fn cap(caps: Option<Caps>) -> (String, Option<Look>) {
     }
 }
 
-/// What a table has room for.
+/// Columns that a table has room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Columns of the name.
@@ -197,18 +197,18 @@ pub(super) struct Plan {
     pub columns: Vec<Column>,
     /// Columns of the sparkline; 0 where there is none.
     pub spark: usize,
-    /// Whether the heads are short.
+    /// True if the heads are short.
     pub is_short: bool,
 }
 
-/// What there is to show.
+/// Data that there is to show.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     /// The longest name.
     pub name: usize,
-    /// Whether there are members to compare.
+    /// True if there are members to compare.
     pub siblings: bool,
-    /// Whether a vendor has a word to say.
+    /// True if a vendor's caps are known.
     pub caps: bool,
 }
 
@@ -282,7 +282,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     format!("{kept}…").chars().take(width).collect()
 }
 
-/// What stands for a figure that is not known.
+/// Text for a figure that is not known.
 pub(super) fn unknown() -> String {
     UNKNOWN.to_owned()
 }

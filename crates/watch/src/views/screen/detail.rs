@@ -86,7 +86,7 @@ fn highest_words(graph: Graph, highest: f64) -> String {
     }
 }
 
-/// Who it is, as many facts a line as fit.
+/// Facts about the device, as many a line as fit.
 fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line<'static>> {
     let mut facts = vec![device.kind.word().to_owned()];
     facts.extend(device.number.map(|number| format!("number {number}")));

@@ -1,4 +1,4 @@
-//! What was found, with its evidence and what to do.
+//! Findings, with their evidence and advice.
 
 use ratatui::text::Line;
 use record::{Event, Nanos, Severity};
@@ -7,7 +7,7 @@ use ui::screen::{Capabilities, Look, Pieces as _, wrap};
 use super::words::{clock, span};
 use crate::screen::model::Model;
 
-/// So many that are over are named below the table.
+/// Number of past findings named below the table.
 const OVER: usize = 5;
 
 /// The findings below the table: what is open in full, and a line for each of the last that are over.
@@ -85,7 +85,7 @@ fn summary(model: &Model, now: Nanos, columns: usize, capabilities: Capabilities
     line
 }
 
-/// When, what and where; the evidence; and what to do.
+/// A finding: time, kind and place; the evidence; and the advice.
 fn in_full(
     event: &Event,
     now: Nanos,

@@ -11,7 +11,7 @@ use crate::screen::order::SortBy;
 /// Interfaces that are shown, the busiest first.
 const INTERFACES: usize = 4;
 
-/// When, where, and how the rows are chosen.
+/// Time, host, and the choice of rows.
 pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> {
     let mut line = Line::default();
     match model.frame() {
@@ -75,7 +75,7 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
     line
 }
 
-/// What the host as a whole does, in at most so many lines.
+/// The host as a whole, in at most so many lines.
 pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'static>> {
     let Some(frame) = model.frame() else {
         return Vec::new();
@@ -155,7 +155,7 @@ fn parts(host: &HostSample) -> Vec<(String, Look)> {
     parts
 }
 
-/// What is typed, or the keys that there are: as many as fit.
+/// Text being typed, or the keys that there are: as many as fit.
 pub(super) fn keys(model: &Model, columns: usize, capabilities: Capabilities) -> Line<'static> {
     if let Some(text) = &model.typing {
         let mut line = Line::of("filter: ", Look::Strong);

@@ -30,7 +30,7 @@ pub(super) struct Table<'a> {
 pub(super) struct Rows {
     /// Its lines, with the heads.
     pub lines: Vec<Line<'static>>,
-    /// How many rows are seen.
+    /// Number of rows seen.
     pub page_rows: usize,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// How many lines the whole of it has, with the heads.
+    /// Number of lines of all of it, with the heads.
     pub(super) fn height(&self) -> usize {
         let rows: usize = (0..self.branches.len())
             .map(|index| self.row_height(index))
@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
         rows + 1
     }
 
-    /// So many lines of it, among which is the row that is selected.
+    /// This number of its lines, among which is the row that is selected.
     pub(super) fn lines(&self, room: usize) -> Rows {
         let (Some(number), true) = (self.model.number(), room > 0) else {
             return Rows::default();
@@ -126,7 +126,7 @@ impl<'a> Table<'a> {
         1 + usize::from(self.state(index).is_some())
     }
 
-    /// What an array does on its own, and what it lacks.
+    /// md's action on an array, and the members that it lacks.
     fn state(&self, index: usize) -> Option<(String, Look)> {
         let row = self.device_row(index)?;
         state_words(row.array.as_ref()?)
@@ -266,7 +266,7 @@ fn has_pages(model: &Model) -> bool {
     frames.any(|frame| frame.rows.iter().any(|row| row.vendor.is_some()))
 }
 
-/// How a device is called: what people know it by.
+/// Name of a device that people know it by.
 pub(super) fn name(device: &Device) -> String {
     match (device.kind, &device.alias, &device.level) {
         (DeviceKind::Mapper, Some(alias), _) => alias.clone(),

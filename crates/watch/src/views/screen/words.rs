@@ -7,7 +7,7 @@ use record::Nanos;
 use record::sample::Moment;
 use ui::units::compact;
 
-/// What is not known.
+/// Text for an unknown figure.
 pub(super) const UNKNOWN: &str = "-";
 /// Bytes in a MiB.
 pub(super) const MIB: f64 = 1_048_576.0;

@@ -1,5 +1,5 @@
-//! How many of all requests were at least as fast: the distribution, with as much room for the
-//! slowest one in ten thousand as for the half.
+//! Distribution of latencies: the share of requests at least as fast, with as much room for the slowest one
+//! in ten thousand as for the half.
 
 use page::plot::{Axis, Hover, Mode, Scale, Trace};
 use record::{Direction, Histogram};

@@ -1,4 +1,4 @@
-//! Where the requests of each moment lie in latency: one map for each run and direction.
+//! Heat map of latencies over time: one map for each run and direction.
 
 use page::plot::{ColorBar, Hover, Trace};
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use super::super::phases::{Group, Member};
 use super::over_time::columns;
 use super::{Chart, Figure, latency_axis, layout, marked, rounded, time_axis};
 
-/// How many rows a map has, about.
+/// Approximate number of rows of a map.
 const ROWS: f64 = 64.0;
 /// The finest rows, in parts of a decade: a histogram's own buckets are a third as wide.
 const FINEST: f64 = 48.0;

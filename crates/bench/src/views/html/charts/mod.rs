@@ -51,12 +51,12 @@ fn directions_over_time(group: &Group<'_>) -> Vec<Direction> {
     present.into_iter().filter(wanted).collect()
 }
 
-/// How the lines of one run and direction look. Colour is the run's; where there is only one run
-/// it is the direction's, which the dash tells apart as well.
+/// Look of the lines of one run and direction. Colour is the run's; where there is only one run it is the
+/// direction's, which the dash tells apart as well.
 struct Style {
     colour: usize,
     dash: Dash,
-    /// How much an area shows, in percent: less where several lie over each other.
+    /// Opacity of an area, in percent: less where several lie over each other.
     area: u32,
 }
 
@@ -96,8 +96,8 @@ impl Style {
     }
 }
 
-/// What a legend calls a line: the run where there are several, and the direction where there are
-/// several of those; then the run's short id has to do, for want of room.
+/// Name of a line in a legend: the run where there are several, and the direction where there are several of
+/// those; then the run's short id has to do, for want of room.
 fn line_name(member: &Member<'_>, direction: Option<&str>, runs: usize) -> String {
     match (runs > 1, direction) {
         (true, Some(direction)) => plain(&format!("{} {direction}", member.subject.short)),

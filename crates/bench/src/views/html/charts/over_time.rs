@@ -23,7 +23,7 @@ pub(super) struct Column<'a> {
 }
 
 impl Column<'_> {
-    /// When it begins and ends, in seconds from the phase's start.
+    /// Start and end, in seconds from the phase's start.
     pub(super) fn time(&self) -> Range<f64> {
         let begin = self.windows.first().map_or(0.0, |window| window.t_s);
         let end = self
@@ -67,7 +67,7 @@ pub(super) fn columns(phase: &Phase) -> impl Iterator<Item = Column<'_>> {
         .map(|windows| Column { windows })
 }
 
-/// When a phase's windows end, in seconds from its start.
+/// End of a phase's windows, in seconds from its start.
 pub(super) fn end(phase: &Phase) -> f64 {
     phase
         .windows
@@ -75,7 +75,7 @@ pub(super) fn end(phase: &Phase) -> f64 {
         .map_or(0.0, |last| last.t_s + last.seconds)
 }
 
-/// How long a column is, for captions.
+/// Length of a column, for captions.
 fn column_seconds(group: &Group<'_>) -> f64 {
     let lengths = group.members.iter().filter_map(|member| {
         let time = columns(member.phase).next()?.time();
