@@ -92,11 +92,13 @@
         if (!beyond) return values;
         return values.flatMap((value, i) => [value - beyond.down[i], value, value + beyond.up[i]]);
       });
+    const edges = (layout.shapes || []).flatMap((one) => [one.y0, one.y1]);
+    const heights = edges.filter((place) => place !== undefined).map(y);
     const dots = data.some((trace) => trace.mode.includes("markers"));
     return {
       data, layout, x, y,
       rx: extent(layout.x, reach(layout.x, "px", "error_x"), dots),
-      ry: extent(layout.y, reach(layout.y, "py", "error_y"), dots && !data[0].z),
+      ry: extent(layout.y, [...reach(layout.y, "py", "error_y"), ...heights], dots && !data[0].z),
     };
   };
 
