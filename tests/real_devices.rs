@@ -219,6 +219,29 @@ fn with_root_what_a_cap_lets_through_is_measured_and_the_kernel_agrees() {
     expect(&document, "small-span");
 }
 
+/// A group that was idle may do more at first: blkio grants at once what it would have granted meanwhile, and is
+/// exact from then on.
+#[test]
+fn with_root_what_a_limit_grants_at_first_is_not_in_the_rate() {
+    const LIMIT: f64 = 300.0;
+    let Some(limited) = Limited::new(LIMIT as u64) else {
+        return;
+    };
+    let mut rates = Vec::new();
+    for _ in 0..5 {
+        let document = limited.document(&[&PAGE_READ[..], &["--seconds", "3s"]].concat());
+        let [mean, low, high] = ["mean", "low", "high"]
+            .map(|one| number(&document, &format!("/phases/0/read/iops/{one}")));
+        let done = number(&document, "/phases/0/read/ops") / number(&document, "/phases/0/seconds");
+        println!("{done:.1} a second in all, {mean:.1} ({low:.1} to {high:.1}) without the burst");
+        assert!(low <= 1.01 * LIMIT, "{low} to {high}");
+        rates.push(mean / LIMIT);
+    }
+    // A busy host delays some of what was granted, so that a round in the middle of all counts.
+    rates.sort_by(f64::total_cmp);
+    assert!(rates[2] <= 1.005, "{rates:?}");
+}
+
 #[test]
 fn with_root_a_device_without_a_limit_is_not_capped_and_the_kernel_agrees() {
     let Some(device) = Loop::direct(256) else {
@@ -289,14 +312,13 @@ fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
     let document = running.end().ends_with(0).json();
     let text = expect(&document, "stall");
     // "For 2.4 s of 6.0 s nothing came back, with 20 requests waiting; …"
-    let longest = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-    let longest: f64 = longest.unwrap_or_else(|| panic!("{text}"));
-    assert!(longest >= 2.3, "{text}");
+    let silent = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    let silent: f64 = silent.unwrap_or_else(|| panic!("{text}"));
+    assert!(silent >= 2.3, "{text}");
     assert!(text.contains("with 20 requests waiting"), "{text}");
-    // What waited meanwhile waited for at least as long. How much longer is for the host to say, which may let
-    // nobody see the first answer at once; a slice of 0.1 s is counted as silent though it began before that.
+    // The requests that waited meanwhile waited for as long. A busy host adds silence of its own, before or after.
     let max = number(&document, "/phases/0/read/latency_ns/max") / 1e9;
-    assert!((longest - 0.1..6.5).contains(&max), "{max}: {text}");
+    assert!((2.3..6.5).contains(&max), "{max}: {text}");
     assert_eq!(document["verdict"], "doubtful");
     expect_none(&document, &["burst"]);
 }

@@ -25,6 +25,7 @@ mod others;
 mod troubles;
 
 use std::fs;
+use std::time::Instant;
 
 use loops::Loop;
 use serde_json::Value;
@@ -127,13 +128,15 @@ fn as_root_several_devices_share_a_limit() {
         return;
     };
     let arguments = ["warm", a.path(), b.path(), "--limit", "16MiB/s", "--json"];
+    let began = Instant::now();
     let said = place.run(&arguments).ends_with(0).json();
-    let volumes = said["volumes"].as_array().unwrap();
-    assert_eq!(volumes.len(), 2);
-    for volume in volumes {
-        let seconds = volume["seconds"].as_f64().unwrap();
-        assert!(seconds > 1.7, "both together at 16 MiB/s: {volume}");
-    }
+    let seconds = began.elapsed().as_secs_f64();
+    assert_eq!(said["volumes"].as_array().unwrap().len(), 2);
+    // On a busy host one may have begun later than the other, and so been alone for a while.
+    assert!(
+        seconds > 1.7,
+        "{seconds}: both together at 16 MiB/s: {said}"
+    );
     place
         .run(&["warm", a.path(), a.path()])
         .refuses(&["are the same device"]);

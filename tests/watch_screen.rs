@@ -195,7 +195,7 @@ fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
     };
     let seen = pty.wait_for_word("PSI io");
     assert!(!seen.is_too_wide, "{}", seen.text());
-    for size in [(200, 50), (20, 5), (1, 1), (80, 24), (60, 16)] {
+    for size in [(200, 50), (20, 5), (1, 1), (80, 24), (40, 24), (60, 16)] {
         pty.resize(size);
         let seen = pty.wait_for(|seen| match size.1 {
             1 => !seen.text().is_empty(),
@@ -207,6 +207,34 @@ fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
     pty.press("\u{3}");
     assert_eq!(pty.end().code(), Some(0));
     pty.assert_put_back();
+}
+
+#[test]
+fn on_40_columns_without_unicode_or_colours_all_is_ascii_and_nothing_is_coloured() {
+    if !support::has_program("setsid") {
+        return;
+    }
+    let place = Place::new();
+    let mut command = screen(&place, &["--all"]);
+    command.env("LC_ALL", "C").env("NO_COLOR", "1");
+    let mut pty = Pty::start(&command, (40, 24), true);
+    let seen = pty.wait_for(|seen| seen.text().contains("r/s") && seen.text().contains("quit"));
+    assert!(!seen.is_too_wide, "{}", seen.text());
+    pty.press("?");
+    pty.wait_for_word("more lines");
+    pty.press("\u{3}");
+    assert_eq!(pty.end().code(), Some(0));
+    pty.assert_put_back();
+    let written = String::from_utf8(pty.written()).unwrap();
+    assert!(written.is_ascii(), "{written:?}");
+    // SGR with 30 to 37 or 38: a colour of the foreground.
+    let codes = written
+        .split("\u{1b}[")
+        .filter_map(|code| code.split_once('m'));
+    for (code, _) in codes {
+        let is_colour = |part: &str| part.len() == 2 && part.starts_with('3') && part != "39";
+        assert!(!code.split(';').any(is_colour), "{code:?}");
+    }
 }
 
 #[test]

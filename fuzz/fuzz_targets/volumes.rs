@@ -25,7 +25,8 @@ fn group(draw: &mut Draw<'_>) -> String {
     }
     let mut words = Vec::new();
     if !draw.one_in(3) {
-        words.push(draw.of(&Profile::ALL).name().to_owned());
+        let profiles: Vec<Profile> = Profile::all().collect();
+        words.push(draw.of(&profiles).name().to_owned());
     }
     while draw.goes_on() && words.len() < 16 {
         words.push(pair(draw));

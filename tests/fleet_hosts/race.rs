@@ -73,8 +73,8 @@ const SIXTEEN: [Wish; 16] = [
     disks(85, &[85; 3]),
     disks(35, &[35; 3]),
     disks(30, &[30; 3]),
-    // Below the floor.
-    disks(12, &[30; 3]),
+    // Below the floor, which is a tenth of what the good ones have: no busy machine holds them up so long.
+    disks(5, &[30; 3]),
     // One bad disk of four; the others are the best of all.
     disks(110, &[110, 28, 110]),
     // It has one disk only.
@@ -97,9 +97,9 @@ const SIXTEEN: [Wish; 16] = [
 
 /// What becomes of those of the sixteen of which it does not matter how fast the machine is.
 const CERTAIN: [(&str, &str, &str); 8] = [
-    ("h6", "floor", "missed page-read.iops>=18 for 3s: it had"),
+    ("h6", "floor", "missed page-read.iops>=9 for 3s: it had"),
     ("h8", "failed", "/mnt/d2"),
-    ("h9", "floor", "missed page-read.iops>=18 for 3s: it had"),
+    ("h9", "floor", "missed page-read.iops>=9 for 3s: it had"),
     ("h10", "failed", "missing in 2"),
     ("h12", "unreachable", "h12 was not reached"),
     (
@@ -178,7 +178,7 @@ fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
         "--rounds",
         "40",
         "--floor",
-        "page-read.iops>=18 for 3s",
+        "page-read.iops>=9 for 3s",
         "--json",
     ];
     let mut command = net.fleet("race", &options, &FOUR);
@@ -203,7 +203,8 @@ fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
     });
     for name in best {
         let (decided, reason) = decision(&answer, name);
-        let is_good = ["keep", "tie"].contains(&decided) || (!is_calm && decided == "cull");
+        let is_good = ["keep", "tie"].contains(&decided)
+            || (!is_calm && ["cull", "floor"].contains(&decided));
         assert!(is_good, "{name}: {decided}: {reason}\n{answer:#}");
     }
     for name in ["h4", "h5", "h7", "h11", "h16"] {

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
+pub(crate) mod documents;
 pub(crate) mod lab;
 
 use std::fs;
@@ -162,10 +163,14 @@ impl Said {
         words.join(" ")
     }
 
-    /// The one document on stdout. Anything else there is an error.
+    /// The one document on stdout, with the keys that are pinned for its command. Anything else there is an
+    /// error.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
+        let document =
+            serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:#?}"));
+        documents::check(&document);
+        document
     }
 
     /// Panics if a line of the answer carries an escape code or is wider than `columns`, unless it

@@ -78,10 +78,11 @@ fn as_root_one_who_reads_page_after_page_is_seen_by_default_and_not_starved() {
     let seen = reader.pages_per_s(3);
     running.signal(Signal::INT);
     let said = running.end().ends_with(3).json();
-    println!("{unseen} pages a second at first, {seen} when it was seen: {said:#}");
+    let alone = reader.pages_per_s(3);
+    println!("{unseen} pages a second at first, {seen} when it was seen, {alone} alone: {said:#}");
     // The queue of 16 blocks gave it one a second.
     assert!(unseen > 4.0, "{unseen}");
-    assert!(seen > 500.0, "{seen}: 2,560 by itself");
+    assert!(seen > 0.2 * alone, "{seen}: {alone} by itself");
     assert!(
         codes(volume(&said)).contains(&"yielded".to_owned()),
         "{said:#}"

@@ -159,13 +159,11 @@ fn as_root_what_cannot_be_read_is_not_taken_for_others_work() {
     };
     file.set_len(72 * MIB).unwrap();
     let limited = ["warm", device.path(), "--limit", "12MiB/s", "--json"];
-    let began = std::time::Instant::now();
     let said = place.run(&limited).ends_with(1);
     let volume = &said.json()["volumes"][0];
     assert_eq!(number(&volume["read_bytes"]), 72 * MIB);
     assert_eq!(codes(volume), ["unreadable"], "{volume}");
     assert!(volume["others_share"].as_f64().unwrap() < 0.05, "{volume}");
-    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]

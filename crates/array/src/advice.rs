@@ -1,16 +1,16 @@
-//! What the user should know of a choice before it is made.
+//! Advice on a choice before it is made.
 
 use linux::block::Devices;
 use linux::{Root, cloud};
 use record::Bytes;
 
 use super::check::Checked;
-use domain::raid::Level;
+use domain::raid::{Level, Redundancy};
 
 /// Disks that belong to the instance, and not to the network: no I/O on them is sold.
 const LOCAL: [&str; 2] = ["Instance Storage", "nvme_card"];
 
-/// What is worth knowing of the array that is to be built, as sentences.
+/// Advice on the array that is to be built, as sentences.
 pub(crate) fn advice(checked: &Checked, root: &Root) -> Vec<String> {
     let mut advice = Vec::new();
     advice.extend(clouds_advice(
@@ -22,7 +22,7 @@ pub(crate) fn advice(checked: &Checked, root: &Root) -> Vec<String> {
     advice
 }
 
-/// Whether a member is a volume that the cloud sells.
+/// True if a member is a volume that the cloud sells.
 fn on_volumes(checked: &Checked, root: &Root) -> bool {
     let Ok(devices) = Devices::read(root) else {
         return false;
@@ -45,8 +45,8 @@ fn on_volumes(checked: &Checked, root: &Root) -> bool {
 fn clouds_advice(level: Level, on_volumes: bool) -> Option<String> {
     let word = if on_volumes { "Warning" } else { "Note" };
     let title = level.title();
-    if level.has_parity() {
-        let ios = if level == Level::Five { "four" } else { "six" };
+    if let Redundancy::Parity(parities) = level.redundancy() {
+        let ios = if parities == 1 { "four" } else { "six" };
         Some(format!(
             "{word}: a small write to {title} costs {ios} I/Os, since parity is read and written \
              too. On cloud volumes these eat the IOPS that you pay for, and AWS advises against it \
@@ -63,7 +63,7 @@ fn clouds_advice(level: Level, on_volumes: bool) -> Option<String> {
     }
 }
 
-/// Which member is the smallest, and what that costs.
+/// The smallest member, and the cost of that.
 fn unequal(checked: &Checked) -> Option<String> {
     let sizes = &checked.sizes;
     let name = |at: usize| -> String {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use domain::filesystem::Fs;
 use domain::plan_binding::Planned;
-use domain::raid::{Layout, Level};
+use domain::raid::{Layout, Level, level_parser};
 use domain::values::Size;
 
 /// What `array` takes.
@@ -44,7 +44,7 @@ pub enum ArrayVerb {
       --name data --fs xfs --mount /data --persist")]
 pub struct CreateArgs {
     /// The RAID level
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = level_parser())]
     pub level: Level,
     /// The disks, with commas between. Each must also be named by a --destroy
     #[arg(long, value_name = "DEVICE,…", required = true, num_args = 1.., value_delimiter = ',')]

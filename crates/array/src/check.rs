@@ -1,4 +1,4 @@
-//! What is looked at before anything is touched: every reason not to is named in one answer.
+//! Checks before anything is touched: every reason not to is named in one answer.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,7 +27,7 @@ pub const LEAST_XFS: Bytes = Bytes::mib(300);
 /// The longest name that a superblock holds (mdadm(8), `--name`).
 const LONGEST_NAME: usize = 32;
 
-/// What may be built.
+/// An array that may be built.
 pub(crate) struct Checked {
     /// The plan.
     pub plan: Plan,
@@ -35,7 +35,7 @@ pub(crate) struct Checked {
     pub members: Vec<Member>,
     /// Their sizes.
     pub sizes: Vec<Bytes>,
-    /// What the user should know, as sentences.
+    /// Notes for the user, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
     }
 }
 
-/// What is wrong with the arguments alone.
+/// Errors of the arguments alone.
 fn shape_problems(args: &CreateArgs) -> Vec<String> {
     let mut problems = Vec::new();
     let (level, least) = (args.level, args.level.least_members());
@@ -137,7 +137,7 @@ pub fn free_node(host: &Host, devices: &Devices) -> PathBuf {
     Path::new("/dev").join(free.unwrap_or_default())
 }
 
-/// Whether mdadm.conf has a line for a node.
+/// True if mdadm.conf has a line for a node.
 fn in_conf(host: &Host, node: &Path) -> bool {
     let conf = files::content(&files::mdadm_conf(&host.etc)).unwrap_or_default();
     let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
@@ -188,7 +188,7 @@ fn name(
     (stored, node)
 }
 
-/// Where it is to be mounted, as an absolute path.
+/// Mount point, as an absolute path.
 fn mount_point(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) -> Option<PathBuf> {
     let point = std::path::absolute(args.mount.as_ref()?).ok()?;
     let real = fs::canonicalize(&point).unwrap_or_else(|_| point.clone());
@@ -332,7 +332,7 @@ fn claim_members(
     (members, sizes)
 }
 
-/// What a claimed target is as a member.
+/// A claimed target as a member.
 ///
 /// # Errors
 /// When it is a file; as a sentence.
@@ -348,8 +348,8 @@ pub fn member(target: &DestroyTarget) -> Result<Member, String> {
     })
 }
 
-/// Whether this kernel can do it. Its module is asked for only when all else is well, and never in
-/// a dry run.
+/// Checks that this kernel can do it. Its module is asked for only when all else is well, and never in a dry
+/// run.
 pub fn kernel_has_md(
     dry_run: bool,
     host: &mut Host,

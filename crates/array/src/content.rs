@@ -1,5 +1,5 @@
-//! What a fresh array holds, told from its first blocks: nothing, the file system that was just made
-//! on it, or what somebody wrote since.
+//! Content of a fresh array, told from its first blocks: nothing, the file system that was just made on it,
+//! or later writes.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +10,14 @@ use linux::signature::{self, SignatureKind};
 use super::journal::KeptFs;
 use domain::filesystem::Fs;
 
-/// What an array holds.
+/// Content of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Nothing that is known.
     Nothing,
     /// The file system that was made on it, and nothing has come into it.
     Fresh,
-    /// That file system, and it has been used, as a clause.
+    /// That file system, and the sign of its use, as a clause.
     Used(&'static str),
     /// Something else, by its words.
     Other(String),
@@ -27,7 +27,7 @@ pub(crate) enum Content {
 /// section (xfs_dsb: `sb_rootino`, `sb_rbmino`, `sb_rsumino`).
 const NEW_XFS_INODES: u64 = 3;
 
-/// How many bytes hold all that is read of either superblock.
+/// Bytes that hold all that is read of either superblock.
 const HEAD: usize = 2048;
 
 /// Looks at what an open array holds. `fs` is the file system that was to be made on it.

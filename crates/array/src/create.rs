@@ -21,7 +21,7 @@ pub struct Member {
     pub path: PathBuf,
     /// The device that was checked.
     pub number: DevNum,
-    /// Whether it carries signatures, which `--destroy` has named.
+    /// True if it carries signatures, which `--destroy` has named.
     pub signed: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn steps<'a>(
     steps
 }
 
-/// Whether each path still leads to the device that was checked.
+/// Checks that each path still leads to the device that was checked.
 pub(super) fn check_paths(host: &Host, members: &[Member]) -> anyhow::Result<()> {
     let devices = Devices::read(&host.root)?;
     for Member { path, number, .. } in members {

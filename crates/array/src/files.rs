@@ -12,17 +12,17 @@ use super::host::Host;
 use super::journal::{KeptLine, Stage};
 use super::steps::{Step, Undone};
 
-/// What the copy of a file before its change is called.
+/// Suffix of the copy of a file before its change.
 const COPY: &str = "before-disksmith";
 
-/// What a file is called while it is written.
+/// Suffix of a file while it is written.
 const NEW: &str = "disksmith-new";
 
 /// Adds a line to a file.
 pub(crate) struct AddLine {
     file: PathBuf,
     line: String,
-    /// What was there before, and what was written; once it was.
+    /// Content before, and content written; once it was.
     change: Option<(Option<Vec<u8>>, Vec<u8>)>,
 }
 
@@ -37,7 +37,7 @@ impl AddLine {
     }
 }
 
-/// Where mdadm reads its arrays from: Debian has a folder for it (mdadm.conf(5)).
+/// Path from which mdadm reads its arrays: Debian has a folder for it (mdadm.conf(5)).
 pub(crate) fn mdadm_conf(etc: &Path) -> PathBuf {
     let folder = etc.join("mdadm");
     if folder.is_dir() {

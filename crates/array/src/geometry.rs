@@ -1,8 +1,8 @@
-//! What follows from the level, the number of members, their sizes and the chunk: pure arithmetic.
+//! Arithmetic of the level, the number of members, their sizes and the chunk.
 
 use record::Bytes;
 
-use domain::raid::{Layout, Level};
+use domain::raid::{Layout, Level, Redundancy};
 
 /// The chunk when none is named: what EBS counts as one I/O at most (EBS User Guide, "I/O
 /// characteristics": SSD volumes take up to 256 KiB as one), so a full chunk costs one.
@@ -25,29 +25,29 @@ const MOST_READ_AHEAD: Bytes = Bytes::mib(8);
 pub struct Geometry {
     /// The level.
     pub level: Level,
-    /// How many members.
+    /// Number of members.
     pub members: u64,
     /// `None` at levels without chunks.
     pub chunk: Option<Bytes>,
-    /// How the copies lie; of RAID 10 only.
+    /// Layout of the copies; of RAID 10 only.
     pub layout: Layout,
 }
 
 impl Geometry {
-    /// How many chunks of data make a stripe, which is what a file system aligns to. At RAID 10 it
-    /// is what the kernel tells as the best size (linux, drivers/md/raid10.c, raid10_set_io_opt):
-    /// half the members with n2, or all where these are odd, since the pattern repeats only then;
-    /// and all with f2, where the first copy lies over all members as at RAID 0.
+    /// Number of chunks of data in a stripe, to which a file system aligns. At RAID 10 it is what the kernel
+    /// tells as the best size (linux, drivers/md/raid10.c, raid10_set_io_opt): half the members with n2, or
+    /// all where these are odd, since the pattern repeats only then; and all with f2, where the first copy
+    /// lies over all members as at RAID 0.
     pub(crate) fn data_members(self) -> u64 {
-        match self.level {
-            Level::Zero => self.members,
-            Level::One | Level::Linear => 1,
-            Level::Five => self.members.saturating_sub(1),
-            Level::Six => self.members.saturating_sub(2),
-            Level::Ten if self.layout == Layout::N2 && self.members.is_multiple_of(2) => {
+        if !self.level.has_chunks() {
+            return 1;
+        }
+        match self.level.redundancy() {
+            Redundancy::Parity(parities) => self.members.saturating_sub(parities as u64),
+            Redundancy::Copies if self.layout == Layout::N2 && self.members.is_multiple_of(2) => {
                 self.members / 2
             }
-            Level::Ten => self.members,
+            Redundancy::None | Redundancy::Copies => self.members,
         }
     }
 
@@ -56,13 +56,13 @@ impl Geometry {
         Some(Bytes(self.chunk?.0.saturating_mul(self.data_members())))
     }
 
-    /// What `mkfs.xfs` takes to align a file system: a stripe unit and how many make a stripe.
+    /// Options of `mkfs.xfs` that align a file system: a stripe unit and the number in a stripe.
     pub(crate) fn xfs(self) -> Option<String> {
         let chunk = self.chunk?;
         Some(format!("su={}k,sw={}", chunk.0 >> 10, self.data_members()))
     }
 
-    /// What `mkfs.ext4` takes to align a file system with blocks of 4 KiB.
+    /// Options of `mkfs.ext4` that align a file system with blocks of 4 KiB.
     pub(crate) fn ext4(self) -> Option<String> {
         let blocks = self.chunk?.0 / LEAST_CHUNK.0;
         let stripe = blocks * self.data_members();
@@ -76,23 +76,27 @@ impl Geometry {
         Some(two.clamp(LEAST_READ_AHEAD, MOST_READ_AHEAD))
     }
 
-    /// What is left for data, before md's and the file system's own.
+    /// Bytes left for data, before md's and the file system's own.
     pub fn capacity(self, sizes: &[Bytes]) -> Bytes {
         let least = sizes.iter().min().copied().unwrap_or_default();
-        Bytes(match self.level {
-            Level::Zero | Level::Linear => sizes.iter().map(|size| size.0).sum(),
-            Level::Ten => least.0.saturating_mul(self.members) / 2,
-            _ => least.0.saturating_mul(self.data_members()),
+        Bytes(match self.level.redundancy() {
+            Redundancy::None => sizes.iter().map(|size| size.0).sum(),
+            Redundancy::Copies if self.level.has_chunks() => {
+                least.0.saturating_mul(self.members) / 2
+            }
+            Redundancy::Copies | Redundancy::Parity(_) => {
+                least.0.saturating_mul(self.data_members())
+            }
         })
     }
 
-    /// What is left for a file system at least, where md has taken its own.
+    /// Least bytes left for a file system, where md has taken its own.
     pub fn room(self, sizes: &[Bytes]) -> Bytes {
         let left: Vec<Bytes> = sizes.iter().map(|size| self.after_md(*size)).collect();
         self.capacity(&left)
     }
 
-    /// What is left of a member behind the superblock, the bitmap and the space that mdadm keeps free for a reshape
+    /// Bytes of a member behind the superblock, the bitmap and the space that mdadm keeps free for a reshape
     /// (mdadm, super1.c, validate_geometry1: 128 MiB, halved while it is more than a thousandth, and 1 MiB at
     /// least), in whole chunks.
     fn after_md(self, member: Bytes) -> Bytes {
@@ -105,8 +109,8 @@ impl Geometry {
         Bytes(left - left % chunk)
     }
 
-    /// What the members lose when they are not equal: at levels with copies or parity what is
-    /// beyond the smallest.
+    /// Bytes that the members lose when they are not equal: at levels with copies or parity those beyond the
+    /// smallest.
     pub(crate) fn lost(self, sizes: &[Bytes]) -> Vec<Bytes> {
         let least = sizes.iter().min().copied().unwrap_or_default();
         let lost = |size: &Bytes| {
@@ -120,7 +124,7 @@ impl Geometry {
     }
 }
 
-/// What is wrong with a chunk, if anything.
+/// Error of a chunk, if any.
 pub fn bad_chunk(level: Level, chunk: Option<Bytes>) -> Option<String> {
     let chunk = chunk?;
     if !level.has_chunks() {

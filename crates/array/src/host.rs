@@ -1,4 +1,4 @@
-//! What the steps work on: the host's files, its programs, and what they hand to each other.
+//! The world of the steps: the host's files, its programs, and the steps' results for each other.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::programs::Programs;
 
 /// A host.
 pub struct Host<'a> {
-    /// Where the kernel's files are.
+    /// The kernel's files.
     pub root: Root,
     /// `/etc`.
     pub etc: PathBuf,
@@ -24,7 +24,7 @@ pub struct Host<'a> {
     pub claims: Vec<DestroyTarget>,
     /// The array, once it is there.
     pub array: Option<Built>,
-    /// What the ledger is told, so that a kill can be repaired.
+    /// Journal in the ledger, so that a kill can be repaired.
     pub journal: Option<Journal>,
 }
 

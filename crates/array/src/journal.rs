@@ -1,8 +1,9 @@
-//! What the ledger holds of an array while it is being built, so that a kill can be repaired.
+//! Record in the ledger of an array while it is being built, so that a kill can be repaired.
 
 use std::path::{Path, PathBuf};
 
-use ledger::{Claim, Ledger, LongWork};
+use job::{Job, Store, Takeover};
+use ledger::LongWork;
 use linux::block::{Device, Devices, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +11,8 @@ use super::create::Member;
 use super::files::mdadm_conf;
 use super::plan::Plan;
 use domain::filesystem::Fs;
-use job::process::ProcessIdentity;
 
-/// How far the building of an array has come: the step that was begun last.
+/// Progress of building an array: the step that was begun last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
@@ -55,9 +55,9 @@ pub(crate) struct Building {
     pub folders: Vec<PathBuf>,
     /// The lines for the next boot.
     pub lines: Vec<KeptLine>,
-    /// How far it has come.
+    /// Progress.
     pub stage: Stage,
-    /// Whether it is being taken back: then nothing of it is worth keeping any more.
+    /// True if it is being taken back: then nothing of it is worth keeping any more.
     pub undoing: bool,
 }
 
@@ -79,11 +79,11 @@ pub(crate) struct KeptMember {
 /// The file system on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptFs {
-    /// Which.
+    /// The file system.
     pub fs: Fs,
     /// Its id.
     pub uuid: String,
-    /// Where it is to be mounted.
+    /// Mount point.
     pub mount: Option<PathBuf>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct KeptLine {
     pub file: PathBuf,
     /// The line.
     pub line: String,
-    /// Whether the file was there before.
+    /// True if the file was there before.
     pub existed: bool,
 }
 
@@ -104,7 +104,7 @@ impl LongWork for Building {
 }
 
 impl Building {
-    /// What is about to be built.
+    /// Record of the array that is about to be built.
     pub(crate) fn of(
         plan: &Plan,
         members: &[Member],
@@ -151,7 +151,7 @@ impl Building {
         }
     }
 
-    /// Where its file system is to be mounted.
+    /// Mount point of its file system.
     pub(crate) fn point(&self) -> Option<&Path> {
         self.fs.as_ref()?.mount.as_deref()
     }
@@ -189,8 +189,7 @@ pub(crate) fn missing(folder: &Path) -> Vec<PathBuf> {
 /// The building of one array, as the ledger follows it.
 #[derive(Debug)]
 pub struct Journal {
-    ledger: Ledger,
-    claim: Claim<Building>,
+    job: Job<Building>,
     building: Building,
 }
 
@@ -199,19 +198,9 @@ impl Journal {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn begin(
-        mut ledger: Ledger,
-        here: &ProcessIdentity,
-        building: Building,
-    ) -> ledger::Result<Journal> {
-        let claim = ledger.begin_work(&building.uuid, here.owner(), &building, |owner| {
-            here.standing(owner)
-        })?;
-        Ok(Journal {
-            ledger,
-            claim,
-            building,
-        })
+    pub(crate) fn begin(store: Store, building: Building) -> ledger::Result<Journal> {
+        let job = Job::begin(store, &building.uuid, &building, Takeover::FromDead)?;
+        Ok(Journal { job, building })
     }
 
     /// Notes that a step begins.
@@ -220,7 +209,7 @@ impl Journal {
     /// When the ledger cannot be written.
     pub(crate) fn note(&mut self, stage: Stage) -> ledger::Result<()> {
         self.building.stage = stage;
-        self.ledger.keep_work(&self.claim, &self.building)
+        self.job.save(&self.building)
     }
 
     /// Notes that it is being taken back.
@@ -229,14 +218,14 @@ impl Journal {
     /// When the ledger cannot be written.
     pub(crate) fn note_undoing(&mut self) -> ledger::Result<()> {
         self.building.undoing = true;
-        self.ledger.keep_work(&self.claim, &self.building)
+        self.job.save(&self.building)
     }
 
     /// Ends it: built or taken back, there is nothing to repair any more.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn end(mut self) -> ledger::Result<()> {
-        self.ledger.drop_work(self.claim)
+    pub(crate) fn end(self) -> ledger::Result<()> {
+        self.job.discard().map(drop)
     }
 }

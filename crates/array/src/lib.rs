@@ -23,7 +23,6 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use ledger::Ledger;
 use linux::block::Devices;
 use serde_json::{Value, json};
 
@@ -32,7 +31,7 @@ use check::Checked;
 use domain::plan_binding;
 use domain::raid::Level;
 use host::Host;
-use job::process::ProcessIdentity;
+use job::Store;
 use journal::{Building, Journal, Stage};
 use plan::Plan;
 use programs::{Installed, Programs};
@@ -41,7 +40,7 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::json::SCHEMA;
 use ui::table::wrap;
 
-/// Where this host's settings are.
+/// Folder of this host's settings.
 const ETC: &str = "/etc";
 
 /// Does what is asked with arrays.
@@ -55,7 +54,7 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
             } else {
                 String::new()
             };
-            let book = if args.dry_run {
+            let store = if args.dry_run {
                 if args.json {
                     context.tell(left.trim_end());
                 } else {
@@ -63,70 +62,49 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
                 }
                 None
             } else {
-                let book = Book::open(context);
-                book.map_err(|error| tell(&unrepairable(&error))).ok()
+                let store = open(context);
+                store.map_err(|error| tell(&unrepairable(&error))).ok()
             };
             on_host(context, &mut Installed, args.json, |host, columns| {
-                build(args, host, book, &left, columns, interrupt)
+                build(args, host, store, &left, columns, interrupt)
             })
         }
         ArrayVerb::Stop(args) => {
-            let book = Book::open_if_there(context);
+            let store = open_if_there(context);
             on_host(context, &mut Installed, args.json, |host, _| {
-                stop::stop(&args.array, host, book)
+                stop::stop(&args.array, host, store)
             })
         }
     }
 }
 
-/// The ledger, and who this process is in it.
-pub(crate) struct Book {
-    /// The ledger, which can be written.
-    ledger: Ledger,
-    /// This process.
-    here: ProcessIdentity,
+/// Opens the ledger to follow the building of an array.
+///
+/// # Errors
+/// When it cannot be opened or written, or the kernel hides which process this is.
+fn open(context: &Context) -> anyhow::Result<Store> {
+    let store = Store::open(context).map_err(Failure::error)?;
+    anyhow::ensure!(
+        store.ledger().is_writable(),
+        "the ledger {} may only be read",
+        store.ledger().path().display()
+    );
+    Ok(store)
 }
 
-impl Book {
-    /// Opens the ledger to follow the building of an array.
-    ///
-    /// # Errors
-    /// When it cannot be opened or written, or the kernel hides which process this is.
-    fn open(context: &Context) -> anyhow::Result<Book> {
-        let ledger = context.open_ledger().map_err(Failure::error)?;
-        anyhow::ensure!(
-            ledger.is_writable(),
-            "the ledger {} may only be read",
-            ledger.path().display()
-        );
-        let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))?;
-        Ok(Book { ledger, here })
-    }
-
-    /// The same where there is a ledger; without one nothing was left. What stands in the way is
-    /// said, and is no reason not to stop an array.
-    fn open_if_there(context: &Context) -> Option<Book> {
-        match context.open_ledger_if_there() {
-            Ok(None) => None,
-            Ok(Some(ledger)) if !ledger.is_writable() => None,
-            Ok(Some(ledger)) => {
-                let here = ProcessIdentity::of_process(&context.root, Path::new(ETC));
-                let here = here.map_err(|error| tell(&format!("disksmith: {error}")));
-                here.ok().map(|here| Book { ledger, here })
-            }
-            Err(failure) => {
-                tell(&format!(
-                    "disksmith: whether a killed 'array create' left something to repair is not \
-                     known: {}",
-                    sentence(&failure.error())
-                ));
-                None
-            }
-        }
-    }
+/// The same where there is a ledger; without one nothing was left. What stands in the way is
+/// said, and is no reason not to stop an array.
+fn open_if_there(context: &Context) -> Option<Store> {
+    let opened = Store::open_if_there(context).map_err(|failure| {
+        tell(&format!(
+            "disksmith: whether a killed 'array create' left something to repair is not known: {}",
+            sentence(&failure.error())
+        ));
+    });
+    opened.ok()?.filter(|store| store.ledger().is_writable())
 }
 
-/// That an array is built without the ledger.
+/// Warning that an array is built without the ledger.
 fn unrepairable(error: &anyhow::Error) -> String {
     format!(
         "disksmith: the ledger cannot follow this, so that after a kill -9 or a power cut nothing \
@@ -169,20 +147,20 @@ fn on_host(
     Ok(Answer::Done)
 }
 
-/// `array create`. Without a book it is built all the same. `left` says what a rehearsal may find in its way.
+/// `array create`. Without the ledger it is built all the same. `left` says what a rehearsal may find in its way.
 fn build(
     args: &CreateArgs,
     host: &mut Host,
-    mut book: Option<Book>,
+    mut store: Option<Store>,
     left: &str,
     columns: usize,
     interrupt: &AtomicBool,
 ) -> Result<Value, Failure> {
-    if let Some(Book { ledger, here }) = &mut book {
+    if let Some(store) = &mut store {
         // What was left on these disks is taken back before they can be claimed, and checked again.
         plan_binding::check_reading(&args.planned, &args.members, &host.root)
             .map_err(|problems| refused(problems, ""))?;
-        repair::repair(host, ledger, here, &args.planned);
+        repair::repair(host, store, &args.planned);
     }
     let mut checked = check::check(args, host).map_err(|problems| refused(problems, left))?;
     let advice = advice::advice(&checked, &host.root);
@@ -195,7 +173,7 @@ fn build(
         (host.say)(&rehearsal(&checked, args.persist));
         return Ok(document(&checked.plan, args, None));
     }
-    host.journal = book.and_then(|book| follow(book, &checked, args.persist, host));
+    host.journal = store.and_then(|store| follow(store, &checked, args.persist, host));
     construct(&checked, args.persist, host, interrupt).midway()?;
     let text = summary(&checked, args.persist, host, columns).midway()?;
     (host.say)(&text);
@@ -203,7 +181,8 @@ fn build(
     Ok(document(&checked.plan, args, Some(&node)))
 }
 
-/// That no array is built, for these reasons. What was left by one before may be why, and so is told with them.
+/// Refusal to build an array, with its reasons. What was left by one before may be why, and so is told with
+/// them.
 fn refused(mut problems: Vec<String>, left: &str) -> Failure {
     let left: Vec<&str> = left.split_whitespace().collect();
     if !left.is_empty() {
@@ -212,7 +191,7 @@ fn refused(mut problems: Vec<String>, left: &str) -> Failure {
     Failure::refused_for("no array is built", &problems)
 }
 
-/// What was built, or would be where there is no node.
+/// The array that was built, or would be where there is no node.
 fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> Value {
     let geometry = plan.geometry;
     let at = node.unwrap_or(&plan.node);
@@ -241,12 +220,12 @@ fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> Value {
 }
 
 /// Lets the ledger follow what is done from here on.
-fn follow(book: Book, checked: &Checked, persist: bool, host: &Host) -> Option<Journal> {
+fn follow(store: Store, checked: &Checked, persist: bool, host: &Host) -> Option<Journal> {
     let devices = Devices::read(&host.root).unwrap_or_default();
     let (plan, members) = (&checked.plan, &checked.members);
-    let boot = book.here.owner().boot.clone();
+    let boot = store.owner().boot.clone();
     let building = Building::of(plan, members, persist, &host.etc, &devices, boot);
-    let journal = Journal::begin(book.ledger, &book.here, building);
+    let journal = Journal::begin(store, building);
     journal
         .map_err(|error| tell(&unrepairable(&error.into())))
         .ok()
@@ -283,7 +262,7 @@ fn construct(
     outcome
 }
 
-/// What would be run.
+/// Commands that would be run.
 fn rehearsal(checked: &Checked, persist: bool) -> String {
     let plan = &checked.plan;
     let mut lines = vec!["This would be run, and nothing of it was:".to_owned()];
@@ -334,7 +313,7 @@ fn kept(checked: &Checked, persist: bool, verb: &str) -> String {
     text
 }
 
-/// What was built.
+/// The array that was built.
 fn summary(
     checked: &Checked,
     persist: bool,

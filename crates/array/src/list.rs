@@ -1,7 +1,6 @@
 //! `array list`: the arrays, their members, and what is being done to them.
 
-use std::path::Path;
-
+use job::Store;
 use ledger::WorkSummary;
 use linux::block::Devices;
 use linux::md::{self, Array};
@@ -10,9 +9,7 @@ use record::Bytes;
 use serde_json::{Value, json};
 
 use super::journal::Building;
-use super::{ETC, repair};
 use crate::args::ListArgs;
-use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::json::SCHEMA;
@@ -21,7 +18,7 @@ use ui::table::{Column, layout, wrap};
 /// An array, and who uses it.
 struct Used {
     array: Array,
-    /// Where it is mounted.
+    /// Mount points.
     mounts: Vec<String>,
     /// The devices that are built on it.
     above: Vec<String>,
@@ -69,7 +66,7 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
 /// An `array create` that was killed and has left something.
 struct Left {
     work: WorkSummary,
-    /// What it was building; `None` when that cannot be read.
+    /// Array that it was building; `None` when that cannot be read.
     building: Option<Building>,
 }
 
@@ -104,19 +101,17 @@ impl Left {
     }
 }
 
-/// What the ledger says was left on this host. A host without a ledger has nothing to repair, and
+/// Arrays left unfinished on this host, by the ledger. A host without a ledger has nothing to repair, and
 /// what stands in the way of looking is said on standard error.
 fn unfinished(context: &Context) -> Vec<Left> {
     let found = || -> anyhow::Result<Vec<Left>> {
-        let ledger = context.open_ledger_if_there().map_err(Failure::error)?;
-        let Some(ledger) = ledger else {
+        let Some(store) = Store::open_if_there(context).map_err(Failure::error)? else {
             return Ok(Vec::new());
         };
-        let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))?;
-        let works = repair::left_behind(&ledger, &here)?;
+        let works = store.abandoned::<Building>()?;
         let left = |work: WorkSummary| Left {
-            building: ledger
-                .work(&work.key)
+            building: store
+                .find(&work.key)
                 .ok()
                 .flatten()
                 .map(|work| work.document),
@@ -134,7 +129,7 @@ fn unfinished(context: &Context) -> Vec<Left> {
     })
 }
 
-/// What was left, as sentences; nothing where nothing was.
+/// Arrays left unfinished, as sentences; nothing where there are none.
 pub(super) fn left(context: &Context) -> String {
     let left = unfinished(context);
     let sentences = left.iter().map(|left| {
@@ -178,7 +173,7 @@ fn text(arrays: &[Used], columns: usize) -> String {
     text
 }
 
-/// What stands in a cell that has nothing to say.
+/// Text of an empty cell.
 const NOTHING: &str = "–";
 
 fn or_nothing(text: Option<String>) -> String {
@@ -202,7 +197,7 @@ impl Used {
         })
     }
 
-    /// What is being done to it, and how far that is.
+    /// md's action on it, and its progress.
     fn doing(&self) -> Option<String> {
         let action = self
             .array

@@ -13,11 +13,10 @@ use super::host::Host;
 use super::plan;
 use super::steps::Undone;
 
-/// How often stopping an array is tried: whoever looks at a new device, as udev does, holds it for
-/// a moment.
+/// Number of tries to stop an array: whoever looks at a new device, as udev does, holds it for a moment.
 const STOPS: u32 = 5;
 
-/// How long is waited between.
+/// Wait between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Stops the array of this id, if it is there: one that says so, one of which a member does, and at
@@ -117,14 +116,14 @@ pub fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
     })
 }
 
-/// What mdadm says of what is no array and no member.
+/// mdadm's messages about things that are no array and no member.
 const NONE: [&str; 3] = [
     "No md superblock",
     "does not appear to be",
     "No such file or directory",
 ];
 
-/// Whether mdadm's look at a device, `--detail` or `--examine`, names the array of this id.
+/// True if mdadm's look at a device, `--detail` or `--examine`, names the array of this id.
 ///
 /// # Errors
 /// When it could not look, which says nothing of what is there.

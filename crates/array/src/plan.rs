@@ -1,4 +1,4 @@
-//! What is to be built, and the command lines that build it.
+//! The array to build, and the command lines that build it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use domain::raid::Level;
 /// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
 const BITMAP_FROM: Bytes = Bytes::gib(100);
 
-/// How long making a file system may take. With large disks most of it is their discard.
+/// Longest time for making a file system. With large disks most of it is their discard.
 const MKFS_LIMIT: Duration = Duration::from_secs(3600);
 
-/// What is to be built.
+/// An array to build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The array's shape.
@@ -32,9 +32,9 @@ pub struct Plan {
     /// Its id, chosen here: so it is known whose a superblock is when this fails midway. Empty in
     /// commands that are only shown, where mdadm chooses.
     pub uuid: String,
-    /// What is left for data.
+    /// Bytes left for data.
     pub capacity: Bytes,
-    /// Whether copies or parity are taken to be in step.
+    /// True if copies or parity are taken to be in step.
     pub assume_clean: bool,
     /// The file system.
     pub fs: Option<FsPlan>,
@@ -43,15 +43,15 @@ pub struct Plan {
 /// The file system that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsPlan {
-    /// Which.
+    /// The file system.
     pub fs: Fs,
     /// Its id, chosen here, so that the line for fstab is known before. Empty in commands that are
     /// only shown, where mkfs chooses.
     pub uuid: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub mount: Option<PathBuf>,
-    /// Whether it is only made to be measured: then nothing is discarded, which takes long on large
-    /// disks and makes blocks cold again, and ext4 does not write its inode tables meanwhile.
+    /// True if it is only made to be measured: then nothing is discarded, which takes long on large disks and
+    /// makes blocks cold again, and ext4 does not write its inode tables meanwhile.
     pub trial: bool,
 }
 
@@ -71,7 +71,7 @@ pub fn md_uuid(uuid: &str) -> String {
 }
 
 impl Plan {
-    /// What makes the array. It belongs to no host, so that it keeps its name when the instance's
+    /// Command that makes the array. It belongs to no host, so that it keeps its name when the instance's
     /// changes, as cloud images do.
     pub fn mdadm(&self) -> Exec {
         let Geometry {
@@ -114,8 +114,8 @@ impl Plan {
             .args(&self.members)
     }
 
-    /// What makes the file system on the array's node. Whatever the members held before shows
-    /// through at places, and the user has allowed for it to go: hence the force.
+    /// Command that makes the file system on the array's node. Whatever the members held before shows through
+    /// at places, and the user has allowed for it to go: hence the force.
     pub fn mkfs(&self, node: &Path) -> Option<Exec> {
         let FsPlan {
             fs, uuid, trial, ..
@@ -213,7 +213,7 @@ pub(crate) fn fstab_field(path: &Path) -> String {
     field
 }
 
-/// What erases the signatures on a disk. The force is for our own claim on it, which wipefs would
+/// Command that erases the signatures on a disk. The force is for our own claim on it, which wipefs would
 /// take for somebody else's.
 pub(crate) fn wipe(path: &Path) -> Exec {
     Exec::new("wipefs")
@@ -221,7 +221,7 @@ pub(crate) fn wipe(path: &Path) -> Exec {
         .arg(path)
 }
 
-/// What takes an array down.
+/// Command that takes an array down.
 pub(crate) fn stop(node: &Path) -> Exec {
     Exec::new("mdadm").arg("--stop").arg(node)
 }

@@ -8,7 +8,7 @@ use linux::exec::{self, Exec, Output};
 pub trait Programs {
     /// Runs one to its end, which must be well.
     fn run(&mut self, program: &Exec) -> Result<Output, exec::Error>;
-    /// Whether it is on the PATH.
+    /// True if it is on the PATH.
     fn has(&self, program: &str) -> bool;
 }
 

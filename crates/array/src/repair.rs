@@ -1,15 +1,15 @@
-//! What a killed `array create` has left is taken back by the next start, from what the ledger holds.
+//! Repair of a killed `array create`: the next start takes back what it has left, by the ledger's record.
 //!
-//! Only what is ours is touched: the array of our id, superblocks of that id, our lines, and folders
-//! that we made and that are empty. What may hold something that is worth keeping stays, and the
-//! ledger forgets it, so that no later start takes it away either. Everything here may be killed
-//! and begun again: each thing is looked for before it is taken back.
+//! Only what is ours is touched: the array of our id, superblocks of that id, our lines, and folders that we
+//! made and that are empty. What may hold something that is worth keeping stays, and the ledger forgets it,
+//! so that no later start takes it away either. Everything here may be killed and begun again: each thing is
+//! looked for before it is taken back.
 
 mod lacking;
 mod look;
 mod release;
 
-use ledger::{Claim, Ledger, WorkSummary};
+use job::{Job, Store, Takeover};
 use linux::block::{Device, Devices, Kind};
 
 use super::host::Host;
@@ -17,11 +17,10 @@ use super::journal::{Building, Stage};
 use super::ours;
 use super::steps::Undone;
 use domain::plan_binding::Planned;
-use job::process::ProcessIdentity;
 use look::Worth;
 use ui::exit::sentence;
 
-/// What became of what was left.
+/// Result of a repair.
 enum Fate {
     /// It stays, and is no work any more: why, as sentences.
     Kept(String),
@@ -31,31 +30,11 @@ enum Fate {
     Later(Vec<Undone>),
 }
 
-/// Whether `array create` was killed on this host and has left something to repair: those of its
-/// entries whose owner is dead, the oldest first.
-///
-/// # Errors
-/// When the ledger cannot be read.
-pub(crate) fn left_behind(
-    ledger: &Ledger,
-    here: &ProcessIdentity,
-) -> ledger::Result<Vec<WorkSummary>> {
-    let mut works = ledger.unfinished::<Building>()?;
-    works.retain(|work| here.standing(&work.owner) == ledger::OwnerLiveness::Dead);
-    works.reverse();
-    Ok(works)
-}
-
 /// Repairs everything that was left on this host, and says what was done. What goes wrong is said
 /// too, and is no reason not to do what was asked. Where a plan of disks was agreed to, what was left on any
 /// other disk stays as it is.
-pub(crate) fn repair(
-    host: &mut Host,
-    ledger: &mut Ledger,
-    here: &ProcessIdentity,
-    planned: &[Planned],
-) {
-    let works = match left_behind(ledger, here) {
+pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
+    let works = match store.abandoned::<Building>() {
         Ok(works) => works,
         Err(error) => {
             (host.say)(&format!(
@@ -65,7 +44,7 @@ pub(crate) fn repair(
         }
     };
     for work in works {
-        if !planned.is_empty() && !is_of_plan(ledger, &work.key, planned) {
+        if !planned.is_empty() && !is_of_plan(store, &work.key, planned) {
             (host.say)(&format!(
                 "What the 'array create' of {} that did not end has left is not all on disks of the plan, \
                  and stays. 'disksmith array stop' takes it back.\n",
@@ -73,12 +52,10 @@ pub(crate) fn repair(
             ));
             continue;
         }
-        let standing = |owner: &ledger::Owner| here.standing(owner);
         // Another start may have claimed it since.
-        let outcome = ledger
-            .claim_work::<Building>(&work.key, here.owner(), standing)
+        let outcome = Job::claim(&mut *store, &work.key, Takeover::FromDead)
             .map_err(anyhow::Error::from)
-            .and_then(|(claim, work)| one(host, ledger, claim, work.document));
+            .and_then(|(job, work)| one(host, job, work.document));
         if let Err(error) = outcome {
             (host.say)(&format!(
                 "The 'array create' of {} that did not end could not be repaired: {}. It is \
@@ -90,10 +67,10 @@ pub(crate) fn repair(
     }
 }
 
-/// Whether a building has no members but disks of the plan. After another boot its members are known by their
+/// True if a building has no members but disks of the plan. After another boot its members are known by their
 /// superblocks alone, and it has none of them.
-fn is_of_plan(ledger: &Ledger, key: &str, planned: &[Planned]) -> bool {
-    let Ok(Some(work)) = ledger.work::<Building>(key) else {
+fn is_of_plan(store: &Store, key: &str, planned: &[Planned]) -> bool {
+    let Ok(Some(work)) = store.find::<Building>(key) else {
         return false;
     };
     let building = work.document;
@@ -106,21 +83,18 @@ fn is_of_plan(ledger: &Ledger, key: &str, planned: &[Planned]) -> bool {
 
 fn one(
     host: &mut Host,
-    ledger: &mut Ledger,
-    claim: Claim<Building>,
+    mut job: Job<Building, &mut Store>,
     mut building: Building,
 ) -> anyhow::Result<()> {
     let node = building.node.display().to_string();
     (host.say)(&format!(
         "Repairing {node}, which an 'array create' that did not end has left.\n"
     ));
-    let fate = settle(host, &mut building, |building| {
-        ledger.keep_work(&claim, building)
-    })?;
+    let fate = settle(host, &mut building, |building| job.save(building))?;
     let (undone, is_over) = match fate {
         Fate::Kept(why) => {
             (host.say)(&format!("{why}\n"));
-            ledger.drop_work(claim)?;
+            job.discard()?;
             return Ok(());
         }
         Fate::Gone(undone) => (undone, true),
@@ -128,7 +102,7 @@ fn one(
     };
     (host.say)(&format!("{}\n", Undone::told(&undone)));
     if is_over {
-        ledger.drop_work(claim)?;
+        job.discard()?;
     } else {
         (host.say)("The rest is tried again when an array is next built or stopped.\n");
     }
@@ -180,7 +154,7 @@ fn settle(
 /// An array that the builder has made, or begun to make.
 struct UnfinishedArray {
     device: Device,
-    /// Whether it has no members and no size: mdadm was killed before it gave it any.
+    /// True if it has no members and no size: mdadm was killed before it gave it any.
     is_hollow: bool,
 }
 

@@ -8,7 +8,7 @@ use ui::exit::sentence;
 
 /// One step of the work on a host `H`.
 pub trait Step<H> {
-    /// What it does, as in "… failed": `making the array`.
+    /// Name, as in "… failed": `making the array`.
     fn name(&self) -> String;
 
     /// Does it.
@@ -21,7 +21,7 @@ pub trait Step<H> {
     fn undo(&mut self, host: &mut H) -> Vec<Undone>;
 }
 
-/// What became of a thing that a step had done.
+/// Result of undoing a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
     /// It was taken back, as a clause: `/dev/md0 was stopped`.
@@ -35,9 +35,9 @@ pub enum Undone {
 pub struct Failed {
     /// The step that failed.
     step: String,
-    /// Why.
+    /// The error.
     error: anyhow::Error,
-    /// What was undone of it all, in the order in which it was.
+    /// Results of undoing, in order.
     undone: Vec<Undone>,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Failed {
 impl std::error::Error for Failed {}
 
 impl Undone {
-    /// What became of all of it, in two lines.
+    /// Results of undoing all of it, in two lines.
     pub(crate) fn told(undone: &[Undone]) -> String {
         let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
         let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
@@ -65,7 +65,7 @@ impl Undone {
         }
     }
 
-    /// What was taken back.
+    /// The thing that was taken back.
     pub fn back(&self) -> Option<&str> {
         match self {
             Undone::Back(what) => Some(what),
@@ -73,7 +73,7 @@ impl Undone {
         }
     }
 
-    /// What could not be taken back.
+    /// The thing that could not be taken back.
     pub fn left(&self) -> Option<&str> {
         match self {
             Undone::Left(what) => Some(what),

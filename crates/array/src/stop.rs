@@ -6,16 +6,17 @@ use linux::md;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use super::{Book, files, ours, repair};
+use super::{files, ours, repair};
+use job::Store;
 use ui::exit::{ExitClass as _, Failure, listed};
 use ui::json::SCHEMA;
 
 /// Takes an array down, after what a killed `array create` has left.
-pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Result<Value, Failure> {
+pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<Value, Failure> {
     let before = Uses::read(&host.root).refused()?;
     let named = md::find(&host.root, before.devices(), word).map(|array| array.number);
-    if let Some(Book { mut ledger, here }) = book {
-        repair::repair(host, &mut ledger, &here, &[]);
+    if let Some(mut store) = store {
+        repair::repair(host, &mut store, &[]);
     }
     let uses = Uses::read(&host.root).refused()?;
     let devices = uses.devices();

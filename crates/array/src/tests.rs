@@ -41,7 +41,7 @@ struct Pretended {
     life: Rc<Cell<Option<u32>>>,
 }
 
-/// What a process that is killed unwinds with.
+/// Payload with which a killed process unwinds.
 struct Killed;
 
 /// One more moment has passed in which a kill may come.
@@ -123,7 +123,7 @@ impl Pretended {
         }
     }
 
-    /// What other programs than mdadm do to the array.
+    /// Actions of other programs than mdadm on the array.
     fn use_array(&self, line: &str) {
         let node = self.folder.path().join("dev/md127");
         let mounts = self.folder.path().join("proc/self/mountinfo");

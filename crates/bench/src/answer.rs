@@ -1,4 +1,4 @@
-//! What a classic suite answers: its own question, beside the figures of its phases.
+//! Answers of the classic suites to their own questions, beside the figures of their phases.
 
 use record::{Nanos, Phase, Run};
 use serde::Serialize;
@@ -25,14 +25,14 @@ pub enum SuiteResult {
         /// One for each phase.
         tests: Vec<Test>,
     },
-    /// How fast random reads are, by how many are in flight.
+    /// Speed of random reads, by the number in flight.
     Seek {
         /// One for each phase.
         points: Vec<SeekPoint>,
     },
-    /// How fast sequential reads are, by position.
+    /// Speed of sequential reads, by position.
     Zones(ZonesAnswer),
-    /// How many requests a second keep a target.
+    /// Rate of requests that keeps a target.
     Curve(CurveAnswer),
 }
 
@@ -75,14 +75,14 @@ pub struct Test {
     pub max_ns: u64,
     /// The longest flush, in nanoseconds, where there was one.
     pub max_sync_ns: Option<u64>,
-    /// How long it took.
+    /// Seconds it took.
     pub seconds: f64,
 }
 
 /// Random reads with so many in flight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SeekPoint {
-    /// How many.
+    /// Number in flight.
     pub in_flight: u64,
     /// Seeks a second.
     pub seeks_per_s: Estimate,
@@ -95,25 +95,25 @@ pub struct SeekPoint {
 pub struct ZonesAnswer {
     /// In the order of their position.
     pub zones: Vec<Zone>,
-    /// How the ends compare, where enough zones were read. Cold zones count by their second read.
+    /// Comparison of the ends, where enough zones were read. Cold zones count by their second read.
     pub ends: Option<EndsFigures>,
 }
 
 /// A zone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Zone {
-    /// Where it begins.
+    /// Start of the zone.
     pub position_bytes: u64,
     /// The first read of it.
     pub first: Estimate,
     /// The second read of the same place.
     pub again: Option<Estimate>,
-    /// Whether the second was far faster, so that the first says nothing of the place.
+    /// True if the second was far faster, so that the first does not measure the place.
     pub cold: bool,
 }
 
 impl Zone {
-    /// What the place gives when it is not cold, in bytes a second.
+    /// Rate of the place when it is not cold, in bytes a second.
     pub(crate) fn warm(&self) -> f64 {
         match &self.again {
             Some(again) if self.cold => again.mean,
@@ -135,14 +135,14 @@ pub struct EndsFigures {
     pub low: f64,
     /// The upper bound.
     pub high: f64,
-    /// Whether they differ beyond the noise.
+    /// True if they differ beyond the noise.
     pub differ: bool,
 }
 
 /// The rate that keeps a target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurveAnswer {
-    /// What 99 of 100 requests may take at most.
+    /// Target that 99 of 100 requests may take at most.
     pub p99_target_ns: u64,
     /// The best guess at the highest rate, in requests a second.
     pub iops: Option<f64>,
@@ -154,14 +154,14 @@ pub struct CurveAnswer {
     pub points: Vec<CurvePoint>,
 }
 
-/// What was seen at one rate.
+/// Measurements at one rate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurvePoint {
     /// Requests due a second.
     pub rate_per_s: f64,
     /// The 99th percentile of their latency.
     pub p99_ns: u64,
-    /// Whether the rate keeps the target; null where it cannot be said.
+    /// True if the rate keeps the target; null where it cannot be told.
     pub kept: Option<bool>,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::imported::args::OutputFormat;
+use crate::imported::args::output_format;
 use domain::plan_binding::Planned;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
 
@@ -131,8 +131,8 @@ pub struct BenchArgs {
     #[arg(long)]
     pub json: bool,
     /// Answer in another tool's format, for its readers
-    #[arg(long, value_enum, conflicts_with = "json")]
-    pub format: Option<OutputFormat>,
+    #[arg(long, value_parser = output_format(), conflicts_with = "json")]
+    pub format: Option<formats::Format>,
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! What happens around a phase: times in which this program does not run, and processor time that the hypervisor
-//! gives to others.
+//! Disturbances around a phase: times in which this program does not run, and processor time that the
+//! hypervisor gives to others.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use record::{Gap, Surroundings};
 pub(super) struct Around {
     heartbeat: Heartbeat,
     processors: Option<ProcessorTime>,
-    /// When the phase's first window began.
+    /// Start of the phase's first window.
     began: Instant,
 }
 

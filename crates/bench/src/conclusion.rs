@@ -1,5 +1,5 @@
-//! What was concluded of a run: intervals, findings and the verdict. It is derived from the
-//! [`Run`](record::Run) alone and can be derived again, with a better rule, from an old one.
+//! Conclusions from a run: intervals, findings and the verdict. It is derived from the [`Run`](record::Run)
+//! alone and can be derived again, with a better rule, from an old one.
 
 use record::{Direction, Finding, Phase, Run, Verdict};
 use serde::Serialize;
@@ -32,7 +32,7 @@ impl Estimate {
 /// One direction of one phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowFigures {
-    /// What the figures are about.
+    /// Direction of the figures.
     pub direction: Direction,
     /// Requests a second.
     pub iops: Estimate,
@@ -56,11 +56,11 @@ pub struct PhaseFigures {
 pub struct Conclusion {
     /// The figures, one entry for each phase of the run.
     pub phases: Vec<PhaseFigures>,
-    /// What the suite answers, where it asks something of its own.
+    /// Answer of the suite, where it has a question of its own.
     pub answer: Option<SuiteResult>,
     /// Reasons to doubt or to act, in the order in which they are shown.
     pub findings: Vec<Finding>,
-    /// What they add up to.
+    /// Verdict of the findings together.
     pub verdict: Verdict,
 }
 
@@ -111,7 +111,7 @@ impl PhaseFigures {
     }
 }
 
-/// What came back behind the last complete slice.
+/// Completions behind the last complete slice.
 struct Rest {
     /// Its rate.
     per_second: f64,

@@ -1,11 +1,11 @@
-//! That this process may have as many files open at once as the work needs.
+//! Limit of open files of this process, raised as far as the work needs.
 
 use anyhow::{Context as _, bail};
 use engine::Choice;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What is open beside the work: the standard streams, the ledger, the kernel's counters, and the
-/// target with whatever claims it.
+/// Files open beside the work: the standard streams, the ledger, the kernel's counters, and the target with
+/// whatever claims it.
 const BESIDE: u64 = 64;
 
 /// Lets this process have `most` files open beside what each run has. Shells set a soft limit of
@@ -35,7 +35,7 @@ pub fn allow(most: u64, fewer: &str) -> Result<(), anyhow::Error> {
         .with_context(|| format!("the limit of open files could not be raised to {needed}"))
 }
 
-/// What a thread of the engine has open beside the files: the kernel's account of it, and its ring,
+/// Files that a thread of the engine has open beside the target's: the kernel's account of it, and its ring,
 /// if it has one.
 pub(crate) fn of_thread(choice: Choice) -> u64 {
     1 + u64::from(choice != Choice::Sync)

@@ -10,9 +10,9 @@ use super::progress::Progress;
 use super::target::Prepared;
 use super::testfile;
 
-/// How long a file of a size that nobody asked for may take to lay out.
+/// Time for laying out a file of a size that nobody asked for, in seconds.
 const PATIENCE_S: f64 = 15.0;
-/// How often to look whether it is enough.
+/// Interval at which it is looked whether it is enough.
 const LOOK: Nanos = Nanos(250_000_000);
 /// Longer than any lay-out.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);

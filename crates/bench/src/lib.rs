@@ -120,8 +120,7 @@ pub fn run_once(
     session.run(ready)
 }
 
-/// Whether `bench` would begin with these arguments, which have a --destroy: with it no suite prepares anything
-/// in a directory, so that nothing is touched.
+/// Checks that `bench` would begin with these arguments, which have a --destroy: with it no suite prepares anything in a directory, so that nothing is touched.
 ///
 /// # Errors
 /// Refused, where it would not.
@@ -144,8 +143,8 @@ pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Res
     Ready::make(args, &context.root, engine).map(drop)
 }
 
-/// Whether what a --destroy of these arguments names is overwritten: a phase writes, or it may be that one does,
-/// as the jobs of a file are only known where it lies.
+/// True if the target that a --destroy of these arguments names is overwritten: a phase writes, or it may be
+/// that one does, as the jobs of a file are only known where it lies.
 pub fn overwrites(args: &BenchArgs) -> bool {
     if args.destroy.is_empty() {
         return false;
@@ -164,7 +163,7 @@ pub fn overwrites(args: &BenchArgs) -> bool {
     })
 }
 
-/// What was checked and opened before anything is measured.
+/// Everything that was checked and opened before anything is measured.
 struct Ready {
     started: Timestamp,
     seed: u64,
@@ -187,7 +186,7 @@ impl Ready {
     }
 }
 
-/// Where the random numbers of a run begin that began at `started`.
+/// Seed of a run that began at `started`.
 fn seed(args: &BenchArgs, started: Timestamp) -> u64 {
     args.seed.unwrap_or(started.as_nanosecond() as u64)
 }
@@ -247,13 +246,13 @@ fn open_ledger(args: &BenchArgs, context: &Context) -> Result<Option<Ledger>, Fa
     }
 }
 
-/// Whether an error says that the ledger cannot be written where it lies, and nothing against the ledger.
+/// True if an error means that the ledger cannot be written where it lies, and is sound itself.
 fn is_of_place(error: &anyhow::Error) -> bool {
     let error: Option<&ledger::Error> = error.downcast_ref();
     error.is_some_and(ledger::Error::is_of_place)
 }
 
-/// What the steps of a run share.
+/// State that the steps of a run share.
 struct Session<'a> {
     args: &'a BenchArgs,
     context: &'a mut Context,
@@ -266,9 +265,9 @@ struct Session<'a> {
 
 /// A run, and the error that ended it, if one did.
 pub struct Ran {
-    /// What was measured until then.
+    /// Measurements until then.
     pub run: Run,
-    /// What ended it.
+    /// Error that ended it.
     pub failed: Option<anyhow::Error>,
 }
 
@@ -374,7 +373,7 @@ impl Session<'_> {
         if !run.phases.is_empty() {
             let kept = self.keep(&run, &conclusion, ledger);
             let text = match self.args.format {
-                Some(format) => formats::write(format.into(), &formats::sum_up(&run)).midway(),
+                Some(format) => formats::write(format, &formats::sum_up(&run)).midway(),
                 None if self.args.json => Ok(views::json::document(&run, &conclusion)),
                 None => Ok(views::text::run(
                     &run,
@@ -402,7 +401,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the run is in the ledger now.
+    /// Saves the run in the ledger; true if it is there now.
     fn keep(&self, run: &Run, conclusion: &Conclusion, ledger: Option<Ledger>) -> bool {
         let Some(ledger) = ledger else {
             return false;

@@ -17,10 +17,10 @@ use super::suite::{Ends, PhasePlan};
 use super::suites::curve::Misses;
 use super::target::Prepared;
 
-/// How long a window is.
+/// Length of a window.
 pub(super) const WINDOW: Nanos = Nanos::from_secs(1);
 
-/// What came of the phases.
+/// Result of the phases.
 pub(crate) struct Measured {
     /// Those that ran, the last one perhaps cut short by a signal.
     pub phases: Vec<Phase>,
@@ -89,16 +89,16 @@ pub(super) fn measure(
 /// when it is steady and precise.
 pub(super) struct Watch<'a> {
     counters: &'a [Counter],
-    /// What they said last. The first time is before any worker was started: who is told that they have begun
-    /// may be told late on a busy machine, and would then miss requests that the disk has made already, as if
-    /// they had come from a cache. Only a ramp is not counted, and is read at its end.
+    /// Last reading. The first time is before any worker was started: who is told that they have begun may be
+    /// told late on a busy machine, and would then miss requests that the disk has made already, as if they
+    /// had come from a cache. Only a ramp is not counted, and is read at its end.
     before: Option<Vec<DiskStats>>,
     progress: &'a Progress,
     shortest_s: f64,
     stopper: Stopper,
     /// Requests by slice.
     slices: Vec<f64>,
-    /// Where a latency that is missed ends the phase.
+    /// Rule by which a latency that is missed ends the phase.
     misses: Option<Misses>,
     around: Around,
 }
@@ -141,7 +141,7 @@ impl<'a> Watch<'a> {
         };
     }
 
-    /// What the disks did since they were read last.
+    /// Counts of the disks since they were read last.
     fn since(&self, now: Option<&[DiskStats]>) -> Option<DeviceCounts> {
         let pairs = now?.iter().zip(self.before.as_ref()?);
         let parts: Option<Vec<_>> = pairs.map(|(now, before)| now.since(before)).collect();
@@ -196,7 +196,7 @@ impl Watch<'_> {
     }
 }
 
-/// How much of the target the phases use at most.
+/// Bytes of the target that the phases use at most.
 pub(crate) fn largest_span(phases: &[PhasePlan], size: Bytes) -> Bytes {
     phases
         .iter()

@@ -29,22 +29,22 @@ pub struct PreparedTarget {
     suite: &'static str,
     choice: Choice,
     seed: u64,
-    /// How many rounds were measured: each makes other requests.
+    /// Number of rounds measured: each makes other requests.
     rounds: u64,
 }
 
-/// What a round of measuring gave.
+/// Result of a round of measuring.
 pub struct RoundResult {
     /// The phases that ran.
     pub phases: Vec<Phase>,
     /// The mean time that a request took on the slowest of the disks below, as the kernel counts it, in
     /// nanoseconds; `None` where that is not counted, or none came back.
     pub disk_latency_ns: Option<f64>,
-    /// Why the figures are not the disk's, as a sentence.
+    /// Reason for which the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
     /// Reasons to doubt that they are the disk's alone.
     pub doubts: Vec<Finding>,
-    /// What ended it before its end.
+    /// Error that ended it early.
     pub failed: Option<EngineError>,
 }
 
@@ -103,7 +103,7 @@ impl PreparedTarget {
         &self.prepared.target
     }
 
-    /// What will be lost of it when it is measured; `None` where nothing is.
+    /// Data that will be lost when it is measured; `None` where nothing is.
     ///
     /// # Errors
     /// Why that cannot be said, as a sentence.
@@ -157,7 +157,7 @@ impl PreparedTarget {
         }
     }
 
-    /// What the kernel has counted of each disk below; `None` where it cannot be read.
+    /// The kernel's counts of each disk below; `None` where they cannot be read.
     fn counted(&self) -> Vec<Option<DiskStats>> {
         let counters = self.prepared.counters.iter();
         counters.map(|counter| counter.read().ok()).collect()
@@ -182,8 +182,8 @@ impl PreparedTarget {
     }
 }
 
-/// Whether a finding makes it doubtful whose figures these are. How steady they are is for who compares
-/// the rounds.
+/// True if a finding makes it doubtful whose figures these are. How steady they are is for who compares the
+/// rounds.
 fn is_doubt(finding: &Finding) -> bool {
     let is_of_source = matches!(
         finding.code,

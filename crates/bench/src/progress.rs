@@ -63,8 +63,8 @@ impl Progress {
         ));
     }
 
-    /// So much of the test file is written, of which there will be no more than `most`, nor much
-    /// more after `patience` seconds.
+    /// Shows the bytes of the test file that are written, of which there will be no more than `most`, nor
+    /// much more after `patience` seconds.
     pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64, patience: f64) {
         let Some(line) = &self.line else { return };
         let share = written.0 as f64 / most.0 as f64;

@@ -5,10 +5,10 @@ use std::os::unix::fs::FileExt;
 
 use record::Bytes;
 
-/// How many blocks are looked at: enough to tell a half from nearly none. On a cold volume each may
+/// Number of blocks that are looked at: enough to tell a half from nearly none. On a cold volume each may
 /// take tens of milliseconds.
 const SAMPLES: u64 = 32;
-/// How large a block is, and what direct I/O wants memory aligned to.
+/// Size of a block, and alignment of memory for direct I/O.
 const BLOCK: usize = 4096;
 
 /// The share of blocks, evenly spread over the first `span` bytes, that hold only zeros. `None`

@@ -1,4 +1,4 @@
-//! What is measured next: the phases of a list, or what a suite makes of what it has seen.
+//! Order of phases: those of a list, or those that a suite chooses by its measurements.
 
 use record::{Bytes, Phase};
 
@@ -11,7 +11,7 @@ pub(super) trait Schedule {
     /// The next phase, after those that are `done`; `None` when there is no more to measure.
     fn next(&mut self, done: &[Phase]) -> Option<PhasePlan>;
 
-    /// What a run that ends after those that are `done` leaves out, by name.
+    /// Names of the phases that a run leaves out if it ends after those that are `done`.
     fn missing(&self, done: &[Phase]) -> Vec<String>;
 }
 

@@ -12,15 +12,15 @@ use domain::values::{Fraction, WorkloadText, check_rate};
 pub struct PhasePlan {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its workload.
     pub workload: Workload,
-    /// How long its windows are.
+    /// Length of its windows.
     pub window: Nanos,
-    /// What ends it before its time is up.
+    /// Event that ends it before its time is up.
     pub ends: Ends,
 }
 
-/// What ends a phase before its time is up.
+/// Event that ends a phase before its time is up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ends {
     /// Its rate is steady and known well enough.
@@ -44,7 +44,7 @@ impl PhasePlan {
 /// A phase ends at the earliest after this long: less shows neither burst nor wander.
 const SHORTEST: Nanos = Nanos::from_secs(3);
 
-/// What most phases have in common; each says where it differs.
+/// Common part of most phases; each names its differences.
 pub(super) fn base() -> Workload {
     Workload {
         pattern: Pattern::Random,

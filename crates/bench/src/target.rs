@@ -23,25 +23,25 @@ use ui::exit::{ExitClass as _, Failure};
 
 /// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
 pub(crate) struct Prepared {
-    /// What goes into the record.
+    /// The target, for the record.
     pub target: Target,
     /// The file through which it is measured.
     pub file: File,
-    /// Whether it may be written.
+    /// True if it may be written.
     pub writable: bool,
     /// The counters of the disks below.
     pub counters: Vec<Counter>,
-    /// What requests past the page cache must be multiples of.
+    /// Alignment of requests past the page cache.
     pub alignment: Bytes,
     /// The largest request that the disks below take in one piece, where they say.
     pub largest_request: Option<Bytes>,
-    /// What the user should know, as sentences.
+    /// Notes for the user, as sentences.
     pub notes: Vec<String>,
     /// The claim on what was opened (safety rule 4); a test file needs none.
     claim: Claim,
 }
 
-/// What keeps the target from being taken by somebody else.
+/// Claim that keeps others from taking the target.
 enum Claim {
     TestFile,
     Read(#[allow(dead_code)] ReadTarget),
@@ -112,7 +112,7 @@ fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     })
 }
 
-/// What the user allows to be destroyed, which can only be the target itself.
+/// The user's consents, which can only name the target itself.
 fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
     let consents: Vec<Consent> = args
         .destroy
@@ -232,7 +232,7 @@ fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
 }
 
 impl Prepared {
-    /// What will be lost of it; `None` where it is only read, or is a test file of our own.
+    /// Data that will be lost; `None` where it is only read, or is a test file of our own.
     ///
     /// # Errors
     /// Why that cannot be said, as a sentence.

@@ -14,7 +14,7 @@ use record::Bytes;
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock};
 use rustix::io::Errno;
 
-/// How the names begin and end that say whose they are.
+/// Beginning and end of the names that mark files of ours.
 const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".tmp";
 
@@ -77,7 +77,7 @@ fn is_ours(name: &OsString) -> bool {
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
-/// Whether it is a regular file that nobody holds a lock on.
+/// True if it is a regular file that nobody holds a lock on.
 fn is_abandoned(path: &Path) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else {

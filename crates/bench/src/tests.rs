@@ -17,7 +17,7 @@ use crate::args::tests::parsed;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
 
-/// What was printed, shared with the context that prints it.
+/// Printed output, shared with the context that prints it.
 #[derive(Clone, Default)]
 struct Paper(Rc<RefCell<Vec<u8>>>);
 

@@ -23,11 +23,11 @@ struct Branch {
     size: Bytes,
     model: Option<String>,
     serial: Option<String>,
-    /// Where it is mounted, and `swap` where it is that.
+    /// Mount points, and `swap` where it is that.
     used_as: Vec<String>,
-    /// What it carries, as `--destroy` names it; `None` when it could not be read.
+    /// Content, as `--destroy` names it; `None` when it could not be read.
     signatures: Option<Vec<String>>,
-    /// Why it may not be overwritten; empty when it may.
+    /// Reasons for which it may not be overwritten; empty when it may.
     reasons: Vec<Reason>,
     above: Vec<Branch>,
 }
@@ -56,7 +56,7 @@ pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
     Ok(Answer::Done)
 }
 
-/// What the kernel said, from which the tree is made.
+/// The kernel's lists from which the tree is made.
 struct Look<'a> {
     context: &'a Context,
     uses: &'a Uses,
@@ -119,7 +119,7 @@ impl Look<'_> {
     }
 }
 
-/// What a device carries itself, each word once. What its partitions carry stands with these.
+/// Content of a device itself, each word once. What its partitions carry stands with these.
 fn own_words(content: &Content) -> Vec<String> {
     let own = content
         .found

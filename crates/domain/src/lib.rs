@@ -5,4 +5,5 @@ pub mod plan_binding;
 pub mod raid;
 pub mod ready_by;
 pub mod values;
+pub mod volume_type;
 pub mod when;

@@ -36,7 +36,7 @@ pub struct DiskIdentity {
 pub struct Planned {
     /// The path as the verb names it.
     pub path: PathBuf,
-    /// Identity seen there.
+    /// What was seen there.
     pub seen: DiskIdentity,
 }
 
@@ -53,12 +53,12 @@ impl FromStr for Planned {
 pub struct BoundTarget {
     /// The kinds of signatures that it carries, such as `ext4`.
     pub content: Vec<String>,
-    /// Identity.
+    /// Which it is.
     pub seen: DiskIdentity,
 }
 
 impl BoundTarget {
-    /// Description of one that is open. `devices` must have been read after it was opened.
+    /// What is to be said of one that is open. `devices` must have been read after it was opened.
     ///
     /// # Errors
     /// Why nothing can be said, as a sentence.
@@ -89,7 +89,7 @@ impl Planned {
 }
 
 impl DiskIdentity {
-    /// Identity of a device or file that is open. `devices` must have been read after it was
+    /// What is to be seen of a device or file that is open. `devices` must have been read after it was
     /// opened, and for what shall be written, claimed: until then another may have come under its name.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl DiskIdentity {
         planned.words()
     }
 
-    /// Difference to the present identity, as a clause; `None` where there is none.
+    /// Why this is not what is there now, as a clause; `None` where it is.
     fn differs(&self, now: &DiskIdentity) -> Option<&'static str> {
         if self.boot != now.boot {
             Some("the host was started anew since, or is another")

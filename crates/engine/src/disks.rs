@@ -234,7 +234,7 @@ pub(crate) struct Together<'a> {
     files: &'a [&'a File],
     pub clock: Clock,
     pub shape: &'a Shape,
-    /// Barrier at which the workers of this job meet, before one of them meets the other jobs.
+    /// Where the workers of this job meet, before one of them meets the other jobs.
     ready: StartBarrier,
     pub start: &'a Start,
     pub begin: OnceLock<(Timetable, Vec<Share>)>,

@@ -137,8 +137,8 @@ pub enum Next {
 /// Gives a list its requests. All is called on the thread that runs the list, and while a call
 /// lasts, nothing is issued and nothing that comes back is seen.
 pub trait RequestSource {
-    /// Number of requests that may be in flight now; 0 pauses. It is asked before each request, and at least
-    /// every 10 ms. What is above [`List::most_in_flight`] counts as that.
+    /// How many requests may be in flight now; 0 pauses. It is asked before each request, and at
+    /// least every 10 ms. What is above [`List::most_in_flight`] counts as that.
     fn depth(&self) -> u32;
 
     /// Next step, asked for while fewer than [`depth`](RequestSource::depth) are in flight. `now` is the time
@@ -153,7 +153,7 @@ pub trait RequestSource {
 pub struct List<'a> {
     /// The open file or device, with O_DIRECT.
     pub file: &'a File,
-    /// Operation of each request.
+    /// What to do with each request.
     pub deed: Op,
     /// The most that [`RequestSource::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
     pub most_in_flight: u32,

@@ -1,33 +1,20 @@
 //! Random numbers for the hot loop: xoshiro256++ (Blackman and Vigna, 2019), four shifts and
 //! rotates a number, seeded by SplitMix64 as its authors advise.
 
+use record::random::SplitMix64;
+pub use record::random::part_of_seed;
+
 /// A generator of its own for each worker.
 pub(crate) struct Random {
     state: [u64; 4],
 }
 
-/// A seed for part `part` of what `seed` stands for, far from those of other parts: parts next to
-/// each other must not draw the same places one after the other.
-pub fn part_of_seed(seed: u64, part: u64) -> u64 {
-    finalize(seed ^ finalize(part.wrapping_add(1)))
-}
-
-/// SplitMix64's last step (Steele, Lea, Flood 2014): each bit of the input changes half of the
-/// output's.
-fn finalize(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
-        let mut z = seed;
-        let state = [(); 4].map(|()| {
-            z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            finalize(z)
-        });
-        Random { state }
+        let mut seeds = SplitMix64::new(seed);
+        Random {
+            state: [(); 4].map(|()| seeds.bits()),
+        }
     }
 
     #[inline(always)]

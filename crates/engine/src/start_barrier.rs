@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Opens when all have come, or when somebody opens it.
 pub(crate) struct StartBarrier {
-    /// Number still to come; 0 is open.
+    /// How many are still to come; 0 is open.
     missing: Mutex<usize>,
     opened: Condvar,
 }

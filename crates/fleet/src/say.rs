@@ -8,6 +8,7 @@ use super::plan::{Asked, Group, Plan};
 use super::setup::Setup;
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
+use ui::units::duration;
 
 const HOSTS: [Column; 6] = [
     Column::words("host"),
@@ -161,10 +162,6 @@ fn priced(price: Option<f64>, hours: f64) -> String {
     price.map_or_else(String::new, |price| {
         format!(", which cost {:.2}", price * hours)
     })
-}
-
-pub(super) fn duration(seconds: f64) -> String {
-    record::Nanos((seconds * 1e9) as u64).to_string()
 }
 
 fn percent(share: f64) -> String {

@@ -6,9 +6,9 @@ use study::burnin::{Race, Rule};
 
 use super::floor::Floor;
 use super::hosts::Host;
-use super::say::duration;
 use crate::args::Per;
 use crate::args::RaceArgs;
+use ui::units::duration;
 
 /// What the group is called of hosts whose source does not say their zone or type.
 pub(crate) const UNKNOWN: &str = "unknown";

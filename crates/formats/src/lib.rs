@@ -22,7 +22,7 @@ use record::Summary;
 
 use pieces::Piece;
 
-/// A format that is written.
+/// A format that is written: one row of its tables below, and one of [`write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// fio's JSON+, as fio 3 writes it.
@@ -31,6 +31,23 @@ pub enum Format {
     Sysbench,
     /// One line of Bonnie++'s CSV, format 1.98.
     Bonnie,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 3] = [Format::FioJson, Format::Sysbench, Format::Bonnie];
+
+    /// Its name on the command line, and a line of help.
+    pub fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            Format::FioJson => ("fio-json", "fio's JSON+, with percentiles and buckets"),
+            Format::Sysbench => (
+                "sysbench",
+                "What sysbench fileio 1.0 prints, for each phase",
+            ),
+            Format::Bonnie => ("bonnie", "A line of Bonnie++'s CSV, format 1.98"),
+        }
+    }
 }
 
 /// Reads all documents that `text` holds, in their order. What they are is told by what they say,

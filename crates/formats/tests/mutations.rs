@@ -14,7 +14,7 @@ fn exercise(text: &str) -> usize {
     };
     for summary in &summaries {
         assert_plausible(summary);
-        for format in [Format::FioJson, Format::Sysbench, Format::Bonnie] {
+        for format in Format::ALL {
             if let Ok(written) = write(format, summary) {
                 read(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
             }

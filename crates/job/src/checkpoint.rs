@@ -1,111 +1,277 @@
-//! Keeps how long work stands, on a thread of its own: a commit waits for the ledger's disk, and the
-//! work should not wait with it.
+//! Writes checkpoints on a thread of its own: a commit waits for the ledger's disk, and the job does not wait
+//! with it.
 
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use ledger::{Claim, Ledger, LongWork};
+use ledger::LongWork;
 
-/// Keeps how the work stands, without making the caller wait.
-pub struct Keeper<W> {
-    states: SyncSender<W>,
-    /// True while a state was taken and is not written yet.
-    is_writing: Arc<AtomicBool>,
-    thread: JoinHandle<Held<W>>,
+use crate::interval::{Interval, Timer};
+use crate::store::Job;
+
+/// The state in which a job is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndState {
+    /// At its end.
+    Finished,
+    /// To be gone on with.
+    Suspended,
+    /// Forgotten: there is nothing left to go on with.
+    Discarded,
 }
 
-/// State of the writer's thread, with the error after which nothing was written any more.
-struct Held<W> {
-    ledger: Ledger,
-    claim: Claim<W>,
-    failed: Option<ledger::Error>,
-    is_writing: Arc<AtomicBool>,
+/// Writes the checkpoints of a job, or none where the ledger cannot be used.
+pub struct CheckpointWriter<W> {
+    thread: Option<Thread<W>>,
 }
 
-impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
-    /// Starts to keep the work of a claim.
+/// A checkpoint, and where to answer whoever waits until it is on the disk.
+type Message<W> = (W, Option<SyncSender<ledger::Result<()>>>);
+
+struct Thread<W> {
+    checkpoints: SyncSender<Message<W>>,
+    shared: Arc<Shared>,
+    timer: Timer,
+    handle: JoinHandle<Job<W>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    is_writing: AtomicBool,
+    /// The error with which writing began to fail, until it is asked for.
+    failure: Mutex<Option<ledger::Error>>,
+}
+
+impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
+    /// Writes the checkpoints of a job.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn start(ledger: Ledger, claim: Claim<W>) -> std::io::Result<Keeper<W>> {
-        // One state waits at most: the next one says all that it says.
-        let (states, arriving) = sync_channel(1);
-        let is_writing = Arc::new(AtomicBool::new(false));
-        let held = Held {
-            ledger,
-            claim,
-            failed: None,
-            is_writing: Arc::clone(&is_writing),
-        };
-        let thread = std::thread::Builder::new()
-            .name("keeper".to_owned())
-            .spawn(move || held.keep_all(&arriving))?;
-        Ok(Keeper {
-            states,
-            is_writing,
-            thread,
+    pub fn start(job: Job<W>, interval: Interval) -> io::Result<CheckpointWriter<W>> {
+        let (checkpoints, arriving) = sync_channel(1);
+        let shared = Arc::new(Shared::default());
+        let for_thread = Arc::clone(&shared);
+        let handle = std::thread::Builder::new()
+            .name("checkpoints".to_owned())
+            .spawn(move || write_all(job, &arriving, &for_thread))?;
+        Ok(CheckpointWriter {
+            thread: Some(Thread {
+                checkpoints,
+                shared,
+                timer: Timer::new(interval),
+                handle,
+            }),
         })
     }
 
-    /// Hands over how the work stands now. Whether it was taken: not while an earlier state is
-    /// still being written, nor after a failure.
-    pub fn keep(&self, state: &W) -> bool {
-        // Before it is handed over, or it could be written before this is said.
-        self.is_writing.store(true, Relaxed);
-        match self.states.try_send(state.clone()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_)) => false,
-            Err(TrySendError::Disconnected(_)) => {
-                self.is_writing.store(false, Relaxed);
-                false
-            }
+    /// Writes nothing.
+    pub fn none() -> CheckpointWriter<W> {
+        CheckpointWriter { thread: None }
+    }
+
+    /// True when checkpoints are written, so that a later start can go on.
+    pub fn writes(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    /// Sets another interval.
+    pub fn set_interval(&mut self, interval: Interval) {
+        if let Some(thread) = &mut self.thread {
+            thread.timer = Timer::new(interval);
         }
     }
 
-    /// True while a state is being written to the ledger's disk.
-    pub fn is_writing(&self) -> bool {
-        self.is_writing.load(Relaxed)
+    /// True when a checkpoint is due in a job that has run for so long, and the earlier one is written. The caller
+    /// then builds it and calls [`CheckpointWriter::write`].
+    pub fn is_due(&mut self, ran: Duration) -> bool {
+        let is_due = |thread: &mut Thread<W>| {
+            !thread.shared.is_writing.load(Relaxed) && thread.timer.is_due(ran)
+        };
+        self.thread.as_mut().is_some_and(is_due)
     }
 
-    /// Keeps the last state, as finished or not, and waits until that is done.
+    /// Writes a checkpoint that was due. Does not wait for the ledger.
+    pub fn write(&mut self, checkpoint: &W) {
+        let Some(thread) = &mut self.thread else {
+            return;
+        };
+        // Before it is handed over, or it could be written before this is said.
+        thread.shared.is_writing.store(true, Relaxed);
+        if thread
+            .checkpoints
+            .try_send((checkpoint.clone(), None))
+            .is_err()
+        {
+            thread.shared.is_writing.store(false, Relaxed);
+        }
+        thread.timer.built();
+    }
+
+    /// Writes a checkpoint, and waits until it is on the ledger's disk.
     ///
     /// # Errors
-    /// What has gone wrong with keeping, now or earlier.
-    pub fn end(self, state: &W, finished: bool) -> anyhow::Result<()> {
-        drop(self.states);
-        let held = self
-            .thread
-            .join()
-            .map_err(|_| anyhow::anyhow!("the thread that keeps the state has panicked"))?;
-        if let Some(error) = held.failed {
-            return Err(error.into());
+    /// When the ledger cannot be written, or another process has taken the job.
+    pub fn save(&self, checkpoint: &W) -> anyhow::Result<()> {
+        let Some(thread) = &self.thread else {
+            return Ok(());
+        };
+        let (answer, answered) = sync_channel(1);
+        thread.shared.is_writing.store(true, Relaxed);
+        thread
+            .checkpoints
+            .send((checkpoint.clone(), Some(answer)))
+            .map_err(|_| lost())?;
+        Ok(answered.recv().map_err(|_| lost())??)
+    }
+
+    /// The error with which checkpoints began to fail, once; the next ones are tried all the same.
+    pub fn failure(&self) -> Option<ledger::Error> {
+        let shared = &self.thread.as_ref()?.shared;
+        let mut failure = shared
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        failure.take()
+    }
+
+    /// True while a checkpoint is being written to the ledger's disk.
+    pub fn is_writing(&self) -> bool {
+        let thread = self.thread.as_ref();
+        thread.is_some_and(|thread| thread.shared.is_writing.load(Relaxed))
+    }
+
+    /// Writes the last checkpoint, and waits until the job is left in this state. False where nothing
+    /// is written.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or another process has taken the job.
+    pub fn end(self, checkpoint: &W, state: EndState) -> anyhow::Result<bool> {
+        let Some(thread) = self.thread else {
+            return Ok(false);
+        };
+        drop(thread.checkpoints);
+        let mut job = thread.handle.join().map_err(|_| lost())?;
+        match state {
+            EndState::Finished => job.finish(checkpoint).map(drop)?,
+            EndState::Suspended => job.save(checkpoint)?,
+            EndState::Discarded => job.discard().map(drop)?,
         }
-        let Held {
-            mut ledger, claim, ..
-        } = held;
-        if finished {
-            ledger.finish_work(claim, state)?;
-        } else {
-            ledger.keep_work(&claim, state)?;
-        }
-        Ok(())
+        Ok(true)
     }
 }
 
-impl<W: LongWork> Held<W> {
-    /// Writes each state until the other end is closed, or one cannot be written.
-    fn keep_all(mut self, arriving: &Receiver<W>) -> Held<W> {
-        for state in arriving {
-            self.is_writing.store(true, Relaxed);
-            let kept = self.ledger.keep_work(&self.claim, &state);
-            self.is_writing.store(false, Relaxed);
-            if let Err(error) = kept {
-                self.failed = Some(error);
-                break;
+fn lost() -> anyhow::Error {
+    anyhow::anyhow!("the thread that writes checkpoints has panicked")
+}
+
+/// Until the other end is closed. A checkpoint that cannot be written is no reason not to try the next one.
+fn write_all<W: LongWork>(
+    mut job: Job<W>,
+    arriving: &Receiver<Message<W>>,
+    shared: &Shared,
+) -> Job<W> {
+    let mut is_failing = false;
+    for (checkpoint, answer) in arriving {
+        shared.is_writing.store(true, Relaxed);
+        let written = job.save(&checkpoint);
+        shared.is_writing.store(false, Relaxed);
+        let was_failing = std::mem::replace(&mut is_failing, written.is_err());
+        match (answer, written) {
+            // Whoever waits for it may be gone.
+            (Some(answer), written) => drop(answer.send(written)),
+            (None, Err(error)) if !was_failing => {
+                let mut failure = shared
+                    .failure
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *failure = Some(error);
+            }
+            (None, _) => {}
+        }
+    }
+    job
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::store::Takeover;
+    use crate::store::tests::{Count, store};
+
+    fn writer(folder: &Path) -> CheckpointWriter<Count> {
+        let job = Job::begin(store(folder), "a", &Count(0), Takeover::FromDead).unwrap();
+        CheckpointWriter::start(job, Interval::every(Duration::ZERO)).unwrap()
+    }
+
+    fn wait(writer: &CheckpointWriter<Count>) {
+        while writer.is_writing() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_last_checkpoint_is_there_when_it_ends() {
+        for (state, is_there, is_finished) in [
+            (EndState::Finished, true, true),
+            (EndState::Suspended, true, false),
+            (EndState::Discarded, false, false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut writer = writer(folder.path());
+            let second = Duration::from_secs(1);
+            assert!(writer.is_due(second));
+            writer.write(&Count(1));
+            // Another one may be due or not, as fast as the disk is.
+            if writer.is_due(1000 * second) {
+                writer.write(&Count(2));
+            }
+            writer.save(&Count(3)).unwrap();
+            let kept = store(folder.path()).find::<Count>("a").unwrap().unwrap();
+            assert_eq!(kept.document, Count(3));
+            assert!(writer.end(&Count(4), state).unwrap());
+            let kept = store(folder.path()).find::<Count>("a").unwrap();
+            assert_eq!(kept.is_some(), is_there);
+            if let Some(work) = kept {
+                assert_eq!(work.document, Count(4));
+                assert_eq!(work.summary.finished.is_some(), is_finished);
             }
         }
-        self
+    }
+
+    #[test]
+    fn a_job_that_was_taken_away_is_told_once_and_an_error_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(folder.path());
+        let mut other = store(folder.path());
+        other
+            .remove::<Count>("a", Takeover::WithTargetOrOwn)
+            .unwrap();
+        let mut told = 0;
+        for second in 1..4 {
+            assert!(writer.is_due(Duration::from_secs(1000 * second)));
+            writer.write(&Count(second));
+            wait(&writer);
+            told += usize::from(writer.failure().is_some());
+        }
+        assert_eq!(told, 1);
+        assert!(writer.save(&Count(8)).is_err());
+        let error = writer.end(&Count(9), EndState::Finished).unwrap_err();
+        assert!(error.to_string().contains("no longer"), "{error}");
+    }
+
+    #[test]
+    fn without_a_ledger_nothing_is_due_and_nothing_fails() {
+        let mut writer = CheckpointWriter::<Count>::none();
+        assert!(!writer.is_due(Duration::MAX));
+        writer.write(&Count(1));
+        writer.save(&Count(1)).unwrap();
+        assert!(!writer.writes() && !writer.is_writing());
+        assert!(!writer.end(&Count(1), EndState::Finished).unwrap());
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::spec::VolumeGroup;
+use crate::spec::{Profile, VolumeGroup};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use record::Nanos;
 
@@ -34,9 +34,17 @@ pub enum LabVerb {
 /// The volumes, of both.
 #[derive(Args, Debug)]
 pub struct VolumesArgs {
-    /// Volumes: [COUNTx]WHAT:SIZE, where WHAT is a profile (gp3, gp2, io2, nvme, cold), key=value
-    /// pairs joined by commas, or both. May be given more than once
-    #[arg(long = "volumes", value_name = "[COUNTx]WHAT:SIZE", required = true)]
+    /// The volumes, as groups of like ones
+    #[arg(
+        long = "volumes",
+        value_name = "[COUNTx]WHAT:SIZE",
+        required = true,
+        help = format!(
+            "Volumes: [COUNTx]WHAT:SIZE, where WHAT is a profile ({}), key=value pairs joined by \
+             commas, or both. May be given more than once",
+            Profile::names()
+        )
+    )]
     pub groups: Vec<VolumeGroup>,
     /// Multiply all caps by this, where emulation is too slow for them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]

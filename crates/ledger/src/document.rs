@@ -28,7 +28,7 @@ const LEVEL: u8 = 6;
 /// A run as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredRun {
-    /// A run that this program measured.
+    /// One that this program measured.
     Measured(Box<Run>),
     /// A run that another tool reported.
     Imported(Box<ImportedRun>),

@@ -32,9 +32,9 @@ pub enum OwnerLiveness {
 }
 
 impl Owner {
-    /// Liveness of this owner, as seen by the process `here`. `start_of` says when the process of a pid
-    /// started, and `None` when there is none; it is asked only about this boot and namespace, where its
-    /// answer means something.
+    /// What is known of this owner by a process that is `here`. `start_of` says when the process of
+    /// a pid started, and `None` when there is none; it is asked only about this boot and
+    /// namespace, where its answer means something.
     pub fn standing(
         &self,
         here: &Owner,

@@ -268,10 +268,10 @@ impl LongWork for Steps {
 }
 
 fn steps(number: u64) -> Steps {
-    let mut random = Random(number);
+    let mut random = Random::new(number);
     Steps {
         number,
-        noise: (0..2000).map(|_| random.next()).collect(),
+        noise: (0..2000).map(|_| random.bits()).collect(),
     }
 }
 

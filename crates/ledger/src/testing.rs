@@ -5,6 +5,7 @@ pub(crate) mod arbitrary;
 use std::path::PathBuf;
 
 use jiff::{Span, Timestamp};
+pub(crate) use record::random::SplitMix64 as Random;
 use record::*;
 
 /// A folder that is removed at the end.
@@ -31,27 +32,6 @@ impl Scratch {
             .collect();
         names.sort();
         names
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    pub(crate) fn normal(&mut self) -> f64 {
-        (-2.0 * self.unit().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 }
 
@@ -123,8 +103,8 @@ pub(crate) fn small_run(minute: i64) -> Run {
 fn latencies(random: &mut Random, count: u64, median_ns: f64) -> Histogram {
     let mut histogram = Histogram::new();
     for _ in 0..count {
-        let tail = if random.unit() < 0.002 {
-            5.0 + 20.0 * random.unit()
+        let tail = if random.uniform() < 0.002 {
+            5.0 + 20.0 * random.uniform()
         } else {
             1.0
         };
@@ -136,7 +116,7 @@ fn latencies(random: &mut Random, count: u64, median_ns: f64) -> Histogram {
 /// A run as the suite `database` makes it: seven phases of eight windows. `share` scales the
 /// number of requests.
 pub(crate) fn database_run(minute: i64, share: f64) -> Run {
-    let mut random = Random(minute as u64);
+    let mut random = Random::new(minute as u64);
     // Reads, writes and syncs (as many commits) a second, and their median latency.
     let phases = [
         ("seek", 3000.0, 0.0, 0.0, 450e3),
@@ -152,11 +132,11 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
         let mut windows: Vec<Window> = Vec::new();
         for number in 0..8 {
             let mut flow = |rate: f64| {
-                let ops = (rate * share * (0.95 + 0.1 * random.unit())).ceil() as u64;
+                let ops = (rate * share * (0.95 + 0.1 * random.uniform())).ceil() as u64;
                 (ops > 0).then(|| WindowFlow {
                     slices: (0..10)
                         .map(|_| {
-                            let ops = (ops as f64 * (0.09 + 0.02 * random.unit())) as u64;
+                            let ops = (ops as f64 * (0.09 + 0.02 * random.uniform())) as u64;
                             let bytes = ops << 14;
                             Slice { ops, bytes }
                         })
@@ -168,17 +148,17 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
             let (sync, commit) = (flow(syncs), flow(syncs));
             windows.push(Window {
                 t_s: f64::from(number),
-                seconds: 1.0 + 1e-4 * random.unit(),
+                seconds: 1.0 + 1e-4 * random.uniform(),
                 slice_seconds: 0.1,
                 read,
                 write,
                 sync,
                 commit,
                 in_flight: 20,
-                idle_fraction: random.unit(),
+                idle_fraction: random.uniform(),
                 device: Some(DeviceCounts {
-                    reads: random.next() % 20_000,
-                    read_bytes: random.next() % (1 << 28),
+                    reads: random.bits() % 20_000,
+                    read_bytes: random.bits() % (1 << 28),
                     busy_ms: 999,
                     ..DeviceCounts::default()
                 }),

@@ -343,8 +343,7 @@ impl Ledger {
 }
 
 impl WorkSummary {
-    /// Reason for which unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be
-    /// claimed.
+    /// Why unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be claimed.
     fn refusal(&self, standing: impl FnOnce(&Owner) -> OwnerLiveness) -> WorkError {
         let (kind, key) = (self.kind.clone(), self.key.clone());
         let (owner, began) = (Box::new(self.owner.clone()), self.began);

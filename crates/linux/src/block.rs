@@ -138,7 +138,7 @@ impl Devices {
     }
 }
 
-/// Where a device's serial number comes from.
+/// Source of a device's serial number.
 enum Serial {
     /// It is known.
     Known(String),

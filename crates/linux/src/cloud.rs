@@ -1,7 +1,7 @@
-//! Which cloud this machine is an instance of, and what that cloud says of it.
+//! The cloud that this machine is an instance of, and its metadata.
 //!
-//! The firmware's tables (DMI) name the cloud. Only then is its metadata service asked: elsewhere
-//! nothing is sent to anyone.
+//! The firmware's tables (DMI) name the cloud. Only then is its metadata service asked: elsewhere nothing is
+//! sent to anyone.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use ureq::Agent;
 
 use crate::root::{Root, attribute};
 
-/// Where AWS, Google Cloud and Azure answer an instance's questions about itself: an address that
-/// never leaves the host. The number saves the time to look a name up.
+/// Address at which AWS, Google Cloud and Azure answer an instance's questions about itself: one that never
+/// leaves the host. The number saves the time to look a name up.
 pub const LINK_LOCAL: &str = "http://169.254.169.254";
 
-/// How long the metadata service is waited for, over all requests.
+/// Longest wait for the metadata service, over all requests.
 pub const LIMIT: Duration = Duration::from_millis(200);
 
 /// Answers longer than this are not what was asked for. The longest, AWS's identity document, has
@@ -71,12 +71,11 @@ pub fn provider(root: &Root) -> Option<Provider> {
     }
 }
 
-/// What can be found out about the instance: what the metadata service of the cloud that the
-/// firmware names says within [`LIMIT`], or, where that is silent, what the firmware says. `None` on
-/// what is no cloud's instance.
+/// Facts about the instance: the answers of the metadata service of the cloud that the firmware names, within
+/// [`LIMIT`], or, where that is silent, the firmware's. `None` on what is no cloud's instance.
 ///
-/// A metadata service is often out of reach of a container: EC2's answers live for one hop unless
-/// the instance allows more.
+/// A metadata service is often out of reach of a container: EC2's answers live for one hop unless the
+/// instance allows more.
 pub fn detect(root: &Root) -> Option<Cloud> {
     detect_at(root, LINK_LOCAL, LIMIT)
 }
@@ -87,7 +86,7 @@ pub fn detect_at(root: &Root, base: &str, limit: Duration) -> Option<Cloud> {
     ask(provider, base, limit).or_else(|| Some(from_firmware(root, provider)))
 }
 
-/// What the firmware tells of the instance. EC2's Nitro has the type as the product's name and the
+/// Facts about the instance from the firmware. EC2's Nitro has the type as the product's name and the
 /// instance's id as the board's asset tag.
 fn from_firmware(root: &Root, provider: Provider) -> Cloud {
     let dmi = |name: &str| attribute(&root.sys.join("class/dmi/id").join(name)).and_then(word);
@@ -100,7 +99,7 @@ fn from_firmware(root: &Root, provider: Provider) -> Cloud {
     }
 }
 
-/// What the metadata service at `base` says of this instance. `None` where it does not answer within
+/// Facts about the instance from the metadata service at `base`. `None` where it does not answer within
 /// `limit`, refuses, or answers something else than asked for.
 pub fn ask(provider: Provider, base: &str, limit: Duration) -> Option<Cloud> {
     let service = Service::new(base, limit);

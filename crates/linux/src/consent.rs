@@ -1,4 +1,4 @@
-//! What may be overwritten.
+//! Consent to overwrite.
 //!
 //! 1. An existing file or a block device is only read ([`open_for_reading`]), unless the user names
 //!    it again: [`Consent`], the value of `--destroy PATH[=SIGNATURE]`.

@@ -1,4 +1,4 @@
-//! What the kernel counts on each block device (Documentation/admin-guide/iostats.rst and
+//! The kernel's counters of each block device (Documentation/admin-guide/iostats.rst and
 //! Documentation/block/stat.rst).
 
 use std::fs::File;
@@ -131,8 +131,8 @@ impl DiskStats {
         }
     }
 
-    /// What was counted since an earlier reading. `None` when a counter went back, as when the
-    /// device was removed and another took its name: nothing can be said then.
+    /// Counts since an earlier reading. `None` when a counter went back, as when the device was removed and
+    /// another took its name: nothing can be said then.
     pub fn since(&self, before: &DiskStats) -> Option<DeviceCounts> {
         let read = count_since(before.sectors_read, self.sectors_read)?;
         let written = count_since(before.sectors_written, self.sectors_written)?;
@@ -191,8 +191,8 @@ impl DiskStats {
     }
 }
 
-/// How far a counter moved on. It is an `unsigned long` in the kernel, so that it wraps at 2^32 on a
-/// 32-bit machine and at 2^64 on others; any other step back is a reset.
+/// Advance of a counter. It is an `unsigned long` in the kernel, so that it wraps at 2^32 on a 32-bit machine
+/// and at 2^64 on others; any other step back is a reset.
 fn count_since(before: u64, now: u64) -> Option<u64> {
     if now >= before {
         return Some(now - before);
@@ -206,8 +206,8 @@ fn count_since(before: u64, now: u64) -> Option<u64> {
     (step < WRAP_LIMIT).then_some(u64::from(step))
 }
 
-/// How far a counter of milliseconds moved on. The kernel shows these as 32 bits on every machine,
-/// so they wrap after 49 days in flight; and a small step back is the kernel's rounding, not time.
+/// Advance of a counter of milliseconds. The kernel shows these as 32 bits on every machine, so they wrap
+/// after 49 days in flight; and a small step back is the kernel's rounding, not time.
 fn millis_since(before: u64, now: u64) -> u64 {
     let step = (now as u32).wrapping_sub(before as u32);
     if step <= u32::MAX / 2 {
@@ -237,7 +237,7 @@ pub fn sum(counts: impl IntoIterator<Item = DeviceCounts>) -> DeviceCounts {
 pub struct Counter {
     file: File,
     path: PathBuf,
-    /// What the kernel calls the device, where the file holds all devices.
+    /// The kernel's number of the device, where the file holds all devices.
     number: Option<DevNum>,
 }
 
@@ -317,7 +317,7 @@ impl Counter {
     }
 }
 
-/// Which counters a line of `/proc/diskstats` has: older kernels count less.
+/// Counters that a line of `/proc/diskstats` has: older kernels count less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Discards (Linux 4.18).
@@ -335,7 +335,7 @@ pub struct Line<'a> {
     pub name: &'a str,
     /// Its counters.
     pub stats: DiskStats,
-    /// Which of them this kernel has.
+    /// Counters that this kernel has.
     pub counted: Counted,
 }
 
@@ -364,7 +364,7 @@ pub struct AllCounters {
     source: Source,
 }
 
-/// Where the counters of all devices are read.
+/// Source of the counters of all devices.
 #[derive(Debug)]
 enum Source {
     /// `/proc/diskstats`, which has all of them.

@@ -1,10 +1,9 @@
-//! What an EBS volume counts itself: the log page 0xD0 of its NVMe controller, on instances of the
-//! Nitro system.
+//! An EBS volume's own counters: the log page 0xD0 of its NVMe controller, on instances of the Nitro system.
 //!
 //! What the counters mean is in the EBS User Guide ("Amazon EBS detailed performance statistics"). Where they
-//! lie in the page is in AWS's own reader (`ebsnvme` in amazon-ec2-utils), with which the plugin of
-//! nvme-cli for these volumes agrees. [`StatsPage`] is the whole page, with the volume's histograms of
-//! latencies; instance stores have one that is laid out alike.
+//! lie in the page is in AWS's own reader (`ebsnvme` in amazon-ec2-utils), with which the plugin of nvme-cli
+//! for these volumes agrees. [`StatsPage`] is the whole page, with the volume's histograms of latencies;
+//! instance stores have one that is laid out alike.
 #![allow(unsafe_code)]
 
 mod page;
@@ -21,7 +20,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 const MAGIC: u32 = 0x3C23_B510;
 /// The page that is asked for.
 const PAGE: u32 = 0xD0;
-/// How long it is, in bytes.
+/// Length in bytes.
 const LENGTH: usize = 4096;
 
 /// The counters of a volume since it was attached.

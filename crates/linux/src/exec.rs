@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 /// replays a journal and umount(8) writes what is in memory, which take minutes on a slow disk or a busy host.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// How much of a program's standard error is repeated in an error, in bytes from its end.
+/// Bytes of a program's standard error that an error repeats, from its end.
 const REPEATED: usize = 2000;
 
-/// How long the last output of a program that has ended may be on its way. A program can leave a
-/// child behind that holds its output open; that child is not waited for.
+/// Longest time for which the last output of a program that has ended may be on its way. A program can leave
+/// a child behind that holds its output open; that child is not waited for.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
-/// What can go wrong with a program.
+/// An error of running a program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is not on the PATH.
@@ -33,7 +33,7 @@ pub enum Error {
     Start {
         /// The command line.
         command: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// It ended with a status other than 0.
@@ -41,7 +41,7 @@ pub enum Error {
     Failed {
         /// The command line.
         command: String,
-        /// How it ended.
+        /// Its end.
         status: Ended,
         /// The end of its standard error.
         stderr: String,
@@ -57,14 +57,14 @@ pub enum Error {
     Late {
         /// The command line.
         command: String,
-        /// How long it was given.
+        /// Time that it was given.
         limit: Duration,
         /// The end of its standard error.
         stderr: String,
     },
 }
 
-/// How a program ended, as words.
+/// End of a program, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended(pub ExitStatus);
 
@@ -85,10 +85,10 @@ fn said(stderr: &str) -> String {
     }
 }
 
-/// What a program wrote.
+/// Output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How it ended.
+    /// Its exit.
     pub status: ExitStatus,
     /// Its standard output.
     pub stdout: Vec<u8>,
@@ -112,9 +112,10 @@ pub struct Exec {
     limit: Duration,
     tie: Tie,
     locale: &'static str,
+    zone: Option<&'static str>,
 }
 
-/// What ties a program to this process.
+/// Tie of a program to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tie {
     /// Nothing: it may outlive it.
@@ -135,6 +136,7 @@ impl Exec {
             limit: LIMIT,
             tie: Tie::None,
             locale: "C",
+            zone: None,
         }
     }
 
@@ -152,14 +154,14 @@ impl Exec {
         self
     }
 
-    /// Where it runs. By default where this process does.
+    /// Sets the folder in which it runs. By default where this process does.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Exec {
         self.folder = Some(folder.into());
         self
     }
 
-    /// How long it may take. By default a minute.
+    /// Sets the longest time that it may take. By default a minute.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Exec {
         self.limit = limit;
@@ -190,6 +192,13 @@ impl Exec {
     #[must_use]
     pub fn utf8(mut self) -> Exec {
         self.locale = "C.UTF-8";
+        self
+    }
+
+    /// It prints times in this time zone (`TZ`). By default in the host's.
+    #[must_use]
+    pub fn zone(mut self, zone: &'static str) -> Exec {
+        self.zone = Some(zone);
         self
     }
 
@@ -266,6 +275,9 @@ impl Exec {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
+        if let Some(zone) = self.zone {
+            command.env("TZ", zone);
+        }
         let spawned = match self.tie {
             Tie::None => command.spawn(),
             Tie::Life => spawn_bound(&mut command),
@@ -321,7 +333,7 @@ impl Exec {
     }
 }
 
-/// How the wait for a program ended.
+/// End of the wait for a program.
 enum End {
     Itself(ExitStatus),
     Late,
@@ -353,7 +365,7 @@ fn end_of(bytes: &[u8]) -> String {
         .to_owned()
 }
 
-/// What comes from a pipe, read on a thread of its own, so that the program never waits for a reader.
+/// Output from a pipe, read on a thread of its own, so that the program never waits for a reader.
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     whole: mpsc::Receiver<()>,

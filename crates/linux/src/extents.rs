@@ -1,7 +1,7 @@
-//! Which parts of a file are on the disk: its extents, by FIEMAP.
+//! Extents of a file on its disk, by FIEMAP.
 //!
-//! A read of a hole, or of an extent that is allocated and was never written, is answered from
-//! memory; a figure that holds such reads is not the disk's.
+//! A read of a hole, or of an extent that is allocated and was never written, is answered from memory; a
+//! figure that holds such reads is not the disk's.
 #![allow(unsafe_code)]
 
 mod placed;
@@ -19,7 +19,7 @@ pub use placed::{NotPlaced, Place, Placed, placed};
 
 use crate::space::{self, Medium};
 
-/// What the kernel says of an extent (include/uapi/linux/fiemap.h, FIEMAP_EXTENT_*).
+/// The kernel's flags of an extent (include/uapi/linux/fiemap.h, FIEMAP_EXTENT_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
@@ -84,14 +84,14 @@ impl Flags {
 /// A run of a file that lies in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where it begins in the file, in bytes. It may begin before the range that was asked for.
+    /// Start in the file, in bytes. It may begin before the range that was asked for.
     pub logical: u64,
-    /// Where it begins on the file system's device, in bytes; without meaning where the flags say
-    /// unknown, delayed or inline.
+    /// Start on the file system's device, in bytes; without meaning where the flags say unknown, delayed or
+    /// inline.
     pub physical: u64,
-    /// How long it is, in bytes. It may end after the range that was asked for.
+    /// Length, in bytes. It may end after the range that was asked for.
     pub length: u64,
-    /// What the kernel says of it.
+    /// The kernel's flags.
     pub flags: Flags,
 }
 
@@ -246,7 +246,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// How many extents are asked for at a time: 14 KiB of them.
+/// Number of extents asked for at a time: 14 KiB of them.
 const BATCH: usize = 256;
 
 #[repr(C)]
@@ -260,7 +260,7 @@ struct RawMap {
 const FS_IOC_FIEMAP: Opcode = opcode::read_write::<RawHead>(b'f', 11);
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
-/// Whether what is still in memory is written back before its place is asked (FIEMAP_FLAG_SYNC).
+/// Choice to write back data in memory before its place is asked (FIEMAP_FLAG_SYNC).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sync {
     /// It is, so that all of it has its place.

@@ -1,9 +1,8 @@
-//! What the kernel says and does: block devices and their stack, mounts, swap, diskstats,
-//! signatures, extents, used space, processes, network traffic, load and machine facts; and, on top
-//! of these, what may be overwritten.
+//! The kernel's interfaces: block devices and their stack, mounts, swap, diskstats, signatures, extents, used
+//! space, processes, network traffic, load and machine facts; and, on top of these, consent to overwrite.
 //!
-//! The kernel's files are read under a [`Root`], which a test points at a captured tree. Nothing
-//! here decides what a figure is worth, and nothing is printed.
+//! The kernel's files are read under a [`Root`], which a test points at a captured tree. Nothing here decides
+//! what a figure is worth, and nothing is printed.
 
 pub mod block;
 pub mod cache;

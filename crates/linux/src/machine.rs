@@ -14,8 +14,8 @@ use crate::block::{Devices, place_of};
 use crate::mounts::Mount;
 use crate::root::{Root, attribute};
 
-/// What the kernel tells of this machine; of `device`, by its name (`sda1`, `md0`); and of the file
-/// system that `target` lies on. The cloud is left out, since asking it takes time:
+/// Facts about this machine; about `device`, by its name (`sda1`, `md0`); and about the file system that
+/// `target` lies on. The cloud is left out, since asking it takes time:
 /// [`cloud::detect`](crate::cloud::detect) does that.
 pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machine {
     let devices = Devices::read(root).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Where bytes of a device lie on a device below it: of a partition on its disk, of an array on a
-//! member, of a logical volume on a physical one, and through any number of these.
+//! Mapping of a device's bytes to a device below it: of a partition to its disk, of an array to a member, of
+//! a logical volume to a physical one, and through any number of these.
 
 mod piece;
 mod raid;
@@ -23,7 +23,7 @@ pub fn target_kinds(root: &Root, device: &Device) -> Vec<String> {
     table::kinds(root, device).unwrap_or_default()
 }
 
-/// How a device lies on one below it.
+/// Mapping of a device to one below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// The ways from the one to the other, each from the top down. There are several where an array
@@ -33,7 +33,7 @@ pub struct Map {
     size: Bytes,
 }
 
-/// Where the data of a device lies on one below it is not known.
+/// Reason for which the mapping of a device to one below it is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("where the data of {from} lies on {to} is not known: {why}")]
 pub struct NotMapped {
@@ -45,7 +45,7 @@ pub struct NotMapped {
     pub why: Why,
 }
 
-/// Why it is not known where the data of a device lies. Devices are named as a person knows them.
+/// Reason for which a mapping is not known. Devices are named as a person knows them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// The kernel does not list a device.
@@ -99,7 +99,7 @@ pub enum Why {
         device: String,
         /// Its size.
         size: Bytes,
-        /// What its parts were found to give.
+        /// Sum of its parts.
         found: Bytes,
     },
     /// A device of the device mapper with a target that is not followed.
@@ -115,7 +115,7 @@ pub enum Why {
     Table {
         /// The device.
         device: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::ErrorKind,
     },
     /// A table that does not say what it should.
@@ -131,7 +131,7 @@ pub enum Why {
     Kind(String),
 }
 
-/// What to do about an error.
+/// Advice on an error.
 fn hint(error: io::ErrorKind) -> &'static str {
     match error {
         io::ErrorKind::PermissionDenied => "; run this as root",
@@ -157,9 +157,7 @@ impl Why {
 }
 
 impl Map {
-    /// How the device `from` lies on the device `to`, which may be the same or any number of steps
-    /// below: partitions, loop devices on devices, arrays (linear, RAID 0, RAID 1, RAID 10 with
-    /// near copies) and device-mapper tables of linear and striped targets, such as LVM's. To read
+    /// Mapping of the device `from` to the device `to`, which may be the same or any number of steps below: partitions, loop devices on devices, arrays (linear, RAID 0, RAID 1, RAID 10 with near copies) and device-mapper tables of linear and striped targets, such as LVM's. To read
     /// such a table needs root.
     ///
     /// # Errors
@@ -191,8 +189,7 @@ impl Map {
         Ok(Map { ways, size })
     }
 
-    /// What the lower device holds of these bytes of the upper one, in its own bytes: every copy of
-    /// them that it has.
+    /// Bytes of the lower device that hold these bytes of the upper one: every copy of them that it has.
     pub fn ranges(&self, upper: &Ranges) -> Ranges {
         let found: Ranges = self
             .ways

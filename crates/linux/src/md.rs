@@ -8,6 +8,7 @@ pub mod sync;
 use std::path::{Path, PathBuf};
 
 use record::Bytes;
+use record::raid::Level;
 
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::root::{self, Result, Root, attribute, number};
@@ -30,20 +31,20 @@ pub struct Array {
     pub size: Bytes,
     /// `clean`, `active`, `inactive`, `read-auto`, …
     pub state: Option<String>,
-    /// How much lies on one member before the next has its turn; `None` at levels without chunks.
+    /// Bytes on one member before the next has its turn; `None` at levels without chunks.
     pub chunk: Option<Bytes>,
-    /// How the copies of RAID 10 lie: `n2`, `f2`, `o2`; `None` at other levels.
+    /// Layout of RAID 10's copies: `n2`, `f2`, `o2`; `None` at other levels.
     pub layout: Option<String>,
     /// The form of its superblocks, such as `1.2`.
     pub metadata: Option<String>,
-    /// How many members it should have.
+    /// Number of members that it should have.
     pub wanted: Option<u32>,
-    /// How many of these are missing; `None` at levels that cannot miss any.
+    /// Number of these that are missing; `None` at levels that cannot miss any.
     pub degraded: Option<u32>,
-    /// What is being done to it: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`,
-    /// `frozen`; `None` at levels without copies or parity.
+    /// Sync action: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`, `frozen`; `None` at levels
+    /// without copies or parity.
     pub action: Option<String>,
-    /// How far that is, and of how much; `None` when nothing is under way.
+    /// Its position and its end; `None` when nothing is under way.
     pub position: Option<(Bytes, Bytes)>,
     /// Its members in order of their slots; spares and failed ones come last.
     pub members: Vec<Member>,
@@ -58,15 +59,15 @@ pub struct Member {
     pub number: Option<DevNum>,
     /// Its place in the array; `None` for a spare or a failed member.
     pub slot: Option<u32>,
-    /// What it is: `in_sync`, `spare`, `faulty`, `write_mostly`, …
+    /// State: `in_sync`, `spare`, `faulty`, `write_mostly`, …
     pub state: Vec<String>,
     /// Read errors that were corrected from a copy.
     pub errors: Option<u64>,
-    /// How much of it the array uses.
+    /// Bytes of it that the array uses.
     pub used: Option<Bytes>,
 }
 
-/// Whether this kernel has md: its list of arrays is there.
+/// True if this kernel has md: its list of arrays is there.
 pub fn is_supported(root: &Root) -> bool {
     root.proc.join("mdstat").exists()
 }
@@ -84,8 +85,8 @@ pub fn arrays(root: &Root, devices: &Devices) -> Result<Vec<Array>> {
         .collect()
 }
 
-/// How many sectors the last check of an array found to differ, in whole units of the check
-/// (`mismatch_cnt`); `None` at levels without copies or parity.
+/// Sectors that the last check of an array found to differ, in whole units of the check (`mismatch_cnt`);
+/// `None` at levels without copies or parity.
 pub fn mismatches(root: &Root, name: &str) -> Option<u64> {
     let sysfs_name = name.replace('/', "!");
     let folder = root.sys.join("class/block").join(sysfs_name);
@@ -129,7 +130,7 @@ fn array(
         .join(device.sysfs_name())
         .join("md");
     let level = attribute(&folder.join("level"));
-    let is_ten = level.as_deref() == Some("raid10");
+    let is_ten = level.as_deref().and_then(Level::of_md) == Some(Level::Ten);
     Ok(Array {
         name: device.name.clone(),
         number: device.number,

@@ -16,13 +16,13 @@ pub struct Mount {
     pub device: DevNum,
     /// The folder of the file system that is seen here; not `/` for a bind mount or a subvolume.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: PathBuf,
     /// Options of this mount.
     pub options: String,
     /// The file system's type, such as `ext4`.
     pub kind: String,
-    /// What is mounted: mostly a path under `/dev`; anything for other file systems.
+    /// Source: mostly a path under `/dev`; anything for other file systems.
     pub source: OsString,
     /// Options of the file system, shared by all its mounts.
     pub super_options: String,
@@ -44,7 +44,7 @@ impl Mount {
             .collect()
     }
 
-    /// Whether it may be written through this mount.
+    /// True if it may not be written through this mount.
     pub fn is_read_only(&self) -> bool {
         let has_ro = |options: &str| options.split(',').any(|option| option == "ro");
         has_ro(&self.options) || has_ro(&self.super_options)

@@ -1,4 +1,4 @@
-//! What went through all of a host's network interfaces together.
+//! Traffic of all of a host's network interfaces together.
 
 use crate::pulse::NetReader;
 use crate::root::{Result, Root};
@@ -13,7 +13,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// What went through the interfaces that are hardware. Those on top of them, such as bridges,
+    /// Traffic of the interfaces that are hardware. Those on top of them, such as bridges,
     /// bonds and VLANs, would count the same bytes again. Where none is hardware, as in a container,
     /// all but the loopback count.
     ///

@@ -15,7 +15,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::block::Device;
 use crate::root::{Root, number};
 
-/// What the device is told.
+/// Request to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
     /// To read as zeros, and to give up what backs the range if it likes
@@ -26,7 +26,7 @@ pub enum Offload {
     WriteZeroes,
 }
 
-/// Whether the device takes such requests: whether `queue/write_zeroes_max_bytes` is not zero
+/// True if the device takes such requests: if `queue/write_zeroes_max_bytes` is not zero
 /// (Documentation/ABI/stable/sysfs-block). A partition has the queue of its disk.
 pub fn is_offered(root: &Root, device: &Device) -> bool {
     let folder = root.sys.join("class/block").join(device.sysfs_name());

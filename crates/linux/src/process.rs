@@ -1,5 +1,5 @@
-//! Which process is which: a process id is given to another process after a while, so that only
-//! the id and the start together name one, and only during one boot.
+//! Identity of processes: a process id is given to another process after a while, so that only the id and the
+//! start together name one, and only during one boot.
 
 use std::path::Path;
 use std::{fs, io};
@@ -11,7 +11,7 @@ use crate::root::{self, Error, Result, Root, attribute, shown};
 pub struct Process {
     /// Its id.
     pub pid: u32,
-    /// When it started, in clock ticks after the boot (proc_pid_stat(5), field 22).
+    /// Start, in clock ticks after the boot (proc_pid_stat(5), field 22).
     pub started: u64,
 }
 
@@ -44,13 +44,13 @@ pub fn of(root: &Root, pid: u32) -> Result<Option<Process>> {
     Ok((!has_ended).then_some(stat.process))
 }
 
-/// Whether an error says that the process is not there, or ended while its file was open (ESRCH).
+/// True if an error says that the process is not there, or ended while its file was open (ESRCH).
 fn is_gone(error: &io::Error) -> bool {
     let ended = rustix::io::Errno::SRCH.raw_os_error();
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ended)
 }
 
-/// What names this boot of the kernel, a random UUID (random(4), `boot_id`).
+/// Id of this boot of the kernel, a random UUID (random(4), `boot_id`).
 ///
 /// # Errors
 /// When it cannot be read.
@@ -65,8 +65,8 @@ pub fn pid_namespace(root: &Root) -> Option<String> {
     Some(link.to_string_lossy().into_owned())
 }
 
-/// What names this installation of the system, from `etc`/machine-id (machine-id(5)). `None` where
-/// nothing has made one, as in a small container.
+/// Id of this installation of the system, from `etc`/machine-id (machine-id(5)). `None` where nothing has
+/// made one, as in a small container.
 pub fn machine_id(etc: &Path) -> Option<String> {
     attribute(&etc.join("machine-id"))
 }

@@ -1,4 +1,4 @@
-//! Where the kernel's files are: the one way to `/proc`, `/sys` and `/dev`.
+//! The kernel's files: the one way to `/proc`, `/sys` and `/dev`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,33 +6,33 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-/// What can go wrong when the kernel is asked.
+/// An error of asking the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder could not be read.
     #[error("{} could not be read: {source}", path.display())]
     Read {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A file could not be written.
     #[error("{} could not be written: {source}", path.display())]
     Write {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A file was read and does not say what it should.
     #[error("{}, line {line}: {what}", path.display())]
     Parse {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line of it, from 1.
+        /// Its line, from 1.
         line: usize,
-        /// Which field is wrong, and how.
+        /// The wrong field, and the reason.
         what: String,
     },
     /// A device is not, or no longer, there.
@@ -47,7 +47,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the kernel would not have something written at the moment (EBUSY).
+    /// True if the kernel would not have something written at the moment (EBUSY).
     pub fn is_busy(&self) -> bool {
         matches!(self, Error::Write { source, .. } if source.kind() == io::ErrorKind::ResourceBusy)
     }
@@ -91,8 +91,8 @@ impl Root {
         self.proc.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Where a path of the kernel's, such as `/dev/mapper/vg-data`, is found under this root; a path
-    /// that is not below `/dev` is taken as it is.
+    /// Path under this root of one of the kernel's, such as `/dev/mapper/vg-data`; a path that is not below
+    /// `/dev` is taken as it is.
     pub fn locate(&self, path: &Path) -> PathBuf {
         match path.strip_prefix("/dev") {
             Ok(rest) => self.dev.join(rest),
@@ -164,7 +164,7 @@ pub fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Whether an error says that a file is not there, or went away while it was looked at.
+/// True if an error says that a file is not there, or went away while it was looked at.
 fn is_absent(error: &io::Error) -> bool {
     let gone = rustix::io::Errno::NODEV.raw_os_error();
     matches!(

@@ -1,4 +1,4 @@
-//! How much room a file system has, and whether it is on a disk of this machine at all.
+//! Room of a file system, and whether it is on a disk of this machine at all.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ pub struct SpaceError {
     source: io::Error,
 }
 
-/// What a file system lies on.
+/// Medium of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// Memory: tmpfs, ramfs, hugetlbfs. Its speed says nothing of a disk.
@@ -35,11 +35,11 @@ pub enum Medium {
 pub struct Space {
     /// Its size. 0 for a tmpfs without a limit.
     pub total: Bytes,
-    /// What is free, with what is kept for root.
+    /// Free bytes, with those kept for root.
     pub free: Bytes,
-    /// What a user who is not root may still write.
+    /// Bytes that a user who is not root may still write.
     pub available: Bytes,
-    /// Whether it is mounted read-only here.
+    /// True if it is mounted read-only here.
     pub read_only: bool,
     /// The type's number, `f_type` of statfs(2).
     pub magic: u32,
@@ -105,7 +105,7 @@ impl Space {
         0x4750_4653,
     ];
 
-    /// What it lies on, by its type (include/uapi/linux/magic.h; statfs(2)).
+    /// Its medium, by its type (include/uapi/linux/magic.h; statfs(2)).
     pub fn medium(&self) -> Medium {
         match self.magic {
             Self::FUSE => Medium::Fuse,
@@ -116,8 +116,8 @@ impl Space {
         }
     }
 
-    /// Whether it commonly keeps less than was written to it and has no FIEMAP to tell so: ZFS
-    /// (OpenZFS, include/sys/zfs_vfsops_os.h, ZFS_SUPER_MAGIC).
+    /// True if it commonly stores less than was written to it and has no FIEMAP to tell so: ZFS (OpenZFS,
+    /// include/sys/zfs_vfsops_os.h, ZFS_SUPER_MAGIC).
     pub fn compresses(&self) -> bool {
         self.magic == Self::ZFS
     }

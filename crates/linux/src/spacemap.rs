@@ -1,5 +1,5 @@
-//! Which parts of its device a mounted file system uses, by GETFSMAP
-//! (include/uapi/linux/fsmap.h; ioctl_getfsmap(2)).
+//! Parts of its device that a mounted file system uses, by GETFSMAP (include/uapi/linux/fsmap.h;
+//! ioctl_getfsmap(2)).
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -25,7 +25,7 @@ pub struct SpaceMap {
     pub free: Ranges,
 }
 
-/// What a file system uses cannot be told.
+/// Reason for which the parts that a file system uses cannot be told.
 #[derive(Debug, thiserror::Error)]
 pub enum NotListed {
     /// It does not answer the request. ext4 and XFS do; btrfs, for one, does not.
@@ -78,12 +78,12 @@ pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, 
     seen.finish(device)
 }
 
-/// What was learned so far.
+/// Free ranges found so far.
 #[derive(Default)]
 struct FreeRanges {
     /// In the order in which it comes, which is rising.
     free: Vec<Range<u64>>,
-    /// Where the last record ends.
+    /// End of the last record.
     end: u64,
 }
 
@@ -192,7 +192,7 @@ impl RawHead {
     const DEVICES_ARE_NUMBERS: u32 = 1;
 }
 
-/// How many records are asked for at a time: 64 KiB of them.
+/// Number of records asked for at a time: 64 KiB of them.
 const BATCH: usize = 1024;
 
 #[repr(C)]

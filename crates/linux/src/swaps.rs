@@ -1,4 +1,4 @@
-//! What is used as swap, from `/proc/swaps` (proc(5)).
+//! Swap areas, from `/proc/swaps` (proc(5)).
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use record::Bytes;
 use crate::block::{self, DevNum};
 use crate::root::{self, Error, Result, Root, shown, unescape};
 
-/// Whether a swap area is a device of its own or a file on a file system.
+/// Kind of a swap area: a device of its own or a file on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwapKind {
     /// A whole disk, partition, LVM volume or zram device.
@@ -21,11 +21,11 @@ pub enum SwapKind {
 pub struct Swap {
     /// The path by which it was turned on, or the kernel's name for it.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: SwapKind,
     /// Its size.
     pub size: Bytes,
-    /// How much of it is in use.
+    /// Bytes of it in use.
     pub used: Bytes,
 }
 

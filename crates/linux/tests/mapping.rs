@@ -1,5 +1,5 @@
-//! Where bytes of a device lie on one below it: on captured and modelled trees, and on real loop
-//! devices, which need root.
+//! Mapping of a device's bytes to one below it: on captured and modelled trees, and on real loop devices,
+//! which need root.
 
 // A test that finds nothing to unwrap has failed; one that is skipped says so.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -32,7 +32,7 @@ fn map(tree: &Tree, from: &str, to: &str) -> Result<Map, NotMapped> {
     )
 }
 
-/// What `to` holds of a range of `from`.
+/// Bytes of `to` that hold a range of `from`.
 fn down(tree: &Tree, from: &str, to: &str, range: Range<u64>) -> Vec<Range<u64>> {
     let lower = map(tree, from, to).unwrap().ranges(&range.into());
     lower.iter().collect()

@@ -1,5 +1,5 @@
-//! Why a device may not be overwritten, on captured and modelled trees: each reason, and the device
-//! beside it that has none.
+//! Reasons for which a device may not be overwritten, on captured and modelled trees: each reason, and the
+//! device beside it that has none.
 
 // A test that finds nothing to unwrap has failed.
 #![allow(clippy::unwrap_used)]

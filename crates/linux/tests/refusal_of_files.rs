@@ -1,4 +1,4 @@
-//! Why a file may not be overwritten, and what counts as consent to it.
+//! Reasons for which a file may not be overwritten, and consent to it.
 
 // A test that finds nothing to unwrap has failed.
 #![allow(clippy::unwrap_used)]

@@ -1,5 +1,5 @@
-//! What may be overwritten, asked of the running kernel about real loop devices. These need root;
-//! without it, or where no loop device can be attached, each says so and passes.
+//! Consent to overwrite, asked of the running kernel about real loop devices. These need root; without it, or
+//! where no loop device can be attached, each says so and passes.
 
 // A test that finds nothing to unwrap has failed; one that is skipped says so.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

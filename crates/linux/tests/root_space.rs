@@ -1,6 +1,6 @@
-//! Where files are and what is free, asked of the running kernel about file systems on loop devices,
-//! and held against what lies on the devices. These need root; without it, or where no loop device
-//! can be attached, each says so and passes.
+//! Places of files and free space, asked of the running kernel about file systems on loop devices, and held
+//! against the devices' content. These need root; without it, or where no loop device can be attached, each
+//! says so and passes.
 
 // A test that finds nothing to unwrap has failed; one that is skipped says so.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -83,7 +83,7 @@ fn make_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is said of a file system must be so on its device.
+/// Checks the answers about a file system against its device.
 fn is_true(disk: &Loop, check: &[&str]) {
     let mount = Mounted::new(disk.path());
     let files = make_files(&mount.point);

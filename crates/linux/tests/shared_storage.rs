@@ -91,7 +91,7 @@ fn with_root_a_loop_device_over_a_node_elsewhere_is_one_over_the_device() {
     );
 }
 
-/// What shows storage is known by the storage, also where the file has lost its name.
+/// Users of storage are known by the storage, also where the file has lost its name.
 #[test]
 fn with_root_a_file_without_a_name_is_shared_too() {
     let Some(_) = Loop::new(1) else { return };

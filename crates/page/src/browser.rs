@@ -13,7 +13,7 @@ use std::{env, fs, thread};
 /// A browser that has not answered by then never will.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A page as the browser rendered it.
+/// What came of opening a page.
 pub struct RenderedPage {
     /// The document after its scripts have run.
     pub dom: String,
@@ -124,6 +124,7 @@ fn requests(log: &[u8]) -> Vec<String> {
 
 /// Every chart of `page` is drawn, nothing was complained of, and nothing was asked for.
 pub fn assert_drawn(name: &str, page: &str) {
+    assert_small(page);
     let Some(seen) = look_at(name, page) else {
         return;
     };
@@ -140,10 +141,21 @@ pub fn assert_drawn(name: &str, page: &str) {
         "{name}"
     );
     for chart in charts {
-        assert!(
-            chart.contains("class=\"main-svg\""),
-            "{name}: {:.60}",
-            chart
-        );
+        assert!(chart.contains("class=\"uplot"), "{name}: {:.60}", chart);
+    }
+}
+
+/// The most bytes of a page beside its data.
+const MOST_BYTES: usize = 400 * 1024;
+
+/// The page is small beside its charts' data, and nothing but the comment in the library names a host.
+pub fn assert_small(page: &str) {
+    let (before, rest) = page.split_once("id=\"figures\">").unwrap();
+    let (_, after) = rest.split_once("</script>").unwrap();
+    let bytes = before.len() + after.len();
+    assert!(bytes <= MOST_BYTES, "{bytes} bytes beside the data");
+    let own = page.replacen(crate::LIBRARY, "", 1);
+    for word in ["http://", "https://", "@import", "url("] {
+        assert!(!own.contains(word), "{word}");
     }
 }

@@ -1,20 +1,15 @@
-//! Charts as Plotly figures.
+//! Charts and what they have in common.
 //!
 //! A colour is the name of a style property, such as `var(--run-0)`, or `var(--run-0) 20%` where it
 //! is to be seen through; the page's script puts the theme's colour in its place, so that a figure
 //! is the same in light and dark.
 
-use plotly::Trace;
-use plotly::common::{
-    Anchor, ColorScale, ColorScaleElement, DashType, Font, Label, Orientation, Title,
-};
-use plotly::layout::{
-    Annotation, Axis, AxisType, DragMode, HoverMode, Layout, Legend, Margin, Shape, ShapeLine,
-    ShapeType,
+use crate::plot::{
+    Anchor, Annotation, Axis, Dash, Hover, Layout, Line, Scale, Shape, ShapeKind, Trace,
 };
 use serde::Serialize;
 
-use crate::escape::for_plotly;
+use crate::escape::plain;
 use crate::ticks;
 
 /// Number of colours before they repeat.
@@ -24,7 +19,7 @@ const COLOURS: usize = 7;
 #[derive(Serialize)]
 pub struct Figure {
     /// Lines, bars and areas.
-    pub data: Vec<Box<dyn Trace>>,
+    pub data: Vec<Trace>,
     /// Axes, legend and marks.
     pub layout: Layout,
 }
@@ -53,32 +48,9 @@ pub fn rounded(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// The font of all that is written in a chart.
-pub fn font(size: usize) -> Font {
-    Font::new()
-        .family("system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif")
-        .size(size)
-        .color("var(--muted)")
-}
-
-/// The colours of a heatmap, from the least to the most.
-pub fn heat_scale() -> ColorScale {
-    let steps = [0.0, 0.25, 0.5, 0.75, 1.0];
-    let colours = steps
-        .iter()
-        .enumerate()
-        .map(|(i, &at)| ColorScaleElement(at, format!("var(--heat-{i})")));
-    ColorScale::Vector(colours.collect())
-}
-
 /// An axis with a title and nothing that draws attention.
 pub fn axis(title: &str) -> Axis {
-    Axis::new()
-        .title(Title::with_text(title).font(font(12)))
-        .grid_color("var(--grid)")
-        .line_color("var(--grid)")
-        .zero_line(false)
-        .tick_font(font(11))
+    Axis::new().title(title)
 }
 
 /// A logarithmic axis of latency, in seconds, that holds `low` to `high` nanoseconds.
@@ -89,7 +61,7 @@ pub fn latency_axis(low: u64, high: u64) -> Axis {
     let (from, to) = (low.log10() - margin, high.log10() + margin);
     let ticks = ticks::logarithmic(from, to);
     axis("latency")
-        .type_(AxisType::Log)
+        .scale(Scale::Log)
         .range(vec![rounded(from), rounded(to)])
         .tick_text(ticks.iter().map(|(_, text)| text.clone()).collect())
         .tick_values(ticks.into_iter().map(|(seconds, _)| seconds).collect())
@@ -106,28 +78,18 @@ pub struct Marker<'a> {
 }
 
 /// Width of the narrowest plot, in pixels, and of a letter of a marker's name.
-const PLOT_WIDTH: f64 = 380.0;
+const PLOT_WIDTH: f64 = 270.0;
 const LETTER_WIDTH: f64 = 6.2;
-/// Height of a marker's name, in pixels.
-const LINE_HEIGHT: f64 = 14.0;
 
 /// A line for each marker, and its name at the upper end, left or right of the line where there is room. Names
 /// that would be printed over each other stand below each other.
 pub fn markers(markers: &[Marker<'_>]) -> (Vec<Shape>, Vec<Annotation>) {
     let lines = markers.iter().map(|marker| {
         Shape::new()
-            .shape_type(ShapeType::Line)
-            .y_ref("paper")
+            .kind(ShapeKind::Line)
             .x0(marker.place.clone())
             .x1(marker.place.clone())
-            .y0(0.0)
-            .y1(1.0)
-            .line(
-                ShapeLine::new()
-                    .color("var(--ink)")
-                    .width(1.2)
-                    .dash(DashType::Dash),
-            )
+            .line(Line::new().color("var(--ink)").width(1.2).dash(Dash::Dash))
     });
     let spans: Vec<(f64, f64)> = markers.iter().map(span).collect();
     let names = markers.iter().zip(rows(&spans)).map(|(marker, row)| {
@@ -138,14 +100,10 @@ pub fn markers(markers: &[Marker<'_>]) -> (Vec<Shape>, Vec<Annotation>) {
         };
         Annotation::new()
             .x(marker.place.clone())
-            .y(1.0)
-            .y_ref("paper")
-            .y_shift(-LINE_HEIGHT * row as f64)
-            .text(for_plotly(marker.name))
-            .show_arrow(false)
-            .x_anchor(anchor)
-            .y_anchor(Anchor::Top)
-            .font(font(11).color("var(--ink)"))
+            .row(row)
+            .text(plain(marker.name))
+            .anchor(anchor)
+            .color("var(--ink)")
     });
     (lines.collect(), names.collect())
 }
@@ -182,38 +140,11 @@ fn rows(spans: &[(f64, f64)]) -> Vec<usize> {
 
 /// The layout of every chart.
 pub fn layout(x: Axis, y: Axis, legend: bool) -> Layout {
-    let label = Label::new()
-        .background_color("var(--raised)")
-        .border_color("var(--line)")
-        .font(font(12).color("var(--ink)"))
-        .name_length(40);
     Layout::new()
-        .auto_size(true)
-        .paper_background_color("var(--surface)")
-        .plot_background_color("var(--surface)")
-        .font(font(12))
-        .margin(
-            Margin::new()
-                .left(72)
-                .right(16)
-                .top(if legend { 28 } else { 10 })
-                .bottom(44),
-        )
-        .show_legend(legend)
-        .legend(
-            Legend::new()
-                .orientation(Orientation::Horizontal)
-                .x(0.0)
-                .x_anchor(Anchor::Left)
-                .y(1.02)
-                .y_anchor(Anchor::Bottom)
-                .font(font(11)),
-        )
-        .hover_mode(HoverMode::X)
-        .drag_mode(DragMode::Zoom)
-        .hover_label(label)
         .x_axis(x)
         .y_axis(y)
+        .legend(legend)
+        .hover(Hover::X)
 }
 
 #[cfg(test)]

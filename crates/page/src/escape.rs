@@ -24,19 +24,9 @@ impl Escaper for Html {
     }
 }
 
-/// `text` for Plotly, which reads a few tags and entities in names (plotly.js, src/lib/svg_text_utils.js), and
-/// no names of quotes.
-pub fn for_plotly(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            c => out.push(visible(c)),
-        }
-    }
-    out
+/// `text` for charts, which show markup as it stands.
+pub fn plain(text: &str) -> String {
+    text.chars().map(visible).collect()
 }
 
 /// A character as one that is seen. Control characters are not, and those that turn the reading
@@ -55,14 +45,12 @@ mod tests {
 
     #[test]
     fn markup_and_what_cannot_be_seen_become_text() {
-        assert_eq!(
-            for_plotly("<b a='1' c=\"2\">&"),
-            "&lt;b a='1' c=\"2\"&gt;&amp;"
-        );
-        assert_eq!(for_plotly("données ☃"), "données ☃");
-        assert_eq!(
-            for_plotly("a\u{202e}b\u{0}c\nd"),
-            "a\u{fffd}b\u{fffd}c\u{fffd}d"
-        );
+        let mut out = String::new();
+        let text = "<b a='1' c=\"2\">&\u{0}";
+        Html.write_escaped_str(&mut out, text).unwrap();
+        assert_eq!(out, "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\u{fffd}");
+        assert_eq!(plain("<b a='1'>&"), "<b a='1'>&");
+        assert_eq!(plain("données ☃"), "données ☃");
+        assert_eq!(plain("a\u{202e}b\u{0}c\nd"), "a\u{fffd}b\u{fffd}c\u{fffd}d");
     }
 }

@@ -5,14 +5,25 @@
 pub mod browser;
 pub mod charts;
 pub mod escape;
+pub mod plot;
 mod ticks;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The style of all pages.
-pub const STYLE: &str = include_str!("style.css");
+pub const STYLE: &str = concat!(
+    include_str!("uplot/uPlot.min.css"),
+    include_str!("style.css")
+);
 /// Style of pages with tables of ranks.
 pub const TABLE_STYLE: &str = include_str!("sweep.css");
+/// uPlot 1.6.32, as published (MIT, whose text goes along): axes, ticks, zoom and pointer of the charts.
+pub const LIBRARY: &str = concat!(
+    "/*! ",
+    include_str!("uplot/LICENSE"),
+    "*/\n",
+    include_str!("uplot/uPlot.iife.min.js")
+);
 /// The script that draws a page's charts.
 pub const SCRIPT: &str = include_str!("page.js");
 
@@ -30,14 +41,4 @@ pub struct ChartView {
 /// it, so a script that came in with a path or a host name would not.
 pub fn nonce() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
-}
-
-/// Plotly's part of the scripts that the crate embeds. The rest is MathJax, which a page without
-/// formulas has no use for and which would add 2 MB.
-pub fn plotly_script(sources: &str) -> &str {
-    sources
-        .split("</script>")
-        .filter_map(|element| Some(element.split_once("<script")?.1.split_once('>')?.1))
-        .find(|script| script.contains("plotly.js v"))
-        .unwrap_or_default()
 }

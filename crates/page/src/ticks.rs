@@ -1,4 +1,4 @@
-//! The ticks of a logarithmic axis of latency. Plotly's own lose their unit between the decades.
+//! The ticks of a logarithmic axis of latency. They keep their unit between the decades.
 
 use ui::words;
 

@@ -1,12 +1,10 @@
-//! What all verbs share that read devices from end to end: `warm` and `scrub --read`.
+//! Reading devices from end to end, for `warm` and `scrub --read`.
 //!
 //! - `work`: what is still to be asked for, what was read, and what cannot be; over `queue`, the
 //!   requests in their order, and `narrowing`, the pieces of those that failed;
 //! - `meter`: what comes back, counted;
-//! - `volume`: the device, and by what it is known again;
-//! - `begin`: a start, as the ledger has it.
+//! - `volume`: the device, and by what it is known again.
 
-mod begin;
 mod lock;
 mod meter;
 mod narrowing;
@@ -14,9 +12,8 @@ mod queue;
 mod volume;
 mod work;
 
-pub use begin::{Begin, Refused, begin};
 pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
-pub use volume::{Attached, Key, NotOpened, Resumes, Volume};
+pub use volume::{Attached, Key, NotOpened, Volume};
 pub use work::{ReadRequest, Work};

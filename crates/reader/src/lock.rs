@@ -46,7 +46,7 @@ fn lock(volume: &Volume) -> Result<UnixDatagram, String> {
     })
 }
 
-/// Whether another process is warming it.
+/// True if another process is warming it.
 pub fn is_locked(volume: &Volume) -> bool {
     bind(volume).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }

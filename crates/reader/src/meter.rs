@@ -1,9 +1,9 @@
-//! What comes back, counted: for the depth, for the progress line, and for the answer.
+//! Counts of completions: for the depth, for the progress line, and for the answer.
 
 use record::{Bytes, Nanos};
 use study::depth;
 
-/// How long an interval is that the depth is found by.
+/// Length of an interval by which the depth is found.
 const INTERVAL: Nanos = Nanos(100_000_000);
 /// The rate that is shown is of about the last ten seconds.
 const RECENT_S: f64 = 10.0;
@@ -12,7 +12,7 @@ const RECENT_S: f64 = 10.0;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meter {
     in_flight: u32,
-    /// When the interval began, and up to when `area` counts.
+    /// Start of the interval, and time up to which `area` counts.
     since: Nanos,
     counted: Nanos,
     /// Requests in flight times nanoseconds.
@@ -25,7 +25,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// How many requests are in flight.
+    /// Number of requests in flight.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -82,7 +82,7 @@ impl Meter {
         Some(interval)
     }
 
-    /// What was seen before counts no more.
+    /// Forgets the measurements so far.
     pub fn forget(&mut self) {
         self.recent = None;
     }

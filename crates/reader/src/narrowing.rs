@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use record::Nanos;
 
-/// So many pieces are asked for at once: some disks take half a minute for each that they cannot read,
-/// and a few at a time leave the good blocks most of the disk.
+/// Number of pieces asked for at once: some disks take half a minute for each that they cannot read, and a
+/// few at a time leave the good blocks most of the disk.
 pub const PIECES_IN_FLIGHT: usize = 8;
 /// So long may be spent on finding out which parts of bad blocks can be read.
 pub const LONGEST: Nanos = Nanos(600_000_000_000);
 
-/// What is being narrowed down.
+/// Blocks that are being narrowed down.
 #[derive(Debug, Default)]
 pub(super) struct Narrowing {
     in_flight: Vec<Range<u64>>,
@@ -18,7 +18,7 @@ pub(super) struct Narrowing {
     since: Nanos,
     /// For how long pieces were in flight before that.
     spent: Nanos,
-    /// Whether something is called unreadable of which a part may not be.
+    /// True if a range is called unreadable of which a part may not be.
     is_coarse: bool,
 }
 
@@ -52,7 +52,7 @@ impl Narrowing {
         }
     }
 
-    /// Whether there is time for more.
+    /// True if there is time for more.
     pub(super) fn has_time(&self, now: Nanos) -> bool {
         self.spent(now) < LONGEST
     }
@@ -62,7 +62,7 @@ impl Narrowing {
         self.is_coarse = true;
     }
 
-    /// Whether it is.
+    /// True if it is coarse.
     pub(super) fn is_coarse(&self) -> bool {
         self.is_coarse
     }

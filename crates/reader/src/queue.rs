@@ -1,4 +1,4 @@
-//! Which blocks are still to be asked for, in which order.
+//! Blocks that are still to be asked for, and their order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,8 +9,8 @@ use record::{Bytes, Ranges};
 const SMALLEST: u64 = 4096;
 /// Into so many pieces a request that failed is cut.
 const PIECES: u64 = 8;
-/// So many pieces are asked for at most. A device that answers nothing would otherwise be asked for
-/// each page, and some take half a minute for each.
+/// Largest number of pieces asked for. A device that answers nothing would otherwise be asked for each page,
+/// and some take half a minute for each.
 const MOST_PIECES: u32 = 16_384;
 
 /// Among so many of the next pieces one is looked for that touches none in flight.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use job::Resumable;
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::consent::{ReadTarget, open_for_reading};
 use linux::ebs::Counters;
@@ -13,8 +14,7 @@ use record::Bytes;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-/// Which attachment of a disk it was: no other disk has the same, and the same disk has another one
-/// after it was detached.
+/// Attachment of a disk: no other disk has the same, and the same disk has another one after it was detached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// The boot of the host.
@@ -23,7 +23,7 @@ pub struct Attached {
     pub diskseq: u64,
 }
 
-/// By what the ledger knows a volume. What it may believe depends on it.
+/// Key of a volume in the ledger. What it may believe depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// The id of an EBS volume. No other volume ever has it, and its content comes from a snapshot
@@ -35,17 +35,6 @@ pub enum Key {
     /// Only its path, which another volume may have later. Work goes on while the same disk stays
     /// attached, if the kernel tells that.
     Path(String, Option<Attached>),
-}
-
-/// For how long a volume can be known to be the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resumes {
-    /// After a reboot, and on another host.
-    Anywhere,
-    /// Until it is detached, or the host starts anew.
-    WhileAttached,
-    /// When the process has ended, it cannot be known again, or nothing is kept of it.
-    Never,
 }
 
 impl Key {
@@ -65,21 +54,21 @@ impl Key {
     }
 
     /// For how long an interrupted warming can go on.
-    pub fn resumes(&self) -> Resumes {
+    pub fn resumable(&self) -> Resumable {
         match self {
-            Key::Ebs(_) | Key::Unique(..) => Resumes::Anywhere,
-            Key::Path(_, Some(_)) => Resumes::WhileAttached,
-            Key::Path(_, None) => Resumes::Never,
+            Key::Ebs(_) | Key::Unique(..) => Resumable::Anywhere,
+            Key::Path(_, Some(_)) => Resumable::WhileAttached,
+            Key::Path(_, None) => Resumable::Never,
         }
     }
 }
 
-/// Why a device cannot be read.
+/// Reason for which a device cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotOpened {
     /// It is a file, of this path.
     File(String),
-    /// What else speaks against it, as a sentence.
+    /// Another reason against it, as a sentence.
     Other(String),
 }
 
@@ -94,7 +83,7 @@ pub struct Volume {
     /// Its size when it was opened, in whole logical blocks: what lies behind the last one cannot be
     /// asked for, and holds nothing.
     pub size: Bytes,
-    /// By what the ledger knows it.
+    /// Its key in the ledger.
     pub key: Key,
     target: ReadTarget,
 }
@@ -139,14 +128,13 @@ impl Volume {
         self.device.number
     }
 
-    /// Whether it says that it is an EBS volume, as these do on instances of the Nitro system (EC2
-    /// User Guide, "Amazon EBS volumes and NVMe").
+    /// True if it calls itself an EBS volume, as these do on instances of the Nitro system (EC2 User Guide,
+    /// "Amazon EBS volumes and NVMe").
     pub fn is_ebs(&self) -> bool {
         is_ebs(&self.device)
     }
 
-    /// What the volume itself has counted; `None` where it is no EBS volume, or a partition of one, or
-    /// does not tell.
+    /// The volume's own counters; `None` where it is no EBS volume, or a partition of one, or does not tell.
     pub fn own_counters(&self) -> Option<Counters> {
         let asks = self.is_ebs() && self.device.partition_of().is_none();
         asks.then(|| Counters::read(&self.target.file).ok())?
@@ -178,7 +166,7 @@ impl Volume {
     }
 }
 
-/// What requests must be aligned to.
+/// Alignment of requests.
 fn logical_block(device: &Device) -> Bytes {
     device.logical_block.unwrap_or(Bytes(512))
 }
@@ -188,8 +176,8 @@ fn is_ebs(device: &Device) -> bool {
     model.trim() == "Amazon Elastic Block Store"
 }
 
-/// By what a volume is known. A serial number alone is none: that of NVMe is the controller's, which
-/// several disks of a host share, and that of many virtual disks is the same on all hosts.
+/// Key of a volume. A serial number alone is none: that of NVMe is the controller's, which several disks of a
+/// host share, and that of many virtual disks is the same on all hosts.
 fn key(device: &Device, devices: &Devices, root: &Root) -> Key {
     let of_part = |name: &str| match device.kind {
         Kind::Partition { number, .. } => format!("{name} part {number}"),
@@ -207,10 +195,9 @@ fn key(device: &Device, devices: &Devices, root: &Root) -> Key {
     }
 }
 
-/// Whether a disk has this name from an authority, and not from its controller's serial number, as
-/// Linux makes one up for a namespace without a name (`nvme_ns_wwid_show` in
-/// drivers/nvme/host/sysfs.c), or from a text of its maker's own (SPC-4, 7.8.6.4), which of virtual
-/// disks is the same on every host.
+/// True if a disk has this name from an authority, and not from its controller's serial number, as Linux
+/// makes one up for a namespace without a name (`nvme_ns_wwid_show` in drivers/nvme/host/sysfs.c), or from a
+/// text of its maker's own (SPC-4, 7.8.6.4), which of virtual disks is the same on every host.
 fn is_unique(wwid: &str) -> bool {
     ["uuid.", "eui.", "naa."].iter().any(|kind| {
         let rest = wwid.strip_prefix(kind);
@@ -218,8 +205,8 @@ fn is_unique(wwid: &str) -> bool {
     })
 }
 
-/// Since when a disk is attached: its number in the sequence of all media since the boot, which no
-/// two have (`diskseq` in Linux, Documentation/ABI/stable/sysfs-block, since 5.15).
+/// Attachment of a disk: its number in the sequence of all media since the boot, which no two have (`diskseq`
+/// in Linux, Documentation/ABI/stable/sysfs-block, since 5.15).
 fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<Attached> {
     let disk = match device.partition_of() {
         Some(disk) => devices.get(disk)?,
@@ -232,7 +219,7 @@ fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<Attached>
     })
 }
 
-/// What stands for a device without a name of its own.
+/// Key of a device without a name of its own.
 fn path_key(device: &Device) -> String {
     let node = device.node().display().to_string();
     match &device.kind {
@@ -310,9 +297,9 @@ mod tests {
         let sdb = attached.map(|one| Attached { diskseq: 6, ..one });
         assert_eq!(key("sdb"), Key::Unique("naa.600508b1001c".to_owned(), sdb));
         // Before 5.15 the kernel did not number the disks.
-        assert_eq!(key("sda").resumes(), Resumes::WhileAttached);
+        assert_eq!(key("sda").resumable(), Resumable::WhileAttached);
         fs::remove_file(root.sys.join("class/block/sda/diskseq")).unwrap();
         assert_eq!(key("sda"), Key::Path("/dev/sda".to_owned(), None));
-        assert_eq!(key("sda").resumes(), Resumes::Never);
+        assert_eq!(key("sda").resumable(), Resumable::Never);
     }
 }

@@ -10,7 +10,7 @@ use super::queue::Queue;
 /// The smallest part that is told apart: a page.
 const PAGE: u64 = 4096;
 
-/// What is to be asked for next.
+/// Next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadRequest {
     /// A block of what was planned.
@@ -32,7 +32,7 @@ pub struct Work<S> {
     read: u64,
     /// Bytes of the plan that were neither read nor given up.
     left: u64,
-    /// Where the device ends, or ended when it was smallest.
+    /// End of the device, or its end when it was smallest.
     end: Bytes,
 }
 
@@ -57,22 +57,22 @@ impl<S: Copy> Work<S> {
         self.queue.set()
     }
 
-    /// What was read, now or at an earlier start.
+    /// Bytes read, now or at an earlier start.
     pub fn done(&self) -> &Ranges {
         &self.done
     }
 
-    /// What could not be read.
+    /// Bytes that could not be read.
     pub fn unreadable(&self) -> &Ranges {
         &self.unreadable
     }
 
-    /// How much was read at this start.
+    /// Bytes read at this start.
     pub fn read(&self) -> Bytes {
         Bytes(self.read)
     }
 
-    /// How much of what was planned was neither read nor given up.
+    /// Bytes of the plan that were neither read nor given up.
     pub fn left(&self) -> Bytes {
         Bytes(self.left)
     }
@@ -82,7 +82,7 @@ impl<S: Copy> Work<S> {
         self.end
     }
 
-    /// Whether more is called unreadable than may be, since to look closer would have taken too long.
+    /// True if more is called unreadable than may be, since to look closer would have taken too long.
     pub fn is_coarse(&self) -> bool {
         self.narrowing.is_coarse()
     }
@@ -105,8 +105,8 @@ impl<S: Copy> Work<S> {
         self.queue.cut_by(block);
     }
 
-    /// What is to be asked for next, which counts as in flight then; `None` while there is nothing,
-    /// which what is in flight may change.
+    /// Next request, which counts as in flight then; `None` while there is none, which completions may
+    /// change.
     pub fn next(&mut self, now: Nanos) -> Option<ReadRequest> {
         let near = self.narrowing.with_room();
         if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
@@ -160,7 +160,7 @@ impl<S: Copy> Work<S> {
         self.left = self.truly_left().0;
     }
 
-    /// What lies behind this is not read: the device ends there now.
+    /// Leaves out the bytes behind this: the device ends there now.
     pub fn end_at(&mut self, size: Bytes) {
         self.end = size;
         // Should it grow again, other data is there.
@@ -170,7 +170,7 @@ impl<S: Copy> Work<S> {
         self.left = self.truly_left().0;
     }
 
-    /// How much is left, computed anew.
+    /// Bytes left, computed anew.
     pub fn truly_left(&self) -> Bytes {
         let covered = self.done.union(&self.unreadable);
         self.planned.subtract(&covered).total()

@@ -7,82 +7,60 @@ use serde::{Deserialize, Serialize};
 use crate::Severity;
 use crate::sample::{DeviceId, Moment};
 
-/// The kinds of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EventCode {
-    /// Requests are in flight and none completes.
-    Stalled,
-    /// A member of an array is slower than its siblings at the same load.
-    SlowMember,
-    /// The volume gives no more than was bought.
-    VolumeCap,
-    /// The instance gives its volumes no more.
-    InstanceCap,
-    /// A level that was held for long is followed by a lower one: burst credit was spent.
-    BurstSpent,
-    /// The members of an array are not asked for the same.
-    Imbalance,
-    /// A check or rebuild of an array makes its users wait.
-    ScrubHurts,
-    /// Blocks of the volume are read for the first time.
-    Cold,
-    /// Many small requests where few large ones would do.
-    SmallIo,
-    /// The device's queue is full, so that requests wait before it.
-    QueueFull,
-    /// Dirty memory is near the limit at which programs are made to wait.
-    Writeback,
-    /// The kernel's log or md speaks of errors.
-    Errors,
-    /// A device is busy nearly all the time, and its requests take very long.
-    Saturated,
-    /// A control group holds its programs' requests back.
-    CgroupLimit,
-    /// A device that was there is no longer.
-    Removed,
+/// Defines the kinds of events, of one row each: its meaning, its name, and its word in tables and JSON.
+macro_rules! event_codes {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal,)+) => {
+        /// The kind of an event.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum EventCode {
+            $($(#[$doc])+ #[serde(rename = $word)] $name,)+
+        }
+
+        impl EventCode {
+            /// All of them.
+            pub const ALL: &[EventCode] = &[$(EventCode::$name),+];
+
+            /// The word for it in tables and JSON.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(EventCode::$name => $word,)+
+                }
+            }
+        }
+    };
 }
 
-impl EventCode {
-    /// All of them.
-    pub const ALL: [EventCode; 15] = [
-        EventCode::Stalled,
-        EventCode::SlowMember,
-        EventCode::VolumeCap,
-        EventCode::InstanceCap,
-        EventCode::BurstSpent,
-        EventCode::Imbalance,
-        EventCode::ScrubHurts,
-        EventCode::Cold,
-        EventCode::SmallIo,
-        EventCode::QueueFull,
-        EventCode::Writeback,
-        EventCode::Errors,
-        EventCode::Saturated,
-        EventCode::CgroupLimit,
-        EventCode::Removed,
-    ];
-
-    /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            EventCode::Stalled => "stalled",
-            EventCode::SlowMember => "slow-member",
-            EventCode::VolumeCap => "volume-cap",
-            EventCode::InstanceCap => "instance-cap",
-            EventCode::BurstSpent => "burst-spent",
-            EventCode::Imbalance => "imbalance",
-            EventCode::ScrubHurts => "scrub-hurts",
-            EventCode::Cold => "cold",
-            EventCode::SmallIo => "small-io",
-            EventCode::QueueFull => "queue-full",
-            EventCode::Writeback => "writeback",
-            EventCode::Errors => "errors",
-            EventCode::Saturated => "saturated",
-            EventCode::CgroupLimit => "cgroup-limit",
-            EventCode::Removed => "removed",
-        }
-    }
+event_codes! {
+    /// Requests are in flight and none completes.
+    Stalled = "stalled",
+    /// A member of an array is slower than its siblings at the same load.
+    SlowMember = "slow-member",
+    /// The volume gives no more than was bought.
+    VolumeCap = "volume-cap",
+    /// The instance gives its volumes no more.
+    InstanceCap = "instance-cap",
+    /// A level that was held for long is followed by a lower one: burst credit was spent.
+    BurstSpent = "burst-spent",
+    /// The members of an array are not asked for the same.
+    Imbalance = "imbalance",
+    /// A check or rebuild of an array makes its users wait.
+    ScrubHurts = "scrub-hurts",
+    /// Blocks of the volume are read for the first time.
+    Cold = "cold",
+    /// Many small requests where few large ones would do.
+    SmallIo = "small-io",
+    /// The device's queue is full, so that requests wait before it.
+    QueueFull = "queue-full",
+    /// Dirty memory is near the limit at which programs are made to wait.
+    Writeback = "writeback",
+    /// The kernel's log or md speaks of errors.
+    Errors = "errors",
+    /// A device is busy nearly all the time, and its requests take very long.
+    Saturated = "saturated",
+    /// A control group holds its programs' requests back.
+    CgroupLimit = "cgroup-limit",
+    /// A device that was there is no longer.
+    Removed = "removed",
 }
 
 impl fmt::Display for EventCode {

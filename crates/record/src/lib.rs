@@ -10,6 +10,8 @@ mod finding;
 mod histogram;
 mod machine;
 mod phase;
+pub mod raid;
+pub mod random;
 mod ranges;
 mod run;
 pub mod sample;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::random::mix;
 use crate::{Bytes, Machine, Nanos, Phase};
 
 /// The name of a run in the ledger, such as `20261121-204512-k7q2m4xz`: its start in UTC and eight
@@ -23,11 +24,7 @@ impl RunId {
         // Of four letters, a thousand runs of one second (a file that is imported again and again) have two
         // alike; of eight, a hundred thousand have with a chance of 2 %.
         const LENGTH: usize = 8;
-        // SplitMix64's last step (Steele, Lea, Flood 2014) spreads the entropy over all bits.
-        let mut bits = entropy ^ (started.as_nanosecond() as u64);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
+        let mut bits = mix(entropy ^ (started.as_nanosecond() as u64));
         let mut suffix = String::new();
         for _ in 0..LENGTH {
             suffix.push(char::from(LETTERS[(bits % 26) as usize]));

@@ -1,10 +1,11 @@
 //! Which arrays are scrubbed, and which of them at once.
 
 use jiff::{SignedDuration, Timestamp};
+use job::Store;
 use linux::block::{DevNum, Devices};
 use linux::{Root, md};
 
-use super::start::Book;
+use super::checkpoint::Checkpoint;
 use super::target::Target;
 use crate::args::ScrubArgs;
 use ui::context::Context;
@@ -29,10 +30,11 @@ pub(crate) fn choose(
     let Some(every) = args.every else {
         return Ok(targets);
     };
-    let book = Book::open(context, false).ok().flatten();
+    let store = Store::open_if_there(context).ok().flatten();
     let least = SignedDuration::from_nanos(i64::try_from(every.0.0).unwrap_or(i64::MAX));
     let is_due = |target: &Target| {
-        let work = book.as_ref().and_then(|book| book.of(&target.uuid).ok()?);
+        let find = |store: &Store| store.find::<Checkpoint>(&target.uuid).ok()?;
+        let work = store.as_ref().and_then(find);
         let finished = work
             .filter(|work| !work.document.repairs)
             .and_then(|work| work.summary.finished);

@@ -26,6 +26,7 @@ mod waits;
 
 use std::ops::Range;
 
+use job::StopCause;
 use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
 use record::Nanos;
 
@@ -92,18 +93,9 @@ pub(crate) trait World {
     /// How many requests the members have to do.
     fn in_flight(&mut self) -> u64;
     /// Whether it is to end before its end.
-    fn order(&mut self) -> Option<Order>;
+    fn stop_cause(&mut self) -> Option<StopCause>;
     /// Is told how it stands.
     fn stands(&mut self, at: &At);
-}
-
-/// Why it is to end before its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// A signal.
-    Interrupted,
-    /// The time that it was given is over.
-    TimeUp,
 }
 
 /// What is to be driven.
@@ -160,7 +152,7 @@ pub(crate) enum Ending {
     /// At its end.
     Done,
     /// As it was ordered.
-    Ordered(Order),
+    Ordered(StopCause),
     /// Somebody ended it.
     Stopped,
     /// Somebody began a check while nothing was left to md.
@@ -294,7 +286,7 @@ impl<W: World> Drive<'_, W> {
 
     fn run(&mut self) -> Ending {
         loop {
-            if let Some(order) = self.world.order() {
+            if let Some(order) = self.world.stop_cause() {
                 return self.settle(order);
             }
             let now = self.world.now();
@@ -310,7 +302,7 @@ impl<W: World> Drive<'_, W> {
 
     /// Lets md come to the fence, where what is done is known, unless that takes long, or it is held
     /// because of others.
-    fn settle(&mut self, order: Order) -> Ending {
+    fn settle(&mut self, order: StopCause) -> Ending {
         if self.gate == Some(Throttle::Shut) || !self.began {
             return Ending::Ordered(order);
         }

@@ -1,10 +1,11 @@
 //! What is said of the scrub of an array before it begins: what it does, and what it costs.
 
+use job::is_late;
 use linux::md::sync::Sectors;
 
+use super::checkpoint::Checkpoint;
+use super::deadline::kept_of_both;
 use super::foreground_latency::{IssueMode, ROOM};
-use super::kept::Kept;
-use super::outlook::{is_late, kept_of_both};
 use super::pace::least_of;
 use super::speed::Speed;
 use super::target::Target;
@@ -20,7 +21,7 @@ const FULL: f64 = 0.95;
 /// What the forecast goes by.
 pub(super) struct Known<'a> {
     /// Where it stands.
-    pub kept: &'a Kept,
+    pub kept: &'a Checkpoint,
     /// What was asked for.
     pub args: &'a ScrubArgs,
     /// When it is to be done.
@@ -136,7 +137,7 @@ fn of_members(speed: Speed, left: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kept::example;
+    use super::super::checkpoint::example;
     use super::super::target::tests::find;
     use super::super::when::Starts;
     use super::*;
@@ -152,7 +153,7 @@ mod tests {
         let args = parsed(command);
         let now: Zoned = NOW.parse().unwrap();
         let of = 72 << 21;
-        let kept = Kept {
+        let kept = Checkpoint {
             of,
             done: (of as f64 * done) as u64,
             ran_s,

@@ -1,11 +1,10 @@
 //! The world of a driver on a real host.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use job::{Stop, StopCause};
 use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::Counter;
@@ -13,7 +12,7 @@ use linux::md::sync::{Action, Look, Sectors, Sync, Tunable};
 use record::Nanos;
 
 use super::compare::{Compared, Comparer};
-use super::drive::{At, Order, Waiting, Waits, World};
+use super::drive::{At, Waiting, Waits, World};
 use super::foreground::Foreground;
 use super::foreground_latency::ForegroundSample;
 use super::target::Target;
@@ -28,18 +27,16 @@ pub(crate) struct OnHost<'a> {
     array: &'a Device,
     root: &'a Root,
     comparer: Reader,
-    interrupt: &'a AtomicBool,
-    ends: Option<Timestamp>,
+    stop: Stop<'a>,
     stands: &'a mut dyn FnMut(&At),
 }
 
 impl<'a> OnHost<'a> {
-    /// The array `target`, until `interrupt` or the time `ends`. `stands` is told how it stands.
+    /// The array `target`, until `stop` says so. `stands` is told how it stands.
     pub(crate) fn new(
         target: &'a Target,
         root: &'a Root,
-        interrupt: &'a AtomicBool,
-        ends: Option<Timestamp>,
+        stop: Stop<'a>,
         stands: &'a mut dyn FnMut(&At),
     ) -> OnHost<'a> {
         let members = target.members.iter();
@@ -54,8 +51,7 @@ impl<'a> OnHost<'a> {
             array: &target.device,
             root,
             comparer: Reader::Unknown,
-            interrupt,
-            ends,
+            stop,
             stands,
         }
     }
@@ -147,12 +143,8 @@ impl World for OnHost<'_> {
         self.members.iter().map(in_flight).sum()
     }
 
-    fn order(&mut self) -> Option<Order> {
-        if self.interrupt.load(Relaxed) {
-            return Some(Order::Interrupted);
-        }
-        let is_over = self.ends.is_some_and(|ends| Timestamp::now() >= ends);
-        is_over.then_some(Order::TimeUp)
+    fn stop_cause(&mut self) -> Option<StopCause> {
+        self.stop.cause()
     }
 
     fn stands(&mut self, at: &At) {

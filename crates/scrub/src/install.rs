@@ -112,7 +112,8 @@ fn calendar(args: &ScrubArgs) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use super::super::schedule::calendar::tests::of_systemd;
+    use super::super::schedule::systemd::next_elapse;
+    use super::super::schedule::tests::{InUtc, has_systemd};
     use super::super::timer::units::tests::faults;
     use super::*;
     use crate::args::tests::parsed;
@@ -192,6 +193,9 @@ mod tests {
 
     #[test]
     fn systemd_takes_what_is_written_and_begins_with_the_hours() {
+        if !has_systemd() {
+            return;
+        }
         for (options, begins) in [
             ("--all", "2026-03-01T01:00:00[UTC]"),
             ("--all --window 01:00-06:00", "2026-03-01T01:00:00[UTC]"),
@@ -210,10 +214,9 @@ mod tests {
             assert!(found.is_empty(), "{options}: {found:#?}");
             // After midnight of a Sunday, the first of March.
             let begins: Option<Zoned> = Some(begins.parse().unwrap());
-            let Some(said) = of_systemd(&wanted.calendar) else {
-                return;
-            };
-            assert_eq!(said, begins, "{options}");
+            let midnight = "2026-03-01T00:00:00[UTC]".parse().unwrap();
+            let said = next_elapse(&mut InUtc, &wanted.calendar, &midnight);
+            assert_eq!(said.unwrap(), begins, "{options}");
         }
     }
 }

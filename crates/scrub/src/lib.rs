@@ -3,7 +3,7 @@
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
 //! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
 //!   `host` is its world, with the probes of `probe`;
-//! - `outlook`: how fast it has gone of late, and whether it will be in time;
+//! - `deadline`: tells that a deadline cannot be kept;
 //! - `old`: the tunables as they were; `guard`: who puts them back after a kill; `health`: what md could
 //!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
@@ -20,8 +20,10 @@
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
 pub mod args;
+mod checkpoint;
 mod choose;
 mod compare;
+mod deadline;
 mod drive;
 mod forecast;
 mod foreground;
@@ -30,13 +32,11 @@ mod guard;
 mod health;
 mod host;
 mod install;
-mod kept;
 mod locate;
 mod lock;
 mod mismatch_ranges;
 mod now;
 mod one;
-mod outlook;
 mod pace;
 mod places;
 mod probe;
@@ -56,14 +56,14 @@ mod target;
 mod timer;
 mod when;
 
+use array::programs::Installed;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::sleep;
-use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::{SignedDuration, Timestamp, Zoned};
+use job::{ProgressLines, Stop, Store};
 use linux::Root;
 use linux::block::Devices;
 use record::Nanos;
@@ -74,18 +74,14 @@ use drive::Ending;
 use forecast::{Known, forecast};
 use foreground_latency::Targets;
 use one::{Scrubbed, Shared};
-use progress::Lines;
 use rewrite::RepairMethod;
 use saved_tunables::SavedTunables;
 use scheduled::Plans;
-use start::{Ask, Book, Started, start, tidy};
+use start::{Ask, StartedScrub, start, tidy};
 use target::Target;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use when::{Due, Opening, Starts};
-
-/// How often it is looked whether the hours have come.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Scrubs arrays, or says how their scrubs stand.
 pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -101,21 +97,21 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
             "--dry-run is for --install-timer and --uninstall-timer",
         ));
     }
-    let mut book = Book::open(context, false).unwrap_or_else(|error| {
+    let mut store = Store::open_if_there(context).unwrap_or_else(|failure| {
         context.tell(&format!(
             "disksmith: whether a killed scrub has left something to put back is not known: {}",
-            sentence(&error)
+            sentence(&failure.error())
         ));
         None
     });
-    let notes = book
+    let notes = store
         .as_mut()
-        .map(|book| tidy(book, &context.root, &devices))
+        .map(|store| tidy(store, &context.root, &devices))
         .unwrap_or_default();
     if args.status {
-        return status::status(args.json, &notes, book.as_ref(), &devices, context);
+        return status::status(args.json, &notes, store.as_ref(), &devices, context);
     }
-    drop(book);
+    drop(store);
     for note in notes {
         context.tell(&format!("disksmith: {note}"));
     }
@@ -129,7 +125,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         return answer(&[], Vec::new(), args, context);
     }
     let (by, opening) = times(args)?;
-    let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
+    let Some(stop) = wait_for_hours(opening, args, context, interrupt) else {
         let said = "interrupted before anything was checked";
         if args.scheduled {
             context.tell(&format!("disksmith: {said}"));
@@ -152,9 +148,9 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         false => (Vec::new(), to_locate),
     };
     targets.extend(others);
-    let lines = Lines::new(context.watched);
-    let shared = share((&context.root, interrupt, &lines), args, by, &ends, &now);
-    let plans = Plans::read(&context.root, &now);
+    let lines = ProgressLines::new(context.watched);
+    let shared = share((&context.root, stop, &lines), args, by, &now);
+    let plans = Plans::read(&context.root, &now, &mut Installed);
     for sentence in plans.sentences() {
         context.tell(&format!("disksmith: {sentence}"));
     }
@@ -177,7 +173,10 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
             left_out.extend(problems);
         }
         match begin(round, args, &ways, &shared, &plans, context) {
-            Ok(tasks) => scrubbed.extend(all_at_once(tasks, &shared)),
+            Ok(tasks) => scrubbed
+                .extend(job::each_on_a_thread(tasks, |_, (target, started, old)| {
+                    one::scrub(target, started, &old, &shared)
+                })),
             // What was done before is told all the same, and those of other rounds are begun.
             Err(failure) => begun = begun.and(Err(failure)),
         }
@@ -260,7 +259,7 @@ fn begin(
     shared: &Shared<'_>,
     plans: &Plans,
     context: &Context,
-) -> Result<Vec<(Target, Started, SavedTunables)>, Failure> {
+) -> Result<Vec<(Target, StartedScrub, SavedTunables)>, Failure> {
     let mut tasks = Vec::new();
     for target in targets {
         let repairs = ways.get(&target.uuid) == Some(&RepairMethod::Md);
@@ -272,7 +271,11 @@ fn begin(
         };
         let started = start(&target, &ask, context)?;
         foretell(&target, &started, args, shared.due.as_ref(), context);
-        for sentence in plans.in_the_way(&target.device.name, &started.kept, shared.ends) {
+        for sentence in plans.in_the_way(
+            &target.device.name,
+            &started.checkpoint,
+            shared.stop.deadline(),
+        ) {
             context.tell(&format!("disksmith: {}: {sentence}", target.path()));
         }
         tasks.push((target, started, old));
@@ -297,27 +300,25 @@ fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> 
 
 /// What all arrays or disks of the command share.
 fn share<'a>(
-    (root, interrupt, lines): (&'a Root, &'a AtomicBool, &'a Lines),
+    (root, stop, lines): (&'a Root, Stop<'a>, &'a ProgressLines),
     args: &ScrubArgs,
     by: Option<Zoned>,
-    ends: &Ends,
     now: &Zoned,
 ) -> Shared<'a> {
     Shared {
         root,
-        interrupt,
+        stop,
         lines,
         targets: targets_of(args),
-        due: by.map(|by| due(by, args, ends, now)),
-        ends: ends.limit,
+        due: by.map(|by| due(by, args, stop.deadline(), now)),
         deadline_wins: args.deadline_wins,
     }
 }
 
 /// When it is to be done, and how much time it has until then, of this start and of those after it.
-fn due(by: Zoned, args: &ScrubArgs, ends: &Ends, now: &Zoned) -> Due {
+fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> Due {
     let starts = Starts {
-        ends: ends.limit,
+        ends,
         hours: args.window,
         lasts: args.lasts.and_then(|lasts| duration(lasts.0)),
         is_nightly: args.scheduled && args.lasts.is_some(),
@@ -350,18 +351,14 @@ fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
     Ok(locks)
 }
 
-/// When it must end.
-struct Ends {
-    limit: Option<Timestamp>,
-}
-
-/// Waits for the hours in which it may run; `None` when it was interrupted meanwhile.
-fn wait_for_hours(
+/// Waits for the hours in which it may run, and says when it has to end; `None` when it was interrupted meanwhile.
+fn wait_for_hours<'a>(
     opening: Option<Opening>,
     args: &ScrubArgs,
     context: &Context,
-    interrupt: &AtomicBool,
-) -> Result<Option<Ends>, Failure> {
+    interrupt: &'a AtomicBool,
+) -> Option<Stop<'a>> {
+    let stop = Stop::on(interrupt);
     if let Some(opening) = &opening
         && opening.from > Zoned::now()
     {
@@ -369,35 +366,30 @@ fn wait_for_hours(
             "disksmith: waiting for {}",
             opening.from.strftime("%A %H:%M")
         ));
-        while Zoned::now() < opening.from {
-            if interrupt.load(Relaxed) {
-                return Ok(None);
-            }
-            sleep(LOOK);
+        if stop.wait_until(opening.from.timestamp()).is_some() {
+            return None;
         }
     }
     let lasts = args
         .lasts
         .and_then(|lasts| Timestamp::now().checked_add(duration(lasts.0)?).ok());
     let closes = opening.map(|opening| opening.to.timestamp());
-    Ok(Some(Ends {
-        limit: [lasts, closes].into_iter().flatten().min(),
-    }))
+    Some(stop.at([lasts, closes].into_iter().flatten().min()))
 }
 
 /// Says what is about to be done, and what it costs.
 fn foretell(
     target: &Target,
-    started: &Started,
+    started: &StartedScrub,
     args: &ScrubArgs,
     due: Option<&Due>,
     context: &Context,
 ) {
     // What would be kept is measured as it begins; how fast the members are is not known before.
-    let is_unknown = started.kept.rate().is_none() && !started.is_known;
+    let is_unknown = started.checkpoint.rate().is_none() && !started.is_known;
     let speed = is_unknown.then(|| speed::of_members(target, &context.root));
     let known = Known {
-        kept: &started.kept,
+        kept: &started.checkpoint,
         args,
         due,
         speed: speed.flatten(),
@@ -405,25 +397,6 @@ fn foretell(
     let mut said = forecast(target, &known, Timestamp::now());
     said.extend(started.notes.iter().cloned());
     context.tell(&format!("disksmith: {}", said.join(" ")));
-}
-
-/// Each array on a thread of its own.
-fn all_at_once(tasks: Vec<(Target, Started, SavedTunables)>, shared: &Shared<'_>) -> Vec<Scrubbed> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = tasks
-            .into_iter()
-            .map(|(target, started, old)| {
-                scope.spawn(move || one::scrub(target, started, &old, shared))
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(scrubbed) => scrubbed,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
-    })
 }
 
 /// Says what came of it, and which arrays of later rounds were left out.

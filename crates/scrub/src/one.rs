@@ -1,39 +1,36 @@
 //! The scrub of one array, from its start to what came of it.
 
-use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use job::{CheckpointWriter, EndState, ProgressLine, ProgressLines, Stop, StopCause};
 use linux::Root;
 use linux::md::health::Health;
 use linux::md::sync::{Action, Sectors, Sync, Tunable};
 use record::Bytes;
 
-use super::drive::{At, Ended, Ending, Order, Task, drive};
+use super::checkpoint::Checkpoint;
+use super::deadline::Deadline;
+use super::drive::{At, Ended, Ending, Task, drive};
 use super::foreground_latency::Targets;
 use super::guard::{self, Guard};
 use super::health;
 use super::host::OnHost;
-use super::kept::Kept;
 use super::locate::Located;
 use super::mismatch_ranges::MismatchRanges;
 use super::now::Told;
-use super::outlook::{Outlook, late};
-use super::progress::{Line, Lines};
+use super::progress;
 use super::rewrite::{RepairMethod, Repaired};
 use super::saved_tunables::{By, DEPTH, RestoreResult, STRIPES, SavedTunables};
-use super::start::Started;
+use super::start::StartedScrub;
 use super::target::Target;
 use super::when::Due;
-use job::checkpoint::Keeper;
 use ui::exit::sentence;
 use ui::words::short_latency;
 
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
-/// How it stands is kept so often. The ledger may lie on the array, where each time is work for the members.
-const KEEPS: Duration = Duration::from_secs(10);
 /// What the members could not read is looked at so often: md keeps counting, and nothing gets lost.
 const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
@@ -45,12 +42,11 @@ const LOOKS_FOR_IT: Duration = Duration::from_millis(50);
 /// What is shared by all arrays and disks of a command.
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
-    pub interrupt: &'a AtomicBool,
-    pub lines: &'a Lines,
+    /// Reasons to end before the end.
+    pub stop: Stop<'a>,
+    pub lines: &'a ProgressLines,
     /// What is to be kept; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
-    /// When it must end, whether it is done or not.
-    pub ends: Option<Timestamp>,
     /// When it is to be done.
     pub due: Option<Due>,
     /// Whether that counts more than the latency.
@@ -60,7 +56,7 @@ pub(crate) struct Shared<'a> {
 /// What came of the scrub of one array.
 pub(crate) struct Scrubbed {
     pub target: Target,
-    pub kept: Kept,
+    pub kept: Checkpoint,
     pub ending: Ending,
     /// How it stood at the end.
     pub at: At,
@@ -86,7 +82,7 @@ pub(crate) struct Scrubbed {
 
 impl Scrubbed {
     /// What is known of an array whose scrub was done before.
-    pub(crate) fn known(target: Target, kept: Kept) -> Scrubbed {
+    pub(crate) fn known(target: Target, kept: Checkpoint) -> Scrubbed {
         Scrubbed {
             members: target.sync.health(),
             target,
@@ -113,13 +109,13 @@ impl Scrubbed {
 /// Scrubs one array. `old` are its tunables before.
 pub(crate) fn scrub(
     target: Target,
-    started: Started,
+    started: StartedScrub,
     old: &SavedTunables,
     shared: &Shared<'_>,
 ) -> Scrubbed {
-    let Started {
-        kept,
-        keeper,
+    let StartedScrub {
+        checkpoint: kept,
+        writer,
         mut notes,
         ..
     } = started;
@@ -137,36 +133,34 @@ pub(crate) fn scrub(
     let stripes = stripes.and_then(|text| text.parse().ok()).unwrap_or(0);
     // The cache may grow while it is short of stripes.
     let cache = Bytes(STRIPES.max(stripes).saturating_mul(2 * PAGE));
-    let mut keeping = Keeping {
-        grown: MismatchRanges::new(kept.done, kept.mismatches, kept.places.clone(), cache),
+    let mut tracker = Tracker {
+        ranges: MismatchRanges::new(kept.done, kept.mismatches, kept.places.clone(), cache),
         ran_before_s: kept.ran_s,
-        outlook: Outlook::new(Sectors(kept.done).bytes().0),
+        deadline: Deadline::new(
+            target.path(),
+            shared.due.clone(),
+            shared.deadline_wins,
+            Sectors(kept.done).bytes().0,
+        ),
         kept,
-        keeper,
-        line: shared
-            .lines
-            .line(&target.path())
-            .map_err(|error| notes.push(format!("How it goes on could not be shown: {error}.")))
-            .ok(),
+        writer,
+        line: shared.lines.line(&target.path()),
         sync: target.sync.clone(),
         looked_at_errors: None,
         began,
-        due: shared.due.clone(),
         status: Told::of(&target.uuid),
-        wins: shared.deadline_wins,
         path: target.path(),
         asked: shared.targets,
         told_own: false,
-        last_kept: None,
     };
     let task = Task {
-        action: if keeping.kept.repairs {
+        action: if tracker.kept.repairs {
             Action::Repair
         } else {
             Action::Check
         },
-        from: Sectors(keeping.kept.done),
-        mismatches: keeping.kept.mismatches,
+        from: Sectors(tracker.kept.done),
+        mismatches: tracker.kept.mismatches,
         min: old.min(),
         chunk: target.chunk(),
         wide: target.wide(),
@@ -179,14 +173,8 @@ pub(crate) fn scrub(
             .map(Due::left),
     };
     let (Ended { ending, at, .. }, back) = {
-        let mut stands = |at: &At| keeping.stands(at);
-        let mut world = OnHost::new(
-            &target,
-            shared.root,
-            shared.interrupt,
-            shared.ends,
-            &mut stands,
-        );
+        let mut stands = |at: &At| tracker.stands(at);
+        let mut world = OnHost::new(&target, shared.root, shared.stop, &mut stands);
         prepare(&target);
         let ended = drive(&mut world, &task);
         let by = By::Scrub {
@@ -219,7 +207,7 @@ pub(crate) fn scrub(
     let moved = Sectors(at.live.0.saturating_sub(task.from.0)).bytes().0;
     let seconds = began.elapsed().as_secs_f64();
     let left = back.left();
-    let (kept, is_kept) = keeping.end(&at, &ending, back, &mut notes);
+    let (kept, is_kept) = tracker.end(&at, &ending, back, &mut notes);
     Scrubbed {
         members: target.sync.health(),
         target,
@@ -265,30 +253,26 @@ fn prepare(target: &Target) {
     }
 }
 
-/// Keeps and shows how it stands.
-struct Keeping {
-    grown: MismatchRanges,
-    kept: Kept,
-    keeper: Option<Keeper<Kept>>,
-    /// What shows it; `None` where it cannot be shown.
-    line: Option<Line>,
+/// Writes and shows the state of a scrub.
+struct Tracker {
+    ranges: MismatchRanges,
+    kept: Checkpoint,
+    writer: CheckpointWriter<Checkpoint>,
+    line: ProgressLine,
     sync: Sync,
     looked_at_errors: Option<Instant>,
     began: Instant,
     ran_before_s: f64,
-    outlook: Outlook,
-    due: Option<Due>,
+    deadline: Deadline,
     /// What `--status` of another process reads.
     status: Told,
-    wins: bool,
     path: String,
     /// What the user wants to be kept, and whether it was said that it is not had anyway.
     asked: Option<Targets>,
     told_own: bool,
-    last_kept: Option<Instant>,
 }
 
-impl Keeping {
+impl Tracker {
     /// Looks at what the members could not read, with `now` in any case.
     fn look_at_errors(&mut self, now: bool) {
         let is_due = |looked: Instant| looked.elapsed() >= LOOKS_AT_ERRORS;
@@ -306,7 +290,7 @@ impl Keeping {
         self.kept.mismatches = at.mismatches;
         // What a repair found it has written anew.
         if !self.kept.repairs {
-            self.kept.places = self.grown.list(at);
+            self.kept.places = self.ranges.list(at);
         }
         if at.of.0 > 0 {
             self.kept.of = at.of.0;
@@ -315,24 +299,19 @@ impl Keeping {
     }
 
     fn stands(&mut self, at: &At) {
-        self.grown.take(at);
+        self.ranges.take(at);
         let now_s = self.began.elapsed().as_secs_f64();
-        let rate = self.outlook.rate(now_s, at.live.bytes().0);
-        if let Some(line) = &self.line {
-            line.show(at, rate);
-        }
+        let rate = self.deadline.rate(now_s, at.live.bytes().0);
+        progress::show(&self.line, at, rate);
         self.status.tell(at, rate, Timestamp::now());
-        self.foresee(at, rate, now_s);
+        let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0;
+        let known = rate.filter(|_| at.of.0 > 0);
+        self.deadline.foresee(now_s, left, known, &self.line);
         self.say_own(at);
         self.look_at_errors(false);
-        let is_due = self.last_kept.is_none_or(|then| then.elapsed() >= KEEPS);
-        if at.done.0 > self.kept.done && is_due {
-            self.last_kept = Some(Instant::now());
+        if at.done.0 > self.kept.done && self.writer.is_due(self.began.elapsed()) {
             self.take(at);
-            if let Some(keeper) = &self.keeper {
-                // A state that is not taken is in the next one too.
-                keeper.keep(&self.kept);
-            }
+            self.writer.write(&self.kept);
         }
     }
 
@@ -355,23 +334,7 @@ impl Keeping {
             self.path,
             held.join(" and ")
         );
-        self.told_own = self.line.as_ref().is_some_and(|line| line.say(said));
-    }
-
-    /// Says when what was asked for cannot be had.
-    fn foresee(&mut self, at: &At, rate: Option<f64>, now_s: f64) {
-        let (Some(due), Some(rate)) = (&self.due, rate.filter(|_| at.of.0 > 0)) else {
-            return;
-        };
-        let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0 as f64 / rate;
-        let available = due.left().as_secs_f64();
-        if self.outlook.is_to_be_said(now_s, left, available) {
-            let said = late(&self.path, left, available, self.wins);
-            // What is not shown now is said again.
-            if self.line.as_ref().is_some_and(|line| line.say(said)) {
-                self.outlook.said(now_s);
-            }
-        }
+        self.told_own = self.line.say(said);
     }
 
     /// Keeps how it stood in the end, and what was left of the tunables.
@@ -381,35 +344,25 @@ impl Keeping {
         ending: &Ending,
         back: RestoreResult,
         notes: &mut Vec<String>,
-    ) -> (Kept, bool) {
+    ) -> (Checkpoint, bool) {
         self.look_at_errors(true);
         self.take(at);
         if back.failed.is_empty() {
             self.kept.old = back.later;
         }
-        let finished = matches!(ending, Ending::Done);
-        let ended = self.keep_last(finished, notes);
-        if let Some(line) = self.line.take() {
-            line.end();
-        }
-        (self.kept, ended)
-    }
-
-    /// Keeps the last state, and whether it is kept.
-    fn keep_last(&mut self, finished: bool, notes: &mut Vec<String>) -> bool {
-        let Some(keeper) = self.keeper.take() else {
-            return false;
+        let state = match ending {
+            Ending::Done => EndState::Finished,
+            _ => EndState::Suspended,
         };
-        match keeper.end(&self.kept, finished) {
-            Ok(()) => true,
-            Err(error) => {
-                notes.push(format!(
-                    "How far it is could not be kept: {}.",
-                    sentence(&error)
-                ));
-                false
-            }
-        }
+        let is_kept = self.writer.end(&self.kept, state).unwrap_or_else(|error| {
+            notes.push(format!(
+                "How far it is could not be kept: {}.",
+                sentence(&error)
+            ));
+            false
+        });
+        self.line.end();
+        (self.kept, is_kept)
     }
 }
 
@@ -417,8 +370,8 @@ impl Keeping {
 pub(crate) fn why(ending: &Ending) -> Option<String> {
     Some(match ending {
         Ending::Done => return None,
-        Ending::Ordered(Order::Interrupted) => "it was interrupted".to_owned(),
-        Ending::Ordered(Order::TimeUp) => "its time is up".to_owned(),
+        Ending::Ordered(StopCause::Signal) => "it was interrupted".to_owned(),
+        Ending::Ordered(StopCause::Deadline) => "its time is up".to_owned(),
         Ending::Stopped => "somebody else has ended the check".to_owned(),
         Ending::Begun => {
             "somebody else has begun a check, which goes on by itself; nothing holds it back".to_owned()

@@ -208,7 +208,7 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
             "{places}, {} in all, of {compared} of positions that were compared.",
             Bytes(located.bytes)
         ));
-        said.extend(harmless(&one.target.level).map(str::to_owned));
+        said.extend(harmless(one.target.level).map(str::to_owned));
     }
     if count > SHOWN as u64 {
         said.push(format!(

@@ -1,13 +1,13 @@
 //! What is said of a scrub in the end: as text, and as one JSON document.
 
-use anyhow::anyhow;
+use job::{Resumable, StopCause};
 use linux::md::sync::Sectors;
 use serde_json::{Value, json};
 
-use super::drive::{Ending, Order};
+use super::drive::Ending;
 use super::one::{Scrubbed, why};
 use super::{health, places};
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{Answer, Outcome};
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
@@ -68,7 +68,7 @@ fn row(one: &Scrubbed) -> Vec<String> {
     };
     vec![
         one.target.path(),
-        one.target.level.clone(),
+        one.target.level.to_string(),
         percent(one.kept.share()),
         match seconds > 0.0 {
             true => rate(one.moved as f64 / seconds),
@@ -91,8 +91,7 @@ fn number_of(count: u64) -> String {
 /// What mismatches mean, and what to do.
 fn meaning(one: &Scrubbed) -> String {
     let count = number_of(one.kept.mismatches);
-    let level = one.target.level.as_str();
-    let has_parity = matches!(level, "raid4" | "raid5" | "raid6");
+    let has_parity = one.target.level.has_parity();
     if one.kept.repairs {
         return match has_parity {
             true => format!(
@@ -160,7 +159,7 @@ fn array(one: &Scrubbed) -> Value {
     json!({
         "array": one.target.path(),
         "uuid": one.target.uuid,
-        "level": one.target.level,
+        "level": one.target.level.md_word(),
         "action": if one.way.is_some() { "repair" } else { "check" },
         "done_bytes": Sectors(one.kept.done).bytes().0,
         "of_bytes": Sectors(one.kept.of).bytes().0,
@@ -207,8 +206,8 @@ fn not_repaired(one: &Scrubbed) -> Option<String> {
 fn ended(ending: &Ending) -> &'static str {
     match ending {
         Ending::Done => "done",
-        Ending::Ordered(Order::Interrupted) => "interrupted",
-        Ending::Ordered(Order::TimeUp) => "time-up",
+        Ending::Ordered(StopCause::Signal) => "interrupted",
+        Ending::Ordered(StopCause::Deadline) => "time-up",
         Ending::Stopped => "stopped",
         Ending::Begun => "begun",
         Ending::Gone => "gone",
@@ -241,14 +240,9 @@ pub(crate) fn conclusion(
             )
         }));
     }
-    let outcome = if !failed.is_empty() {
-        Err(Failure::Midway(anyhow!(failed.join("\n"))))
-    } else if scrubbed.iter().all(Scrubbed::is_clean) {
-        Ok(Answer::Done)
-    } else {
-        Ok(Answer::No)
-    };
-    (told, outcome)
+    let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
+    let answer = if is_clean { Answer::Done } else { Answer::No };
+    (told, job::outcome(&failed, answer))
 }
 
 /// Whether one ended because it was ordered to, with all as it was before, and will go on from there.
@@ -272,36 +266,27 @@ pub(crate) fn midway(one: &Scrubbed) -> Option<String> {
     } else {
         ""
     };
-    let next = if one.is_kept {
-        "the same command goes on from there"
-    } else {
-        "that is not kept, and the same command begins anew"
-    };
+    let hint = Resumable::if_written(one.is_kept).hint();
     Some(format!(
-        "{path} is done up to {}, with {} mismatches: {why}.{back}{left} {}.",
+        "{path} is done up to {}, with {} mismatches: {why}.{back}{left} {hint}",
         percent(one.kept.share()),
         one.kept.mismatches,
-        capital(next)
     ))
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::kept::{Kept, example};
+    use domain::raid::Level;
+    use ui::exit::Failure;
+
+    use super::super::checkpoint::{Checkpoint, example};
     use super::super::rewrite::Repaired;
     use super::super::target::tests::find;
     use super::*;
 
     /// The exit status, and how many sentences are told besides, of a scrub that ended so.
     fn ends(scheduled: bool, change: impl Fn(&mut Scrubbed)) -> (u8, usize) {
-        let kept = Kept {
+        let kept = Checkpoint {
             mismatches: 0,
             ..example()
         };
@@ -319,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_end_of_its_hours_is_a_success_of_a_timer_and_of_nobody_else() {
-        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(Order::TimeUp);
+        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(StopCause::Deadline);
         assert_eq!(ends(false, over), (3, 0));
         assert_eq!(ends(true, over), (0, 1), "what it did is said all the same");
         assert_eq!(ends(true, |_| ()), (0, 0));
@@ -336,25 +321,25 @@ mod tests {
 
     #[test]
     fn what_a_repair_does_is_said_for_each_level_as_it_is() {
-        let said = |level: &str, names_odd: bool, by_md: bool| {
+        let said = |level: Level, names_odd: bool, by_md: bool| {
             let mut target = find(&[]).unwrap();
-            target.level = level.to_owned();
+            target.level = level;
             target.names_odd = Some(names_odd);
-            let kept = Kept {
+            let kept = Checkpoint {
                 repairs: by_md,
                 ..example()
             };
             meaning(&Scrubbed::known(target, kept))
         };
-        for level in ["raid4", "raid5", "raid6"] {
+        for level in [Level::Four, Level::Five, Level::Six] {
             assert!(said(level, false, true).contains("md kept the data as it was"));
             assert!(said(level, false, false).contains("compute the parity anew"));
         }
-        for level in ["raid1", "raid10"] {
+        for level in [Level::One, Level::Ten] {
             assert!(said(level, false, true).contains("the right one is gone"));
             assert!(said(level, false, false).contains("write the first copy over the other"));
         }
-        for level in ["raid1", "raid6", "raid10"] {
+        for level in [Level::One, Level::Six, Level::Ten] {
             assert!(said(level, true, false).contains("anew from the others"));
         }
     }
@@ -380,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_is_a_failure_of_a_timer_too() {
-        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(Order::TimeUp);
+        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(StopCause::Deadline);
         for scheduled in [false, true] {
             assert_eq!(ends(scheduled, |one| one.ending = Ending::Degraded).0, 3);
             assert_eq!(ends(scheduled, |one| one.ending = Ending::Gone).0, 3);

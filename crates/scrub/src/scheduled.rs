@@ -1,10 +1,11 @@
 //! What is said of the checks that the distribution has scheduled: before a scrub, and in `--status`.
 
+use array::programs::Programs;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use linux::Root;
 use serde_json::{Value, json};
 
-use super::kept::Kept;
+use super::checkpoint::Checkpoint;
 use super::schedule::{self, Found};
 use super::timer;
 use linux::md::sync::Sectors;
@@ -17,11 +18,11 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// Reads them. Nothing is run.
-    pub(crate) fn read(root: &Root, now: &Zoned) -> Plans {
+    /// Reads them, and asks systemd.
+    pub(crate) fn read(root: &Root, now: &Zoned, programs: &mut dyn Programs) -> Plans {
         let system = root.system();
         Plans {
-            found: schedule::find(system),
+            found: schedule::find(system, now, programs),
             has_own: timer::is_installed(system),
             now: now.clone(),
         }
@@ -30,7 +31,7 @@ impl Plans {
     /// What is scheduled, and what is turned off, as sentences.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let all = self.found.scheduled.iter();
-        let mut said: Vec<String> = all.map(|one| one.sentence(&self.now)).collect();
+        let mut said: Vec<String> = all.map(schedule::Scheduled::sentence).collect();
         said.extend(self.found.unread.iter().cloned());
         if self.has_own {
             said.push(
@@ -52,7 +53,7 @@ impl Plans {
     pub(crate) fn in_the_way(
         &self,
         array: &str,
-        kept: &Kept,
+        kept: &Checkpoint,
         limit: Option<Timestamp>,
     ) -> Vec<String> {
         let zone = self.now.time_zone();
@@ -66,7 +67,7 @@ impl Plans {
                     .found
                     .running()
                     .filter(|one| !one.skips.iter().any(|skipped| skipped == array));
-                runs.map(|one| one.sentence(&self.now)).collect()
+                runs.map(|one| one.sentence()).collect()
             }
         };
         if !said.is_empty() {
@@ -81,7 +82,7 @@ impl Plans {
     }
 
     /// When it is done at its rate so far.
-    fn done(&self, kept: &Kept) -> Option<Zoned> {
+    fn done(&self, kept: &Checkpoint) -> Option<Zoned> {
         let left = Sectors(kept.of.saturating_sub(kept.done)).bytes().0 as f64;
         let left = SignedDuration::try_from_secs_f64(left / kept.rate()?).ok()?;
         self.now.checked_add(left).ok()
@@ -95,7 +96,7 @@ impl Plans {
                 "checker": one.checker.name(),
                 "command": one.command,
                 "off": one.off,
-                "next": one.next(&self.now).map(|next| next.timestamp().to_string()),
+                "next": one.next().map(|next| next.timestamp().to_string()),
                 "unclear": one.unclear,
             })
         });
@@ -110,7 +111,8 @@ impl Plans {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use super::super::kept::example;
+    use super::super::checkpoint::example;
+    use super::super::schedule::tests::{InUtc, has_systemd};
     use super::*;
     use std::fs;
 
@@ -130,13 +132,13 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let now = "2026-11-21T12:00:00[UTC]".parse().unwrap();
-        let plans = Plans::read(&Root::under(place.path()), &now);
+        let plans = Plans::read(&Root::under(place.path()), &now, &mut InUtc);
         (place, plans)
     }
 
     /// A scrub that has so many seconds to go.
-    fn left(seconds: u64) -> Kept {
-        Kept {
+    fn left(seconds: u64) -> Checkpoint {
+        Checkpoint {
             done: 100,
             of: 100 + 100 * seconds,
             ran_s: 1.0,
@@ -146,6 +148,9 @@ mod tests {
 
     #[test]
     fn what_would_begin_meanwhile_is_said_before_it_begins() {
+        if !has_systemd() {
+            return;
+        }
         let (_place, plans) = debian("AUTOCHECK=true\n");
         let said = plans.in_the_way("md0", &left(24 * 3600), None).join(" ");
         assert!(
@@ -163,7 +168,7 @@ mod tests {
         let unknown = plans
             .in_the_way(
                 "md0",
-                &Kept {
+                &Checkpoint {
                     done: 0,
                     ..example()
                 },

@@ -3,14 +3,15 @@
 use std::sync::atomic::AtomicBool;
 
 use jiff::{SignedDuration, Timestamp};
+use job::Store;
 use linux::Root;
 use linux::block::Devices;
 use record::Bytes;
 
+use super::checkpoint::Checkpoint;
 use super::drive::Ending;
 use super::locate::{Again, Located, locate, to_read};
 use super::one::{Scrubbed, why};
-use super::start::Book;
 use super::target::Target;
 use ui::context::{Context, tell};
 use ui::exit::sentence;
@@ -36,11 +37,12 @@ pub(crate) fn find(
 /// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of
 /// which nothing is, and which have to be scrubbed.
 pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, Vec<Target>) {
-    let book = Book::open(context, false).ok().flatten();
+    let store = Store::open_if_there(context).ok().flatten();
     let mut known = Vec::new();
     let mut others = Vec::new();
     for target in targets {
-        let work = book.as_ref().and_then(|book| book.of(&target.uuid).ok()?);
+        let find = |store: &Store| store.find::<Checkpoint>(&target.uuid).ok()?;
+        let work = store.as_ref().and_then(find);
         let is_fresh = |finished| Timestamp::now().duration_since(finished) < FRESH;
         let kept = work
             .filter(|work| {
@@ -49,7 +51,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
             })
             .map(|work| work.document)
             .filter(|kept| !kept.repairs && kept.left() > 0 && !kept.places.is_empty())
-            .filter(|kept| kept.level == target.level && kept.of == target.end.0)
+            .filter(|kept| kept.level == target.level.md_word() && kept.of == target.end.0)
             // Of what was counted before a reshape, nothing lies where it was.
             .filter(|kept| kept.shape == target.sync.shape());
         match kept {

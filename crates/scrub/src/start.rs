@@ -1,132 +1,45 @@
-//! The ledger's part: what a killed scrub has left is put back, and a new one goes on where the
-//! last one of its array was left.
+//! The start of a scrub: tunables that a killed one has left are put back, and it goes on where the last one of its
+//! array was left.
 
-use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
-use ledger::{Claim, Error, Ledger, LongWork as _, Owner, OwnerLiveness, WorkError};
+use job::{CheckpointWriter, Interval, Job, Previous, Request, Store, Takeover};
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
 use record::Ranges;
 
+use super::checkpoint::Checkpoint;
 use super::health::Errors;
-use super::kept::Kept;
 use super::saved_tunables::{By, RestoreResult, SavedTunables};
 use super::target::Target;
 use super::{guard, rewrite};
-use job::checkpoint::Keeper;
-use job::process::ProcessIdentity;
 use ui::context::Context;
-use ui::exit::{Failure, sentence};
+use ui::exit::Failure;
 
-/// Where programs keep their settings.
-const ETC: &str = "/etc";
+/// The time between two checkpoints. The ledger may lie on the array, where each is work for the members.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// An array may move to another host with its members, so that an owner there has lost it; and this process may
+/// have claimed the scrub already, to tidy up after a kill.
+pub(crate) const FROM: Takeover = Takeover::WithTargetOrOwn;
 
 /// A scrub that can go on.
-pub(crate) struct Started {
-    /// Where it stands.
-    pub kept: Kept,
-    /// What keeps that; `None` where it cannot be kept.
-    pub keeper: Option<Keeper<Kept>>,
+pub(crate) struct StartedScrub {
+    /// Its state.
+    pub checkpoint: Checkpoint,
+    /// The writer of later states.
+    pub writer: CheckpointWriter<Checkpoint>,
     /// Whether it is known how long the last one took.
     pub is_known: bool,
     /// What is to be said of it, in sentences.
     pub notes: Vec<String>,
 }
 
-/// The ledger, and who this process is in it.
-pub(crate) struct Book {
-    ledger: Ledger,
-    here: ProcessIdentity,
-}
-
-impl Book {
-    /// Opens the ledger; with `make` one is made where there is none.
-    ///
-    /// # Errors
-    /// When it cannot be used.
-    pub(crate) fn open(context: &Context, make: bool) -> anyhow::Result<Option<Book>> {
-        let ledger = if make {
-            Some(context.open_ledger().map_err(Failure::error)?)
-        } else {
-            context.open_ledger_if_there().map_err(Failure::error)?
-        };
-        let here = ProcessIdentity::of_process(&context.root, Path::new(ETC))?;
-        Ok(ledger.map(|ledger| Book { ledger, here }))
-    }
-
-    /// What is known of the scrub of an array, whether it is finished, and who is or was at it.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read.
-    pub(crate) fn of(&self, uuid: &str) -> ledger::Result<Option<ledger::Work<Kept>>> {
-        self.ledger.work::<Kept>(uuid)
-    }
-
-    /// Opens the work of an array again whose check is done, to note what a repair is about to write.
-    ///
-    /// # Errors
-    /// When the ledger cannot be written, or another process is at it.
-    pub(crate) fn write(self, uuid: &str, kept: &Kept) -> anyhow::Result<Writing> {
-        let Book { mut ledger, here } = self;
-        let standing = Book::standing(&here);
-        let work = ledger.work::<Kept>(uuid)?;
-        let is_open = work.is_some_and(|work| work.summary.finished.is_none());
-        let claim = if is_open {
-            let (claim, _) = ledger.claim_work::<Kept>(uuid, here.owner(), &standing)?;
-            ledger.keep_work(&claim, kept)?;
-            claim
-        } else {
-            ledger.begin_work(uuid, here.owner(), kept, &standing)?
-        };
-        drop(standing);
-        Ok(Writing { ledger, claim })
-    }
-
-    /// An array may move to another host with its members, so whoever was at it elsewhere is not
-    /// any more. What this process has claimed to tidy up it may claim again.
-    fn standing(here: &ProcessIdentity) -> impl Fn(&Owner) -> OwnerLiveness + '_ {
-        |owner| match here.standing(owner) {
-            OwnerLiveness::Alive if owner == here.owner() => OwnerLiveness::Dead,
-            OwnerLiveness::Alive => OwnerLiveness::Alive,
-            OwnerLiveness::Dead | OwnerLiveness::Elsewhere => OwnerLiveness::Dead,
-        }
-    }
-}
-
-/// The ledger, while a repair writes to members.
-pub(crate) struct Writing {
-    ledger: Ledger,
-    claim: Claim<Kept>,
-}
-
-impl Writing {
-    /// Keeps how it stands. When this returns, it is on the ledger's disk.
-    ///
-    /// # Errors
-    /// When the ledger cannot be written.
-    pub(crate) fn keep(&mut self, kept: &Kept) -> anyhow::Result<()> {
-        Ok(self.ledger.keep_work(&self.claim, kept)?)
-    }
-
-    /// Keeps how it stands in the end, as finished or not.
-    ///
-    /// # Errors
-    /// When the ledger cannot be written.
-    pub(crate) fn end(mut self, kept: &Kept, finished: bool) -> anyhow::Result<()> {
-        match finished {
-            true => self.ledger.finish_work(self.claim, kept)?,
-            false => self.ledger.keep_work(&self.claim, kept)?,
-        }
-        Ok(())
-    }
-}
-
 /// Puts back what killed scrubs have left on this host, and says what was done, in sentences.
-pub(crate) fn tidy(book: &mut Book, root: &Root, devices: &Devices) -> Vec<String> {
+pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<String> {
     let mut said = Vec::new();
-    let works = match book.ledger.unfinished::<Kept>() {
+    let works = match store.abandoned::<Checkpoint>() {
         Ok(works) => works,
         Err(error) => {
             return vec![format!(
@@ -135,21 +48,13 @@ pub(crate) fn tidy(book: &mut Book, root: &Root, devices: &Devices) -> Vec<Strin
         }
     };
     for work in works {
-        if book.here.standing(&work.owner) != OwnerLiveness::Dead {
-            continue;
-        }
-        let turned = book.ledger.work::<Kept>(&work.key);
+        let turned = store.find::<Checkpoint>(&work.key);
         let is_turned = matches!(&turned, Ok(Some(work)) if work.document.old.is_some());
-        if !is_turned || !book.ledger.is_writable() {
+        if !is_turned || !store.ledger().is_writable() {
             continue;
         }
-        let claimed = book.ledger.claim_work::<Kept>(
-            &work.key,
-            book.here.owner(),
-            Book::standing(&book.here),
-        );
-        match claimed {
-            Ok((claim, work)) => said.extend(one(book, &claim, work.document, root, devices)),
+        match Job::claim(&mut *store, &work.key, FROM) {
+            Ok((job, work)) => said.extend(one(job, work.document, root, devices)),
             Err(error) => said.push(format!(
                 "The scrub of {} that was killed could not be tidied up after: {error}.",
                 work.key
@@ -161,9 +66,8 @@ pub(crate) fn tidy(book: &mut Book, root: &Root, devices: &Devices) -> Vec<Strin
 
 /// Puts back what one has left. The work stays, to be gone on with.
 fn one(
-    book: &mut Book,
-    claim: &Claim<Kept>,
-    mut kept: Kept,
+    mut job: Job<Checkpoint, &mut Store>,
+    mut kept: Checkpoint,
     root: &Root,
     devices: &Devices,
 ) -> Vec<String> {
@@ -171,10 +75,10 @@ fn one(
     let mut said: Vec<String> = intent.iter().map(rewrite::cut_off).collect();
     // A boot sets all tunables as they were.
     let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == kept.boot);
-    let array = array_of(claim.key(), root, devices).filter(|_| is_same_boot);
+    let array = array_of(job.key(), root, devices).filter(|_| is_same_boot);
     if let (Some(old), Some(array)) = (kept.old.take(), array) {
         let node = array.node().display().to_string();
-        match by_now(&old, claim.key(), &Sync::of(root, array), array.number) {
+        match by_now(&old, job.key(), &Sync::of(root, array), array.number) {
             Ok(back) if back.is_all() => said.push(format!(
                 "The tunables of {node} are as they were before the scrub that was killed."
             )),
@@ -191,7 +95,7 @@ fn one(
             }
         }
     }
-    if let Err(error) = book.ledger.keep_work(claim, &kept) {
+    if let Err(error) = job.save(&kept) {
         said.push(format!("The ledger could not be told: {error}."));
     }
     said
@@ -230,14 +134,18 @@ pub(crate) struct Ask {
     pub old: SavedTunables,
 }
 
-/// Starts the scrub of an array. The tunables are noted here, before anything turns them.
+/// Starts the scrub of an array. The tunables are noted here, before anything sets them.
 ///
 /// # Errors
-/// When another process is at it. A ledger that cannot be used is no reason not to scrub.
-pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Started, Failure> {
-    let mut kept = Kept {
+/// When another process is at it.
+pub(crate) fn start(
+    target: &Target,
+    ask: &Ask,
+    context: &Context,
+) -> Result<StartedScrub, Failure> {
+    let fresh = Checkpoint {
         path: target.path(),
-        level: target.level.clone(),
+        level: target.level.to_string(),
         shape: target.sync.shape(),
         members: target.identities(),
         moved: None,
@@ -256,87 +164,49 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         boot: process::boot_id(&context.root).unwrap_or_default(),
     };
     let mut notes: Vec<String> = ask.old.midway(&target.sync).into_iter().collect();
-    let mut is_known = false;
-    let keeper = match with_ledger(target, ask, context, &mut kept, &mut notes) {
-        Ok((keeper, known)) => {
-            is_known = known;
-            Some(keeper)
-        }
-        Err(error)
-            if matches!(
-                error.downcast_ref(),
-                Some(Error::Work(WorkError::UnderWay { .. }))
-            ) =>
-        {
-            return Err(Failure::Refused(error));
-        }
-        Err(error) => {
-            notes.push(format!(
-                "How far it is cannot be kept, so that after an interruption it begins from the start, \
-                 and only its guard puts the tunables back after a kill: {}.", sentence(&error)
-            ));
-            None
-        }
+    let mut last = None;
+    let request = Request {
+        key: &target.uuid,
+        anew: ask.anew,
+        from: FROM,
+        interval: Interval::every(INTERVAL),
     };
-    Ok(Started {
-        kept,
-        keeper,
-        is_known,
+    let started = job::start(request, fresh, context, |previous, fresh| match previous {
+        Previous::Unfinished(work) => {
+            last = work.document.rate();
+            go_on(ask, &work.document, fresh, &mut notes);
+        }
+        Previous::Finished(work) => {
+            last = work.document.rate();
+            notes.extend(last.map(|rate| {
+                let seconds = target.end.bytes().0 as f64 / rate;
+                format!(
+                    "The last scrub took {} in all, at {}.",
+                    ui::units::span(seconds),
+                    ui::units::rate(rate)
+                )
+            }));
+        }
+        Previous::Unreadable(error) => notes.push(format!(
+            "What was done before is not known, and all is checked: {error}."
+        )),
+    })?;
+    notes.extend(started.not_written.map(|why| {
+        format!(
+            "How far it is cannot be kept, so that after an interruption it begins from the start, and \
+             only its guard puts the tunables back after a kill: {why}."
+        )
+    }));
+    Ok(StartedScrub {
+        is_known: last.is_some() && started.writer.writes(),
+        checkpoint: started.checkpoint,
+        writer: started.writer,
         notes,
     })
 }
 
-/// What keeps it, and whether it is known how long the last one took.
-fn with_ledger(
-    target: &Target,
-    ask: &Ask,
-    context: &Context,
-    kept: &mut Kept,
-    notes: &mut Vec<String>,
-) -> anyhow::Result<(Keeper<Kept>, bool)> {
-    let Some(Book { mut ledger, here }) = Book::open(context, true)? else {
-        anyhow::bail!("there is no ledger");
-    };
-    let standing = Book::standing(&here);
-    let before = match ledger.work::<Kept>(&target.uuid) {
-        Ok(before) => before,
-        Err(error) => {
-            notes.push(format!(
-                "What was done before is not known, and all is checked: {error}."
-            ));
-            if ask.anew || matches!(error, Error::Work(WorkError::Unreadable { .. })) {
-                ledger.remove_work(Kept::KIND, &target.uuid, &standing)?;
-            }
-            None
-        }
-    };
-    let unfinished = before
-        .as_ref()
-        .filter(|work| work.summary.finished.is_none());
-    let last = before.as_ref().and_then(|work| work.document.rate());
-    if let Some(work) = unfinished {
-        go_on(ask, &work.document, kept, notes);
-    } else if let Some(rate) = last {
-        let seconds = target.end.bytes().0 as f64 / rate;
-        notes.push(format!(
-            "The last scrub took {} in all, at {}.",
-            ui::units::span(seconds),
-            ui::units::rate(rate)
-        ));
-    }
-    let claim = if unfinished.is_some() {
-        let (claim, _) = ledger.claim_work::<Kept>(&target.uuid, here.owner(), &standing)?;
-        ledger.keep_work(&claim, kept)?;
-        claim
-    } else {
-        ledger.begin_work(&target.uuid, here.owner(), kept, &standing)?
-    };
-    drop(standing);
-    Ok((Keeper::start(ledger, claim)?, last.is_some()))
-}
-
 /// Takes over what was done before, where it is of the same work.
-fn go_on(ask: &Ask, before: &Kept, kept: &mut Kept, notes: &mut Vec<String>) {
+fn go_on(ask: &Ask, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<String>) {
     if ask.anew || before.done == 0 {
         return;
     }

@@ -1,20 +1,21 @@
 //! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
 
+use array::programs::Installed;
 use jiff::{Timestamp, Zoned};
+use job::Store;
 use linux::block::Devices;
 use linux::md::health::Health;
 use linux::md::sync::{Action, Sectors, Sync};
 use linux::md::{self, Array};
 use serde_json::{Value, json};
 
+use super::checkpoint::Checkpoint;
 use super::health::{self, Errors};
-use super::kept::Kept;
 use super::lock;
 use super::now::{self, Now};
 use super::progress::message;
 use super::saved_tunables::SavedTunables;
 use super::scheduled::Plans;
-use super::start::Book;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::json::SCHEMA;
@@ -33,7 +34,7 @@ const COLUMNS: [Column; 5] = [
 struct ArrayStatus {
     array: Array,
     uuid: Option<String>,
-    kept: Option<Kept>,
+    kept: Option<Checkpoint>,
     finished: Option<Timestamp>,
     changed: Option<Timestamp>,
     running: bool,
@@ -103,7 +104,7 @@ impl ArrayStatus {
 pub(crate) fn status(
     json: bool,
     notes: &[String],
-    book: Option<&Book>,
+    store: Option<&Store>,
     devices: &Devices,
     context: &mut Context,
 ) -> Outcome {
@@ -116,8 +117,8 @@ pub(crate) fn status(
         let sync = Sync::of(&context.root, device);
         let look = sync.look().ok();
         let uuid = sync.uuid();
-        let work = match (book, &uuid) {
-            (Some(book), Some(uuid)) => book.of(uuid).refused()?,
+        let work = match (store, &uuid) {
+            (Some(store), Some(uuid)) => store.find::<Checkpoint>(uuid).refused()?,
             _ => None,
         };
         let running = lock::is_taken(device);
@@ -142,7 +143,7 @@ pub(crate) fn status(
             array,
         });
     }
-    let plans = Plans::read(&context.root, &Zoned::now());
+    let plans = Plans::read(&context.root, &Zoned::now(), &mut Installed);
     let text = if json {
         document(&standings, notes, &plans)
     } else {
@@ -208,7 +209,7 @@ fn goes_on_value(now: &Now) -> Value {
 }
 
 fn row(one: &ArrayStatus) -> Vec<String> {
-    let far = one.kept.as_ref().map(Kept::share).map(percent);
+    let far = one.kept.as_ref().map(Checkpoint::share).map(percent);
     let scrub = match (one.word(), far) {
         (word @ ("running" | "unfinished"), Some(far)) => format!("{word}, {far}"),
         (word, _) => word.to_owned(),

@@ -1,5 +1,6 @@
 //! The array that is scrubbed, and why it cannot be.
 
+use domain::raid::Level;
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::md::sync::{Action, Sectors, Sync};
@@ -18,8 +19,8 @@ pub(crate) struct Target {
     pub device: Device,
     /// What md says of it.
     pub array: Array,
-    /// Its level, as the kernel has it: `raid10`.
-    pub level: String,
+    /// Its level.
+    pub level: Level,
     /// Its id, by which the ledger knows it.
     pub uuid: String,
     /// Its work.
@@ -39,7 +40,7 @@ pub(crate) struct Target {
 impl Target {
     /// Whether all others wait while md is at anything: RAID 10 (`raise_barrier`, drivers/md/raid10.c).
     pub(crate) fn holds_all(&self) -> bool {
-        self.level == "raid10"
+        self.level == Level::Ten
     }
 
     /// The array that a person means by `word`, if it can be scrubbed.
@@ -119,7 +120,7 @@ impl Target {
             names_odd: locate::geometry(sync.folder(), device)
                 .ok()
                 .map(|geometry| geometry.names_odd()),
-            end: end(&array, &level),
+            end: end(&array, level),
             level,
             uuid,
             sync,
@@ -162,8 +163,8 @@ impl Target {
     /// Over how many members md goes at once, where it counts over the array: over pairs of them at
     /// RAID 10, which lies twice on its members.
     pub(crate) fn wide(&self) -> u64 {
-        match self.level.as_str() {
-            "raid10" => (self.members.len() as u64 / 2).max(1),
+        match self.level {
+            Level::Ten => (self.members.len() as u64 / 2).max(1),
             _ => 1,
         }
     }
@@ -177,16 +178,16 @@ impl Target {
 
 /// md counts over the whole of RAID 10, and over a member of the other levels (`resync_max_sectors`
 /// in linux, drivers/md).
-fn end(array: &Array, level: &str) -> Sectors {
+fn end(array: &Array, level: Level) -> Sectors {
     let used = array.members.iter().filter_map(|member| member.used).min();
     match level {
-        "raid10" => Sectors::of(array.size),
+        Level::Ten => Sectors::of(array.size),
         _ => Sectors::of(used.unwrap_or(array.size)),
     }
 }
 
 /// Whether it is there as a whole, and has something to compare. Its level then.
-fn is_whole(array: &Array) -> Result<String, String> {
+fn is_whole(array: &Array) -> Result<Level, String> {
     if let Some(metadata) = array
         .metadata
         .as_deref()
@@ -204,17 +205,14 @@ fn is_whole(array: &Array) -> Result<String, String> {
              needs"
         ));
     }
-    let level = array.level.clone().unwrap_or_default();
-    if !matches!(
-        level.as_str(),
-        "raid1" | "raid4" | "raid5" | "raid6" | "raid10"
-    ) {
+    let word = array.level.as_deref().unwrap_or_default();
+    let Some(level) = Level::of_md(word).filter(|level| level.is_redundant()) else {
         return Err(format!(
-            "{level} keeps no second copy and no parity to compare with. To find what cannot be read, \
+            "{word} keeps no second copy and no parity to compare with. To find what cannot be read, \
              read each member from end to end: disksmith scrub --read /dev/{}",
             array.name
         ));
-    }
+    };
     if matches!(state, "readonly" | "read-auto") {
         return Err(format!(
             "it is read-only (its state is '{state}'), and md does not check such an array; mdadm \

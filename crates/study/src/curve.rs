@@ -75,8 +75,8 @@ pub enum Next {
 /// their surplus over slices takes that into account. It says nothing where hardly any are over, and there
 /// the Poisson law of their number has to agree too.
 ///
-/// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then, a short
-/// trial sees none of them.
+/// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then,
+/// a short trial sees none of them.
 pub fn judge(trial: &Trial) -> TargetKept {
     judge_all(trial.rate * trial.seconds, trial.slices.iter().copied())
 }
@@ -222,7 +222,7 @@ fn guessed(answer: CurveResult, known: &[Known]) -> CurveResult {
     }
 }
 
-/// Result of `trials`, also before the search is at its end.
+/// What `trials` say, whether or not the search is at its end.
 pub fn so_far(trials: &[Trial]) -> CurveResult {
     let known = known(trials);
     guessed(bounds(&known), &known)
@@ -243,7 +243,7 @@ fn bounds(known: &[Known]) -> CurveResult {
     }
 }
 
-/// Result of the trials at `rate` together; `None` where there are none.
+/// Whether the trials at `rate` keep the target, together; `None` where there are none.
 pub fn kept_at(trials: &[Trial], rate: f64) -> Option<TargetKept> {
     let found = known(trials).into_iter().find(|known| known.rate == rate);
     found.map(|known| known.kept)

@@ -50,7 +50,6 @@ pub mod plateau;
 #[cfg(test)]
 mod proof;
 pub mod race;
-mod random;
 pub mod scaling;
 #[cfg(test)]
 mod simulate;

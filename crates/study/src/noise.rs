@@ -12,7 +12,7 @@ use crate::distribution::student_tail;
 
 /// The longest series the grid is fitted to. Longer ones are first averaged in batches, which
 /// shortens their memory and bounds the cost.
-const MOST_BATCHES: usize = 100;
+pub(crate) const MOST_BATCHES: usize = 100;
 
 /// One hypothesis about the noise.
 struct State {

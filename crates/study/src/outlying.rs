@@ -51,7 +51,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Rng;
+    use record::random::SplitMix64 as Rng;
 
     #[test]
     fn a_median_is_in_the_middle() {

@@ -24,7 +24,7 @@ use crate::level::residual_of_line;
 use crate::noise::mean;
 
 /// A shorter series is not judged.
-pub const LEAST_SLICES: usize = 30;
+pub const LEAST_SLICES: usize = 20;
 /// Nor is a shorter one where it is asked again and again.
 pub(crate) const LEAST_SLICES_OFTEN: usize = 80;
 /// Requests must take this many times the base latency, or else nothing held them back.
@@ -363,8 +363,8 @@ mod tests {
     fn senseless_input_is_none() {
         assert_eq!(
             assess(&Throughput {
-                ops: &OPS[..29],
-                bytes: &BYTES[..29],
+                ops: &OPS[..LEAST_SLICES - 1],
+                bytes: &BYTES[..LEAST_SLICES - 1],
                 ..CAP
             }),
             None

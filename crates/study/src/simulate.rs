@@ -1,24 +1,6 @@
 //! Series whose truth is known, for tests. Every one repeats from its seed.
 
-pub(crate) use crate::random::Rng;
-
-impl Rng {
-    pub(crate) fn exponential(&mut self) -> f64 {
-        -self.uniform().ln()
-    }
-
-    pub(crate) fn poisson(&mut self, rate: f64) -> f64 {
-        if rate > 100.0 {
-            return (rate + rate.sqrt() * self.normal()).round().max(0.0);
-        }
-        let (mut count, mut time) = (0.0, self.exponential());
-        while time < rate {
-            count += 1.0;
-            time += self.exponential();
-        }
-        count
-    }
-}
+pub(crate) use record::random::SplitMix64 as Rng;
 
 /// A stationary process with a known mean.
 #[derive(Clone, Copy, Debug)]
@@ -201,7 +183,7 @@ impl Disk {
                     let mut time = -service_s * rng.uniform();
                     while time < end {
                         let speed = speeds[(time.max(0.0) / SLICE_S) as usize];
-                        time += service_s * rng.gamma(cv) / speed;
+                        time += service_s * gamma(rng, cv) / speed;
                         count_at(time);
                     }
                 }
@@ -211,22 +193,20 @@ impl Disk {
     }
 }
 
-impl Rng {
-    /// Gamma distributed with mean 1 and the coefficient of variation `cv`, by Marsaglia and Tsang
-    /// (2000), for cv up to 1.
-    fn gamma(&mut self, cv: f64) -> f64 {
-        if cv == 0.0 {
-            return 1.0;
-        }
-        let shape = 1.0 / (cv * cv);
-        let d = shape - 1.0 / 3.0;
-        let c = 1.0 / (9.0 * d).sqrt();
-        loop {
-            let x = self.normal();
-            let v = (1.0 + c * x).powi(3);
-            if v > 0.0 && self.uniform().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-                return d * v / shape;
-            }
+/// Gamma distributed with mean 1 and the coefficient of variation `cv`, by Marsaglia and Tsang (2000), for cv up
+/// to 1.
+fn gamma(rng: &mut Rng, cv: f64) -> f64 {
+    if cv == 0.0 {
+        return 1.0;
+    }
+    let shape = 1.0 / (cv * cv);
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = rng.normal();
+        let v = (1.0 + c * x).powi(3);
+        if v > 0.0 && rng.uniform().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return d * v / shape;
         }
     }
 }

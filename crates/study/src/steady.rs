@@ -2,20 +2,18 @@
 
 use crate::interval::LEAST_SLICES;
 use crate::level::{find_step, residual_of_levels, residual_of_line};
-use crate::noise::{Noise, Scaled, batch_means, mean, ones};
+use crate::noise::{MOST_BATCHES, Noise, Scaled, batch_means, mean, ones};
 
 /// A change smaller than this, as a fraction of the mean, is not worth a finding even where it is
 /// certain: a long enough series makes any change certain.
 const WORTH_NAMING: f64 = 0.05;
-/// Probability that noise alone looks like a change. Two shapes are tried, and a warm-up.
+/// How often noise alone may look like a change. Two shapes are tried.
 const TAIL: f64 = 0.01;
-/// A warm-up that differs from the rest by less than this fraction may as well stay in.
-const WARMUP_WORTH: f64 = 0.03;
-/// Squared errors within this factor of the least are the same for want of data: their estimates
-/// rest on a dozen batches.
-const NEARLY: f64 = 2.5;
-/// The batch of the warm-up rule, in slices.
-const WARMUP_BATCH: usize = 5;
+/// How often noise alone may look like a warm-up. Small, because the place where it ends is chosen to make it as
+/// distinct as it can be.
+const WARMUP_TAIL: f64 = 0.003;
+/// A warm-up that moves the mean by less than this fraction may as well stay in.
+const WARMUP_WORTH: f64 = 0.001;
 
 /// Reason for which a series is steady or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,61 +125,71 @@ fn contrast(shape: &[f64]) -> Vec<f64> {
     shape.iter().map(|x| x / squares).collect()
 }
 
-/// Number of slices at the start that are warm-up and best left out; zero where there is no warm-up, or where
-/// the series has not settled within its first third.
+/// The number of slices at the start that are warm-up and best left out; zero where there is no warm-up,
+/// or where the series has not settled within its first third.
 ///
-/// MSER-5 (White 1997; White, Cobb and Spratt 2000): of the means of five slices, leave out as many as make
-/// the standard error of what remains least. On a steady series that rule leaves out something by chance, so
-/// what it would leave out must also differ from the rest by more than noise with the memory of the rest
-/// explains, and a straight line must not explain it better.
+/// The series is cut where two levels fit it best (least squares). What comes before the cut is left out where
+/// it differs from the level behind it by more than the wander of the rest explains, with the memory that the
+/// rest shows, and where a straight line explains it no better. What is left is judged in the same way, until
+/// it begins at its own level: a ramp goes in steps. Bias and coverage of the mean of what is left are simulated
+/// in the tests. It needs more than [`LEAST_SLICES`] values, of which so many are left in any case.
+///
+/// MSER-5 (White, Cobb and Spratt 2000), which leaves out groups of five values, needs several groups to judge
+/// by: it sees no burst in three seconds, where a throttle that grants its first slice twice counts for 3 %.
 ///
 /// A high level that drops early looks the same. Ask [`crate::level::find_drop`] of the whole series first:
 /// what it finds is no warm-up.
 pub fn warmup_end(slices: &[f64]) -> usize {
-    find_warmup(slices).unwrap_or(0)
+    settled_from(slices, |_| true).unwrap_or(0)
 }
 
-fn find_warmup(slices: &[f64]) -> Option<usize> {
-    if slices.len() < 2 * LEAST_SLICES {
-        return None;
-    }
+/// As [`warmup_end`], where the series begins above its level: the burst that a cap lets through before it
+/// holds. A slow start stays in.
+pub fn burst_end(slices: &[f64]) -> usize {
+    settled_from(slices, |excess| excess > 0.0).unwrap_or(0)
+}
+
+/// The first slice at the level of the rest, where what is before it differs by an excess that counts.
+fn settled_from(slices: &[f64], counts: fn(f64) -> bool) -> Option<usize> {
     let scaled = Scaled::new(slices)?;
-    let (series, length) = batch_means(&scaled.values);
-    let stride = WARMUP_BATCH.div_ceil(length);
-    let groups: Vec<f64> = series.chunks_exact(stride).map(mean).collect();
-    let latest = groups.len() / 3;
-    let errors: Vec<f64> = (0..=latest)
-        .map(|start| squared_error(&groups[start..]))
-        .collect();
-    let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
-    // Where in a flat valley of errors the least one lies is a matter of chance; the earliest that is
-    // nearly as small keeps the most data.
-    let end = errors.iter().position(|error| *error <= NEARLY * least)?;
-    // No small error within the first third means that the series never settled (White 1997).
-    if end == 0 || end == latest {
-        return None;
+    let length = slices.len().div_ceil(MOST_BATCHES).max(1);
+    // What does not fill a batch is left out at the end: the start is what matters here.
+    let series: Vec<f64> = scaled.values.chunks_exact(length).map(mean).collect();
+    let latest = (slices.len() / 3).min(slices.len().checked_sub(LEAST_SLICES)?) / length;
+    let far = scaled.mean / scaled.unit;
+    let mut end = 0;
+    while let Some(more) = leading(&series[end..], latest - end, far, counts) {
+        end += more;
     }
-    let end = end * stride;
-    let (first, rest) = series.split_at(end);
-    let difference = mean(first) - mean(rest);
-    let level = scaled.mean + scaled.unit * mean(rest);
-    if difference.abs() * scaled.unit <= WARMUP_WORTH * level.abs()
-        || residual_of_line(&series) <= residual_of_levels(&series, end)
-    {
-        return None;
-    }
-    // The noise is that of the rest: the warm-up itself is no measure of it.
-    let noise = Noise::learn(rest, &[ones(rest.len())]);
-    let mut contrast = vec![1.0 / end as f64; end];
-    contrast.extend(vec![-1.0 / rest.len() as f64; rest.len()]);
-    let by_chance = noise.is_some_and(|noise| noise.tail(&contrast, difference) >= TAIL);
-    (!by_chance).then_some(slices.len() - rest.len() * length)
+    Some(end * length)
 }
 
-/// The square of the standard error of the mean, as if the values were independent.
-fn squared_error(series: &[f64]) -> f64 {
-    let mean = mean(series);
-    series.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (series.len() as f64).powi(2)
+/// The length of a first part that is not at the level of the rest, less than `most`. `far` is the distance of
+/// zero from the mean of the whole series.
+fn leading(series: &[f64], most: usize, far: f64, counts: fn(f64) -> bool) -> Option<usize> {
+    let fit = |end: &usize| residual_of_levels(series, *end);
+    let end = (1..=most).min_by(|a, b| fit(a).total_cmp(&fit(b)))?;
+    let (first, rest) = series.split_at(end);
+    let excess = mean(first) - mean(rest);
+    let moves = excess.abs() * end as f64 / series.len() as f64;
+    // A change as late as `most` means that the series never settled (White 1997).
+    let is_warmup = end < most
+        && counts(excess)
+        && moves > WARMUP_WORTH * (far + mean(rest)).abs()
+        && fit(&end) < residual_of_line(series)
+        && !is_chance(end, rest, excess);
+    is_warmup.then_some(end)
+}
+
+/// True where noise with the memory of `rest` explains that the mean of the `count` values before it differs by
+/// `excess`. The noise is that of the rest: the warm-up itself is no measure of it.
+fn is_chance(count: usize, rest: &[f64], excess: f64) -> bool {
+    // A rest without noise leaves no doubt.
+    Noise::learn(rest, &[ones(rest.len())]).is_some_and(|noise| {
+        let mut contrast = vec![1.0 / count as f64; count];
+        contrast.resize(count + rest.len(), -1.0 / rest.len() as f64);
+        noise.tail(&contrast, excess) >= WARMUP_TAIL
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use domain::filesystem::Fs;
 use domain::plan_binding::Planned;
-use domain::raid::Level;
+use domain::raid::{Level, level_parser};
 use domain::values::{Percent, Size, Span};
 
 /// What `sweep` takes.
@@ -43,7 +43,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N,…", num_args = 1.., value_delimiter = ',')]
     pub members: Vec<usize>,
     /// The RAID levels
-    #[arg(long, value_enum, num_args = 1.., value_delimiter = ',', default_values = ["0", "10"])]
+    #[arg(long, value_parser = level_parser(), num_args = 1.., value_delimiter = ',', default_values = ["0", "10"])]
     pub level: Vec<Level>,
     /// How much lies on one member before the next has its turn
     #[arg(

@@ -1,5 +1,5 @@
-//! What is looked at before a new sweep touches anything: programs, kernel, schedulers and room.
-//! What is missing for some layouts leaves those out; what is missing for all is a refusal.
+//! Checks before a new sweep touches anything: programs, kernel, schedulers and room. What is missing for
+//! some layouts leaves those out; what is missing for all is a refusal.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ pub(crate) fn check(
     }
 }
 
-/// That a program is missing, and where it is to be had.
+/// Error that a program is missing, with its package.
 pub(crate) fn missing(program: &str, package: &str) -> String {
     format!("the program {program} is not on the PATH; install the package {package}")
 }
@@ -156,7 +156,7 @@ fn arrays(
     kernel_has_md(dry_run, host, notes, problems);
 }
 
-/// What unequal devices lose, and who loses it.
+/// Losses of unequal devices.
 fn unequal(settings: &Settings) -> Vec<String> {
     let least = settings.devices.iter().map(|volume| volume.size).min();
     let Some(least) = least else {

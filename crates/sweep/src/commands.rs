@@ -14,7 +14,7 @@ use domain::raid::{Layout as Copies, Level};
 /// The name of the array and its folder, which the user will change.
 const NAME: &str = "data";
 
-/// What builds a layout on the devices of a sweep: with disksmith, and the same by hand.
+/// Commands that build a layout on the devices of a sweep: with disksmith, and the same by hand.
 pub(crate) fn commands(settings: &Settings, layout: &Layout) -> Vec<String> {
     let members: Vec<PathBuf> = settings
         .devices

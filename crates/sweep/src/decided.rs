@@ -1,5 +1,5 @@
-//! What is concluded of a sweep. It is derived from the [`SweepRecord`] alone, at any time: after
-//! each block to know what is measured next, and of an old sweep with a better rule.
+//! Conclusions from a sweep. It is derived from the [`SweepRecord`] alone, at any time: after each block to
+//! know what is measured next, and of an old sweep with a better rule.
 
 use std::collections::BTreeMap;
 
@@ -24,24 +24,24 @@ pub(crate) struct Decided {
     /// Those that are not beaten in cost, speed and redundancy at once, the fastest first. Empty
     /// without prices.
     pub frontier: Vec<usize>,
-    /// Whether nothing more need be measured.
+    /// True if nothing more need be measured.
     pub over: bool,
-    /// What the baseline did over the time of the sweep; `None` before it was measured twice.
+    /// Drift of the baseline over the sweep; `None` before it was measured twice.
     pub drift: Option<Drift>,
-    /// What each factor did.
+    /// Effect of each factor.
     pub effects: Vec<Effect>,
-    /// How the objective's rate grows with the members.
+    /// Growth of the objective's rate with the members.
     pub curves: Vec<Curve>,
     /// The answers to the old questions, as sentences.
     pub answers: Vec<String>,
-    /// What makes the table doubtful, as sentences.
+    /// Doubts about the table, as sentences.
     pub doubts: Vec<String>,
 }
 
 /// The best layout that keeps all data when so many members fail, whichever they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Survivor {
-    /// How many members.
+    /// Number of members.
     pub losses: usize,
     /// The layout; `None` where none was measured that survives so many.
     pub best: Option<usize>,
@@ -49,7 +49,7 @@ pub(crate) struct Survivor {
     pub ties: Vec<usize>,
 }
 
-/// What became of a layout.
+/// Outcome of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LayoutOutcome {
     /// The best.
@@ -82,22 +82,22 @@ pub(crate) struct Row {
     pub of_winner: Option<Value>,
     /// All figures, over the blocks.
     pub figures: BTreeMap<Figure, Value>,
-    /// What became of it.
+    /// Its outcome.
     pub standing: LayoutOutcome,
-    /// Why, as a clause: `12 to 15 % slower than the winner after 2 blocks`.
+    /// The reason, as a clause: `12 to 15 % slower than the winner after 2 blocks`.
     pub why: String,
-    /// What it costs, where prices are known.
+    /// Its cost, where prices are known.
     pub cost: Option<Cost>,
-    /// How many members may fail.
+    /// Number of members that may fail.
     pub survives: usize,
-    /// What is left for data.
+    /// Bytes left for data.
     pub capacity: Bytes,
 }
 
-/// What the baseline did over the time of the sweep.
+/// Drift of the baseline over the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Drift {
-    /// When it was measured, in seconds, and its objective's figure.
+    /// Times of its measurements, in seconds, and its objective's figure.
     pub points: Vec<(f64, f64)>,
     /// The change from the first to the last as a share, with its interval.
     pub change: Option<Value>,
@@ -107,7 +107,7 @@ pub(crate) struct Drift {
     pub text: String,
 }
 
-/// What a factor did to the objective's figure, all else equal.
+/// Effect of a factor on the objective's figure, all else equal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Effect {
     /// The factor.
@@ -116,22 +116,22 @@ pub(crate) struct Effect {
     pub from: String,
     /// The setting.
     pub to: String,
-    /// How many pairs of layouts differ in this alone.
+    /// Number of pairs of layouts that differ in this alone.
     pub pairs: usize,
     /// The ratio of `to` to `from`, with its interval where there is one.
     pub ratio: Value,
     /// The smallest and the largest ratio of a pair.
     pub range: (f64, f64),
-    /// Whether the interval excludes 1.
+    /// True if the interval excludes 1.
     pub shown: bool,
     /// As a sentence.
     pub text: String,
 }
 
-/// How the rate grows with the members, all else equal.
+/// Growth of the rate with the members, all else equal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curve {
-    /// What is equal: `RAID 10, 256 KiB, xfs`.
+    /// Common part: `RAID 10, 256 KiB, xfs`.
     pub label: String,
     /// By members.
     pub points: Vec<Point>,
@@ -140,12 +140,12 @@ pub(crate) struct Curve {
 /// One point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
-    /// How many members.
+    /// Number of members.
     pub members: usize,
     /// The rate in an average block, so that points may be compared that were measured in different
     /// ones.
     pub value: Value,
-    /// What these members give by themselves, added up and divided by what the level makes of a
-    /// request: writes are two of them with two copies.
+    /// Sum of these members' own rates, divided by the requests that the level makes of one: writes are two
+    /// with two copies.
     pub ideal: Option<f64>,
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use record::Direction;
 use serde::{Deserialize, Serialize};
 
-/// What is counted or timed.
+/// Metric: a count or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Metric {
     /// Requests a second.
@@ -54,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is a time, of which less is better; of rates more is.
+    /// True if it is a time, of which less is better; of rates more is.
     pub fn is_latency(self) -> bool {
         !matches!(self, Metric::Iops | Metric::Bytes)
     }
@@ -68,7 +68,7 @@ pub struct Figure {
     pub phase: String,
     /// One direction; `None` takes reads and writes together, or the commits where there are any.
     pub direction: Option<Direction>,
-    /// What of it.
+    /// Its metric.
     pub metric: Metric,
 }
 

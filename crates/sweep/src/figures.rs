@@ -40,8 +40,8 @@ pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value>
     figures
 }
 
-/// Why a phase with this workload never gives a figure, and which it gives instead, as a clause;
-/// `None` where [`figures_of`] has it.
+/// Reason for which a phase with this workload never gives a figure, and the one it gives instead, as a
+/// clause; `None` where [`figures_of`] has it.
 pub fn why_never(figure: &Figure, workload: &Workload) -> Option<String> {
     let phase = &figure.phase;
     let commits = workload.sync_every > 0;
@@ -85,7 +85,7 @@ pub fn why_never(figure: &Figure, workload: &Workload) -> Option<String> {
     ))
 }
 
-/// Whether a workload of reads and writes has this direction alone.
+/// True if a workload of reads and writes has this direction alone.
 fn is_only(direction: Direction, workload: &Workload) -> bool {
     match direction {
         Direction::Read => !workload.writes(),
@@ -94,7 +94,7 @@ fn is_only(direction: Direction, workload: &Workload) -> bool {
     }
 }
 
-/// Whether requests of a direction move bytes that are counted: an fdatasync and a commit do not.
+/// True if requests of a direction move bytes that are counted: an fdatasync and a commit do not.
 fn moves(direction: Direction) -> bool {
     matches!(direction, Direction::Read | Direction::Write)
 }
@@ -154,7 +154,7 @@ fn slices(phase: &Phase, of: fn(&record::Slice) -> u64) -> Vec<f64> {
     rates
 }
 
-/// What a histogram says; nothing where no request came back.
+/// Latencies of a histogram; none where no request came back.
 fn latencies(latency: &Histogram) -> Vec<(Metric, Value)> {
     if latency.is_empty() {
         return Vec::new();

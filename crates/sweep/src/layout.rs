@@ -1,4 +1,4 @@
-//! What a sweep varies: the factors, and one layout as a choice of each.
+//! Factors that a sweep varies, and one layout as a choice of each.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use domain::raid::{Layout as Copies, Level};
 pub(crate) struct Layout {
     /// The RAID level; `None` for a disk alone.
     pub level: Option<Level>,
-    /// How many members, the first of the devices.
+    /// Number of members, the first of the devices.
     pub members: usize,
     /// The chunk; `None` where there is none.
     pub chunk: Option<Bytes>,
@@ -24,7 +24,7 @@ pub(crate) struct Layout {
     pub scheduler: Option<String>,
 }
 
-/// What may differ between two layouts.
+/// Property in which two layouts may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Factor {
@@ -63,7 +63,7 @@ impl Factor {
 }
 
 impl Layout {
-    /// What the layout has of a factor, as text; `–` where it has none of it.
+    /// The layout's setting of a factor, as text; `–` where it has none of it.
     pub(crate) fn setting(&self, factor: Factor) -> String {
         let none = || "–".to_owned();
         match factor {
@@ -87,17 +87,12 @@ impl Layout {
         })
     }
 
-    /// How many members may fail, whichever they are, before data is lost.
+    /// Number of members that may fail, whichever they are, before data is lost.
     pub(crate) fn survives(&self) -> usize {
-        match self.level {
-            None | Some(Level::Zero | Level::Linear) => 0,
-            Some(Level::One) => self.members.saturating_sub(1),
-            Some(Level::Five | Level::Ten) => 1,
-            Some(Level::Six) => 2,
-        }
+        self.level.map_or(0, |level| level.survives(self.members))
     }
 
-    /// What is left for data on members of these sizes, of which the first are used.
+    /// Bytes left for data on members of these sizes, of which the first are used.
     pub(crate) fn capacity(&self, sizes: &[Bytes]) -> Bytes {
         let sizes = sizes.get(..self.members).unwrap_or(sizes);
         match self.geometry() {

@@ -2,13 +2,14 @@
 
 pub mod args;
 mod check;
+mod checkpoint;
 mod commands;
 mod decide;
 mod decided;
 mod figure;
 mod figures;
 mod html;
-mod kept;
+
 mod layout;
 mod measure;
 mod objective;
@@ -82,7 +83,8 @@ pub fn sweep(
             answer(args, page.as_ref(), context, &record, &ledger)
         }
         Ending::Interrupted => {
-            let (record, ledger) = (sweep.kept.record, sweep.ledger);
+            let ledger = sweep.job.suspend().into_ledger();
+            let record = sweep.checkpoint.record;
             if !record.cells.is_empty() {
                 answer(args, page.as_ref(), context, &record, &ledger)?;
             }
@@ -144,7 +146,7 @@ fn finalists(
         .collect()
 }
 
-/// How the answer ends: no, where measured layouts miss what is required of them.
+/// Exit of the verb: no, where measured layouts miss the requirements.
 fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
     if decided.winner.is_some() || !decided.over {
         return Ok(Answer::Done);

@@ -16,7 +16,7 @@ use domain::values::{Percent, Size, Span};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// What `bench` is asked for. All layouts of a block make the same requests.
+/// Arguments of `bench`. All layouts of a block make the same requests.
 ///
 /// # Errors
 /// When the workload of the user's own makes none; as a sentence.
@@ -65,11 +65,11 @@ pub(crate) fn bench_args(
     })
 }
 
-/// What was measured, and for how long.
+/// Measurements, and their length.
 pub(crate) struct Measured {
-    /// What came of it.
+    /// Its result.
     pub outcome: CellOutcome,
-    /// How long the phases took, in seconds.
+    /// Seconds that the phases took.
     pub seconds: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What the best layout has most of, and what it must reach.
+//! Objective of a sweep, and requirements.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figure::{Figure, Metric};
 
-/// What the best layout has most of, or least: `page-mixed.iops`, `page-read.p99`,
+/// Objective, of which the best layout has most, or least: `page-mixed.iops`, `page-read.p99`,
 /// `page-mixed.iops/$` or `cost`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,12 +55,12 @@ impl Objective {
         }
     }
 
-    /// Whether it cannot be answered without prices.
+    /// True if it cannot be answered without prices.
     pub(crate) fn needs_prices(&self) -> bool {
         !matches!(self, Objective::Figure(_))
     }
 
-    /// Whether less of it is better.
+    /// True if less of it is better.
     pub(crate) fn less_is_better(&self) -> bool {
         match self {
             Objective::Figure(figure) => figure.metric.is_latency(),
@@ -118,14 +118,14 @@ impl Side {
         }
     }
 
-    /// Whether small values are on this side.
+    /// True if small values are on this side.
     pub fn is_low(self) -> bool {
         matches!(self, Side::Below | Side::AtMost)
     }
 }
 
 impl Requirement {
-    /// Whether a value of the figure meets it.
+    /// True if a value of the figure meets it.
     pub fn is_met_by(&self, value: f64) -> bool {
         match self.side {
             Side::Below => value < self.bar,
@@ -135,8 +135,8 @@ impl Requirement {
         }
     }
 
-    /// How far on the wrong side of the bar a value lies, as a factor: 2 where a latency is twice
-    /// what is allowed or a rate half of what is asked for. Below 1 where the bar is met with room.
+    /// Distance of a value on the wrong side of the bar, as a factor: 2 where a latency is twice what is
+    /// allowed or a rate half of what is asked for. Below 1 where the bar is met with room.
     pub(crate) fn excess(&self, value: f64) -> f64 {
         if self.side.is_low() {
             value / self.bar

@@ -1,20 +1,19 @@
 //! Sweeps that the ledger keeps: showing one again, and giving one up.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
-use ledger::{Ledger, LongWork as _, OwnerLiveness};
+use job::{Job, Store, Takeover};
+use ledger::{Ledger, LongWork as _};
 use linux::block::Devices;
+use linux::process;
 use serde_json::json;
 
-use super::kept::Kept;
+use super::checkpoint::Checkpoint;
 use super::record::Volume;
 use super::resume::take_down;
-use super::start::ETC;
-use super::underway::boot;
 use crate::args::SweepArgs;
 use array::programs::Programs;
-use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::json::SCHEMA;
@@ -32,7 +31,7 @@ pub(crate) fn show(
 ) -> Outcome {
     let ledger = context.open_ledger()?;
     let key = find(&ledger, word, false)?;
-    let Some(work) = ledger.work::<Kept>(&key).refused()? else {
+    let Some(work) = ledger.work::<Checkpoint>(&key).refused()? else {
         return Err(Failure::refused(format!(
             "the sweep {key} was removed just now"
         )));
@@ -47,22 +46,19 @@ pub(crate) fn abandon(
     context: &mut Context,
     programs: &mut dyn Programs,
 ) -> Outcome {
-    let mut ledger = context.open_ledger()?;
-    let key = find(&ledger, word, true)?;
-    let here = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
+    let store = Store::open(context)?;
+    let key = find(store.ledger(), word, true)?;
     // Whether one of another host or container still runs only the user can know, and says so by
     // its whole name.
-    let standing = |owner: &ledger::Owner| match here.standing(owner) {
-        OwnerLiveness::Elsewhere if word == key => OwnerLiveness::Dead,
-        standing => standing,
+    let from = match word == key {
+        true => Takeover::WithTarget,
+        false => Takeover::FromDead,
     };
-    let (claim, work) = ledger
-        .claim_work::<Kept>(&key, here.owner(), standing)
-        .refused()?;
-    let mut kept = work.document;
-    let gone = locate(&mut kept, context)?;
-    let paths = kept.record.settings.paths();
-    let missing: Vec<String> = kept.underway.as_ref().map_or_else(Vec::new, |underway| {
+    let (job, work) = Job::claim(store, &key, from).refused()?;
+    let mut checkpoint: Checkpoint = work.document;
+    let gone = locate(&mut checkpoint, context)?;
+    let paths = checkpoint.record.settings.paths();
+    let missing: Vec<String> = checkpoint.underway.as_ref().map_or_else(Vec::new, |underway| {
         let members = gone.iter().filter(|at| **at < underway.members);
         let one = |at: &usize| {
             let path = paths.get(*at)?.display();
@@ -74,9 +70,9 @@ pub(crate) fn abandon(
         };
         members.filter_map(one).collect()
     });
-    take_down(&mut kept, &paths, context, programs)?;
-    kept.record.given_up = true;
-    ledger.finish_work(claim, &kept).midway()?;
+    take_down(&mut checkpoint, &paths, context, programs)?;
+    checkpoint.record.given_up = true;
+    job.finish(&checkpoint).midway()?;
     if !missing.is_empty() {
         return Err(Failure::Midway(anyhow!(
             "the sweep {key} is given up. Left: {}",
@@ -100,11 +96,11 @@ fn given_up(key: &str, json: bool) -> String {
 
 /// Gives the volumes of a sweep the names that they have now. Returns the places of those that
 /// cannot be found.
-fn locate(kept: &mut Kept, context: &Context) -> Result<Vec<usize>, Failure> {
+fn locate(checkpoint: &mut Checkpoint, context: &Context) -> Result<Vec<usize>, Failure> {
     let devices = Devices::read(&context.root).refused()?;
-    let same_boot = boot(&context.root).refused()? == kept.boot;
+    let same_boot = process::boot_id(&context.root).refused()? == checkpoint.boot;
     let mut gone = Vec::new();
-    for (at, volume) in kept.record.settings.devices.iter_mut().enumerate() {
+    for (at, volume) in checkpoint.record.settings.devices.iter_mut().enumerate() {
         match now(volume, &devices, context, same_boot) {
             Some(path) => volume.path = path,
             None => gone.push(at),
@@ -113,7 +109,7 @@ fn locate(kept: &mut Kept, context: &Context) -> Result<Vec<usize>, Failure> {
     Ok(gone)
 }
 
-/// Where a volume is now.
+/// Present place of a volume.
 fn now(volume: &Volume, devices: &Devices, context: &Context, same_boot: bool) -> Option<PathBuf> {
     let at_path = devices.at_path(&context.root, &volume.path);
     let Some(id) = &volume.id else {
@@ -133,7 +129,7 @@ fn now(volume: &Volume, devices: &Devices, context: &Context, same_boot: bool) -
 
 /// The sweep that a word names: `last`, an id, or the beginning of one.
 fn find(ledger: &Ledger, word: &str, unfinished: bool) -> Result<String, Failure> {
-    let all = ledger.list_work(Some(Kept::KIND)).refused()?;
+    let all = ledger.list_work(Some(Checkpoint::KIND)).refused()?;
     let mut keys = all
         .into_iter()
         .filter(|work| !unfinished || work.finished.is_none())

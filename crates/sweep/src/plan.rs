@@ -1,4 +1,4 @@
-//! Which layouts there are to measure: every choice of the factors that makes sense.
+//! Layouts to measure: every choice of the factors that makes sense.
 
 use record::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use domain::raid::Level;
 /// The settings of the factors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Factors {
-    /// How many members.
+    /// Numbers of members.
     pub members: Vec<usize>,
     /// The levels.
     pub levels: Vec<Level>,
@@ -22,7 +22,7 @@ pub(crate) struct Factors {
     pub file_systems: Vec<Fs>,
     /// The schedulers; empty leaves what the disks have.
     pub schedulers: Vec<String>,
-    /// How many members may fail.
+    /// Number of members that may fail.
     pub survives: usize,
 }
 
@@ -46,7 +46,7 @@ impl Factors {
 pub(crate) struct Planned {
     /// The layouts: level, members, chunk, file system, scheduler, the last varying fastest.
     pub layouts: Vec<Layout>,
-    /// What is not measured, and why.
+    /// Layouts that are not measured, and the reasons.
     pub left_out: Vec<LeftOut>,
 }
 

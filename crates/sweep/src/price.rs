@@ -1,4 +1,4 @@
-//! What volumes cost. The prices come from a small text file of the user's own, one field a line
+//! Prices of volumes. The prices come from a small text file of the user's own, one field a line
 //! and `#` before remarks:
 //!
 //! ```text
@@ -30,7 +30,6 @@ use record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use domain::raid::Level;
 
 /// The share of writes of the suite's phase `page-mixed`.
 const WRITE_SHARE: f64 = 0.3;
@@ -44,9 +43,9 @@ pub(crate) struct Prices {
     pub gib_month: f64,
     /// For a volume and month, whatever its size.
     pub volume_month: f64,
-    /// For what IOPS are provisioned on each volume.
+    /// Price of provisioned IOPS on each volume.
     pub iops: Provisioned,
-    /// For what MiB a second are provisioned on each volume.
+    /// Price of provisioned MiB a second on each volume.
     pub mibps: Provisioned,
     /// For a million I/O on the volumes.
     pub million_io: f64,
@@ -59,15 +58,15 @@ pub(crate) struct Prices {
 /// A rate that is bought for each volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Provisioned {
-    /// How much of it is bought.
+    /// Amount that is bought.
     pub rate: Option<f64>,
-    /// How much of that is in the price of the volume.
+    /// Amount that is in the price of the volume.
     pub free: f64,
     /// For one more and month.
     pub month: f64,
 }
 
-/// What a layout costs.
+/// Cost of a layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
     /// Dollars a month.
@@ -157,7 +156,7 @@ impl Prices {
         }
     }
 
-    /// Whether anything has a price.
+    /// True if anything has a price.
     fn priced(&self) -> bool {
         let each = [
             self.gib_month,
@@ -169,7 +168,7 @@ impl Prices {
         each.iter().any(|price| *price > 0.0)
     }
 
-    /// What the prices leave out, as sentences.
+    /// Costs that the prices leave out, as sentences.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.million_io > 0.0 && self.io_month.is_none() {
@@ -190,8 +189,8 @@ impl Prices {
         remarks
     }
 
-    /// What a layout costs: its members, the first of the volumes of these sizes, and the I/O that
-    /// the level makes of the application's. `rate` is the objective's, where it is one.
+    /// Cost of a layout: its members, the first of the volumes of these sizes, and the I/O that the level
+    /// makes of the application's. `rate` is the objective's, where it is one.
     pub(crate) fn cost(&self, layout: &Layout, sizes: &[Bytes], rate: Option<f64>) -> Cost {
         let members = sizes.get(..layout.members).unwrap_or(sizes);
         let gib: f64 = members.iter().map(|size| size.0 as f64).sum::<f64>() / Bytes::GIB.0 as f64;
@@ -210,31 +209,18 @@ impl Prices {
     }
 }
 
-/// How many I/O on the members a small write becomes.
-///
-/// Copies are each written. With parity, what is overwritten and its parity are read and written:
-/// four I/O with one parity (Patterson, Gibson and Katz, A Case for Redundant Arrays of Inexpensive
-/// Disks, 1988) and six with two. Where fewer members than that need be read to compute the parity
-/// anew, md reads those (linux, drivers/md/raid5.c, handle_stripe_dirtying). Writes of whole
-/// stripes, as a load makes them, need less.
+/// I/O on the members for a small write.
 pub(super) fn write_io(layout: &Layout) -> f64 {
-    let parity = |parities: usize| {
-        let others = layout.members.saturating_sub(parities + 1);
-        (1 + parities + others.min(1 + parities)) as f64
-    };
-    match layout.level {
-        None | Some(Level::Zero | Level::Linear) => 1.0,
-        Some(Level::One) => layout.members as f64,
-        Some(Level::Ten) => 2.0,
-        Some(Level::Five) => parity(1),
-        Some(Level::Six) => parity(2),
-    }
+    layout
+        .level
+        .map_or(1.0, |level| level.small_write_io(layout.members) as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use domain::filesystem::Fs;
+    use domain::raid::Level;
     use proptest::prelude::*;
 
     const ALL: &str = "# gp3\ncurrency EUR\ngib-month 0.08 # each\n\nvolume-month 1\niops 6000\n\

@@ -1,5 +1,5 @@
-//! What the volumes do by themselves, before any array is built: each alone, and all at the same
-//! time. So it is known what their sum is, and whether the instance lets them have it.
+//! Probe of the volumes before any array is built: each alone, and all at the same time. So it is known what
+//! their sum is, and whether the instance lets them have it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,7 +17,7 @@ use super::record::{Probe, Settings, Value};
 use super::testbed::Testbed;
 use bench::suite::{self, PhasePlan};
 
-/// How long a volume is asked: enough to see its rate, and little for sixteen of them.
+/// Time for which a volume is probed: enough to see its rate, and little for sixteen of them.
 const LONG: Nanos = Nanos::from_secs(3);
 
 /// The windows of a probe.

@@ -2,6 +2,7 @@
 //! night's log should say when what was measured.
 
 use std::time::Duration;
+use ui::units::span;
 
 use super::decide::words::shown;
 use super::record::{Cell, CellOutcome, SweepRecord};
@@ -63,7 +64,7 @@ fn came_of(record: &SweepRecord, cell: &Cell) -> String {
     }
 }
 
-/// How much is left at most: as if no layout were dropped any more. Each drop makes it less.
+/// Work left at most: as if no layout were dropped any more. Each drop makes it less.
 fn left(record: &SweepRecord) -> String {
     let took: f64 = record.cells.iter().map(|cell| cell.took_s).sum();
     let each = took / record.cells.len().max(1) as f64;
@@ -74,16 +75,4 @@ fn left(record: &SweepRecord) -> String {
     let more_blocks = record.settings.blocks.saturating_sub(at + 1);
     let cells = block.order.len().saturating_sub(done) + more_blocks * block.order.len();
     format!("at most {} left", span(each * cells as f64))
-}
-
-/// A span of time in words.
-fn span(seconds: f64) -> String {
-    let minutes = seconds / 60.0;
-    if minutes < 1.0 {
-        format!("{seconds:.0} s")
-    } else if minutes < 90.0 {
-        format!("{minutes:.0} min")
-    } else {
-        format!("{:.1} h", minutes / 60.0)
-    }
 }

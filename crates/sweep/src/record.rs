@@ -19,7 +19,7 @@ use super::price::Prices;
 pub(crate) struct Volume {
     /// As the user named it.
     pub path: PathBuf,
-    /// What names it after a reboot too; `None` where the kernel shows nothing of the kind.
+    /// Name that lasts over a reboot; `None` where the kernel shows nothing of the kind.
     pub id: Option<String>,
     /// Its serial number or volume id.
     pub serial: Option<String>,
@@ -29,16 +29,16 @@ pub(crate) struct Volume {
     pub size: Bytes,
 }
 
-/// What was asked for. Two sweeps with the same settings measure the same.
+/// Settings of a sweep. Two sweeps with the same settings measure the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// The devices, in the order in which layouts take them.
     pub devices: Vec<Volume>,
-    /// What the best layout has most of, or least.
+    /// Objective.
     pub objective: Objective,
-    /// What the layouts are made of.
+    /// Factors of the layouts.
     pub factors: Factors,
-    /// What a layout must reach to be taken at all.
+    /// Requirements that a layout must meet to be taken at all.
     pub requires: Vec<Requirement>,
     /// The phases that are measured.
     pub phases: Vec<String>,
@@ -58,11 +58,11 @@ pub(crate) struct Settings {
     pub blocks: usize,
     /// Layouts within this share of the best are as good.
     pub tie: f64,
-    /// Whether every layout is measured in every block.
+    /// True if every layout is measured in every block.
     pub full: bool,
-    /// Where the random order begins.
+    /// Seed of the random order.
     pub seed: u64,
-    /// What the volumes cost.
+    /// Prices of the volumes.
     pub prices: Option<Prices>,
 }
 
@@ -93,20 +93,19 @@ pub(crate) struct Cell {
     pub block: usize,
     /// The layout, by its place in [`SweepRecord::layouts`].
     pub layout: usize,
-    /// Whether this is the baseline, measured again between blocks.
+    /// True if this is the baseline, measured again between blocks.
     pub baseline: bool,
-    /// When it began, in seconds from the sweep's start, without the time during which no program
-    /// ran.
+    /// Start, in seconds from the sweep's start, without the time during which no program ran.
     pub began_s: f64,
-    /// How long the phases took.
+    /// Seconds that the phases took.
     pub measured_s: f64,
-    /// How long it took with building and taking down.
+    /// Seconds with building and taking down.
     pub took_s: f64,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: CellOutcome,
 }
 
-/// What came of a cell.
+/// Outcome of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum CellOutcome {
@@ -123,7 +122,7 @@ pub(crate) enum CellOutcome {
     Failed(String),
 }
 
-/// What the volumes do without an array: each alone, and all at the same time.
+/// Rates of the volumes without an array: each alone, and all at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Probe {
     /// The phase whose workload was made.
@@ -137,9 +136,9 @@ pub(crate) struct Probe {
 /// A setting that cannot be measured here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeftOut {
-    /// What is left out, such as `fs xfs` or `RAID 5 of 2`.
+    /// Name of the thing left out, such as `fs xfs` or `RAID 5 of 2`.
     pub what: String,
-    /// Why, as a clause: `mkfs.xfs is not on the PATH; install the package xfsprogs`.
+    /// The reason, as a clause: `mkfs.xfs is not on the PATH; install the package xfsprogs`.
     pub why: String,
 }
 
@@ -148,7 +147,7 @@ pub(crate) struct LeftOut {
 pub(crate) struct SweepRecord {
     /// Its name.
     pub id: RunId,
-    /// When it began.
+    /// Start.
     pub started: Timestamp,
     /// The version of the program that began it.
     pub disksmith: String,
@@ -156,25 +155,25 @@ pub(crate) struct SweepRecord {
     pub command: Vec<String>,
     /// Facts about the machine.
     pub machine: Machine,
-    /// What was asked for.
+    /// Settings.
     pub settings: Settings,
     /// The layouts.
     pub layouts: Vec<Layout>,
     /// The layout that is measured again between blocks.
     pub baseline: usize,
-    /// What is not measured, and why.
+    /// Things that are not measured, and the reasons.
     pub left_out: Vec<LeftOut>,
-    /// What the volumes do by themselves.
+    /// Rates of the volumes by themselves.
     pub probe: Option<Probe>,
     /// The blocks that were begun.
     pub blocks: Vec<Block>,
-    /// What was measured, in order of time.
+    /// Cells, in order of time.
     pub cells: Vec<Cell>,
-    /// How long it has run so far, over all its starts.
+    /// Seconds it has run so far, over all its starts.
     pub ran_s: f64,
-    /// How often it was begun: once, and once more for each time that it was resumed.
+    /// Number of starts: one, and one more for each time that it was resumed.
     pub starts: usize,
-    /// Whether the user gave it up before it was over.
+    /// True if the user gave it up before it was over.
     pub given_up: bool,
 }
 
@@ -192,7 +191,7 @@ impl Settings {
 }
 
 impl Volume {
-    /// Whether both are one: by what names it whatever it is called, or else by path and size.
+    /// True if both are one volume: by the name that lasts, or else by path and size.
     pub(crate) fn is(&self, other: &Volume) -> bool {
         match (&self.id, &other.id) {
             (Some(one), Some(other)) => one == other,

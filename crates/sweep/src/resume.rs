@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use ledger::{Ledger, OwnerLiveness};
+use job::{Job, Store, Takeover};
+use ledger::OwnerLiveness;
 use linux::consent::{Reason, Refusal, open_for_destroying};
+use linux::process;
 
 use super::check::missing;
-use super::kept::Kept;
+use super::checkpoint::Checkpoint;
 use super::record::Settings;
 use super::start::{ETC, Ready, Start, host, refused};
 use super::testbed::{Allowed, Testbed};
-use super::underway::{Underway, boot};
+use super::underway::Underway;
 use array::programs::Programs;
 use array::steps::Undone;
 use domain::plan_binding;
-use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -28,35 +29,31 @@ pub(super) fn resume(
     key: &str,
     settings: &Settings,
     allowed: &Allowed,
-    mut ledger: Ledger,
-    here: &ProcessIdentity,
+    store: Store,
     context: &mut Context,
     programs: &mut dyn Programs,
 ) -> Result<Start, Failure> {
-    let (claim, work) = ledger
-        .claim_work::<Kept>(key, here.owner(), |owner| here.standing(owner))
-        .refused()?;
-    let mut kept = work.document;
-    let boot = boot(&context.root).refused()?;
-    rename(&mut kept, key, settings, &boot)?;
-    let paths = kept.record.settings.paths();
+    let (mut job, work) = Job::claim(store, key, Takeover::FromDead).refused()?;
+    let mut checkpoint = work.document;
+    let boot = process::boot_id(&context.root).refused()?;
+    rename(&mut checkpoint, key, settings, &boot)?;
+    let paths = checkpoint.record.settings.paths();
     // What was left is taken down before the disks can be claimed, and is to be of the plan too.
     plan_binding::check_reading(&allowed.planned, &paths, &context.root)
         .map_err(|problems| refused(&problems))?;
     context.tell(&format!(
         "disksmith: going on with sweep {key}: {} measured so far.",
-        kept.record.cells.len()
+        checkpoint.record.cells.len()
     ));
-    take_down(&mut kept, &paths, context, programs)?;
-    kept.boot = boot;
-    kept.record.starts += 1;
-    ledger.keep_work(&claim, &kept).midway()?;
+    take_down(&mut checkpoint, &paths, context, programs)?;
+    checkpoint.boot = boot;
+    checkpoint.record.starts += 1;
+    job.save(&checkpoint).midway()?;
     let rig = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed)
         .map_err(|problems| refused(&problems))?;
     Ok(Start::Ready(Box::new(Ready {
-        kept,
-        ledger,
-        claim,
+        checkpoint,
+        job,
         rig,
     })))
 }
@@ -65,16 +62,26 @@ pub(super) fn resume(
 ///
 /// # Errors
 /// Refused, where one of them cannot be told from others since a boot.
-fn rename(kept: &mut Kept, key: &str, settings: &Settings, boot: &str) -> Result<(), Failure> {
-    let nameless = kept.record.settings.devices.iter().find(|v| v.id.is_none());
-    if let Some(nameless) = nameless.filter(|_| kept.boot != boot) {
+fn rename(
+    checkpoint: &mut Checkpoint,
+    key: &str,
+    settings: &Settings,
+    boot: &str,
+) -> Result<(), Failure> {
+    let nameless = checkpoint
+        .record
+        .settings
+        .devices
+        .iter()
+        .find(|v| v.id.is_none());
+    if let Some(nameless) = nameless.filter(|_| checkpoint.boot != boot) {
         return Err(Failure::refused(format!(
             "the sweep {key} cannot go on: {} has no serial number, and since the machine was \
              booted its name may be another disk's. disksmith sweep --abandon {key} gives it up",
             nameless.path.display()
         )));
     }
-    for volume in &mut kept.record.settings.devices {
+    for volume in &mut checkpoint.record.settings.devices {
         if let Some(now) = settings.devices.iter().find(|now| volume.is(now)) {
             volume.path.clone_from(&now.path);
         }
@@ -91,24 +98,28 @@ pub(super) fn rehearse(
     key: &str,
     settings: &Settings,
     allowed: &Allowed,
-    ledger: &Ledger,
-    here: &ProcessIdentity,
+    store: &Store,
     context: &Context,
 ) -> Result<(), Failure> {
-    let Some(work) = ledger.work::<Kept>(key).refused()? else {
+    let Some(work) = store.find::<Checkpoint>(key).refused()? else {
         return Err(Failure::refused(format!(
             "the sweep {key} was removed just now"
         )));
     };
-    if here.standing(&work.summary.owner) == OwnerLiveness::Alive {
+    if store.liveness(&work.summary.owner) == OwnerLiveness::Alive {
         return Err(Failure::refused(format!(
             "the sweep {key} of these devices is under way; wait for its end, or end it"
         )));
     }
-    let mut kept = work.document;
-    rename(&mut kept, key, settings, &boot(&context.root).refused()?)?;
-    let paths = kept.record.settings.paths();
-    let Some(left) = &kept.underway else {
+    let mut checkpoint = work.document;
+    rename(
+        &mut checkpoint,
+        key,
+        settings,
+        &process::boot_id(&context.root).refused()?,
+    )?;
+    let paths = checkpoint.record.settings.paths();
+    let Some(left) = &checkpoint.underway else {
         let claimed = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed);
         return claimed.map(drop).map_err(|problems| refused(&problems));
     };
@@ -130,8 +141,8 @@ pub(super) fn rehearse(
     }
 }
 
-/// What of a refusal is left once a layout is taken down that a killed start has left on the device; `None`
-/// where that is nothing. Whoever else holds the device is found when it is claimed after that.
+/// Rest of a refusal once a layout is taken down that a killed start has left on the device; `None` where
+/// that is nothing. Whoever else holds the device is found when it is claimed after that.
 fn without_left(mut refusal: Refusal, left: Option<&Underway>) -> Option<Refusal> {
     if let Some(left) = left {
         refusal.reasons.retain(|reason| match reason {
@@ -155,16 +166,16 @@ const TAKING_DOWN: [(&str, &str); 3] = [
 /// # Errors
 /// What could not be taken down, or why nothing was.
 pub(crate) fn take_down(
-    kept: &mut Kept,
+    checkpoint: &mut Checkpoint,
     paths: &[PathBuf],
     context: &Context,
     programs: &mut dyn Programs,
 ) -> Result<(), Failure> {
-    let Some(underway) = &kept.underway else {
+    let Some(underway) = &checkpoint.underway else {
         return Ok(());
     };
     // A sweep of disks alone has never needed mdadm.
-    let had_arrays = kept
+    let had_arrays = checkpoint
         .record
         .layouts
         .iter()
@@ -188,7 +199,7 @@ pub(crate) fn take_down(
     }
     let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
     if left.is_empty() {
-        kept.underway = None;
+        checkpoint.underway = None;
         return Ok(());
     }
     Err(Failure::Midway(anyhow!(

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use engine::Engine;
-use ledger::{Claim, Ledger};
+use job::Job;
+use ledger::Ledger;
 use linux::block::{DevNum, Devices};
 use linux::{Root, md};
 
+use super::checkpoint::Checkpoint;
 use super::decide::{decide, wanted};
-use super::kept::Kept;
 use super::layout::Layout;
 use super::measure::measure;
 use super::order::order;
@@ -26,38 +27,36 @@ use array::steps::Undone;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
-/// does, may hold it for a moment.
+/// Number of tries to claim a device again: whoever looks at what has changed on it, as udev does, may hold
+/// it for a moment.
 const CLAIMS: u32 = 10;
 
-/// How long is waited between.
+/// Wait between two tries.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// A sweep that is being made.
 pub(crate) struct Sweep<'a> {
-    /// Where it stands.
-    pub kept: Kept,
-    /// The ledger, and the right to keep that in it.
-    pub ledger: Ledger,
-    /// See [`Sweep::ledger`].
-    pub claim: Claim<Kept>,
+    /// Its state.
+    pub checkpoint: Checkpoint,
+    /// The job, which takes later states.
+    pub job: Job<Checkpoint>,
     /// The devices.
     pub rig: Testbed,
     /// The programs of the host.
     pub programs: &'a mut dyn Programs,
-    /// What every command is given.
+    /// Context of every command.
     pub context: &'a mut Context,
-    /// What makes the I/O.
+    /// Engine of the I/O.
     pub engine: &'a dyn Engine,
-    /// Whether a signal has asked for the end.
+    /// True once a signal has asked for the end.
     pub interrupt: &'a AtomicBool,
-    /// When this start of it began.
+    /// Time of this start.
     pub began: Instant,
-    /// How long it had run before.
+    /// Seconds it had run before.
     pub ran_before_s: f64,
 }
 
-/// How a start of a sweep ended.
+/// End of a start of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The race is over.
@@ -84,7 +83,7 @@ impl Sweep<'_> {
     }
 
     fn record(&self) -> &SweepRecord {
-        &self.kept.record
+        &self.checkpoint.record
     }
 
     fn probe(&mut self) -> Result<(), Failure> {
@@ -99,7 +98,7 @@ impl Sweep<'_> {
             self.engine,
             self.interrupt,
         ) {
-            Ok(found) => self.kept.record.probe = found,
+            Ok(found) => self.checkpoint.record.probe = found,
             // The layouts will show whether it matters.
             Err(error) => self.context.tell(&format!(
                 "disksmith: the volumes were not measured by themselves: {}",
@@ -140,7 +139,7 @@ impl Sweep<'_> {
             return Ok(false);
         }
         let order = order(&wanted, record.baseline, at, record.settings.seed);
-        self.kept.record.blocks.push(Block { wanted, order });
+        self.checkpoint.record.blocks.push(Block { wanted, order });
         self.keep()?;
         Ok(true)
     }
@@ -165,9 +164,9 @@ impl Sweep<'_> {
         let (began, began_s) = (Instant::now(), self.ran_s());
         let underway = self
             .rig
-            .choose(&wanted, &self.kept.mount(), self.programs)
+            .choose(&wanted, &self.checkpoint.mount(), self.programs)
             .midway()?;
-        self.kept.underway = Some(underway.clone());
+        self.checkpoint.underway = Some(underway.clone());
         self.keep()?;
         let measured = self.build_and_measure(block, &wanted, &underway);
         let kept = measured.and_then(|measured| {
@@ -175,7 +174,7 @@ impl Sweep<'_> {
                 return Ok(());
             };
             let baseline = layout == self.record().baseline;
-            self.kept.record.cells.push(Cell {
+            self.checkpoint.record.cells.push(Cell {
                 block,
                 layout,
                 baseline,
@@ -195,7 +194,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// What came of a layout and how long it was measured; `None` after a signal.
+    /// Builds and measures a layout: its result and the time of measuring; `None` after a signal.
     fn build_and_measure(
         &mut self,
         block: usize,
@@ -222,14 +221,14 @@ impl Sweep<'_> {
         underway: &Underway,
         device: DevNum,
     ) -> Result<Option<(CellOutcome, f64)>, Failure> {
-        let settings = self.kept.record.settings.clone();
+        let settings = self.checkpoint.record.settings.clone();
         let measured = measure(
             &settings,
             &underway.mount,
             block,
             self.context,
             self.engine,
-            &mut self.ledger,
+            self.job.store_mut().ledger_mut(),
             self.interrupt,
         )?;
         let Some(measured) = measured else {
@@ -272,7 +271,7 @@ impl Sweep<'_> {
                  the same command goes on where this stopped"
             ))
         })?;
-        self.kept.underway = None;
+        self.checkpoint.underway = None;
         self.keep()
     }
 
@@ -282,8 +281,8 @@ impl Sweep<'_> {
 
     /// Keeps where the sweep stands.
     fn keep(&mut self) -> Result<(), Failure> {
-        self.kept.record.ran_s = self.ran_s();
-        self.ledger.keep_work(&self.claim, &self.kept).midway()
+        self.checkpoint.record.ran_s = self.ran_s();
+        self.job.save(&self.checkpoint).midway()
     }
 
     /// Ends the sweep: the ledger keeps it as finished.
@@ -291,13 +290,13 @@ impl Sweep<'_> {
     /// # Errors
     /// When the ledger cannot be written.
     pub(crate) fn finish(mut self) -> Result<(SweepRecord, Ledger), Failure> {
-        self.kept.record.ran_s = self.ran_s();
-        self.ledger.finish_work(self.claim, &self.kept).midway()?;
-        Ok((self.kept.record, self.ledger))
+        self.checkpoint.record.ran_s = self.ran_s();
+        let store = self.job.finish(&self.checkpoint).midway()?;
+        Ok((self.checkpoint.record, store.into_ledger()))
     }
 }
 
-/// Why the figures of an array are not those of the layout: it has lost a member on the way.
+/// Reason for which the figures of an array are not those of the layout: it has lost a member on the way.
 fn lost_member(root: &Root, number: DevNum) -> Option<String> {
     let devices = Devices::read(root).ok()?;
     let arrays = md::arrays(root, &devices).ok()?;

@@ -1,5 +1,4 @@
-//! What was asked for, checked before anything is touched: the settings that are kept, and the
-//! layouts to measure.
+//! Settings, checked before anything is touched: those that are kept, and the layouts to measure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use ui::context::Context;
 /// The phase of a workload of the user's own.
 const OWN: &str = "workload";
 
-/// What the objective is when none is named.
+/// Objective when none is named.
 const DEFAULT_OBJECTIVE: &str = "page-mixed.iops";
 
 /// The test file when no size is named: enough to lie on every member of a large array, and little
@@ -93,8 +92,8 @@ pub(crate) fn read(
     }
 }
 
-/// What is said of the figures that are asked for and that their phases never give: otherwise no
-/// layout would win, after hours of measuring.
+/// Errors of figures that are asked for and that their phases never give: otherwise no layout would win,
+/// after hours of measuring.
 fn never_measured(settings: &Settings, phases: &[PhasePlan]) -> Vec<String> {
     let why = |figure: &Figure| {
         let phase = phases.iter().find(|phase| phase.name == figure.phase)?;

@@ -1,4 +1,4 @@
-//! How a sweep starts: anew, or where one of the same settings was stopped.
+//! Start of a sweep: anew, or where one of the same settings was stopped.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -6,34 +6,33 @@ use std::time::Instant;
 
 use engine::Engine;
 use jiff::Timestamp;
-use ledger::{Claim, Ledger, OwnerLiveness};
+use job::{Job, Store, Takeover};
+use ledger::OwnerLiveness;
 use linux::block::Devices;
-use linux::{cloud, machine};
+use linux::{cloud, machine, process};
 use record::{Machine, RunId};
 use serde_json::json;
 
 use super::check::check;
-use super::kept::Kept;
+use super::checkpoint::Checkpoint;
 use super::plan::Planned;
 use super::record::{Settings, SweepRecord, Volume};
 use super::run::Sweep;
 use super::testbed::{Allowed, Testbed};
-use super::underway::boot;
 use super::{resume, settings};
 use crate::args::SweepArgs;
 use crate::views;
 use array::check::consents;
 use array::host::{Host, number_at};
 use array::programs::Programs;
-use job::process::ProcessIdentity;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 use ui::json::SCHEMA;
 
-/// Where programs keep their settings.
+/// Folder of programs' settings.
 pub(crate) const ETC: &str = "/etc";
 
-/// What came of starting.
+/// Result of starting.
 pub(crate) enum Start {
     /// Nothing is to be done: the plan was shown.
     Rehearsed,
@@ -43,12 +42,10 @@ pub(crate) enum Start {
 
 /// A sweep that can begin or go on.
 pub(crate) struct Ready {
-    /// Where it stands.
-    pub kept: Kept,
-    /// What keeps that.
-    pub ledger: Ledger,
-    /// The right to keep it there.
-    pub claim: Claim<Kept>,
+    /// Its state.
+    pub checkpoint: Checkpoint,
+    /// The job, which takes later states.
+    pub job: Job<Checkpoint>,
     /// The devices.
     pub rig: Testbed,
 }
@@ -63,10 +60,9 @@ impl Ready {
         interrupt: &'a AtomicBool,
     ) -> Sweep<'a> {
         Sweep {
-            ran_before_s: self.kept.record.ran_s,
-            kept: self.kept,
-            ledger: self.ledger,
-            claim: self.claim,
+            ran_before_s: self.checkpoint.record.ran_s,
+            checkpoint: self.checkpoint,
+            job: self.job,
             rig: self.rig,
             programs,
             context,
@@ -99,26 +95,25 @@ pub(crate) fn start(
     let (Ok((settings, mut planned)), true) = (read, problems.is_empty()) else {
         return Err(refused(&problems));
     };
-    let ledger = context.open_ledger()?;
-    if !ledger.is_writable() && !args.dry_run {
+    let store = Store::open(context)?;
+    if !store.ledger().is_writable() && !args.dry_run {
         return Err(Failure::refused(format!(
             "{} may only be read, and a sweep must keep where it stands, so that a kill leaves \
              nothing assembled; name another ledger with --ledger",
-            ledger.path().display()
+            store.ledger().path().display()
         )));
     }
-    let here = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
     // One that is not there is left to the claim, which says so.
     let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
-    if are_there && let Some(key) = unfinished(&ledger, &settings, &here)? {
+    if are_there && let Some(key) = unfinished(&store, &settings)? {
         let allowed = allowed.begun();
         if args.dry_run {
-            resume::rehearse(&key, &settings, &allowed, &ledger, &here, context)?;
+            resume::rehearse(&key, &settings, &allowed, &store, context)?;
             context.tell(&format!("disksmith: the sweep {key} would go on."));
             context.print(&rehearsal(&planned, args.json))?;
             return Ok(Start::Rehearsed);
         }
-        return resume::resume(&key, &settings, &allowed, ledger, &here, context, programs);
+        return resume::resume(&key, &settings, &allowed, store, context, programs);
     }
     let (notes, rig) = {
         let mut say = |_: &str| ();
@@ -140,10 +135,10 @@ pub(crate) fn start(
         context.print(&rehearsal(&planned, args.json))?;
         return Ok(Start::Rehearsed);
     }
-    begin(settings, planned, rig, ledger, &here, context)
+    begin(settings, planned, rig, store, context)
 }
 
-/// That no sweep is begun, for these reasons.
+/// Refusal of a sweep, with its reasons.
 pub(super) fn refused(problems: &[String]) -> Failure {
     Failure::refused_for("no sweep is begun", problems)
 }
@@ -169,13 +164,12 @@ fn begin(
     settings: Settings,
     planned: Planned,
     rig: Testbed,
-    mut ledger: Ledger,
-    here: &ProcessIdentity,
+    store: Store,
     context: &Context,
 ) -> Result<Start, Failure> {
     let started = Timestamp::now();
     let baseline = planned.layouts.len() / 2;
-    let kept = Kept {
+    let checkpoint = Checkpoint {
         record: SweepRecord {
             id: RunId::new(started, u64::from(std::process::id())),
             started,
@@ -196,22 +190,19 @@ fn begin(
             given_up: false,
         },
         underway: None,
-        boot: boot(&context.root).midway()?,
+        boot: process::boot_id(&context.root).midway()?,
     };
-    let key = kept.record.id.to_string();
-    let claim = ledger
-        .begin_work(&key, here.owner(), &kept, |owner| here.standing(owner))
-        .refused()?;
+    let key = checkpoint.record.id.to_string();
+    let job = Job::begin(store, &key, &checkpoint, Takeover::FromDead).refused()?;
     context.tell(&format!(
         "disksmith: sweep {key}: {} layouts, each in at most {} blocks. When it is stopped, the \
          same command goes on.",
-        kept.record.layouts.len(),
-        kept.record.settings.blocks
+        checkpoint.record.layouts.len(),
+        checkpoint.record.settings.blocks
     ));
     Ok(Start::Ready(Box::new(Ready {
-        kept,
-        ledger,
-        claim,
+        checkpoint,
+        job,
         rig,
     })))
 }
@@ -233,17 +224,13 @@ fn machine_of(context: &Context, settings: &Settings) -> Machine {
 /// # Errors
 /// When it was asked for something else, or may be under way elsewhere: two sweeps cannot share a
 /// device.
-fn unfinished(
-    ledger: &Ledger,
-    settings: &Settings,
-    here: &ProcessIdentity,
-) -> Result<Option<String>, Failure> {
-    for summary in ledger.unfinished::<Kept>().refused()? {
-        let Some(work) = ledger.work::<Kept>(&summary.key).refused()? else {
+fn unfinished(store: &Store, settings: &Settings) -> Result<Option<String>, Failure> {
+    for summary in store.unfinished::<Checkpoint>().refused()? {
+        let Some(work) = store.find::<Checkpoint>(&summary.key).refused()? else {
             continue;
         };
         let record = &work.document.record;
-        let elsewhere = here.standing(&summary.owner) == OwnerLiveness::Elsewhere;
+        let elsewhere = store.liveness(&summary.owner) == OwnerLiveness::Elsewhere;
         let shares = |volume: &Volume| {
             let mut others = settings.devices.iter();
             // A path of another host says nothing here.
@@ -274,7 +261,7 @@ fn unfinished(
     Ok(None)
 }
 
-/// Whether all is the same that was asked for, on the same volumes, whatever they are called now.
+/// True if the settings are the same, on the same volumes, whatever they are called now.
 fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
     let one_each = |some: &[Volume], others: &[Volume]| {
         some.iter().all(|one| {

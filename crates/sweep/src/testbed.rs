@@ -28,16 +28,16 @@ struct Slot {
     size: Bytes,
     /// The claim on it; `None` while a layout has it.
     claim: Option<DestroyTarget>,
-    /// Whether it carries signatures, which `--destroy` has named.
+    /// True if it carries signatures, which `--destroy` has named.
     signed: bool,
 }
 
-/// What the user has allowed to be overwritten.
+/// Consents of the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
     /// By the names that were given.
     pub consents: Vec<Consent>,
-    /// Which devices these must be, where a plan of them was agreed to.
+    /// Devices that these must be, where a plan of them was agreed to.
     pub planned: Vec<Planned>,
 }
 

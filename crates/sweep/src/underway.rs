@@ -1,12 +1,12 @@
-//! What is built just now, as the ledger keeps it: enough to take it down after a kill, a power cut
-//! or a reboot, and nothing else.
+//! The layout that is built just now, as the ledger keeps it: enough to take it down after a kill, a power
+//! cut or a reboot, and nothing else.
 
 use std::path::{Path, PathBuf};
 
 use linux::block::{DevNum, Device, Devices};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
-use linux::{Root, root};
+use linux::{Root, process, root};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
@@ -18,7 +18,7 @@ use array::steps::Undone;
 /// The ids and the old settings of what is built, chosen and read before it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Underway {
-    /// How many of the devices are its members.
+    /// Number of the devices that are its members.
     pub members: usize,
     /// The array's id, as mdadm writes it.
     pub array: String,
@@ -26,9 +26,9 @@ pub(crate) struct Underway {
     pub fs: String,
     /// The array's node.
     pub node: PathBuf,
-    /// Where it is mounted.
+    /// Mount point.
     pub mount: PathBuf,
-    /// What the schedulers of the disks were.
+    /// Former schedulers of the disks.
     pub schedulers: Vec<SchedulerWas>,
     /// The boot in which that was: a later one has set its own schedulers.
     pub boot: String,
@@ -39,7 +39,7 @@ pub(crate) struct Underway {
 pub(crate) struct SchedulerWas {
     /// The disk's name in sysfs.
     pub disk: String,
-    /// What names the disk itself: another may have got its place meanwhile.
+    /// Name of the disk itself: another may have got its place meanwhile.
     pub id: Option<String>,
     /// The scheduler.
     pub was: String,
@@ -72,7 +72,7 @@ impl Underway {
             node,
             mount: mount.to_path_buf(),
             schedulers,
-            boot: boot(root)?,
+            boot: process::boot_id(root)?,
         })
     }
 
@@ -129,7 +129,7 @@ impl Underway {
     }
 
     fn reset_schedulers(&self, root: &Root) -> Vec<Undone> {
-        if boot(root).ok().as_ref() != Some(&self.boot) {
+        if process::boot_id(root).ok().as_ref() != Some(&self.boot) {
             return Vec::new();
         }
         let devices = Devices::read(root).ok();
@@ -152,7 +152,7 @@ impl Underway {
     }
 }
 
-/// What the schedulers of these devices are to be.
+/// Sets the schedulers of these devices.
 ///
 /// # Errors
 /// The file that cannot be written.
@@ -210,12 +210,4 @@ fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SchedulerWas> {
         id: disk.identity(),
         was: disk.scheduler.clone()?,
     })
-}
-
-/// The boot of the kernel that runs (random(4), `boot_id`).
-///
-/// # Errors
-/// When the kernel does not say.
-pub(crate) fn boot(root: &Root) -> root::Result<String> {
-    root::read_text(&root.proc.join("sys/kernel/random/boot_id"))
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Whether the locale's charset is UTF-8. A locale that nobody set says nothing, and is taken for UTF-8.
+/// True if the locale's charset is UTF-8. A locale that nobody set says nothing, and is taken for UTF-8.
 static IS_UTF8: LazyLock<bool> = LazyLock::new(|| is_utf8(|name| std::env::var(name).ok()));
 
 /// The signs that are printed, and the same in ASCII.
@@ -47,6 +47,11 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })
+}
+
+/// The locale's charset holds signs beyond ASCII.
+pub(crate) fn is_unicode() -> bool {
+    *IS_UTF8
 }
 
 /// Sentences and tables in the locale's charset.

@@ -1,4 +1,4 @@
-//! What every command is given: the host, where answers go, and whether somebody watches.
+//! Context of every command: the host, the outputs, and the person in front, if any.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -20,25 +20,24 @@ const NARROWEST: usize = 20;
 /// The error of an answer that is lost.
 const UNPRINTED: &str = "the answer could not be written to standard output";
 
-/// What every command is given.
+/// Context of every command.
 pub struct Context {
-    /// Where the kernel's files are read.
+    /// The kernel's files.
     pub root: Root,
     /// The ledger that the user named.
     pub ledger: Option<PathBuf>,
-    /// Where answers go.
+    /// Output of answers.
     pub out: Box<dyn Write>,
-    /// Whether a person watches standard error, so that progress is shown.
+    /// True if a person watches standard error, so that progress is shown.
     pub watched: bool,
-    /// Whether a person reads the answers: standard output is a terminal.
+    /// True if a person reads the answers: standard output is a terminal.
     pub answers_a_person: bool,
-    /// How many columns a table may take. Prose takes no more than reads well
-    /// ([`crate::table::wrap`]).
+    /// Number of columns that a table may take. Prose takes no more than reads well ([`crate::table::wrap`]).
     pub columns: usize,
 }
 
-/// How many columns there are: as many as the user says (`COLUMNS`), else as the window has, else endlessly many,
-/// so that nothing is left out or shortened for another program.
+/// Number of columns: as many as the user says (`COLUMNS`), else as the window has, else endlessly many, so
+/// that nothing is left out or shortened for another program.
 fn columns(said: Option<&str>, window: Option<usize>) -> usize {
     said.and_then(|said| said.trim().parse().ok())
         .filter(|columns| *columns > 0)
@@ -78,7 +77,7 @@ impl Context {
         }
     }
 
-    /// Where the ledger is, or would be.
+    /// Path of the ledger, also where there is none yet.
     ///
     /// # Errors
     /// Where there is no place for it.

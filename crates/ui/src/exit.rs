@@ -1,10 +1,10 @@
-//! How a command ends when it does not end well, and the exit status that says so.
+//! Ends of a command, and their exit statuses.
 
 use std::process::ExitCode;
 
 use crate::context::printable;
 
-/// Why a command did not do what was asked.
+/// Reason for which a command did not do its work.
 #[derive(Debug)]
 pub enum Failure {
     /// Refused or misused: nothing was touched. Status 2.
@@ -13,7 +13,7 @@ pub enum Failure {
     Midway(anyhow::Error),
 }
 
-/// How a command ends otherwise.
+/// Ends of a command without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Done. Status 0.
@@ -24,7 +24,7 @@ pub enum Answer {
     Status(u8),
 }
 
-/// What every command gives.
+/// Result of every command.
 pub type Outcome = Result<Answer, Failure>;
 
 impl Failure {
@@ -42,7 +42,7 @@ impl Failure {
         })
     }
 
-    /// What went wrong, for those who go on without.
+    /// The error, for those who go on without.
     pub fn error(self) -> anyhow::Error {
         match self {
             Failure::Refused(error) | Failure::Midway(error) => error,
@@ -50,7 +50,7 @@ impl Failure {
     }
 }
 
-/// What went wrong with its causes, each once: some messages hold their cause's words already, some are held by
+/// The error with its causes, each once: some messages hold their cause's words already, some are held by
 /// them, and some neither. Every error that is shown goes through here.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
@@ -150,7 +150,7 @@ mod tests {
         let grown = Err::<(), _>(io::Error::other("error 9: os error 2"));
         let grown = grown.context("os error 2").context("no ledger: os error 2");
         for (error, words) in [
-            (held.into(), &["folder for the volumes in there"][..]),
+            (held.into(), &["no folder can be made in there"][..]),
             (bare.unwrap_err(), &["it cannot be opened: "]),
             (
                 deep.unwrap_err(),

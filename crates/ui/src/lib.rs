@@ -9,6 +9,7 @@ pub mod ledger_args;
 pub mod output;
 pub mod progress;
 pub mod relative;
+pub mod screen;
 pub mod signals;
 pub mod table;
 pub mod units;

@@ -44,12 +44,12 @@ pub struct OutputFile {
     place: Place,
 }
 
-/// Where an output goes.
+/// Place of an output.
 #[derive(Debug)]
 enum Place {
     /// To a file in this folder.
     File { folder: PathBuf },
-    /// To what is open already, or holds nothing: a pipe, a terminal, `/dev/null`.
+    /// A stream, which holds nothing: a pipe, a terminal, `/dev/null`.
     Stream,
 }
 
@@ -151,7 +151,8 @@ impl OutputFile {
         format!("{noun} {} could not be written", self.path.display())
     }
 
-    /// What stands at the place of a file: nothing, or what this output may replace.
+    /// Metadata of the file at the place of an output, which this output may replace; `None` where there is
+    /// none.
     fn look(&self) -> anyhow::Result<Option<fs::Metadata>> {
         match Existing::at(&self.path, self.format)? {
             Existing::Nothing => Ok(None),

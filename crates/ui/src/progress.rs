@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use terminal_size::terminal_size_of;
 
-/// How often a second a bar is drawn at most.
+/// Number of times a second that a bar is drawn at most.
 const RATE: u8 = 20;
 /// Clears the line on which the cursor is, and goes to its beginning (ECMA-48: CR, EL).
 const CLEAR_LINE: &str = "\r\x1b[2K";
@@ -48,8 +48,8 @@ pub fn alone(length: Option<u64>, template: &str) -> ProgressBar {
     bar
 }
 
-/// What takes a bar away for who writes to standard error while there may be one; nothing where there is
-/// none.
+/// Sequence that takes a bar away for writers to standard error while there may be one; nothing where there
+/// is none.
 pub fn cleared() -> &'static str {
     match is_drawn() {
         true => CLEAR_LINE,
@@ -57,7 +57,7 @@ pub fn cleared() -> &'static str {
     }
 }
 
-/// Whether standard error is a terminal that obeys.
+/// True if standard error is a terminal that obeys.
 pub fn is_drawn() -> bool {
     let obeys = env::var_os("TERM").is_some_and(|term| term != "dumb");
     obeys && io::stderr().is_terminal()
@@ -68,7 +68,7 @@ pub fn is_drawn() -> bool {
 /// cleared on the line of the cursor, would then stay.
 #[derive(Debug, Default)]
 struct Line {
-    /// What is to be written at once.
+    /// Text to write at once.
     waiting: Mutex<String>,
 }
 

@@ -10,7 +10,7 @@ const FACTOR: f64 = 2.0;
 /// Half the width of an interval, as a share of its mean, beyond which the bounds are told.
 const WIDE: f64 = 0.5;
 
-/// Whether a change, of which this is the largest ratio told, is told as a factor.
+/// True if a change, of which this is the largest ratio told, is told as a factor.
 pub fn is_factor(largest: f64) -> bool {
     largest >= FACTOR
 }

@@ -49,7 +49,7 @@ const REAL_TIME: RangeInclusive<i32> = if cfg!(target_env = "musl") {
 const ENDED_AT_ONCE: i32 = 3;
 /// An orderly end that takes longer than this wants an explanation.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked whether there was a signal.
+/// Interval at which a signal is looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Signals that ask for an orderly end.

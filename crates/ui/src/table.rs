@@ -11,7 +11,7 @@ const PROSE: usize = 100;
 /// Words are not shortened to less than this before columns go: as long as the id of a run.
 const SHORTEST: usize = 24;
 
-/// How a column's cells stand.
+/// Alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -23,9 +23,9 @@ pub enum Align {
 /// A column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column<'a> {
-    /// What stands above it.
+    /// Title above it.
     pub title: &'a str,
-    /// How its cells stand.
+    /// Alignment of its cells.
     pub align: Align,
     /// Columns with a higher number go first when there is no room; 0 never goes.
     pub rank: u8,

@@ -1,4 +1,12 @@
 //! Rates and spans of time as words.
+//!
+//! Of a time there are three forms: [`span`] where it is not known to the second, such as how long is left;
+//! [`duration`] for what was measured, in three digits; and [`compact`] where columns are few. Latencies are in
+//! [`crate::words`].
+
+use std::time::Duration;
+
+use record::Nanos;
 
 use crate::words::number;
 
@@ -21,9 +29,44 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// A time that was measured, in three digits: `412 us`, `12.5 s`, `5.00 min`.
+pub fn duration(seconds: f64) -> String {
+    Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
+}
+
+/// A time in at most five columns, as on a clock: `2.3s`, `42s`, `3m07s`, `2h05m`, `3d04h`.
+pub fn compact(time: Duration) -> String {
+    match time.as_secs_f64() {
+        tenths if tenths < 9.95 => format!("{tenths:.1}s"),
+        seconds => {
+            let s = seconds.ceil() as u64;
+            match s {
+                ..60 => format!("{s}s"),
+                60..3600 => format!("{}m{:02}s", s / 60, s % 60),
+                3600..86_400 => format!("{}h{:02}m", s / 3600, s / 60 % 60),
+                _ => format!("{}d{:02}h", s / 86_400, s / 3600 % 24),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compact_times_are_as_on_a_clock() {
+        for (seconds, text) in [
+            (42, "42s"),
+            (187, "3m07s"),
+            (3725, "1h02m"),
+            (7500, "2h05m"),
+            (273_600, "3d04h"),
+        ] {
+            assert_eq!(compact(Duration::from_secs(seconds)), text);
+        }
+        assert_eq!(compact(Duration::from_millis(2340)), "2.3s");
+    }
 
     #[test]
     fn spans_have_the_unit_that_suits() {

@@ -25,7 +25,7 @@ pub fn number(value: f64) -> String {
     out
 }
 
-/// So many of something, whose word takes an s: `1 host`, `1,500 hosts`.
+/// A number of things, whose word takes an s: `1 host`, `1,500 hosts`.
 pub fn count(many: usize, what: &str) -> String {
     let plural = if many == 1 { "" } else { "s" };
     let digits = number(many as f64);
@@ -95,7 +95,7 @@ pub fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// What ended a phase.
+/// Event that ended a phase.
 pub fn stopped(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::Precise => "precise",
@@ -105,7 +105,7 @@ pub fn stopped(stopped: Stopped) -> &'static str {
     }
 }
 
-/// What kind of thing was measured.
+/// Kind of a measured target.
 pub fn target_kind(kind: TargetKind) -> &'static str {
     match kind {
         TargetKind::Directory => "directory",
@@ -123,7 +123,7 @@ pub fn cache(kind: &CacheKind) -> &str {
     }
 }
 
-/// Which way the I/O went to the kernel.
+/// Interface by which the I/O went to the kernel.
 pub fn engine(kind: EngineKind) -> &'static str {
     match kind {
         EngineKind::Uring => "io_uring",
@@ -133,7 +133,7 @@ pub fn engine(kind: EngineKind) -> &'static str {
     }
 }
 
-/// Which clock timed the requests.
+/// Clock that timed the requests.
 pub fn clock(kind: ClockKind) -> &'static str {
     match kind {
         ClockKind::Tsc => "time-stamp counter",
@@ -232,7 +232,7 @@ pub fn workload(workload: &Workload) -> String {
     format!("{}; {until}.", parts.join(", "))
 }
 
-/// What a job file asked for, as clauses.
+/// Extended options of a job file, as clauses.
 pub fn details(details: &Details) -> Vec<String> {
     let sizes = |shares: &[SizeShare]| -> String {
         let of = |share: &SizeShare| format!("{} ({})", share.size, percent(share.share));

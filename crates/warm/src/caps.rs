@@ -1,5 +1,6 @@
 //! What held the rate where it was: the volume's cap, one that volumes share, or latency.
 
+use domain::volume_type::GP3;
 use linux::ebs::Exceeded;
 use study::depth::verdict::{Binds, Verdict, shared};
 
@@ -10,9 +11,6 @@ use ui::words::percent;
 
 /// A shorter reading says nothing of a limit, in seconds.
 const LONG_ENOUGH_S: f64 = 5.0;
-/// What a gp3 volume has unless more is provisioned, in bytes a second (EBS User Guide, "General
-/// Purpose SSD volumes").
-const GP3: f64 = 125.0 * (1 << 20) as f64;
 /// A rate within so much of it is that.
 const NEAR: f64 = 0.05;
 /// A limit that is passed for a smaller share of the time is not what holds the rate.
@@ -144,10 +142,15 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
         }
     };
     let others = others(one);
-    let baseline = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
-        " It would fit the baseline of a gp3 volume, 125 MiB/s."
+    let gp3 = GP3.caps(one.size, None).throughput.0 as f64;
+    let baseline = if one.is_ebs && (verdict.bytes_per_s / gp3 - 1.0).abs() <= NEAR {
+        format!(
+            " It would fit the baseline of a {} volume, {}.",
+            GP3.name,
+            rate(gp3)
+        )
     } else {
-        ""
+        String::new()
     };
     format!(
         "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
@@ -165,7 +168,7 @@ mod tests {
 
     use super::super::one::Ending;
     use super::*;
-    use reader::Resumes;
+    use job::Resumable;
 
     const MIB: f64 = (1 << 20) as f64;
 
@@ -199,7 +202,7 @@ mod tests {
             unreadable: Ranges::new(),
             left: Bytes(0),
             left_out: Bytes(0),
-            resumes: Resumes::Anywhere,
+            resumes: Resumable::Anywhere,
             ending: Ending::Done,
             findings: Vec::new(),
         }

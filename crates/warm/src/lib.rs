@@ -4,7 +4,8 @@
 //! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
 //! - `reading`: the requests, one after the other, over `queue`, `meter` and `pace`;
 //! - `later`: what is found out while the first blocks are read already;
-//! - `one`: one volume from its plan to what came of it; `start` and `place`: the ledger's part;
+//! - `one`: one volume from its plan to what came of it; `start` and `checkpoint`: whether it goes on where an
+//!   earlier start ended;
 //! - `check` and `forecast`: how much is cold, and how long warming takes;
 //! - `caps`: what held the rate where it was; `report`: what is said in the end.
 
@@ -12,13 +13,13 @@ pub mod args;
 mod blocks;
 mod caps;
 mod check;
+mod checkpoint;
 mod files;
 mod finding;
 mod forecast;
 mod later;
 mod one;
 mod pace;
-mod place;
 mod plan;
 mod present;
 mod progress;
@@ -38,6 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow, ensure};
 use engine::list::Lister;
 use formats::text::Utf8;
+use job::ProgressLines;
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use record::{Bytes, Ranges};
@@ -48,7 +50,6 @@ use later::Wanted;
 use one::{Shared, Task, Warmed};
 use pace::Limit;
 use plan::{Extent, Known};
-use progress::Lines;
 use reader::Volume;
 use start::Ask;
 use turns::Turns;
@@ -162,7 +163,7 @@ fn warm_all(
         };
         tasks.push(task(volume, Wanted { known, extent }, args, context)?);
     }
-    let lines = Lines::new(context.watched);
+    let lines = ProgressLines::new(context.watched);
     let below_ledger = below_ledger(args, devices, context);
     let limit = Limit::new(args.limit.map(|limit| limit.0));
     // With a limit of one's own, how fast the volumes are alone is nothing to find out.
@@ -180,7 +181,9 @@ fn warm_all(
         lines: &lines,
         below_ledger: &below_ledger,
     };
-    let warmed = all_at_once(tasks, lister, &shared);
+    let warmed = job::each_on_a_thread(tasks, |number, task| {
+        one::warm(task, number, lister, &shared)
+    });
     let hot = !(args.until_hot && is_elsewhere);
     if unlimited {
         of_files.extend(caps::findings(&warmed));
@@ -194,7 +197,7 @@ fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<De
         .then(|| context.ledger_path().ok())
         .flatten();
     path.map_or_else(Vec::new, |path| {
-        place::below_ledger(&context.root, devices, &path)
+        watching::below_ledger(&context.root, devices, &path)
     })
 }
 
@@ -254,24 +257,6 @@ fn task(
     })
 }
 
-/// Each volume on a thread of its own.
-fn all_at_once(tasks: Vec<Task>, lister: &dyn Lister, shared: &Shared<'_>) -> Vec<Warmed> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = tasks
-            .into_iter()
-            .enumerate()
-            .map(|(number, task)| scope.spawn(move || one::warm(task, number, lister, shared)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(warmed) => warmed,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
-    })
-}
-
 /// `findings` are of all volumes; `hot`: what was to be hot is, as far as it can be.
 fn answer(
     warmed: &[Warmed],
@@ -287,12 +272,6 @@ fn answer(
     };
     context.print(&text)?;
     let midway: Vec<String> = warmed.iter().filter_map(report::midway).collect();
-    if !midway.is_empty() {
-        return Err(Failure::Midway(anyhow!(midway.join("\n"))));
-    }
-    if hot && warmed.iter().all(|one| one.unreadable.is_empty()) {
-        Ok(Answer::Done)
-    } else {
-        Ok(Answer::No)
-    }
+    let is_done = hot && warmed.iter().all(|one| one.unreadable.is_empty());
+    job::outcome(&midway, if is_done { Answer::Done } else { Answer::No })
 }

@@ -13,18 +13,19 @@ use linux::ebs::Exceeded;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::verdict::Verdict;
 
+use super::checkpoint::End;
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
 use super::pace::{IoPolicy, Limit, Pace, Yielded};
-use super::place::End;
 use super::plan::{Extent, Plan, Stage};
 use super::present::Present;
-use super::progress::Lines;
+use super::progress::VolumeLine;
 use super::reading::{MOST_DEPTH, Over, Reading};
-use super::start::Started;
+use super::start::StartedVolume;
 use super::turns::Turns;
 use super::watching::Watching;
-use reader::{Resumes, Volume};
+use job::{ProgressLines, Resumable};
+use reader::Volume;
 use ui::exit::sentence;
 use ui::units::{rate, span};
 
@@ -35,7 +36,7 @@ pub(crate) struct Task {
     /// What is to be read of it.
     pub wanted: Wanted,
     /// Where that stands.
-    pub started: Started,
+    pub started: StartedVolume,
 }
 
 /// What all volumes share.
@@ -55,7 +56,7 @@ pub(crate) struct Shared<'a> {
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
     /// The progress lines.
-    pub lines: &'a Lines,
+    pub lines: &'a ProgressLines,
     /// The disks that the ledger lies on.
     pub below_ledger: &'a [DevNum],
 }
@@ -124,7 +125,7 @@ pub(crate) struct Warmed {
     /// What was left out by choice.
     pub left_out: Bytes,
     /// For how long the ledger knows how far it is.
-    pub resumes: Resumes,
+    pub resumes: Resumable,
     /// How it ended.
     pub ending: Ending,
     /// What is to be said of it.
@@ -132,15 +133,6 @@ pub(crate) struct Warmed {
 }
 
 impl Warmed {
-    /// Whether the same command goes on where this ended. A device that went away is attached anew.
-    pub(crate) fn is_resumable(&self) -> bool {
-        match self.resumes {
-            Resumes::Anywhere => true,
-            Resumes::WhileAttached => self.ending != Ending::Gone,
-            Resumes::Never => false,
-        }
-    }
-
     /// Bytes a second at this start; `None` where nothing was read.
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = self.read.0 as f64 / self.seconds;
@@ -157,7 +149,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         started,
     } = task;
     let present = Present::new(shared.turns, number);
-    let block = started.kept.block;
+    let block = started.checkpoint.block;
     let at_once = wanted.at_once(volume.size, block);
     let extent = wanted.extent;
     let is_over = AtomicBool::new(false);
@@ -197,7 +189,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
 struct Ask<'a> {
     plan: Plan,
     later: Later,
-    started: Started,
+    started: StartedVolume,
     present: Present<'a>,
 }
 
@@ -211,19 +203,18 @@ fn read(
     found: impl FnOnce() -> Found,
 ) -> Warmed {
     let started = ask.started;
-    let done = started.kept.done.clone();
+    let done = started.checkpoint.done.clone();
     let todo = ask.plan.without(&done);
     let mut findings = started.findings;
-    let line = shared
-        .lines
-        .line(&volume.path.display().to_string(), todo.total());
-    let block = started.kept.block;
-    let whole = started.kept.whole;
+    let name = volume.path.display().to_string();
+    let line = VolumeLine::new(shared.lines, &name, todo.total());
+    let block = started.checkpoint.block;
+    let whole = started.checkpoint.whole;
     let mut watching = Watching::new(
         volume,
         shared.root,
-        started.kept,
-        started.keeper,
+        started.checkpoint,
+        started.writer,
         line,
         shared.below_ledger.contains(&volume.disk.number),
     );
@@ -302,17 +293,20 @@ fn read(
         left,
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,
-        resumes: Resumes::Never,
+        resumes: Resumable::Never,
         ending,
         findings,
     };
-    if watching.keeps() {
-        warmed.resumes = volume.key.resumes();
+    if watching.writes() {
+        warmed.resumes = volume.key.resumable();
+        if warmed.ending == Ending::Gone {
+            warmed.resumes = warmed.resumes.when_detached();
+        }
     }
     let end = end(&warmed.ending, whole, is_coarse);
     let failed = watching.end(end, done_now, warmed.unreadable.clone());
     if let Some(error) = failed {
-        warmed.resumes = Resumes::Never;
+        warmed.resumes = Resumable::Never;
         warmed.findings.push(Finding::warn(
             Code::NotKept,
             format!(

@@ -1,53 +1,42 @@
-//! The lines that a person watches, one a volume. They go to standard error, and only to a terminal.
+//! The line of a volume.
 
-use indicatif::ProgressBar;
+use job::{Progress, ProgressLine, ProgressLines};
 use record::Bytes;
 
 use super::reading::At;
-use ui::progress::Bars;
 use ui::units::{rate, span};
 use ui::words::percent;
 
-/// All lines.
-pub(crate) struct Lines(Bars);
-
-impl Lines {
-    /// Lines, if somebody watches.
-    pub(crate) fn new(watched: bool) -> Lines {
-        Lines(Bars::new(watched))
-    }
-
-    /// The line of a volume of which so much is to be read.
-    pub(crate) fn line(&self, name: &str, planned: Bytes) -> Line {
-        Line {
-            bar: self.0.add(name, planned.0),
-            planned,
-        }
-    }
-}
-
 /// The line of one volume.
-pub(crate) struct Line {
-    bar: Option<ProgressBar>,
+pub(crate) struct VolumeLine {
+    line: ProgressLine,
     planned: Bytes,
 }
 
-impl Line {
-    /// Shows how the work stands.
+impl VolumeLine {
+    /// The line of a volume of which so much is to be read.
+    pub(crate) fn new(lines: &ProgressLines, name: &str, planned: Bytes) -> VolumeLine {
+        VolumeLine {
+            line: lines.line(name),
+            planned,
+        }
+    }
+
+    /// Shows the state of the work.
     pub(crate) fn show(&self, at: &At<'_>) {
-        let Some(bar) = &self.bar else { return };
         // What is used is counted in only once it is known.
         let planned = self.planned.0.max(at.left.0);
-        bar.set_length(planned);
-        bar.set_position(planned - at.left.0);
-        bar.set_message(message(at));
+        let progress = Progress {
+            position: planned - at.left.0,
+            length: planned,
+            message: message(at),
+        };
+        self.line.show(move || progress);
     }
 
     /// The work is over; the line goes.
-    pub(crate) fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+    pub(crate) fn end(self) {
+        self.line.end();
     }
 }
 

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
 use super::plan::{Extent, Known, Plan};
-use reader::Resumes;
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
@@ -153,18 +152,7 @@ pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Findi
 /// How to go on with a volume that was not read to the end; `None` for one that was.
 pub(crate) fn midway(one: &Warmed) -> Option<String> {
     let device = &one.device;
-    let on = match one.resumes {
-        Resumes::Anywhere => "The same command goes on where this stopped.",
-        Resumes::WhileAttached if one.is_resumable() => {
-            "The same command goes on where this stopped, unless the volume is attached anew or the \
-             host restarted meanwhile: by nothing but its path it would not be known again."
-        }
-        Resumes::WhileAttached => {
-            "The same command begins anew, since by nothing but its path a volume that is attached \
-             anew cannot be known again."
-        }
-        Resumes::Never => "The same command begins anew, since how far it was is not kept.",
-    };
+    let on = one.resumes.hint();
     match &one.ending {
         Ending::Done => None,
         Ending::Interrupted => Some(format!(
@@ -239,7 +227,7 @@ fn value(one: &Warmed) -> Value {
         "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
         "unreadable": extents,
         "ended": ending_word(&one.ending),
-        "resumable": one.is_resumable(),
+        "resumable": one.resumes.goes_on(),
         "findings": findings,
     })
 }

@@ -1,21 +1,24 @@
-//! How the warming of a volume starts: anew, or where the ledger says that it was left.
+//! The start of the warming of a volume: from its last checkpoint, or anew.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
+use job::{CheckpointWriter, Interval, Previous, Request, Resumable, Takeover};
 use record::{Bytes, Ranges};
 
+use super::checkpoint::Checkpoint;
 use super::finding::{Code, Finding};
-use super::place::{Keeper, Kept};
-use reader::{Begin, Key, Refused, Resumes, Volume, begin};
+use reader::{Key, Volume};
 use ui::context::Context;
-use ui::exit::{Failure, sentence};
+use ui::exit::Failure;
 
 /// A warming that can go on.
-pub(crate) struct Started {
-    /// Where it stands.
-    pub kept: Kept,
-    /// What keeps that; `None` where it cannot be kept.
-    pub keeper: Option<Keeper>,
-    /// What is to be said of it.
+pub(crate) struct StartedVolume {
+    /// Its state.
+    pub checkpoint: Checkpoint,
+    /// The writer of later states.
+    pub writer: CheckpointWriter<Checkpoint>,
+    /// Findings of the start.
     pub findings: Vec<Finding>,
 }
 
@@ -32,48 +35,59 @@ pub(crate) struct Ask {
     pub keep: bool,
 }
 
-/// Starts the warming of a volume, as the ledger has it. A ledger that cannot be used is no reason
-/// not to warm.
+/// Starts the warming of a volume.
 ///
 /// # Errors
 /// When another process is at it.
-pub(crate) fn start(volume: &Volume, ask: Ask, context: &Context) -> Result<Started, Failure> {
-    let mut kept = fresh(volume, ask);
+pub(crate) fn start(
+    volume: &Volume,
+    ask: Ask,
+    context: &Context,
+) -> Result<StartedVolume, Failure> {
+    let fresh = fresh(volume, ask);
     let mut findings = Vec::new();
-    let is_known_again = volume.key.resumes() != Resumes::Never;
+    let is_known_again = volume.key.resumable() != Resumable::Never;
     if ask.keep && !is_known_again {
         findings.push(cannot_be_known());
     }
     if !ask.keep || !is_known_again {
-        return Ok(Started {
-            kept,
-            keeper: None,
+        return Ok(StartedVolume {
+            checkpoint: fresh,
+            writer: CheckpointWriter::none(),
             findings,
         });
     }
-    match with_ledger(volume, ask, context, &mut kept, &mut findings) {
-        Ok(keeper) => Ok(Started {
-            kept,
-            keeper: Some(keeper),
-            findings,
-        }),
-        Err(Refused::UnderWay(error)) => Err(Failure::Refused(error.into())),
-        Err(Refused::NotKept(error)) => {
-            findings.push(Finding::warn(
-                Code::NotKept,
-                format!(
-                    "How far it is cannot be kept, so that after a kill it begins from the start: \
-                     {}.",
-                    sentence(&error)
-                ),
-            ));
-            Ok(Started {
-                kept,
-                keeper: None,
-                findings,
-            })
+    let request = Request {
+        key: volume.key.text(),
+        anew: ask.anew,
+        from: Takeover::WithTarget,
+        interval: Interval::every(Duration::ZERO),
+    };
+    let started = job::start(request, fresh, context, |previous, fresh| match previous {
+        Previous::Unfinished(work) => {
+            take_over(volume, ask, &work.document, true, fresh, &mut findings);
         }
-    }
+        Previous::Finished(work) => {
+            take_over(volume, ask, &work.document, false, fresh, &mut findings);
+        }
+        Previous::Unreadable(error) => findings.push(Finding::warn(
+            Code::NotKept,
+            format!("What was read before is not known, and all is read: {error}."),
+        )),
+    })?;
+    findings.extend(started.not_written.map(|why| {
+        Finding::warn(
+            Code::NotKept,
+            format!(
+                "How far it is cannot be kept, so that after a kill it begins from the start: {why}."
+            ),
+        )
+    }));
+    Ok(StartedVolume {
+        checkpoint: started.checkpoint,
+        writer: started.writer,
+        findings,
+    })
 }
 
 fn cannot_be_known() -> Finding {
@@ -85,8 +99,8 @@ fn cannot_be_known() -> Finding {
     )
 }
 
-fn fresh(volume: &Volume, ask: Ask) -> Kept {
-    Kept {
+fn fresh(volume: &Volume, ask: Ask) -> Checkpoint {
+    Checkpoint {
         path: volume.path.display().to_string(),
         size: volume.size,
         block: ask.block,
@@ -101,36 +115,13 @@ fn fresh(volume: &Volume, ask: Ask) -> Kept {
     }
 }
 
-fn with_ledger(
-    volume: &Volume,
-    ask: Ask,
-    context: &Context,
-    kept: &mut Kept,
-    findings: &mut Vec<Finding>,
-) -> Result<Keeper, Refused> {
-    let what = Begin {
-        key: volume.key.text(),
-        anew: ask.anew,
-    };
-    begin(what, context, kept, |before, kept| match before {
-        Ok(work) => {
-            let unfinished = work.summary.finished.is_none();
-            take_over(volume, ask, &work.document, unfinished, kept, findings);
-        }
-        Err(error) => findings.push(Finding::warn(
-            Code::NotKept,
-            format!("What was read before is not known, and all is read: {error}."),
-        )),
-    })
-}
-
 /// Takes over what was read before, where it can be believed.
 fn take_over(
     volume: &Volume,
     ask: Ask,
-    before: &Kept,
+    before: &Checkpoint,
     unfinished: bool,
-    kept: &mut Kept,
+    fresh: &mut Checkpoint,
     findings: &mut Vec<Finding>,
 ) {
     let read = before.done.intersect(&Ranges::all(volume.size));
@@ -158,14 +149,14 @@ fn take_over(
             day(before)
         ),
     ));
-    kept.done = read;
-    kept.began = before.began;
-    kept.ran_s = before.ran_s;
-    kept.starts = before.starts.saturating_add(1);
+    fresh.done = read;
+    fresh.began = before.began;
+    fresh.ran_s = before.ran_s;
+    fresh.starts = before.starts.saturating_add(1);
 }
 
 /// When a warming was begun.
-fn day(work: &Kept) -> String {
+fn day(work: &Checkpoint) -> String {
     work.began.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
@@ -183,7 +174,7 @@ enum Doubt {
 }
 
 impl Doubt {
-    fn finding(self, before: &Kept) -> Finding {
+    fn finding(self, before: &Checkpoint) -> Finding {
         let why = match self {
             Doubt::Whole => "it was read to its end then, and may have been restored anew since",
             Doubt::Ended => {
@@ -213,7 +204,7 @@ impl Doubt {
 
 /// Why what the ledger says of a volume of this name and size need not be true of this one; `None`
 /// where it is.
-fn doubt(key: &Key, size: Bytes, before: &Kept, unfinished: bool) -> Option<Doubt> {
+fn doubt(key: &Key, size: Bytes, before: &Checkpoint, unfinished: bool) -> Option<Doubt> {
     let is_attached = key.attached().is_some() && key.attached() == before.attached.as_ref();
     match key {
         Key::Ebs(_) => None,
@@ -237,7 +228,7 @@ mod tests {
                 diskseq,
             })
         };
-        let kept = |attached| Kept {
+        let kept = |attached| Checkpoint {
             path: "/dev/sdb".to_owned(),
             size: Bytes(1000),
             block: Bytes(100),
@@ -251,9 +242,10 @@ mod tests {
             starts: 1,
         };
         let before = kept(attached(3));
-        let doubts =
-            |key: &Key, before: &Kept, unfinished| doubt(key, Bytes(1000), before, unfinished);
-        let ended = Kept {
+        let doubts = |key: &Key, before: &Checkpoint, unfinished| {
+            doubt(key, Bytes(1000), before, unfinished)
+        };
+        let ended = Checkpoint {
             ended: true,
             ..before.clone()
         };
@@ -270,7 +262,7 @@ mod tests {
             let doubt = doubts(&unique(elsewhere), &ended, true);
             assert_eq!(doubt, Some(Doubt::Ended));
         }
-        let unknown = Kept {
+        let unknown = Checkpoint {
             ended: true,
             ..kept(None)
         };

@@ -1,14 +1,17 @@
 //! What looks at a device while it is read, keeps how far it is, and shows it.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use job::{CheckpointWriter, EndState, Interval};
 use linux::Root;
+use linux::block::{self, DevNum, Devices};
 use linux::diskstats::{Counter, DiskStats};
 use record::{Bytes, Ranges};
 
+use super::checkpoint::{Checkpoint, End};
 use super::pace::Counted;
-use super::place::{End, Keeper, Kept};
-use super::progress::Line;
+use super::progress::VolumeLine;
 use super::reading::{At, Watch};
 use reader::Volume;
 
@@ -18,21 +21,16 @@ pub(crate) struct Watching<'a> {
     root: &'a Root,
     counter: Option<Counter>,
     before: Option<DiskStats>,
-    kept: Kept,
-    keeper: Option<Keeper>,
-    line: Line,
+    checkpoint: Checkpoint,
+    writer: CheckpointWriter<Checkpoint>,
+    line: VolumeLine,
     began: Instant,
     ran_before_s: f64,
-    /// Before that, no state is handed over to be kept.
-    next_keep: Instant,
     /// Whether the ledger lies on the same disk, and when it was last being written then.
     holds_ledger: bool,
     last_write: Option<Instant>,
 }
 
-/// To hand over a state is to copy it, which on a volume of many extents takes its time; one part in
-/// so many of the time may go on that.
-const SHARE: u32 = 100;
 /// A ledger on the volume itself is told this often: each commit is a write that others could have made,
 /// and waits for the volume.
 const SELDOM: Duration = Duration::from_secs(10);
@@ -45,11 +43,15 @@ impl<'a> Watching<'a> {
     pub(crate) fn new(
         volume: &'a Volume,
         root: &'a Root,
-        kept: Kept,
-        keeper: Option<Keeper>,
-        line: Line,
+        checkpoint: Checkpoint,
+        writer: CheckpointWriter<Checkpoint>,
+        line: VolumeLine,
         holds_ledger: bool,
     ) -> Watching<'a> {
+        let mut writer = writer;
+        if holds_ledger {
+            writer.set_interval(Interval::every(SELDOM));
+        }
         // What others do to the rest of a disk holds back a partition too.
         let disk = &volume.disk;
         let counter = disk
@@ -61,12 +63,11 @@ impl<'a> Watching<'a> {
             counter,
             volume,
             root,
-            ran_before_s: kept.ran_s,
-            kept,
-            keeper,
+            ran_before_s: checkpoint.ran_s,
+            checkpoint,
+            writer,
             line,
             began: Instant::now(),
-            next_keep: Instant::now(),
             last_write: None,
             holds_ledger,
         }
@@ -80,12 +81,15 @@ impl<'a> Watching<'a> {
         done: Ranges,
         unreadable: Ranges,
     ) -> Option<anyhow::Error> {
-        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
-        (self.kept.done, self.kept.unreadable) = (done, unreadable);
-        self.kept.ended = end != End::Midway;
+        self.checkpoint.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+        (self.checkpoint.done, self.checkpoint.unreadable) = (done, unreadable);
+        self.checkpoint.ended = end != End::Midway;
         self.line.end();
-        self.keeper
-            .and_then(|keeper| keeper.end(&self.kept, end == End::Whole).err())
+        let state = match end {
+            End::Whole => EndState::Finished,
+            End::AsAsked | End::Midway => EndState::Suspended,
+        };
+        self.writer.end(&self.checkpoint, state).err()
     }
 
     /// Whether what was written of late may be our own, the ledger's.
@@ -93,15 +97,15 @@ impl<'a> Watching<'a> {
         if !self.holds_ledger {
             return false;
         }
-        if self.keeper.as_ref().is_some_and(Keeper::is_writing) {
+        if self.writer.is_writing() {
             self.last_write = Some(Instant::now());
         }
         self.last_write.is_some_and(|last| last.elapsed() < AFTER)
     }
 
     /// Whether what was read is kept.
-    pub(crate) fn keeps(&self) -> bool {
-        self.keeper.is_some()
+    pub(crate) fn writes(&self) -> bool {
+        self.writer.writes()
     }
 }
 
@@ -131,22 +135,32 @@ impl Watch for Watching<'_> {
 
     fn stands(&mut self, at: &At<'_>) {
         self.line.show(at);
-        let Some(keeper) = &self.keeper else {
-            return;
-        };
-        let began = Instant::now();
-        if began < self.next_keep {
+        let ran = self.began.elapsed();
+        if !self.writer.is_due(ran) {
             return;
         }
-        self.kept.done.clone_from(at.done);
-        self.kept.unreadable.clone_from(at.unreadable);
-        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
-        // A state that is not taken is in the next one too.
-        let is_taken = keeper.keep(&self.kept);
-        self.next_keep = began + SHARE * began.elapsed();
-        if self.holds_ledger && is_taken {
-            self.next_keep = self.next_keep.max(began + SELDOM);
-            self.last_write = Some(began);
+        self.checkpoint.done.clone_from(at.done);
+        self.checkpoint.unreadable.clone_from(at.unreadable);
+        self.checkpoint.ran_s = self.ran_before_s + ran.as_secs_f64();
+        self.writer.write(&self.checkpoint);
+        if self.holds_ledger {
+            self.last_write = Some(Instant::now());
         }
     }
+}
+
+/// The disks that a ledger of this path lies on: its commits are writes there that are no stranger's.
+/// Empty where that is not known.
+pub(crate) fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DevNum> {
+    let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists()) else {
+        return Vec::new();
+    };
+    let Ok(place) = block::place_of(root, devices, folder) else {
+        return Vec::new();
+    };
+    let of = |number: DevNum| {
+        let below = devices.below(number).into_iter().map(|below| below.number);
+        std::iter::once(number).chain(below).collect::<Vec<_>>()
+    };
+    place.devices.into_iter().flat_map(of).collect()
 }

@@ -24,7 +24,7 @@ pub struct Limits {
     pub pressure: Option<f64>,
 }
 
-/// Where metrics are served: an address with a port, or a port on the loopback.
+/// Address of metrics: an address with a port, or a port on the loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub SocketAddr);
 
@@ -88,7 +88,7 @@ impl FromStr for Limits {
     }
 }
 
-/// Whether these words of a command line ask for `watch --check`, be they right or wrong.
+/// True if these words of a command line ask for `watch --check`, also where they are wrong.
 pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
     let mut words = words.take_while(|word| word != "--");
     words.any(|word| word == "watch") && words.any(|word| word == "--check")

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use formats::iostat::{self, Columns, DateOrder};
 use jiff::tz::TimeZone;
 
+use domain::raid::Level;
 use domain::values::Latency;
 
 /// The order of day and month.
@@ -18,7 +19,7 @@ pub enum Dates {
     Mdy,
 }
 
-/// What the first report of a run of iostat shows.
+/// Content of the first report of a run of iostat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum First {
     /// The means since boot, as usual
@@ -49,10 +50,11 @@ impl FromStr for LogArray {
             None => (array, None),
             Some((name, level)) => (name, Some(level)),
         };
-        if let Some(level) = level
-            && !LEVELS.contains(&level)
+        if let Some(word) = level
+            && !levels().any(|level| level.md_word() == word)
         {
-            return Err(format!("'{level}' is no level; {} are", LEVELS.join(", ")));
+            let known: Vec<&str> = levels().map(Level::md_word).collect();
+            return Err(format!("'{word}' is no level; {} are", known.join(", ")));
         }
         let bare = |word: &str| name_in_path(word.trim()).to_owned();
         let members: Vec<String> = members.split(',').map(bare).collect();
@@ -73,8 +75,11 @@ impl FromStr for LogArray {
     }
 }
 
-/// The levels of md whose members are compared, be it by their waits alone.
-const LEVELS: [&str; 6] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10"];
+/// The levels whose members are compared, be it by their waits alone.
+fn levels() -> impl Iterator<Item = Level> {
+    let all = Level::ALL.into_iter();
+    all.filter(|level| level.has_chunks() || level.is_redundant())
+}
 
 /// The name of a device in a log or a recording, of a word that may be its path: nobody can look that up any
 /// more.
@@ -84,7 +89,7 @@ pub fn name_in_path(word: &str) -> &str {
     name.unwrap_or(word)
 }
 
-/// Which log is read, and what it may not tell of itself.
+/// Log to read, and facts that it may not tell of itself.
 #[derive(Args, Debug)]
 pub struct LogArgs {
     /// Read a log of iostat, text or JSON, instead of watching; '-' is standard input
@@ -151,7 +156,7 @@ impl LogArgs {
         Ok(arrays)
     }
 
-    /// What the reader is told of the log.
+    /// The reader's options for the log.
     pub(crate) fn options(&self) -> iostat::Options {
         iostat::Options {
             columns: self.columns.clone(),

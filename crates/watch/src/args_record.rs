@@ -7,7 +7,7 @@ use clap::Args;
 use domain::values::{Size, Span};
 use domain::when::When;
 
-/// What is kept, and what is shown of what was kept.
+/// Recording, and views of earlier recordings.
 #[derive(Args, Debug)]
 pub struct RecordArgs {
     /// Keep what is seen in the ledger

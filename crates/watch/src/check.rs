@@ -16,7 +16,7 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 
 use verdict::{Observations, Status};
 
-/// How many intervals are looked at where nothing is said.
+/// Default number of intervals.
 const INTERVALS: u64 = 5;
 
 /// The answer to words that are not understood: the status 2 of other verbs would be taken for a

@@ -1,4 +1,4 @@
-//! Which devices are shown.
+//! Devices that are shown.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -81,7 +81,7 @@ impl Filter {
         before - sample.devices.len()
     }
 
-    /// Whether an event is about a device that is wanted, or about the host.
+    /// True if an event is about a device that is wanted, or about the host.
     pub(super) fn wants_event(&self, event: &Event, sample: &Sample) -> bool {
         match event.subject {
             Subject::Host => true,
@@ -92,7 +92,7 @@ impl Filter {
         }
     }
 
-    /// Whether a change of an event is shown: what began before all eyes ends there too, though its
+    /// True if a change of an event is shown: an event that began on the screen ends there too, though its
     /// device may be gone from the sample.
     pub(super) fn wants_change(&mut self, change: &Change, sample: &Sample) -> bool {
         let id = change.event.id;
@@ -106,7 +106,7 @@ impl Filter {
     }
 }
 
-/// Whether a device does something, or is an array that does.
+/// True if a device does something, or is an array that does.
 fn is_active(device: &DeviceSample) -> bool {
     let state = device.array.as_ref();
     let works = state.and_then(|state| state.action);

@@ -42,12 +42,12 @@ use ui::signals;
 
 pub use check::misused as misused_check;
 
-/// Whether the screen is drawn: not for lines, a check, metrics, nor a table or page of what was
-/// recorded, and only on a terminal.
+/// True if the screen is drawn: not for lines, a check, metrics, nor a table or page of a recording, and only
+/// on a terminal.
 pub fn takes_the_terminal(args: &WatchArgs) -> bool {
     let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
     let is_drawn = args.record.at.is_some() && (args.record.table || args.record.report.is_some());
-    !is_said && !is_drawn && args.log.parse.is_none() && screen::is_possible()
+    !is_said && !is_drawn && args.log.parse.is_none() && ui::screen::is_possible()
 }
 
 /// Watches until it is interrupted, or has seen enough.
@@ -120,7 +120,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     seen.and(ended).and_then(|answer| drawn.map(|()| answer))
 }
 
-/// What is done with each sample of now.
+/// Consumers of each present sample.
 struct Live<'a> {
     collector: Collector,
     watch: Watch,
@@ -205,7 +205,7 @@ impl Live<'_> {
     }
 }
 
-/// How samples and events are shown.
+/// Form of samples and events.
 enum View {
     Plain(plain::Lines),
     Json,
@@ -226,7 +226,7 @@ impl View {
         }
     }
 
-    /// What happens just now, which is drawn where there is a terminal for it.
+    /// Watches the host, on the screen where there is a terminal for it.
     fn live(
         args: &WatchArgs,
         source: &Source,
@@ -288,7 +288,7 @@ impl View {
         }
     }
 
-    /// What is over at the end of a log.
+    /// Events that are over at the end of a log.
     fn close(&mut self, changes: &[Change], context: &mut Context) -> Result<(), Failure> {
         let text = match self {
             View::Plain(lines) => lines.text(&Sample::default(), changes),

@@ -1,4 +1,4 @@
-//! When the next look is due.
+//! Time of the next look.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

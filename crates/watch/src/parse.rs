@@ -31,9 +31,9 @@ use super::View;
 use super::filter::Filter;
 use super::report::Report;
 
-/// How much of a log is read at a time.
+/// Bytes of a log that are read at a time.
 const CHUNK: usize = 1 << 20;
-/// How often it is looked whether to end, and how fast it goes, while nothing comes.
+/// Interval at which it is looked whether to end, and how fast it goes, while nothing comes.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
@@ -97,7 +97,7 @@ pub(super) fn parse(
     read.and(drawn).map(|()| Answer::Done)
 }
 
-/// Whether the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. There
+/// True if the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. There
 /// they would tear it, and show how far it is.
 fn is_answer_seen() -> bool {
     let out = rustix::stdio::stdout();
@@ -118,9 +118,9 @@ struct Parsing<'a, R: BufRead> {
     watch: Watch,
     view: View,
     report: Option<Report>,
-    /// How many samples were seen.
+    /// Number of samples seen.
     seen: u64,
-    /// Whether any of the reports has a device.
+    /// True if any of the reports has a device.
     devices: bool,
     run: Run,
 }
@@ -191,7 +191,7 @@ impl<R: BufRead> Parsing<'_, R> {
         found
     }
 
-    /// What the only interval of the last run tells.
+    /// Events from the only interval of the last run.
     fn end_run(&mut self) -> Vec<Change> {
         let only = self.run.only.take();
         only.map(|sample| self.watch.see_alone(&sample))
@@ -231,7 +231,7 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 }
 
-/// Why a log is not read further: nothing was shown of it yet, or some was.
+/// Reason for which a log is not read further: nothing was shown of it yet, or some was.
 fn broken(path: &Path, error: formats::iostat::LogError, seen: u64) -> Failure {
     let error = anyhow::Error::new(error);
     let error = error.context(format!("{} is not read as a log of iostat", place(path)));
@@ -249,7 +249,7 @@ fn place(path: &Path) -> String {
     printable(&path.display().to_string()).into_owned()
 }
 
-/// What a log is read from. It may be a pipe in which nothing comes for hours.
+/// Source of a log. It may be a pipe in which nothing comes for hours.
 trait Origin: Read + AsFd {}
 
 impl<S: Read + AsFd> Origin for S {}
@@ -291,7 +291,7 @@ impl Log {
     }
 }
 
-/// How much of an open file is still to be read; `None` of what is no regular file.
+/// Bytes of an open file that are still to be read; `None` for anything but a regular file.
 fn left_in(input: &Standard) -> Option<u64> {
     let facts = fstat(input).ok()?;
     let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
@@ -369,7 +369,7 @@ impl BufRead for Heeding<'_> {
     }
 }
 
-/// Which devices are shown, and which of those that were named the log has.
+/// Devices that are shown, and those of the named ones that the log has.
 struct LogFilter {
     filter: Filter,
     missing: Vec<String>,

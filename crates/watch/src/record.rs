@@ -26,32 +26,32 @@ use super::report::with_hosts;
 
 /// A kill loses what was seen since the last batch: this, and an interval.
 const BATCH: Nanos = Nanos::from_secs(5);
-/// So many batches wait for a ledger whose disk hangs: five minutes. Then the newest are lost.
+/// Number of batches that wait for a ledger whose disk hangs: five minutes. Then the newest are lost.
 const MOST_WAITING: usize = 60;
-/// So much waits for a ledger that answers and cannot be written.
+/// Time that waits for a ledger that answers and cannot be written.
 const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
-/// Who watches waits no longer than this for a ledger that does not answer.
+/// Longest wait of a watch for a ledger that does not answer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// What is old is thinned out so often.
+/// Interval at which old data is thinned out.
 const THIN_EVERY: Duration = Duration::from_secs(600);
 /// Less room than this does not hold an hour of a few disks.
 const LEAST: record::Bytes = record::Bytes::mib(4);
-/// Where the machine's id is.
+/// Folder of the machine's id.
 const ETC: &str = "/etc";
 
-/// What is seen, on its way into the ledger.
+/// Recorder of samples and events in the ledger.
 pub(super) struct Recorder {
     batches: Option<SyncSender<Batch>>,
     thread: Option<JoinHandle<()>>,
     said: Arc<Said>,
     batch: Batch,
-    /// When each event was found.
+    /// Time at which each event was found.
     found: HashMap<u64, Moment>,
     begun: Moment,
     is_losing: bool,
 }
 
-/// What becomes one row of the ledger.
+/// Data of one row of the ledger.
 #[derive(Default)]
 struct Batch {
     samples: Vec<Sample>,
@@ -167,7 +167,7 @@ impl Recorder {
         }
     }
 
-    /// Whether what is seen is kept, as far as that is known just now.
+    /// True if samples are being kept, as far as that is known just now.
     pub(super) fn is_writing(&self) -> bool {
         self.said.is_writing.load(Relaxed) && !self.is_losing
     }
@@ -178,7 +178,7 @@ impl Recorder {
         marks.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What went wrong since it was last asked.
+    /// Errors since the last call.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         self.said.take()
     }
@@ -223,7 +223,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Whether the ledger is in order, and only cannot be written just now.
+/// True if the ledger is in order, and only cannot be written just now.
 fn is_of_the_disk(error: &ledger::Error) -> bool {
     use Error::{Busy, Full, ReadOnly, Sqlite, Unreachable, Unsettled};
     matches!(
@@ -246,9 +246,9 @@ struct Writer {
     open: Option<(Ledger, Recording)>,
     keep: Keep,
     said: Arc<Said>,
-    /// Whether the ledger could not be written when it was last tried.
+    /// True if the ledger could not be written at the last try.
     failing: bool,
-    /// What is not written yet.
+    /// Data that is not written yet.
     waiting: Batch,
 }
 
@@ -402,7 +402,7 @@ impl Writer {
     }
 }
 
-/// Whether a batch that has lasted so long, of intervals of such a length, is handed over. It is at the nearest
+/// True if a batch of this length, of intervals of this length, is handed over. It is at the nearest
 /// interval, so that one that comes a little early does not put it off: then batches are alike, and what they
 /// have in common is packed once. A little more than half of one is allowed, since of 2 s two and a half are
 /// just a batch.

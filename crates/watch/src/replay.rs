@@ -1,4 +1,4 @@
-//! What was recorded, shown again.
+//! Replay of a recording.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::filter::Filter;
 use super::report::{Report, with_hosts};
 use super::{View, screen, takes_the_terminal};
 
-/// How long a replay is, where nobody says.
+/// Default length of a replay.
 const USUAL: SignedDuration = SignedDuration::from_mins(10);
 
 /// The screen has so much of what was before, to go back to and for its sparklines.
@@ -37,11 +37,11 @@ pub(crate) struct Part {
     pub host: String,
     /// From when on.
     pub from: Timestamp,
-    /// Until when.
+    /// Its end.
     pub to: Timestamp,
     /// The marks in it.
     pub marks: Vec<Mark>,
-    /// What is known of the host.
+    /// The host.
     pub source: record::sample::Source,
 }
 
@@ -89,8 +89,8 @@ impl Part {
     }
 }
 
-/// Whose recordings are shown: this host's, or those of the only other one, as in a ledger that was
-/// copied from there.
+/// Host whose recordings are shown: this one, or the only other one, as in a ledger that was copied from
+/// there.
 fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure> {
     let mut hosts: Vec<&str> = recordings.iter().map(|one| one.host.as_str()).collect();
     hosts.sort_unstable();
@@ -108,7 +108,7 @@ fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure
     }
 }
 
-/// What became of events in a sample of a replay.
+/// Changes of events in a sample of a replay.
 pub(crate) fn changes(played: &Played) -> Vec<Change> {
     let change = |kind: ChangeKind| {
         move |event: &record::Event| Change {
@@ -191,7 +191,7 @@ fn strike(missing: &mut Vec<String>, sample: &Sample) {
     missing.retain(|name| !sample.devices.iter().any(|one| one.device.is_called(name)));
 }
 
-/// Who ends a replay early has not seen all of it, so that nothing is said of the rest.
+/// Note on a device that was not seen; none where the replay was ended early.
 fn absent(name: &str, part: &Part) -> String {
     format!(
         "None of the samples of {} that were shown has a device {name}; --all without a name shows \
@@ -272,7 +272,7 @@ fn cut(filter: &Filter, recorded: &mut Recorded) -> usize {
     idle
 }
 
-/// Where what was recorded goes.
+/// Form of the replay.
 enum Shown {
     Lines {
         view: View,
@@ -389,7 +389,7 @@ fn local(at: Timestamp) -> String {
     local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// What there is, where nothing was recorded at the time that was asked for.
+/// Recordings that there are, where nothing was recorded at the time that was asked for.
 fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
     let of_host: Vec<&RecordingSummary> = recordings

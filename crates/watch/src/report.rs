@@ -40,7 +40,7 @@ impl Report {
         self.notes.push(note.to_owned());
     }
 
-    /// What is known of where the samples come from.
+    /// Notes the source of the samples.
     pub(super) fn of(&mut self, source: Source) {
         self.source = source;
     }

@@ -28,9 +28,9 @@ use request::Reply;
 
 /// A request must come and its answer be taken within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So many are served at once.
+/// Number of clients served at once.
 const MOST: usize = 64;
-/// How long it is waited after a connection that could not be taken.
+/// Wait after a connection that could not be taken.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A request's head is not longer.
 const HEAD: usize = 8192;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use linux::consent::Consent;
 use linux::exec;
 
-/// What has become of the disks of a command that is to be run again.
-pub(crate) struct Standing<'a> {
+/// State of the disks of a command that is to be run again.
+pub(crate) struct Settled<'a> {
     /// Those that carry a stamp and no signature. What they carried need not be named any more, and
     /// is not: after a reboot the path may lead to another disk that carries it.
     pub erased: Vec<&'a Path>,
@@ -17,32 +17,32 @@ pub(crate) struct Standing<'a> {
 }
 
 /// The command of these words with which the disks are gone on with, quoted for a shell.
-pub(crate) fn again(words: impl IntoIterator<Item = OsString>, standing: &Standing<'_>) -> String {
+pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &Settled<'_>) -> String {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
         let joined = word.as_bytes().strip_prefix(b"--destroy=");
         if word == "--destroy" {
-            if let Some(value) = words.next().and_then(|value| standing.consent(value)) {
+            if let Some(value) = words.next().and_then(|value| settled.consent(value)) {
                 kept.extend([word, value]);
             }
         } else if let Some(value) = joined {
             let value = OsString::from(std::ffi::OsStr::from_bytes(value));
-            if let Some(value) = standing.consent(value) {
+            if let Some(value) = settled.consent(value) {
                 kept.extend(["--destroy".into(), value]);
             }
         } else if word == "--planned" {
             // The plan was of then; where a disk was begun it is known by its stamp.
             words.next();
-        } else if word != "--anew" && !standing.done.contains(&Path::new(&word)) {
+        } else if word != "--anew" && !settled.done.contains(&Path::new(&word)) {
             kept.push(word);
         }
     }
     exec::line(&program, &kept)
 }
 
-impl Standing<'_> {
+impl Settled<'_> {
     /// The value of a `--destroy` that is still needed.
     fn consent(&self, value: OsString) -> Option<OsString> {
         let Ok(consent) = Consent::parse(&value) else {
@@ -74,11 +74,11 @@ mod tests {
     use super::*;
 
     fn said(words: &[&str], erased: &[&str], done: &[&str]) -> String {
-        let standing = Standing {
+        let settled = Settled {
             erased: erased.iter().map(Path::new).collect(),
             done: done.iter().map(Path::new).collect(),
         };
-        again(words.iter().map(OsString::from), &standing)
+        again(words.iter().map(OsString::from), &settled)
     }
 
     #[test]

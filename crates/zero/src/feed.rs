@@ -1,4 +1,4 @@
-//! Which zeros are written next, and what becomes of the answers.
+//! Zeros to write next, and the treatment of completions.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use engine::list::{Done, Errno, Next, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 
-use super::kept::Disk;
+use super::checkpoint::Disk;
 use super::pace::Clocked;
 use super::place::Place;
 use super::work::Shared;
@@ -20,7 +20,7 @@ const DOUBT: u32 = 16;
 /// A disk that was held up may catch up on so much time.
 const BURST: Nanos = Nanos(100_000_000);
 
-/// Where a disk stands, whatever a thread that held it has come to.
+/// Locks the state of a disk, also where a thread that held it has panicked.
 pub(crate) fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -29,7 +29,7 @@ pub(crate) fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(crate) struct Limiter {
     per_second: Option<Bytes>,
-    /// When the next request may be issued.
+    /// Time at which the next request may be issued.
     due: Nanos,
 }
 
@@ -42,12 +42,12 @@ impl Limiter {
         }
     }
 
-    /// Until when to wait; `None` when the next request may be issued.
+    /// Time until which to wait; `None` when the next request may be issued.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
         (self.due > now).then_some(self.due)
     }
 
-    /// So many bytes are issued.
+    /// Notes bytes that were issued.
     pub(crate) fn issued(&mut self, now: Nanos, bytes: Bytes) {
         if let Some(per_second) = self.per_second {
             let takes = bytes.0 as f64 * 1e9 / per_second.0 as f64;
@@ -73,7 +73,7 @@ pub(crate) struct Stream<'a> {
     /// `None` where what is written says nothing of the disk's pace: small pieces.
     clocked: Option<Clocked>,
     doubt: Doubt,
-    /// Why there is no point in going on.
+    /// Reason for which there is no point in going on.
     pub gone: Option<String>,
 }
 
@@ -112,8 +112,8 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Whether a disk is there at all, when requests to it fail. Many failures in a row may mean that it
-/// is gone.
+/// Doubt that a disk is there at all, when requests to it fail. Many failures in a row may mean that it is
+/// gone.
 pub(crate) struct Doubt {
     failures: u32,
     limit: u32,
@@ -164,13 +164,13 @@ impl Doubt {
     }
 }
 
-/// Whether the kernel says that the device is not there any more.
+/// True if the kernel's error means that the device is not there any more.
 pub(crate) fn is_away(error: &std::io::Error) -> bool {
     let said = Errno::from_io_error(error);
     matches!(said, Some(Errno::NODEV | Errno::NXIO))
 }
 
-/// What a request's error is to whoever asks the kernel by itself.
+/// A request's error as an error of the system.
 fn as_io(error: RequestError) -> std::io::Error {
     match error {
         RequestError::Kernel(errno) => errno.into(),
@@ -178,7 +178,7 @@ fn as_io(error: RequestError) -> std::io::Error {
     }
 }
 
-/// Why a disk is not there any more; `None` when it is, and is the same.
+/// Reason for which a disk is not there any more; `None` when it is, and is the same.
 fn gone(place: &Place, stamp: Option<&str>) -> Option<String> {
     if let Some(why) = place.resized() {
         return Some(why);
@@ -237,7 +237,7 @@ pub(crate) struct Twice {
     places: Vec<Range<u64>>,
     asked: usize,
     limiter: Limiter,
-    /// How long each write took, in the order of the places; `None` when it failed.
+    /// Time of each write, in the order of the places; `None` when it failed.
     took: Vec<Option<Nanos>>,
     /// The places of which a write failed, and what the kernel said.
     pub failed: Vec<(Range<u64>, std::io::Error)>,

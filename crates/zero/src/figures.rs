@@ -1,32 +1,32 @@
-//! What was found out about disks that were zeroed, in sentences.
+//! Results of zeroed disks, in sentences.
 
 use record::Ranges;
 use study::compare::{RatioInterval, ratio_of_intervals};
 use study::interval::Interval;
 
-use super::kept::{Disk, Method};
+use super::checkpoint::{Disk, Method};
 use super::sample::ReadBack;
 
 /// Less than a tenth is not worth naming: disks that were sold as equal differ by that.
 const WORTH_NAMING: f64 = 0.1;
-/// So many places that could not be written are listed; how many there are more is said.
+/// Number of places listed that could not be written; the number of others is added.
 const LISTED: usize = 8;
 
 /// A disk that is zeroed to its end, and what came back from it.
 pub(crate) struct Finished {
     /// The disk.
     pub disk: Disk,
-    /// What came back from a sample of its places.
+    /// Result of reading a sample of its places.
     pub back: ReadBack,
 }
 
 impl Finished {
-    /// Whether all of it was written and what came back is zero.
+    /// True if all of it was written and the sample reads as zero.
     pub(crate) fn is_well(&self) -> bool {
         self.disk.failed.is_empty() && self.back.is_well()
     }
 
-    /// How many times as long the first write took as the second.
+    /// Time of the first write, as a multiple of the second's.
     pub(crate) fn penalty(&self) -> Option<RatioInterval> {
         self.disk.passes.as_ref()?.penalty()?.interval
     }
@@ -35,7 +35,7 @@ impl Finished {
         self.disk.path.display().to_string()
     }
 
-    /// What the user should know of it, apart from how it compares.
+    /// Notes for the user, apart from comparisons.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.unwritten());
@@ -80,7 +80,7 @@ impl Finished {
         ))
     }
 
-    /// What the sample of first writes suggests.
+    /// Conclusion from the sample of first writes.
     fn about_first_writes(&self) -> Option<String> {
         let shown = self.shown();
         let offloaded = self.disk.method != Method::Writes;
@@ -148,7 +148,7 @@ fn listed(places: &Ranges) -> String {
 /// A disk that is clearly slower than its siblings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Slow {
-    /// Which.
+    /// The disk.
     pub disk: usize,
     /// The one in the middle of its siblings.
     pub than: usize,
@@ -157,7 +157,7 @@ pub(crate) struct Slow {
 }
 
 impl Slow {
-    /// What is said of it.
+    /// Its sentence.
     pub(crate) fn sentence(&self, disks: &[Finished]) -> String {
         let shown = |at: usize| disks.get(at).map_or_else(String::new, Finished::shown);
         format!(
@@ -194,7 +194,7 @@ mod tests {
     use record::{Bytes, Nanos};
 
     use super::*;
-    use crate::kept::for_tests;
+    use crate::checkpoint::for_tests;
     use crate::sample::Passes;
 
     fn rate(mean: f64, half: f64) -> Option<Interval> {
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(named(&three), [1]);
     }
 
-    /// What is said of first writes that took so many times as long as the second.
+    /// Sentence about first writes that took so many times as long as the second.
     fn said_of(method: Method, times: f64, scatter: f64) -> Option<String> {
         let first = |at: u64| {
             let scatter = 1.0 + scatter * (engine::part_of_seed(3, at) % 1000) as f64 / 1000.0;

@@ -3,9 +3,9 @@
 
 mod again;
 pub mod args;
+mod checkpoint;
 mod feed;
 mod figures;
-mod kept;
 mod pace;
 mod place;
 mod progress;
@@ -21,23 +21,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use engine::list::Lister;
+use job::{CheckpointWriter, EndState, ProgressLines, Resumable};
 use record::Ranges;
 
 use crate::args::ZeroArgs;
-use again::{Standing, again};
+use again::{Settled, again};
+use checkpoint::{Checkpoint, Disk};
 use feed::lock;
 use figures::Finished;
-use kept::Disk;
 use place::Place;
-use progress::Progress;
+use progress::DiskLine;
 use sample::read_back;
 use start::{Ready, Start, start};
-use ui::context::Context;
+use ui::context::{Context, tell};
 use ui::exit::{Answer, Failure, Outcome};
 use ui::words;
-use work::{KEEP, Shared, Stop, Work};
+use work::{Shared, Stop, Work};
 
-/// How often it is looked how far the disks are.
+/// Interval at which the progress of the disks is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Zeros the disks.
@@ -45,7 +46,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     let Start::Ready(mut ready) = start(args, context)? else {
         return Ok(Answer::Done);
     };
-    for disk in &ready.zeroing.disks {
+    for disk in &ready.checkpoint.disks {
         if disk.starts > 1 {
             context.tell(&format!(
                 "disksmith: going on with {}: {} of {} are zeroed.",
@@ -56,15 +57,12 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         }
     }
     let ended = all(&mut ready, args, context.watched, &engine::Disks, interrupt);
-    if let Some(why) = unfinished(&ready.zeroing.disks, &ended) {
-        let does = match ready.keeper.keeps() {
-            true => "The same command goes on with what is left",
-            false => "Where they stand is not kept; the same command begins anew",
-        };
+    if let Some(why) = unfinished(&ready.checkpoint.disks, &ended) {
+        let hint = Resumable::if_written(ready.writer.writes()).hint();
         let command = command(&ready, &[]);
-        return Err(Failure::Midway(anyhow!("{why}\n{does}:\n  {command}")));
+        return Err(Failure::Midway(anyhow!("{why}\n{hint}\n  {command}")));
     }
-    let (finished, failures) = finish(&ready.places, &ready.zeroing.disks);
+    let (finished, failures) = finish(&ready.places, &ready.checkpoint.disks);
     // What was found out is worth more than what the ledger makes of it.
     let printed = if finished.is_empty() {
         Ok(())
@@ -78,8 +76,11 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     let done = |path: &Path| finished.iter().any(|one| one.disk.path == path);
     let paths: Vec<&Path> = finished.iter().map(|one| one.disk.path.as_path()).collect();
     let command = command(&ready, &paths);
-    ready.zeroing.disks.retain(|disk| !done(&disk.path));
-    ready.keeper.end(&ready.zeroing);
+    ready.checkpoint.disks.retain(|disk| !done(&disk.path));
+    let Ready {
+        checkpoint, writer, ..
+    } = *ready;
+    end(writer, &checkpoint);
     printed?;
     if !failures.is_empty() {
         let failures = failures.join("\n");
@@ -94,15 +95,39 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     })
 }
 
+/// Leaves the job with the disks that are not done; where there are none, there is nothing to go on with.
+fn end(writer: CheckpointWriter<Checkpoint>, left: &Checkpoint) {
+    let is_over = left.disks.is_empty();
+    let state = match is_over {
+        true => EndState::Discarded,
+        false => EndState::Suspended,
+    };
+    match writer.end(left, state) {
+        Ok(_) => {}
+        Err(error) if is_over => tell(&format!(
+            "disksmith: the ledger still takes these disks for unfinished ({error}); to zero one \
+             of them again, say --anew."
+        )),
+        Err(error) => tell_failure(&error),
+    }
+}
+
+fn tell_failure(error: &dyn std::fmt::Display) {
+    tell(&format!(
+        "disksmith: how far the disks are cannot be written to the ledger ({error}); going on. After a kill it \
+         would go on from the last checkpoint that was."
+    ));
+}
+
 /// The command that goes on, without the disks that are done.
 fn command(ready: &Ready, done: &[&Path]) -> String {
-    let disks = ready.places.iter().zip(&ready.zeroing.disks);
+    let disks = ready.places.iter().zip(&ready.checkpoint.disks);
     let erased = disks.filter(|(place, disk)| !disk.zeroed.is_empty() && place.is_bare());
-    let standing = Standing {
+    let settled = Settled {
         erased: erased.map(|(_, disk)| disk.path.as_path()).collect(),
         done: done.to_vec(),
     };
-    again(std::env::args_os(), &standing)
+    again(std::env::args_os(), &settled)
 }
 
 /// Zeros all disks, each on its own thread, and keeps where they stand. What came of each.
@@ -114,7 +139,7 @@ fn all(
     interrupt: &AtomicBool,
 ) -> Vec<Result<(), Stop>> {
     let shared: Vec<Shared> = ready
-        .zeroing
+        .checkpoint
         .disks
         .iter()
         .cloned()
@@ -122,7 +147,11 @@ fn all(
         .collect();
     let limit = args.limit.map(|limit| limit.0);
     let places = &ready.places;
-    let progress = Progress::new(watched, &ready.zeroing.disks);
+    let lines = ProgressLines::new(watched);
+    let disks = ready.checkpoint.disks.iter();
+    let mut lines: Vec<DiskLine> = disks.map(|disk| DiskLine::new(&lines, disk)).collect();
+    let began = Instant::now();
+    let mut is_new = false;
     let ended = thread::scope(|scope| {
         let threads: Vec<_> = places
             .iter()
@@ -139,16 +168,23 @@ fn all(
                 scope.spawn(move || work.run())
             })
             .collect();
-        let mut last = Instant::now();
         while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
             sleep(LOOK);
-            if progress.is_watched() {
-                let standing = shared.iter().enumerate();
-                standing.for_each(|(at, shared)| progress.show(at, &lock(&shared.now)));
+            for (line, shared) in lines.iter_mut().zip(&shared) {
+                line.show(&lock(&shared.now));
             }
-            if last.elapsed() >= KEEP && take(&shared, &mut ready.zeroing.disks) {
-                last = Instant::now();
-                ready.keeper.keep(&ready.zeroing);
+            if take(&shared, &mut ready.checkpoint.disks) {
+                is_new = true;
+            }
+            let Ready {
+                checkpoint, writer, ..
+            } = ready;
+            if is_new && writer.is_due(began.elapsed()) {
+                writer.write(checkpoint);
+                is_new = false;
+            }
+            if let Some(error) = writer.failure() {
+                tell_failure(&error);
             }
         }
         let ends = threads.into_iter().map(|thread| {
@@ -157,10 +193,12 @@ fn all(
         });
         ends.collect()
     });
-    drop(progress);
+    lines.into_iter().for_each(DiskLine::end);
     // All that settle have ended: nothing comes after this.
-    ready.zeroing.disks = shared.iter().map(Shared::durable).collect();
-    ready.keeper.keep(&ready.zeroing);
+    ready.checkpoint.disks = shared.iter().map(Shared::durable).collect();
+    if let Err(error) = ready.writer.save(&ready.checkpoint) {
+        tell_failure(&error);
+    }
     ended
 }
 
@@ -176,7 +214,7 @@ fn take(shared: &[Shared], disks: &mut [Disk]) -> bool {
     any
 }
 
-/// What is said when not all disks came to their end; `None` when they did.
+/// Sentence when not all disks came to their end; `None` when they did.
 fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
     if ended.iter().all(Result::is_ok) {
         return None;
@@ -252,7 +290,7 @@ mod tests {
     use record::Bytes;
 
     use super::*;
-    use crate::kept::for_tests;
+    use crate::checkpoint::for_tests;
     use crate::place::on_file;
 
     #[test]

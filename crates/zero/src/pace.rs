@@ -1,10 +1,10 @@
-//! How fast a disk went, in slices of equal length, of which there are never too many to keep.
+//! Pace of a disk, in slices of equal length, of which there are never too many to keep.
 
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use study::interval::{Interval, mean_interval};
 
-/// How long a slice is at first.
+/// Length of a slice at first.
 const SLICE: Nanos = Nanos(100_000_000);
 /// With so many slices, each two become one of twice the length. Even, so that none is left over.
 const MOST: usize = 1024;
@@ -12,13 +12,13 @@ const MOST: usize = 1024;
 /// Bytes in slices of time. Pauses between a kill and the next start are not in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pace {
-    /// How long a slice is.
+    /// Length of a slice.
     slice: Nanos,
     /// Bytes that were done in each slice.
     slices: Vec<u64>,
     /// All bytes that were done, those in no slice too.
     bytes: Bytes,
-    /// How long that took.
+    /// Its time.
     took: Nanos,
 }
 
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// How long it went.
+    /// Time it went.
     pub(crate) fn took(&self) -> Nanos {
         self.took
     }
@@ -69,13 +69,13 @@ impl Pace {
 /// not a whole one, are left out.
 #[derive(Debug)]
 pub(crate) struct Clocked {
-    /// How long the pace went before.
+    /// Time that the pace went before.
     before: Nanos,
-    /// When this one began.
+    /// Start of this one.
     began: Nanos,
-    /// When the slice that is being filled ends.
+    /// End of the slice that is being filled.
     ends: Nanos,
-    /// What is in it.
+    /// Bytes in it.
     filling: u64,
 }
 
@@ -90,7 +90,7 @@ impl Clocked {
         }
     }
 
-    /// So many bytes were done by `now`.
+    /// Notes bytes that were done by `now`.
     pub(crate) fn done(&mut self, pace: &mut Pace, now: Nanos, bytes: Bytes) {
         while now >= self.ends {
             pace.slices.push(std::mem::take(&mut self.filling));

@@ -16,8 +16,8 @@ use rustix::fs::OFlags;
 
 use domain::plan_binding::{self, DiskIdentity};
 
-/// How much of the disk's beginning is zeroed first: where most signatures are, so that a disk which
-/// is zeroed by half passes for nothing that it once was.
+/// Bytes of the disk's beginning that are zeroed first: where most signatures are, so that a disk which is
+/// half zeroed passes for nothing that it once was.
 pub(crate) const HEAD: Bytes = Bytes::MIB;
 /// The largest logical block of a disk that can be zeroed; Linux before 6.15 knows none above it.
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
@@ -34,7 +34,7 @@ pub(crate) struct Aligned {
 }
 
 impl Aligned {
-    /// So many zeros.
+    /// A buffer of zeros.
     pub(crate) fn zeros(length: usize) -> Aligned {
         let memory = vec![0; length + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -54,7 +54,7 @@ impl Aligned {
 /// A claimed disk.
 pub(crate) struct Place {
     claim: DestroyTarget,
-    /// Which disk it is.
+    /// The disk.
     pub number: DevNum,
     /// The same disk past the page cache.
     pub direct: File,
@@ -85,7 +85,7 @@ impl Place {
         self.claim.size
     }
 
-    /// Which disk it is. `devices` must have been read after it was claimed.
+    /// Identity of the disk. `devices` must have been read after it was claimed.
     ///
     /// # Errors
     /// Why that cannot be said, as a sentence.
@@ -93,12 +93,12 @@ impl Place {
         DiskIdentity::of(&self.claim.file, self.size(), devices, root)
     }
 
-    /// What it carries, as words that `--destroy` takes.
+    /// Content, as words that `--destroy` takes.
     pub(crate) fn content(&self) -> Vec<String> {
         plan_binding::words(&self.claim.content)
     }
 
-    /// What its size has become since it was claimed, as a clause; `None` while it is the same.
+    /// Its size now, as a clause, where that has changed since it was claimed.
     pub(crate) fn resized(&self) -> Option<String> {
         // A device has its size where a file ends; `st_size` of it is zero.
         let now = match (&self.claim.file).seek(io::SeekFrom::End(0)) {
@@ -171,12 +171,12 @@ impl Place {
         Ok(stamp.filter(|stamp| filled(stamp).zip(block.bytes()).all(|(a, b)| a == *b)))
     }
 
-    /// Whether it carries no signature any more. A disk that cannot be read counts as one that does.
+    /// True if it carries no signature any more. A disk that cannot be read counts as one that does.
     pub(crate) fn is_bare(&self) -> bool {
         signature::probe(&self.direct).is_ok_and(|found| found.is_empty())
     }
 
-    /// Whether every byte of a range is zero, as the disk itself has it. The range is made of
+    /// True if every byte of a range is zero, as the disk itself has it. The range is made of
     /// logical blocks.
     ///
     /// # Errors

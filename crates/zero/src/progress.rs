@@ -1,90 +1,78 @@
-//! The lines that a person watches, one for each disk. They go to standard error, and only to a
-//! terminal.
+//! The line of a disk.
 
 use std::time::Instant;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
-use record::{Bytes, Nanos};
-
-use super::kept::Disk;
-use ui::progress::dress;
+use job::{EtaEstimator, Progress, ProgressLine, ProgressLines};
+use record::Bytes;
+use ui::units::span;
 use ui::words;
 
-/// How many steps a bar has.
-const STEPS: u64 = 1000;
+use super::checkpoint::Disk;
 
-/// The lines, or nothing where nobody watches.
-pub(crate) struct Progress {
-    lines: Vec<Line>,
-}
-
-struct Line {
-    bar: ProgressBar,
+/// The line of one disk.
+pub(crate) struct DiskLine {
+    line: ProgressLine,
     began: Instant,
-    /// What was settled when this start began.
-    before: Bytes,
+    eta: EtaEstimator,
 }
 
-impl Progress {
-    /// Shows progress if somebody watches.
-    pub(crate) fn new(watched: bool, disks: &[Disk]) -> Progress {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let line = |disk: &Disk| {
-            let bar = all.add(ProgressBar::new(STEPS));
-            dress(&bar, "{prefix:<14} [{bar:10}] {wide_msg}");
-            bar.set_prefix(disk.path.display().to_string());
-            Line {
-                bar,
-                began: Instant::now(),
-                before: disk.settled(),
-            }
-        };
-        Progress {
-            lines: if watched {
-                disks.iter().map(line).collect()
-            } else {
-                Vec::new()
-            },
+impl DiskLine {
+    /// The line of a disk that is at this state.
+    pub(crate) fn new(lines: &ProgressLines, disk: &Disk) -> DiskLine {
+        DiskLine {
+            line: lines.line(&disk.path.display().to_string()),
+            began: Instant::now(),
+            eta: EtaEstimator::new(disk.settled().0),
         }
     }
 
-    /// Whether there is anybody to show anything to.
-    pub(crate) fn is_watched(&self) -> bool {
-        !self.lines.is_empty()
+    /// Shows a state.
+    pub(crate) fn show(&mut self, disk: &Disk) {
+        let (settled, size) = (disk.settled(), disk.size);
+        let failed = disk.failed.total();
+        let rate = self.eta.rate(self.began.elapsed().as_secs_f64(), settled.0);
+        self.line.show(move || Progress {
+            position: settled.0,
+            length: size.0,
+            message: message(settled, size, failed, rate),
+        });
     }
 
-    /// A disk stands there now.
-    pub(crate) fn show(&self, at: usize, disk: &Disk) {
-        let Some(line) = self.lines.get(at) else {
-            return;
-        };
-        let (settled, size) = (disk.settled(), disk.size);
-        line.bar
-            .set_position(settled.0.saturating_mul(STEPS) / size.0.max(1));
-        let seconds = line.began.elapsed().as_secs_f64();
-        let rate = (settled - line.before).0 as f64 / seconds.max(1e-3);
-        let left = match rate {
-            rate if rate > 0.0 => {
-                let left = (size - settled).0 as f64 / rate;
-                format!(", about {} left", Nanos((left * 1e9) as u64))
-            }
-            _ => String::new(),
-        };
-        let bad = match disk.failed.total() {
-            Bytes(0) => String::new(),
-            failed => format!(", {failed} could not be written"),
-        };
-        line.bar.set_message(format!(
-            "{settled} of {size} at {} MiB/s{left}{bad}",
-            words::number(rate / 1_048_576.0)
-        ));
+    /// The work is over; the line goes.
+    pub(crate) fn end(self) {
+        self.line.end();
     }
 }
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.lines
-            .iter()
-            .for_each(|line| line.bar.finish_and_clear());
+fn message(settled: Bytes, size: Bytes, failed: Bytes, rate: Option<f64>) -> String {
+    let left = rate.map_or(String::new(), |rate| {
+        let left = (size - settled).0 as f64 / rate;
+        format!(", about {} left", span(left))
+    });
+    let bad = match failed {
+        Bytes(0) => String::new(),
+        failed => format!(", {failed} could not be written"),
+    };
+    format!(
+        "{settled} of {size} at {} MiB/s{left}{bad}",
+        words::number(rate.unwrap_or(0.0) / 1_048_576.0)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_rate_time_left_and_what_failed() {
+        let (done, size, rate) = (Bytes::mib(50), Bytes::mib(250), Bytes::mib(20).0 as f64);
+        assert_eq!(
+            message(done, size, Bytes::kib(4), Some(rate)),
+            "50 MiB of 250 MiB at 20.0 MiB/s, about 10 s left, 4 KiB could not be written"
+        );
+        assert_eq!(
+            message(Bytes(0), size, Bytes(0), None),
+            "0 B of 250 MiB at 0.0 MiB/s"
+        );
     }
 }

@@ -1,12 +1,12 @@
-//! What is answered when disks are zeroed: a table with sentences, or one JSON document.
+//! Answer of zeroing: a table with sentences, or one JSON document.
 
 use record::Ranges;
 use serde_json::{Value, json};
 use study::compare::RatioInterval;
 use study::interval::Interval;
 
+use super::checkpoint::{Disk, Method};
 use super::figures::{Finished, slow};
-use super::kept::{Disk, Method};
 use domain::plan_binding::DiskIdentity;
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
@@ -143,7 +143,7 @@ fn value(one: &Finished, slow: Option<RatioInterval>) -> Value {
     of_disk(disk, found)
 }
 
-/// What is said of a disk, with which one it is and how it is zeroed.
+/// Document of a disk, with its identity and its method.
 fn of_disk(disk: &Disk, mut said: Value) -> Value {
     said["path"] = json!(disk.path);
     said["device"] = json!(disk.name);
@@ -166,7 +166,7 @@ fn places(ranges: &Ranges) -> Vec<Value> {
         .collect()
 }
 
-/// What would be done: for a person, or one JSON document, which says too by what each disk is known
+/// Rehearsal: for a person, or one JSON document, which also has the identity by which each disk is known
 /// again when the plan is carried out.
 pub(crate) fn rehearsal(
     disks: &[Disk],

@@ -10,14 +10,14 @@ use study::effects::{Effect, Pair, effect};
 
 use super::place::Place;
 
-/// How large a place is.
+/// Size of a place.
 pub(crate) const PLACE: Bytes = Bytes::MIB;
-/// So many places are looked at, on a disk that has them.
+/// Number of places that are looked at, on a disk that has them.
 const MOST: u64 = 64;
 /// One place in so many is looked at, at most.
 const SHARE: u64 = 4;
-/// So many places are written once, and then again, before the next have their turn. What changes
-/// on the disk or beside it while the sample is taken meets both passes alike.
+/// Number of places that are written once, and then again, before the next have their turn. What changes on
+/// the disk or beside it while the sample is taken meets both passes alike.
 pub(crate) const GROUP: usize = 8;
 
 /// Random whole places in a set of bytes, no two the same, in random order: at most one in four of
@@ -52,7 +52,7 @@ fn nth(ranges: &[Range<u64>], mut at: u64) -> Option<u64> {
     None
 }
 
-/// How long places took to be written for the first time and, a moment later, again.
+/// Times of writing places for the first time and, a moment later, again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Passes {
     /// The first and the second write of each place, group by group.
@@ -60,14 +60,13 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    /// How many places were written twice.
+    /// Number of places that were written twice.
     pub(crate) fn places(&self) -> usize {
         self.groups.iter().map(Vec::len).sum()
     }
 
-    /// How many times as long the first write took as the second. A group counts as one value:
-    /// places that were written one after the other are not independent. `None` where there is no
-    /// group.
+    /// Time of the first write, as a multiple of the second's. A group counts as one value: places that were
+    /// written one after the other are not independent. `None` where there is no group.
     pub(crate) fn penalty(&self) -> Option<Effect> {
         let blocks = self.groups.iter().map(|group| {
             let mean = |pick: fn(&(Nanos, Nanos)) -> Nanos| {
@@ -84,21 +83,21 @@ impl Passes {
     }
 }
 
-/// What came back from a sample of places.
+/// Result of reading a sample of places.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReadBack {
-    /// How many places were read.
+    /// Number of places read.
     pub places: usize,
     /// The places that were not all zeros.
     pub not_zero: Ranges,
     /// The places that could not be read.
     pub unreadable: Ranges,
-    /// What the kernel said of the first of these.
+    /// The kernel's error of the first of these.
     pub why: Option<String>,
 }
 
 impl ReadBack {
-    /// Whether all that was read is zero.
+    /// True if all that was read is zero.
     pub(crate) fn is_well(&self) -> bool {
         self.not_zero.is_empty() && self.unreadable.is_empty()
     }

@@ -1,15 +1,17 @@
-//! How a zeroing starts: every reason not to in one answer, then anew, or where it was stopped.
+//! Start of zeroing: every reason not to in one answer, then anew, or where it was stopped.
 
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
-use ledger::{Ledger, OwnerLiveness};
+use job::{CheckpointWriter, Interval, Job, Store, Takeover};
+use ledger::OwnerLiveness;
 use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::{Root, offload};
 use record::{Ranges, RunId};
 
-use super::kept::{Disk, Keeper, Method, Zeroing};
+use super::checkpoint::{Checkpoint, Disk, Method};
 use super::place::{LARGEST_BLOCK, Place};
 use super::report::rehearsal;
 use super::sample::read_back;
@@ -17,14 +19,13 @@ use crate::args::ZeroArgs;
 use array::check::consents;
 use array::host::number_at;
 use domain::plan_binding;
-use job::process::ProcessIdentity;
-use ui::context::Context;
+use ui::context::{Context, tell};
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Where the machine's id is.
-const ETC: &str = "/etc";
+/// The time between two checkpoints.
+const INTERVAL: Duration = Duration::from_secs(2);
 
-/// What came of starting.
+/// Result of starting.
 pub(crate) enum Start {
     /// Nothing is to be done: what would be was shown.
     Rehearsed,
@@ -36,10 +37,10 @@ pub(crate) enum Start {
 pub(crate) struct Ready {
     /// The disks, claimed to the end.
     pub places: Vec<Place>,
-    /// Where they stand.
-    pub zeroing: Zeroing,
-    /// Where that is kept.
-    pub keeper: Keeper,
+    /// Their state.
+    pub checkpoint: Checkpoint,
+    /// The writer of that.
+    pub writer: CheckpointWriter<Checkpoint>,
 }
 
 /// Checks everything and claims the disks.
@@ -61,10 +62,9 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
         .map(|place| place.seen(&now, &context.root))
         .collect::<Result<Vec<_>, String>>()
         .map_err(Failure::refused)?;
-    let here = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
-    let ledger = open(args, context);
-    let earlier = match &ledger {
-        Ok(Some(ledger)) => earlier(ledger, &here)?,
+    let store = open(args, context);
+    let earlier = match &store {
+        Ok(Some(store)) => earlier(store)?,
         _ => Vec::new(),
     };
     let began = Timestamp::now();
@@ -87,25 +87,32 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
         context.print(&rehearsal(&disks, &seen, &content, args.json))?;
         return Ok(Start::Rehearsed);
     }
-    let zeroing = Zeroing { began, disks };
-    let keeper = match ledger {
-        Ok(Some(ledger)) => begin(&id, &zeroing, &over.concat(), &earlier, ledger, &here)?,
-        Ok(None) => Keeper::without("there is no ledger to keep in where the disks stand"),
-        Err(why) => Keeper::without(&why),
+    let checkpoint = Checkpoint { began, disks };
+    let begun = match store {
+        Ok(Some(store)) => begin(&id, &checkpoint, &over.concat(), &earlier, store)?,
+        Ok(None) => Err("there is no ledger for checkpoints".to_owned()),
+        Err(why) => Err(why),
     };
+    let writer = begun.unwrap_or_else(|why| {
+        tell(&format!(
+            "disksmith: {why}; zeroing all the same. After a signal, a kill or a power cut it cannot \
+             go on, and would be begun anew."
+        ));
+        CheckpointWriter::none()
+    });
     Ok(Start::Ready(Box::new(Ready {
         places,
-        zeroing,
-        keeper,
+        checkpoint,
+        writer,
     })))
 }
 
 /// The ledger, if there is one; else why it cannot be used, as a clause.
-fn open(args: &ZeroArgs, context: &Context) -> Result<Option<Ledger>, String> {
+fn open(args: &ZeroArgs, context: &Context) -> Result<Option<Store>, String> {
     let opened = if args.dry_run {
-        context.open_ledger_if_there()
+        Store::open_if_there(context)
     } else {
-        context.open_ledger().map(Some)
+        Store::open(context).map(Some)
     };
     opened.map_err(|failure| {
         format!(
@@ -224,20 +231,20 @@ fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: S
 /// A zeroing that was stopped or killed.
 struct Earlier {
     key: String,
-    zeroing: Zeroing,
+    checkpoint: Checkpoint,
 }
 
 /// The zeroings of this host that are not finished, the newest first.
-fn earlier(ledger: &Ledger, here: &ProcessIdentity) -> Result<Vec<Earlier>, Failure> {
+fn earlier(store: &Store) -> Result<Vec<Earlier>, Failure> {
     let mut all = Vec::new();
-    for summary in ledger.unfinished::<Zeroing>().refused()? {
-        if here.standing(&summary.owner) == OwnerLiveness::Elsewhere {
+    for summary in store.unfinished::<Checkpoint>().refused()? {
+        if store.liveness(&summary.owner) == OwnerLiveness::Elsewhere {
             continue;
         }
-        let work = ledger.work::<Zeroing>(&summary.key).refused()?;
+        let work = store.find::<Checkpoint>(&summary.key).refused()?;
         all.extend(work.map(|work| Earlier {
             key: summary.key,
-            zeroing: work.document,
+            checkpoint: work.document,
         }));
     }
     Ok(all)
@@ -250,9 +257,9 @@ struct Found {
     over: Vec<String>,
 }
 
-/// Whether a disk goes on or is begun. The inner error says why it may be neither: the path was that
-/// of a disk which was begun and is not done, and this is another one, or has been written to. What
-/// was consented to then was another disk, since names change with a reboot.
+/// Decides whether a disk is resumed or begun. The inner error says why it may be neither: the path was that
+/// of a disk which was begun and is not done, and this is another one, or has been written to. What was
+/// consented to then was another disk, since names change with a reboot.
 fn look(
     place: &Place,
     fresh: Disk,
@@ -261,7 +268,7 @@ fn look(
     context: &Context,
 ) -> Result<Result<Found, String>, Failure> {
     let shown = fresh.path.display().to_string();
-    let disks = || earlier.iter().flat_map(|one| &one.zeroing.disks);
+    let disks = || earlier.iter().flat_map(|one| &one.checkpoint.disks);
     let begun: Vec<&Disk> = disks()
         .filter(|disk| disk.path == fresh.path && !disk.zeroed.is_empty() && !disk.unstamped)
         .collect();
@@ -334,54 +341,49 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
     }
 }
 
-/// Keeps the work as begun, and ends the earlier ones that it goes on with, and what is `over`.
+/// Begins the job, and ends the earlier ones that it goes on with, and what is `over`. The inner error is a clause:
+/// why no checkpoints can be written.
 fn begin(
     id: &RunId,
-    zeroing: &Zeroing,
+    checkpoint: &Checkpoint,
     over: &[String],
     earlier: &[Earlier],
-    mut ledger: Ledger,
-    here: &ProcessIdentity,
-) -> Result<Keeper, Failure> {
-    if !ledger.is_writable() {
-        let path = ledger.path().display();
-        return Ok(Keeper::without(&format!(
-            "the ledger {path} may only be read"
-        )));
+    store: Store,
+) -> Result<Result<CheckpointWriter<Checkpoint>, String>, Failure> {
+    if !store.ledger().is_writable() {
+        let path = store.ledger().path().display();
+        return Ok(Err(format!("the ledger {path} may only be read")));
     }
-    let standing = |owner: &ledger::Owner| here.standing(owner);
     let is_taken = |disk: &Disk| {
-        let now = zeroing.disks.iter().map(|now| &now.stamp);
+        let now = checkpoint.disks.iter().map(|now| &now.stamp);
         now.chain(over).any(|stamp| *stamp == disk.stamp)
     };
-    let claim = match ledger.begin_work(id.as_str(), here.owner(), zeroing, standing) {
-        Ok(claim) => claim,
-        Err(error) => {
-            return Ok(Keeper::without(&format!(
-                "the ledger cannot be written ({error})"
-            )));
-        }
+    let unwritable = |error: String| format!("the ledger cannot be written ({error})");
+    let mut job = match Job::begin(store, id.as_str(), checkpoint, Takeover::FromDead) {
+        Ok(job) => job,
+        Err(error) => return Ok(Err(unwritable(error.to_string()))),
     };
     for one in earlier {
-        if !one.zeroing.disks.iter().any(is_taken) {
+        if !one.checkpoint.disks.iter().any(is_taken) {
             continue;
         }
-        let taken = ledger.claim_work::<Zeroing>(&one.key, here.owner(), standing);
-        let (old, work) = match taken {
-            Ok(taken) => taken,
+        let claimed = Job::<Checkpoint, _>::claim(job.store_mut(), &one.key, Takeover::FromDead);
+        let (mut old, work) = match claimed {
+            Ok(claimed) => claimed,
             Err(error) => {
                 // Nothing is touched yet; what was begun here a moment ago is not there for anybody.
-                ledger.drop_work(claim).refused()?;
+                job.discard().refused()?;
                 return Err(error).refused();
             }
         };
         let mut left = work.document;
         left.disks.retain(|disk| !is_taken(disk));
         if left.disks.is_empty() {
-            ledger.drop_work(old).refused()?;
+            old.discard().refused()?;
         } else {
-            ledger.keep_work(&old, &left).refused()?;
+            old.save(&left).refused()?;
         }
     }
-    Ok(Keeper::new(ledger, claim))
+    let writer = CheckpointWriter::start(job, Interval::every(INTERVAL));
+    Ok(writer.map_err(|error| unwritable(error.to_string())))
 }

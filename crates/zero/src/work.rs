@@ -11,8 +11,8 @@ use engine::list::{Ended, List, Lister, Op, RequestSource};
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
+use super::checkpoint::Disk;
 use super::feed::{DEPTH, Doubt, Limiter, Stream, Twice, is_away, lock};
-use super::kept::Disk;
 use super::pace::Clocked;
 use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
@@ -20,18 +20,18 @@ use ui::context::tell;
 
 /// Large enough for the throughput of any disk, small enough that a bad place is soon found.
 const LARGEST: Bytes = Bytes::MIB;
-/// What the device zeroes itself goes in pieces of this size: between two of them a signal is heard.
+/// Size of the pieces that the device zeroes itself: between two of them a signal is heard.
 const OFFLOADED: Bytes = Bytes::mib(64);
-/// What failed is tried again in such pieces, so that only what is bad is lost.
+/// Size of the pieces in which failed ones are tried again, so that only bad blocks are lost.
 const SMALL: Bytes = LARGEST_BLOCK;
-/// If more than this failed, the disk is worth nothing, and finding each bad block would take hours.
+/// Failed bytes above which the disk is worth nothing, and finding each bad block would take hours.
 const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
-/// How often what was written is made to survive a power cut, and kept.
-pub(crate) const KEEP: Duration = Duration::from_secs(2);
+/// The time between two flushes, after which what was written survives a power cut.
+const KEEP: Duration = Duration::from_secs(2);
 /// A signal is heard after at most this long.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why a disk was not zeroed to its end.
+/// Reason for which a disk was not zeroed to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// There was a signal.
@@ -40,26 +40,26 @@ pub(crate) enum Stop {
     Gone(String),
 }
 
-/// Where a disk stands, for all who want to know.
+/// State of a disk, for all who want to know.
 pub(crate) struct Shared {
     /// This moment.
     pub now: Mutex<Disk>,
-    /// What would be left after a power cut.
+    /// State that would be left after a power cut.
     durable: Mutex<Durable>,
     /// Held while what was written is flushed, so that no snapshot overtakes a later one. What the
     /// kernel said when a flush failed stays in it: the kernel says it once (fsync(2)), and a later
     /// flush that goes well says nothing of what the failed one lost.
     settling: Mutex<Option<String>>,
-    /// Whether a flush has failed, for those who would wait for a flush under way.
+    /// True once a flush has failed, for those who would wait for a flush under way.
     lost: AtomicBool,
-    /// Whether its thread has ended.
+    /// True once its thread has ended.
     pub ended: AtomicBool,
 }
 
 /// A snapshot that is on the disk.
 struct Durable {
     disk: Disk,
-    /// Whether nobody has taken it yet.
+    /// True if nobody has taken it yet.
     is_new: bool,
 }
 
@@ -119,18 +119,18 @@ impl Shared {
         }
     }
 
-    /// Whether a flush has failed, so that there is no point in going on.
+    /// True if a flush has failed, so that there is no point in going on.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Relaxed)
     }
 
-    /// What has become durable since it was last taken.
+    /// Durable state since it was last taken.
     pub(crate) fn take(&self) -> Option<Disk> {
         let mut durable = lock(&self.durable);
         std::mem::take(&mut durable.is_new).then(|| durable.disk.clone())
     }
 
-    /// Where the disk stands for certain, when all of its threads have ended.
+    /// Durable state of the disk, when all of its threads have ended.
     pub(crate) fn durable(&self) -> Disk {
         lock(&self.durable).disk.clone()
     }
@@ -149,9 +149,9 @@ impl Drop for EndsOnDrop<'_> {
 pub(crate) struct Work<'a> {
     /// The disk.
     pub place: &'a Place,
-    /// Where it stands.
+    /// Its state.
     pub shared: &'a Shared,
-    /// What makes the requests.
+    /// Maker of the requests.
     pub lister: &'a dyn Lister,
     /// At most so many bytes a second.
     pub limit: Option<Bytes>,

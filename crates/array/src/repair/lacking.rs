@@ -1,4 +1,4 @@
-//! Whether the members that carry no superblock never got one.
+//! Members that carry no superblock, and the evidence that they never got one.
 
 use std::fs::File;
 
@@ -8,7 +8,7 @@ use linux::signature::{self, SignatureKind};
 use super::super::host::Host;
 use super::super::journal::{Building, KeptMember, partition_number};
 
-/// Why it cannot be told that mdadm was killed before it had written all superblocks, as a clause.
+/// Reason for which it cannot be told that mdadm was killed before it had written all superblocks, as a clause.
 /// `None` where it can: each member that is not among the `found`, which carry one of ours, is
 /// attached, can be read, and carries none. One that is detached may carry its own, and the array
 /// may have been used.
@@ -55,8 +55,8 @@ pub(super) fn doubt(
     Ok(None)
 }
 
-/// Whether a device is what a member was: by its serial number, which a boot does not change, or
-/// else by its number, which another device may have after one.
+/// True if a device is the former member: by its serial number, which a boot does not change, or else by its
+/// number, which another device may have after one.
 fn is_alike(member: &KeptMember, device: &Device, same_boot: bool) -> bool {
     match &member.serial {
         Some(serial) => {
@@ -68,7 +68,7 @@ fn is_alike(member: &KeptMember, device: &Device, same_boot: bool) -> bool {
     }
 }
 
-/// What speaks against that a device never was a member, as a clause.
+/// Evidence that a device was a member, as a clause.
 fn mark(host: &Host, device: &Device) -> Option<String> {
     let node = device.node();
     let shown = node.display();

@@ -1,4 +1,4 @@
-//! Whether what a kill has left may hold something that is worth keeping.
+//! Evidence that the remains of a kill hold something that is worth keeping.
 
 use std::fs::File;
 
@@ -14,13 +14,13 @@ use super::super::journal::{Building, KeptFs, KeptLine, KeptMember, Stage};
 use super::super::ours;
 use super::{UnfinishedArray, lacking};
 
-/// What it is worth.
+/// Worth of the remains.
 pub(super) enum Worth {
     /// Nobody can have used it.
     Nothing,
     /// It is used, or may have been: why it stays, as sentences.
     Keeping(String),
-    /// That cannot be told now: why, as a clause.
+    /// Not known now, for this reason, as a clause.
     Unclear(String),
 }
 
@@ -187,7 +187,7 @@ fn keeping(building: &Building, has_fs: bool, why: &str) -> Worth {
     Worth::Keeping(text)
 }
 
-/// Whether a line for the next boot names the file system, and not the array.
+/// True if a line for the next boot names the file system, and not the array.
 fn names_fs(line: &str, building: &Building) -> bool {
     let fs = building.fs.as_ref();
     fs.is_some_and(|fs| line.contains(&format!("UUID={} ", fs.uuid)))

@@ -16,14 +16,14 @@ use super::UnfinishedArray;
 
 /// One thing that was taken back, or not.
 pub(super) struct Released {
-    /// What became of it.
+    /// Result of the undo.
     pub undone: Undone,
-    /// Whether it is worth another try later.
+    /// True if it is worth another try later.
     again: bool,
 }
 
 impl Released {
-    /// Whether it is still there and should not be.
+    /// True if it is still there and should not be.
     pub(super) fn is_stuck(&self) -> bool {
         self.again
     }

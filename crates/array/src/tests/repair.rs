@@ -7,11 +7,11 @@ use record::Bytes;
 
 use super::super::check::Checked;
 use super::super::journal::{Building, Stage};
-use super::super::repair::{left_behind, repair};
-use super::super::{Book, construct, follow, journal};
+use super::super::repair::repair;
+use super::super::{construct, follow, journal};
 use super::*;
 use domain::plan_binding::{DiskIdentity, Planned};
-use job::process::ProcessIdentity;
+use job::{ProcessIdentity, Store};
 
 const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
 
@@ -60,6 +60,10 @@ impl World {
             .unwrap()
     }
 
+    fn store(&self) -> Store {
+        Store::new(self.ledger(), self.here())
+    }
+
     fn checked(&self, with_fs: bool) -> Checked {
         let mut plan = self.host.plan();
         plan.fs = plan.fs.filter(|_| with_fs);
@@ -82,11 +86,11 @@ impl World {
     /// Builds, and is killed after so many moments. Whether it came to its end.
     fn build(&mut self, with_fs: bool, life: Option<u32>) -> bool {
         let checked = self.checked(with_fs);
-        let (ledger, here) = (self.ledger(), self.here());
+        let store = self.store();
         self.host.life.set(life);
         let ended = catch_unwind(AssertUnwindSafe(|| {
             self.host.with(|host| {
-                host.journal = follow(Book { ledger, here }, &checked, true, host);
+                host.journal = follow(store, &checked, true, host);
                 assert!(host.journal.is_some());
                 construct(&checked, true, host, &AtomicBool::new(false)).unwrap();
             })
@@ -103,12 +107,10 @@ impl World {
     /// The same, on the disks of a plan.
     fn repair_within(&mut self, planned: &[Planned], life: Option<u32>) -> Option<String> {
         self.next_process();
-        let (mut ledger, here) = (self.ledger(), self.here());
+        let mut store = self.store();
         self.host.life.set(life);
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            self.host
-                .with(|host| repair(host, &mut ledger, &here, planned))
-                .1
+            self.host.with(|host| repair(host, &mut store, planned)).1
         }));
         self.ends(ended)
     }
@@ -123,7 +125,7 @@ impl World {
         }
     }
 
-    /// Whether nothing is left of it.
+    /// Checks that nothing is left of it.
     fn assert_clean(&self, case: &str) {
         assert!(!self.host.array().exists(), "{case}");
         assert!(self.host.superblocks.is_empty(), "{case}");
@@ -169,7 +171,7 @@ impl World {
     }
 }
 
-/// What a repair must make of a builder that was killed so late.
+/// Checks the repair after a builder that was killed so late.
 fn assert_repaired(world: &World, said: &str, had_mounted: bool, case: &str) {
     assert!(world.is_forgotten(), "{case}: {said}");
     if had_mounted {
@@ -503,16 +505,9 @@ fn what_is_not_ours_to_repair_is_not_touched() {
     fs::create_dir_all(&alive).unwrap();
     fs::copy(world.proc("self/stat"), alive.join("stat")).unwrap();
     assert_eq!(world.repair(None).unwrap(), "");
-    assert!(
-        left_behind(&world.ledger(), &world.here())
-            .unwrap()
-            .is_empty()
-    );
+    assert!(world.store().abandoned::<Building>().unwrap().is_empty());
     fs::remove_dir_all(alive).unwrap();
-    assert_eq!(
-        left_behind(&world.ledger(), &world.here()).unwrap().len(),
-        1
-    );
+    assert_eq!(world.store().abandoned::<Building>().unwrap().len(), 1);
     // Another host: another installation, and another boot.
     world.boot("b2");
     fs::write(world.host.etc("machine-id"), "another\n").unwrap();
@@ -549,9 +544,9 @@ fn a_failure_is_undone_and_nothing_is_left_in_the_ledger() {
     let mut world = World::new();
     world.host.fails = "mount ";
     let checked = world.checked(true);
-    let (ledger, here) = (world.ledger(), world.here());
+    let store = world.store();
     let (outcome, _) = world.host.with(|host| {
-        host.journal = follow(Book { ledger, here }, &checked, true, host);
+        host.journal = follow(store, &checked, true, host);
         construct(&checked, true, host, &AtomicBool::new(false))
     });
     outcome.unwrap_err();
@@ -563,10 +558,10 @@ fn a_failure_is_undone_and_nothing_is_left_in_the_ledger() {
 fn a_step_that_cannot_be_noted_is_not_begun() {
     let mut world = World::new();
     let checked = world.checked(true);
-    let (ledger, here) = (world.ledger(), world.here());
+    let store = world.store();
     let mut other = world.ledger();
     let (outcome, _) = world.host.with(|host| {
-        host.journal = follow(Book { ledger, here }, &checked, true, host);
+        host.journal = follow(store, &checked, true, host);
         // Somebody removes the entry behind its back.
         other
             .remove_work("array", &checked.plan.uuid, |_| OwnerLiveness::Dead)

@@ -1,4 +1,4 @@
-//! What it means that the tests of Bonnie++ go through the page cache.
+//! Findings of the tests of Bonnie++, which go through the page cache.
 
 use record::{Bytes, Code, Finding, Phase, Run, Severity, Workload};
 
@@ -7,7 +7,7 @@ use ui::words::percent;
 
 /// The file is so many times the memory, or its tests say more of memory than of the disk.
 const TIMES_MEMORY: u64 = 2;
-/// What a silence may lie off the slice in which the last call began, in seconds.
+/// Distance of a silence from the slice in which the last call began, in seconds.
 const SLICE_S: f64 = 0.2;
 
 /// Reads and writes went through the page cache, as Bonnie++ makes them: how much of them it can
@@ -66,8 +66,8 @@ fn large_enough(span: Bytes, memory: Bytes) -> String {
     )
 }
 
-/// How much of what a test reads memory may answer without a word against the run: what it can hold
-/// of a file that is large enough. 0 is nothing, as for all other suites.
+/// Share of a test's reads that memory may answer without a finding: the part that it can hold of a file that
+/// is large enough. 0 is nothing, as for all other suites.
 pub(super) fn share_in_memory(run: &Run, phase: &Phase) -> f64 {
     let (span, memory) = (phase.workload.span.unwrap_or_default(), run.machine.memory);
     if run.suite != "bonnie" || span.0 < TIMES_MEMORY * memory.0 {
@@ -76,8 +76,8 @@ pub(super) fn share_in_memory(run: &Run, phase: &Phase) -> f64 {
     memory.0 as f64 / span.0.max(1) as f64
 }
 
-/// Whether nothing came back only because of the one fsync that ends the work: it is no stall, and
-/// has a row of its own.
+/// True if nothing came back only because of the one fsync that ends the work: it is no stall, and has a row
+/// of its own.
 pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
     let Some(sync) = phase
         .sync

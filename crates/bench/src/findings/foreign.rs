@@ -132,7 +132,7 @@ impl Foreign {
     }
 }
 
-/// What a device did in a direction beyond our own requests, where that weighs against the figures.
+/// I/O of a device in a direction beyond our own requests, where that weighs against the figures.
 fn foreign(
     word: &'static str,
     device: Amount,
@@ -183,14 +183,14 @@ fn half_width(figures: &PhaseFigures) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// Which counts of a direction can tell somebody else's I/O from our own.
+/// Counts of a direction that can tell foreign I/O from our own.
 #[derive(Clone, Copy)]
 struct Counted {
     ops: bool,
     bytes: bool,
 }
 
-/// What can be told of each direction, given what lies between us and the disks.
+/// Counts that can tell foreign I/O in each direction, given the layers between us and the disks.
 struct Rule {
     reads: Counted,
     writes: Counted,

@@ -1,4 +1,4 @@
-//! Whether there is one figure to give: a steady level, known precisely, that is the disk's own.
+//! Findings about the level: whether there is one figure to give, steady, precise, and the disk's own.
 
 use record::{Code, Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped};
 use study::alternation::{self, Alternation};
@@ -12,7 +12,7 @@ use ui::words::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
 const KEPT: f64 = 0.95;
-/// Where no precision was asked for, an interval that is wider than this is worth a note.
+/// Width of an interval that is worth a note where no precision was asked for.
 const WIDE: f64 = 0.10;
 /// An interval wider than this leaves open which of two disks is faster where one is twice as fast: a warning.
 const USELESS: f64 = 0.50;
@@ -65,7 +65,7 @@ fn alternating(phase: &Phase, found: Alternation) -> Finding {
     )
 }
 
-/// How a rate drifted, by the means of the first and the last fifth: the share that a line fitted to it falls by
+/// Drift of a rate, by the means of the first and the last fifth: the share that a line fitted to it falls by
 /// may be more than all.
 fn drifted(phase: &Phase, slices: &[f64]) -> String {
     let fifth = (slices.len() / 5).max(1);
@@ -186,8 +186,8 @@ fn from_submission(flow: &Flow) -> &Histogram {
     flow.service.as_ref().unwrap_or(&flow.latency)
 }
 
-/// How long a request takes that does not wait: from the phase with one in flight, where it ran,
-/// else the fastest of this one.
+/// Latency of a request that does not wait: from the phase with one in flight, where it ran, else the fastest
+/// of this one.
 fn base_latency(run: &Run, phase: &Phase) -> Option<f64> {
     let alone = run
         .phases

@@ -13,16 +13,19 @@ use crate::conclusion::Conclusion;
 const SECONDS: usize = 8;
 const DEPTH: u32 = 20;
 
-/// What a made run looks like.
+/// A made run.
 pub(super) struct Made {
     rate: Box<dyn Fn(f64) -> f64>,
     noise: f64,
+    /// Share of its deviation from the rate that a slice keeps of the one before.
+    memory: f64,
     /// Slices differ from the rate only by whole requests.
     flat: bool,
     seed: u64,
+    seconds: usize,
     block: Bytes,
     reads: bool,
-    /// What the device counted for each request of ours; `None` without a device.
+    /// The device's count for each request of ours; `None` without a device.
     device_share: Option<f64>,
     idle: f64,
     stalled: Range<usize>,
@@ -33,8 +36,10 @@ impl Made {
         Made {
             rate: Box::new(rate),
             noise: 0.02,
+            memory: 0.0,
             flat: false,
             seed: 1,
+            seconds: SECONDS,
             block: Bytes::kib(16),
             reads: true,
             device_share: Some(1.0),
@@ -48,14 +53,23 @@ impl Made {
     }
 
     pub(super) fn capped(rate: f64) -> Made {
-        Made {
-            flat: true,
-            ..Made::steady(rate)
-        }
+        Made::steady(rate).flat()
+    }
+
+    pub(super) fn flat(self) -> Made {
+        Made { flat: true, ..self }
     }
 
     pub(super) fn noise(self, noise: f64) -> Made {
         Made { noise, ..self }
+    }
+
+    pub(super) fn memory(self, memory: f64) -> Made {
+        Made { memory, ..self }
+    }
+
+    pub(super) fn lasting(self, seconds: usize) -> Made {
+        Made { seconds, ..self }
     }
 
     pub(super) fn seed(self, seed: u64) -> Made {
@@ -97,8 +111,12 @@ impl Made {
     }
 
     pub(super) fn run(self) -> Run {
-        let mut random = Normal(self.seed);
-        let windows: Vec<Window> = (0..SECONDS)
+        let mut random = Normal {
+            state: self.seed,
+            memory: self.memory,
+            last: 0.0,
+        };
+        let windows: Vec<Window> = (0..self.seconds)
             .map(|second| self.window(second, &mut random))
             .collect();
         let mut flow = Flow {
@@ -130,7 +148,7 @@ impl Made {
                 detail: String::new(),
             },
             began_s: 0.0,
-            seconds: SECONDS as f64,
+            seconds: self.seconds as f64,
             drain_seconds: 0.0,
             stopped: Stopped::Time,
             read,
@@ -265,7 +283,7 @@ fn run_of(phase: Phase) -> Run {
     }
 }
 
-/// What is concluded of a run.
+/// Conclusion from a run.
 pub(super) fn conclude(run: &Run) -> Conclusion {
     Conclusion::of(run)
 }
@@ -279,19 +297,25 @@ pub(super) fn codes(run: &Run) -> Vec<(Code, Severity)> {
         .collect()
 }
 
-/// Normal numbers by the sum of twelve uniform ones.
-struct Normal(u64);
+/// Normal numbers by the sum of twelve uniform ones, each of which keeps a share of the one before.
+struct Normal {
+    state: u64,
+    memory: f64,
+    last: f64,
+}
 
 impl Normal {
     fn next(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+        let drawn = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
+        self.last = self.memory * self.last + (1.0 - self.memory * self.memory).sqrt() * drawn;
+        self.last
     }
 
     fn uniform(&mut self) -> f64 {
-        self.0 = self
-            .0
+        self.state = self
+            .state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        (self.state >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

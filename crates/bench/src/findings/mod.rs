@@ -6,6 +6,8 @@
 
 mod bonnie;
 mod foreign;
+#[cfg(test)]
+mod healthy;
 mod level;
 #[cfg(test)]
 mod made;
@@ -50,7 +52,7 @@ pub(super) fn of(
     findings
 }
 
-/// What is said of a phase whose level is no matter of findings.
+/// Findings of a phase whose level is no matter of findings.
 fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let findings = [
         source::cached(run, phase),
@@ -90,7 +92,7 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     .collect()
 }
 
-/// What would make a phase last longer, as a clause.
+/// Option that would make a phase last longer, as a clause.
 fn longer(phase: &Phase) -> &'static str {
     match phase.workload.calls() {
         None => "give more --seconds",

@@ -1,4 +1,4 @@
-//! Where the data came from: the disk, a hole in a file, or some memory.
+//! Source of the data: the disk, a hole in a file, or some memory.
 
 use record::{Bytes, Cache, CacheKind, Code, Finding, Phase, Run, Severity, TargetKind};
 
@@ -135,7 +135,8 @@ pub(super) fn cached_below(run: &Run) -> Option<Finding> {
     Some(finding(Code::Cached, worst, None, text))
 }
 
-/// What comes from memory is no figure of a disk; a faster disk before a slower one may be what is meant.
+/// Severity of a cache: figures from memory are no figures of a disk; a faster disk before a slower one may
+/// be meant.
 fn severity_of(kind: &CacheKind) -> Severity {
     match kind {
         CacheKind::PageCache | CacheKind::Memory => Severity::Invalid,
@@ -209,7 +210,7 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     Some(finding(Code::Cached, severity, Some(phase), text))
 }
 
-/// How much a workload uses, over all its files.
+/// Bytes that a workload uses, over all its files.
 fn whole_span(workload: &record::Workload) -> Option<Bytes> {
     let files = workload
         .details
@@ -218,7 +219,7 @@ fn whole_span(workload: &record::Workload) -> Option<Bytes> {
     Some(Bytes(workload.span?.0.saturating_mul(u64::from(files))))
 }
 
-/// What is read would fit into memory, or into a cache that a device may have.
+/// Finding that the bytes read would fit into memory, or into a cache that a device may have.
 pub(super) fn small_span(run: &Run) -> Option<Finding> {
     let reading = run.phases.iter().filter(|phase| phase.workload.reads());
     let span = reading

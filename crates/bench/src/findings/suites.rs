@@ -1,4 +1,4 @@
-//! What the answer of a suite gives reason to doubt, and which findings of its phases say nothing.
+//! Doubts from the answer of a suite, and findings of its phases that mean nothing.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::finding;
 use crate::answer::{CurveAnswer, SuiteResult, ZonesAnswer};
 use ui::words::number;
 
-/// Whether the level of a phase is a matter of findings. A zone is read for 2 s at most, and a rate
-/// that does not keep its target is meant to fall behind: the suite's answer says what it means.
+/// True if the level of a phase is a matter of findings. A zone is read for 2 s at most, and a rate that does
+/// not keep its target is meant to fall behind: the suite's answer says what it means.
 pub(super) fn has_level(answer: Option<&SuiteResult>, phase: &Phase) -> bool {
     match answer {
         Some(SuiteResult::Zones(_) | SuiteResult::Curve(_)) => phase.windows.is_empty(),
@@ -17,7 +17,7 @@ pub(super) fn has_level(answer: Option<&SuiteResult>, phase: &Phase) -> bool {
     }
 }
 
-/// What the answer itself gives reason to.
+/// Findings from the answer itself.
 pub(super) fn of_answer(answer: Option<&SuiteResult>) -> Vec<Finding> {
     match answer {
         Some(SuiteResult::Zones(zones)) => {

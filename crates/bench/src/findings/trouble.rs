@@ -1,4 +1,4 @@
-//! What got in the way: stalls, and the host's own limits.
+//! Findings about disturbances: stalls, and the host's own limits.
 
 use record::{Code, Finding, Gap, Phase, Run, Severity, Window};
 
@@ -73,13 +73,14 @@ pub(super) fn gap(phase: &Phase) -> Option<Finding> {
     Some(finding(Code::Gap, Severity::Warn, Some(phase), text))
 }
 
-/// How much of the time from `from` to `until`, in seconds of the phase, the program did not run.
+/// Part of the time from `from` to `until`, in seconds of the phase, in which the program did not run.
 fn gap_seconds(phase: &Phase, from: f64, until: f64) -> f64 {
     let overlap = |gap: &Gap| ((gap.t_s + gap.seconds).min(until) - gap.t_s.max(from)).max(0.0);
     phase.surroundings.gaps.iter().map(overlap).sum()
 }
 
-/// How long a phase could be measured: without stalls of the disk and the times in which the program did not run.
+/// Seconds in which a phase could be measured: without stalls of the disk and the times in which the program
+/// did not run.
 pub(super) fn answering_seconds(phase: &Phase) -> f64 {
     phase.seconds - silent_seconds(phase) - gap_seconds(phase, 0.0, phase.seconds)
 }
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(codes(&run), []);
     }
 
-    /// What is found of a phase that was silent from 2.0 to 4.5 s and in which the program paused then.
+    /// Findings of a phase that was silent from 2.0 to 4.5 s and in which the program paused then.
     fn silent_beside(pause: Option<(f64, f64)>) -> Vec<Code> {
         let mut run = Made::steady(1000.0).run();
         let phase = &mut run.phases[0];

@@ -1,4 +1,4 @@
-//! How large the requests of a job are.
+//! Sizes of a job's requests.
 
 use fiojob::{Job, Share};
 use record::{Bytes, SizeShare};
@@ -39,7 +39,7 @@ impl Blocks {
         }
     }
 
-    /// Whether there is more than one size.
+    /// True if there is more than one size.
     pub(super) fn differ(&self) -> bool {
         self.grain != self.largest
     }

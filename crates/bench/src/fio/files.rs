@@ -28,7 +28,7 @@ pub(super) struct Opened {
 pub(super) struct Handles {
     /// By stream, those that it takes turns with, opened for it alone.
     pub of: Vec<Vec<File>>,
-    /// Whether the page cache is bypassed by all of them.
+    /// True if the page cache is bypassed by all of them.
     pub direct: bool,
 }
 

@@ -58,7 +58,7 @@ pub(super) fn bench_jobs(
     session.run_and_finish(|session| session.run_jobs(ready))
 }
 
-/// Whether [`bench_jobs`] would begin; nothing is touched where a --destroy is given.
+/// Checks that [`bench_jobs`] would begin; nothing is touched where a --destroy is given.
 ///
 /// # Errors
 /// Refused, where it would not.
@@ -76,7 +76,7 @@ pub(super) struct Ready {
     started: Timestamp,
     plan: Plan,
     opened: Opened,
-    /// Where the random numbers begin.
+    /// Seed of the random numbers.
     seed: u64,
 }
 
@@ -212,8 +212,8 @@ impl Session<'_> {
     }
 }
 
-/// How many files are open at once: those of the jobs, and what the streams between two walls have
-/// open, each its own, beside them.
+/// Number of files open at once: those of the jobs, and those that the streams between two walls have open,
+/// each its own, beside them.
 fn open_at_once(plan: &Plan) -> u64 {
     let of_stream =
         |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.choice);

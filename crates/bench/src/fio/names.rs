@@ -1,5 +1,5 @@
-//! Which files the jobs are about. The target of the command line decides what is touched; a job
-//! file can only agree with it.
+//! Files of the jobs. The target of the command line decides what is touched; a job file can only agree with
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use fiojob::{FioError, Job};
 pub(super) struct Names {
     /// By job and clone.
     pub of: Vec<Vec<Vec<usize>>>,
-    /// How many files there are.
+    /// Number of files.
     pub count: usize,
 }
 

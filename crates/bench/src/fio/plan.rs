@@ -23,15 +23,15 @@ pub(super) struct Stream {
     pub job: String,
     /// Streams of one group are summed; `None` where it stands alone.
     pub group: Option<usize>,
-    /// What it does.
+    /// Its workload.
     pub workload: Workload,
-    /// How much of each file it uses.
+    /// Bytes of each file that it uses.
     pub span: Bytes,
     /// Its files, by number.
     pub files: Vec<usize>,
-    /// Which way to the kernel.
+    /// Interface to the kernel.
     pub choice: Choice,
-    /// Whether the page cache is bypassed.
+    /// True if the page cache is bypassed.
     pub direct: bool,
     /// Through the page cache: whether it forgets the files first.
     pub invalidate: bool,
@@ -41,16 +41,16 @@ pub(super) struct Stream {
     pub seed: u64,
 }
 
-/// What a job file does to a target.
+/// Work of a job file on a target.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Streams that run at the same time, between two walls each.
     pub walls: Vec<Vec<Stream>>,
-    /// How large the files in a directory must be; one entry for a file or device.
+    /// Sizes that the files in a directory must have; one entry for a file or device.
     pub files: Vec<Bytes>,
-    /// Whether a run draws the places of the last one.
+    /// True if a run draws the places of the last one.
     pub repeats: bool,
-    /// What the jobs say of themselves, as sentences.
+    /// Notes of the jobs, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How far into a file or device the streams reach.
+    /// Bytes from the start of a file or device that the streams reach.
     pub(super) fn reach(&self) -> Bytes {
         let reach = |stream: &Stream| {
             let offset = details(&stream.workload).map_or(0, |details| details.offset.0);
@@ -101,7 +101,7 @@ impl Plan {
         streams.map(reach).max().unwrap_or(Bytes(0))
     }
 
-    /// Whether the target may be written, where a job writes. Unlike a suite, a job file is not run
+    /// Checks that the target may be written, where a job writes. Unlike a suite, a job file is not run
     /// without some of its jobs.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Plan {
         )))
     }
 
-    /// Whether requests past the page cache are multiples of what the device takes.
+    /// Checks that requests past the page cache are multiples of the device's block.
     ///
     /// # Errors
     /// Names the job and its smallest block.
@@ -151,8 +151,8 @@ impl Plan {
     }
 }
 
-/// Whether what a stream counts begins when it does for those that it is summed with. Otherwise
-/// windows of different times would be added up.
+/// Checks that a stream begins to count when those do that it is summed with. Otherwise windows of different
+/// times would be added up.
 fn check_ramp(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
     let ramp = |stream: &Stream| details(&stream.workload).map_or(Nanos(0), |details| details.ramp);
     let apart = wall.iter().find(|other| {
@@ -237,7 +237,7 @@ fn stream(
     })
 }
 
-/// Where the clone begins, in bytes.
+/// Start of the clone, in bytes.
 fn offset(job: &Job, clone: usize, size: Option<Bytes>) -> Result<u64, FioError> {
     let first = match (job.offset, size) {
         (Amount::Bytes(bytes), _) => bytes,
@@ -265,7 +265,7 @@ fn share(size: Bytes, percent: u64) -> u64 {
     (u128::from(size.0) * u128::from(percent) / 100) as u64
 }
 
-/// How much the job uses of all its files together, in bytes.
+/// Bytes that the job uses of all its files together.
 fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
     let Some(target) = size else {
         return match job.size {
@@ -310,7 +310,7 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
     }
 }
 
-/// When the job ends by what it moved: in bytes, and in requests.
+/// Limit of the job by what it moved: in bytes, and in requests.
 fn limit(
     job: &Job,
     total: Bytes,

@@ -30,7 +30,7 @@ pub(super) fn reported(streams: &[Stream]) -> Vec<Reported> {
     named.collect()
 }
 
-/// What should be known of sums, as sentences.
+/// Notes on sums, as sentences.
 pub(super) fn notes(streams: &[Stream]) -> Vec<String> {
     let mixed = reported(streams).into_iter().filter(|(_, members)| {
         let job = |member: &usize| &streams[*member].job;

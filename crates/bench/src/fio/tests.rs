@@ -1,4 +1,4 @@
-//! What becomes of a job file on a target, and what is refused.
+//! Treatment of a job file on a target, and refusals.
 
 use std::fs;
 use std::path::Path;

@@ -18,18 +18,18 @@ use crate::measure::{Measured, WINDOW, Watch};
 use crate::progress::Progress;
 use crate::suite::PhasePlan;
 
-/// How often to look whether the others must end too.
+/// Interval at which it is looked whether the others must end too.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A phase that streams add up to: its name, and the streams by number.
 pub(super) type Reported = (String, Vec<usize>);
 
-/// What came of a plan.
+/// Result of a plan.
 pub(super) struct Ended {
     pub measured: Measured,
     /// The names of all phases, also of those that did not run.
     pub names: Vec<String>,
-    /// Whether the page cache was bypassed by all that ran.
+    /// True if the page cache was bypassed by all that ran.
     pub direct: bool,
 }
 
@@ -97,13 +97,13 @@ struct Wall<'a> {
     session: &'a Session<'a>,
     handles: Handles,
     streams: &'a [Stream],
-    /// How many streams there were before this wall, so that each has its own random numbers.
+    /// Number of streams before this wall, so that each has its own random numbers.
     before: usize,
     /// Set by a signal or by a stream that failed: all end.
     stop: AtomicBool,
 }
 
-/// What a thread that runs streams needs of a session; the rest of it stays where it is.
+/// Parts of a session that a thread that runs streams needs; the rest of it stays where it is.
 #[derive(Clone, Copy)]
 struct Runner<'a> {
     engine: &'a dyn Engine,

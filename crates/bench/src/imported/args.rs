@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use formats::Format;
 
 /// What `import` takes.
 #[derive(Args, Debug)]
@@ -24,23 +26,15 @@ pub struct ImportArgs {
     pub json: bool,
 }
 
-/// The formats in which a run can be written for other tools' readers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// fio's JSON+, with percentiles and buckets
-    FioJson,
-    /// What sysbench fileio 1.0 prints, for each phase
-    Sysbench,
-    /// A line of Bonnie++'s CSV, format 1.98
-    Bonnie,
-}
-
-impl From<OutputFormat> for formats::Format {
-    fn from(format: OutputFormat) -> formats::Format {
-        match format {
-            OutputFormat::FioJson => formats::Format::FioJson,
-            OutputFormat::Sysbench => formats::Format::Sysbench,
-            OutputFormat::Bonnie => formats::Format::Bonnie,
-        }
-    }
+/// Parses the format in which a run is written for other tools' readers.
+pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
+    let values = Format::ALL.map(|format| {
+        let (name, help) = format.describe();
+        PossibleValue::new(name).help(help)
+    });
+    PossibleValuesParser::new(values).try_map(|word| {
+        let mut all = Format::ALL.into_iter();
+        all.find(|format| format.describe().0 == word)
+            .ok_or("this format is not known")
+    })
 }

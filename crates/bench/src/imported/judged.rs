@@ -1,14 +1,14 @@
-//! What can be concluded of an imported run: that little can.
+//! Conclusions from an imported run, of which there are few.
 
 use record::{Code, Finding, ImportedRun, PhaseSummary, Severity, Verdict};
 
-/// What was concluded of an imported run.
+/// Conclusions from an imported run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
     /// Reasons to doubt its figures, the heaviest first.
     pub findings: Vec<Finding>,
-    /// What they add up to. Never `trusted`: what is looked for in a run of our own cannot be seen
-    /// in totals.
+    /// Verdict of the findings together. Never `trusted`: what is looked for in a run of our own cannot be
+    /// seen in totals.
     pub verdict: Verdict,
 }
 
@@ -49,7 +49,7 @@ impl Judged {
     }
 }
 
-/// That a phase went through the page cache, as with a run of our own. Writes that are each synced
+/// Finding that a phase went through the page cache, as with a run of our own. Writes that are each synced
 /// reach the disk all the same.
 fn buffered(tool: &str, phase: &PhaseSummary) -> Option<Finding> {
     let work = &phase.work;

@@ -26,8 +26,8 @@ pub(crate) use judged::Judged;
 /// tree one document takes some times the memory of its text.
 const LARGEST: u64 = 64 << 20;
 
-/// How often another name is tried for a run. Four letters stand behind the second, so that among
-/// hundreds of documents of one second some pair meets.
+/// Number of names that are tried for a run. Four letters stand behind the second, so that among hundreds of
+/// documents of one second some pair meets.
 const ATTEMPTS: u64 = 100;
 
 /// Reads all files, and keeps all that they hold, or nothing when one of them is not understood.
@@ -64,8 +64,8 @@ fn named(file: &Path) -> String {
     }
 }
 
-/// What is in a file, or on standard input. Bytes that are not UTF-8 may stand in somebody's path,
-/// and are no reason to refuse the figures beside it.
+/// Content of a file, or of standard input. Bytes that are not UTF-8 may stand in somebody's path, and are no
+/// reason to refuse the figures beside it.
 fn text_of(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let mut source: Box<dyn Read> = match file.as_os_str() == "-" {
@@ -105,7 +105,7 @@ fn name(run: &mut ImportedRun, entropy: u64) {
 struct Imported {
     run: ImportedRun,
     judged: Judged,
-    /// Whether the ledger had the same already, under the run's id.
+    /// True if the ledger had the same already, under the run's id.
     already_kept: bool,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::imported::args::OutputFormat;
+use crate::imported::args::output_format;
 use domain::values::Percent;
 
 /// What `runs` takes.
@@ -34,7 +34,7 @@ pub struct RunsArgs {
     pub json: bool,
 }
 
-/// What `runs` can do besides listing.
+/// Actions of `runs` besides listing.
 #[derive(Debug, Subcommand)]
 pub enum RunsVerb {
     /// Remove runs from the ledger
@@ -68,8 +68,8 @@ pub struct ShowArgs {
     #[arg(long)]
     pub json: bool,
     /// Answer in another tool's format, for its readers
-    #[arg(long, value_enum, conflicts_with = "json")]
-    pub format: Option<OutputFormat>,
+    #[arg(long, value_parser = output_format(), conflicts_with = "json")]
+    pub format: Option<formats::Format>,
 }
 
 /// What `compare` takes.

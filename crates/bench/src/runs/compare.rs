@@ -18,7 +18,7 @@ use ui::words::percent;
 pub(super) struct Bar {
     /// The share of A's rate by which B may be slower.
     pub(super) share: f64,
-    /// Whether the gate also passes what is inconclusive.
+    /// True if the gate also passes inconclusive comparisons.
     pub(super) allows_inconclusive: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Comparison {
     a: RunId,
     b: RunId,
     rows: Vec<Row>,
-    /// What only one of them has, or what makes them unlike.
+    /// Phases that only one of them has, and differences that make them unlike.
     remarks: Vec<String>,
     bar: Option<Bar>,
     /// Empty without a bar.
@@ -273,7 +273,7 @@ impl Judged {
         }
     }
 
-    /// What is inconclusive, for JSON.
+    /// The inconclusive comparisons, for JSON.
     fn value(&self) -> Option<Value> {
         let Judgement::Inconclusive(why) = &self.judgement else {
             return None;

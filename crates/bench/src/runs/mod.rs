@@ -156,7 +156,7 @@ enum Concluded {
 }
 
 impl Concluded {
-    /// What a comparison needs of it.
+    /// Its data for a comparison.
     fn side(&self) -> Side {
         match self {
             Concluded::Measured(run, conclusion) => Side::measured(run, conclusion),
@@ -184,10 +184,10 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
     let run = load(&ledger, &args.run)?;
     let text = match (&run, args.format) {
         (Concluded::Measured(run, _), Some(format)) => {
-            formats::write(format.into(), &formats::sum_up(run)).refused()?
+            formats::write(format, &formats::sum_up(run)).refused()?
         }
         (Concluded::Imported(run, _), Some(format)) => {
-            formats::write(format.into(), &run.summary).refused()?
+            formats::write(format, &run.summary).refused()?
         }
         (Concluded::Measured(run, conclusion), None) if args.json => {
             views::json::document(run, conclusion)

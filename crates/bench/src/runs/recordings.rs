@@ -1,4 +1,4 @@
-//! What `watch --record` has kept: how much, from when to when, and its removal.
+//! Recordings of `watch --record`: size, span, and removal.
 
 use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};

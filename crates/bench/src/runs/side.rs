@@ -17,14 +17,14 @@ pub(super) struct Side {
 /// A phase.
 pub(super) struct SidePhase {
     pub(super) name: String,
-    /// What was done, to tell whether another phase did the same.
+    /// Its work, to tell whether another phase did the same.
     pub(super) work: Work,
     /// The same as a sentence's part.
     pub(super) described: String,
     pub(super) flows: Vec<SideFlow>,
 }
 
-/// What was done of one kind.
+/// Results of one kind of request.
 pub(super) struct SideFlow {
     pub(super) activity: Activity,
     /// The mean of requests a second; `None` where the tool does not say.
@@ -88,7 +88,7 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
     }
 }
 
-/// What is read and written back, counted once as Bonnie++ counts it.
+/// Data that is read and written back, counted once as Bonnie++ counts it.
 fn read_and_written_back(phase: &Phase, figures: &PhaseFigures) -> Option<SideFlow> {
     phase.workload.calls()?;
     let (_, figures_of) = phase.write.as_ref().zip(figures.flow(Direction::Read))?;
@@ -127,7 +127,7 @@ fn imported_phase(phase: &PhaseSummary) -> SidePhase {
     }
 }
 
-/// Which way requests took.
+/// Word for the page cache's use.
 fn way(direct: bool) -> &'static str {
     match direct {
         true => "past the page cache",
@@ -135,7 +135,7 @@ fn way(direct: bool) -> &'static str {
     }
 }
 
-/// What is known of an imported phase's work.
+/// Work of an imported phase, as far as it is known.
 fn described(phase: &PhaseSummary) -> String {
     let work = &phase.work;
     let pattern = work.pattern.map(|pattern| match pattern {

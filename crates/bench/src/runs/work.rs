@@ -1,10 +1,10 @@
-//! What a phase did, as far as it is known, to tell whether another did the same.
+//! Work of a phase, as far as it is known, to tell whether another did the same.
 
 use record::{Details, Pattern, Phase, SizeShare, SmallFiles, Spread, WorkSummary};
 
 use ui::words::engine;
 
-/// What a phase did. What is not known is `None`, and differs from nothing.
+/// Work of a phase. What is not known is `None`, and differs from nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Work {
     pattern: Option<Pattern>,
@@ -22,22 +22,22 @@ pub(super) struct Work {
     asked: Option<WorkloadRequest>,
 }
 
-/// What was asked for beyond that.
+/// Extended options.
 #[derive(Clone, Debug, PartialEq)]
 struct WorkloadRequest {
     /// Of reads, and of writes; empty where all have one size.
     sizes: [Vec<SizeShare>; 2],
     offset: u64,
     files: u32,
-    /// How places are drawn, where some are drawn more often than others.
+    /// Distribution of places, where some are drawn more often than others.
     skew: Option<Spread>,
-    /// Whether every block is drawn before any is drawn again.
+    /// True if every block is drawn before any is drawn again.
     once: Option<bool>,
-    /// Where there is a rate: whether requests are due at equal gaps.
+    /// Where there is a rate: true if requests are due at equal gaps.
     even_rate: Option<bool>,
-    /// Where there are syncs: whether they are fsync(2).
+    /// Where there are syncs: true if they are fsync(2).
     full_sync: Option<bool>,
-    /// Where files themselves are the work: how they differ.
+    /// Where files themselves are the work: their differences.
     small_files: Option<SmallFiles>,
 }
 
@@ -101,7 +101,7 @@ impl Work {
         }
     }
 
-    /// Whether anything that is known of both differs.
+    /// True if anything that is known of both differs.
     pub(super) fn differs(&self, other: &Work) -> bool {
         let rates = self.rate_per_s.zip(other.rate_per_s);
         let asked = self.asked.as_ref().zip(other.asked.as_ref());
@@ -120,8 +120,8 @@ impl Work {
             || asked.is_some_and(|(a, b)| a.differs(b))
     }
 
-    /// Whether two phases of unlike names do the same: enough is known of both, and nothing of it
-    /// differs. The span may: tools have files of their own sizes, which a remark tells.
+    /// True if two phases of unlike names do the same: enough is known of both, and nothing of it differs.
+    /// The span may: tools have files of their own sizes, which a remark tells.
     pub(super) fn is_like(&self, other: &Work) -> bool {
         let sized = |work: &Work| {
             let asked = work.asked.as_ref();

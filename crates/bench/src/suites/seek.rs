@@ -4,9 +4,9 @@ use record::{Bytes, Nanos, Workload};
 
 use crate::suite::{PhasePlan, base};
 
-/// How many are in flight, phase by phase.
+/// Number in flight, phase by phase.
 const IN_FLIGHT: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// How long seeker itself runs.
+/// Time that seeker itself runs.
 const SEEKER: Nanos = Nanos::from_secs(30);
 
 /// The phases. The first is seeker and lasts as long, unless it is to be `quick`.

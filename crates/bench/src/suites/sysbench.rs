@@ -106,7 +106,7 @@ fn cells(set: Set, args: &BenchArgs) -> Vec<PhasePlan> {
         .collect()
 }
 
-/// What is measured, on a target that was opened.
+/// The grid, on a target that was opened.
 pub(crate) struct Grid {
     sets: Vec<Set>,
     cells: Vec<Vec<PhasePlan>>,
@@ -114,7 +114,7 @@ pub(crate) struct Grid {
     prepared: Prepared,
 }
 
-/// Whether the grid would be measured; with a --destroy it is not, and nothing is touched.
+/// Checks that the grid would be measured; with a --destroy it is not, and nothing is touched.
 ///
 /// # Errors
 /// Refused, where it would not.

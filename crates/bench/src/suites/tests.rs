@@ -22,7 +22,7 @@ fn document(arguments: &str, engine: &dyn Engine) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Which zone a job is about; `None` where the file is laid out.
+/// Zone of a job; `None` where the file is laid out.
 fn zone(job: &Job<'_>) -> Option<u64> {
     job.name.strip_prefix("zone-")?.get(..2)?.parse().ok()
 }

@@ -8,15 +8,15 @@ use record::{Bytes, Details, Nanos, Pattern, Phase, Workload};
 use crate::schedule::Schedule;
 use crate::suite::{PhasePlan, base};
 
-/// How many zones there are.
+/// Number of zones.
 pub(crate) const ZONES: u64 = 64;
 /// A zone has room for so many requests at least.
 const LEAST_REQUESTS: u64 = 16;
 /// The smallest request that is chosen for a small target.
 const LEAST_BLOCK: Bytes = Bytes::kib(4);
-/// So many are in flight at most, since without io_uring each is a thread.
+/// Largest number in flight, since without io_uring each is a thread.
 const MOST_IN_FLIGHT: u64 = 128;
-/// What the name of a second read ends in.
+/// Suffix of the name of a second read.
 const AGAIN: &str = "-again";
 
 /// The phase that stands for all: each zone for 2 s at most, and until it is precise.
@@ -36,23 +36,23 @@ pub(crate) fn pattern() -> PhasePlan {
     }
 }
 
-/// Whether a phase is the second read of its zone.
+/// True if a phase is the second read of its zone.
 pub(crate) fn is_again(phase: &Phase) -> bool {
     phase.name.ends_with(AGAIN)
 }
 
-/// Where a phase's zone begins, in bytes.
+/// Start of a phase's zone, in bytes.
 pub(crate) fn position(phase: &Phase) -> Bytes {
     let details = phase.workload.details.as_ref();
     details.map_or(Bytes(0), |details| details.offset)
 }
 
-/// What was asked for, and so is not made to fit.
+/// Options that the user has given, which are not made to fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given {
     /// The size of a request.
     pub block: bool,
-    /// How many are in flight.
+    /// Number in flight.
     pub depth: bool,
 }
 
@@ -117,7 +117,7 @@ impl Zones {
         nth.reverse_bits() >> (u64::BITS - ZONES.trailing_zeros())
     }
 
-    /// Where a zone begins: the last one ends where the target does, but for a request.
+    /// Start of a zone: the last one ends where the target does, but for a request.
     fn start(&self, zone: u64) -> Bytes {
         let exact = u128::from(self.span.0) * u128::from(zone) / u128::from(ZONES);
         Bytes(exact as u64).round_down(self.pattern.workload.block)

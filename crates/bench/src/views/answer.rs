@@ -1,4 +1,4 @@
-//! What a suite answers, as plain text: a plot of its figures, and a sentence.
+//! Answer of a suite as plain text: a plot of its figures, and a sentence.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::conclusion::Estimate;
 use ui::table::{Column, layout, wrap};
 use ui::words::{latency, number, percent};
 
-/// How long the longest bar is.
+/// Length of the longest bar.
 const BAR: usize = 30;
 
 /// The answer, in at most `columns` columns.
@@ -28,12 +28,12 @@ pub(crate) fn text(answer: &SuiteResult, columns: usize) -> String {
     text
 }
 
-/// Whether the plot says all that the table of the phases would.
+/// True if the plot shows all that the table of the phases would.
 pub(crate) fn replaces_table(answer: Option<&SuiteResult>) -> bool {
     matches!(answer, Some(SuiteResult::Zones(_)))
 }
 
-/// What it comes to, in sentences.
+/// Summary in sentences.
 pub(crate) fn sentences(answer: &SuiteResult) -> Vec<String> {
     match answer {
         SuiteResult::Sysbench { .. } | SuiteResult::Bonnie { .. } => Vec::new(),

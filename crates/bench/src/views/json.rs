@@ -169,8 +169,8 @@ fn latency(latency: &Histogram) -> Value {
     })
 }
 
-/// How evenly the threads were served: means and population deviations of their requests, and of
-/// the seconds that these took; null where that is not known.
+/// Fairness between the threads: means and population deviations of their requests, and of the seconds that
+/// these took; null where that is not known.
 fn fairness(thread_ops: &[u64], thread_seconds: &[f64]) -> Value {
     let ops: Vec<f64> = thread_ops.iter().map(|ops| *ops as f64).collect();
     let (ops_mean, ops_stddev) = mean_and_deviation(&ops);
@@ -191,7 +191,7 @@ pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, (squares / count).sqrt())
 }
 
-/// What the kernel counted on the disks below during the windows; null where it did not.
+/// The kernel's counts on the disks below during the windows; null where there are none.
 fn device_value(phase: &Phase) -> Value {
     let Some((counts, seconds)) = super::device_totals(phase) else {
         return Value::Null;

@@ -1,4 +1,4 @@
-//! How runs and sweeps are shown: one file a form. Views only view: nothing here measures or decides.
+//! Views of runs and sweeps: one file a form. Views only view: nothing here measures or decides.
 
 pub(crate) mod answer;
 pub mod html;
@@ -10,8 +10,8 @@ pub(crate) mod text;
 
 use record::{DeviceCounts, Phase};
 
-/// What the kernel counted on the disks below over a phase, and over how many seconds. `None` where
-/// any window has no count.
+/// The kernel's counts on the disks below over a phase, and its seconds. `None` where any window has no
+/// count.
 pub(crate) fn device_totals(phase: &Phase) -> Option<(DeviceCounts, f64)> {
     let mut total = DeviceCounts::default();
     let mut seconds = 0.0;

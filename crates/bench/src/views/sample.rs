@@ -87,8 +87,8 @@ pub fn database_run(seed: u64) -> (Run, Conclusion) {
     (run, conclusion)
 }
 
-/// What could be concluded of `run`: means with intervals of 2 % where there are windows, and one
-/// finding of each severity where the phases that they are about are there.
+/// A conclusion from `run`: means with intervals of 2 % where there are windows, and one finding of each
+/// severity where the phases that they are about are there.
 pub(crate) fn conclusion(run: &Run) -> Conclusion {
     let estimate = |mean: f64, measured: bool| Estimate {
         mean,

@@ -182,7 +182,7 @@ fn legend(run: &Run, columns: usize, disks: bool) -> String {
     text
 }
 
-/// How the I/O was made: a line for each way, with the phases that went it.
+/// Interfaces of the I/O: a line for each.
 fn engines(run: &Run) -> Vec<String> {
     let mut ways: Vec<(String, Vec<&str>)> = Vec::new();
     for phase in &run.phases {

@@ -142,7 +142,7 @@ pub(super) struct Pool<'scope, 'env> {
     refused: Option<io::Error>,
     sender: Sender<Completed>,
     receiver: Receiver<Completed>,
-    /// Completion that came during the wait.
+    /// What came while we waited.
     first: Option<Completed>,
 }
 

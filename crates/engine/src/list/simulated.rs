@@ -66,9 +66,9 @@ impl Volume {
 /// A request that was made, as the volume saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Operation.
+    /// What was done.
     pub deed: Op,
-    /// Request.
+    /// What was asked for.
     pub request: Request,
     /// Time of issue, in virtual time since the volume was made.
     pub began: Nanos,

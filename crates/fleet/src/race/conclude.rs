@@ -1,4 +1,4 @@
-//! What a race comes to, host by host: made of the rounds of its record alone.
+//! Conclusion of a race, host by host: made of the rounds of its record alone.
 
 mod doubts;
 
@@ -11,7 +11,7 @@ use super::record::RaceRecord;
 use crate::args::Ties;
 use ui::words;
 
-/// What a host was decided to be.
+/// Decision on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Decided {
     /// It is one of the best.
@@ -50,25 +50,25 @@ impl Decided {
 pub(crate) struct Ranked {
     /// Its place in the run.
     pub place: usize,
-    /// What it was decided to be.
+    /// Decision of the race.
     pub decided: Decided,
-    /// Why, as a sentence without its end.
+    /// Reason, as a sentence without its end.
     pub reason: String,
-    /// Whether this race measured that it is worse than those that are kept, or misses a floor.
+    /// True where this race measured that it is worse than those that are kept, or misses a floor.
     pub is_bad: bool,
-    /// What is known of it; `None` where it was never measured.
+    /// Estimate of its figure; `None` where it was never measured.
     pub known: Option<Known>,
     /// In how many rounds it was missing.
     pub missed: usize,
     /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.
     pub doubts: Vec<String>,
-    /// Whether something else than its disks may have slowed them, as one of the doubts says.
+    /// True where something other than its disks may have slowed them, as one of the doubts says.
     pub is_slowed: bool,
-    /// Whether its figures themselves are doubtful: blocks that were never written, answers from memory, other
-    /// work on the disk.
+    /// True where its figures themselves are doubtful: blocks that were never written, answers from memory,
+    /// other work on the disk.
     pub is_doubtful: bool,
-    /// Whether it was dead, lost or another machine when the race was over, as one of the doubts says of those
-    /// that are kept or tie.
+    /// True where it was dead, lost or another machine when the race was over, as one of the doubts says of
+    /// those that are kept or tie.
     pub is_gone: bool,
 }
 
@@ -77,23 +77,23 @@ pub(crate) struct Ranked {
 pub(crate) struct GroupEnd {
     /// Its name.
     pub name: String,
-    /// How many hosts it had.
+    /// Number of its hosts.
     pub hosts: usize,
-    /// Why it is over; `None` where it is not.
+    /// Reason of its end; `None` while it goes on.
     pub end: Option<End>,
-    /// How many are kept.
+    /// Number of hosts that are kept.
     pub kept: usize,
-    /// How many of them, and of those that tie for so many places, were there when the race was over.
+    /// Number of them, and of those that tie for so many places, that were there when the race was over.
     pub there: usize,
-    /// How many tie, for so many places.
+    /// Number of hosts that tie for `places`.
     pub tied: usize,
-    /// How many places they tie for.
+    /// Number of places that they tie for.
     pub places: usize,
     /// Those that are kept by the rule, and those that it could not tell from them, by their places.
     pub best: Vec<usize>,
 }
 
-/// What a race comes to.
+/// Conclusion of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Concluded {
     /// The groups, in the order of their names.
@@ -207,11 +207,11 @@ fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
     names
 }
 
-/// What of the whole race the word on a host depends on.
+/// Parts of the whole race that the decision on a host depends on.
 struct Bounds {
     /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
     proof_rounds: usize,
-    /// Whether the race is over.
+    /// True once the race is over.
     is_over: bool,
 }
 
@@ -279,7 +279,7 @@ fn raced(
     }
 }
 
-/// What the order of the hosts makes of one: the decision, why, and whether it was measured to be worse.
+/// Decision on a host by its rank, the reason, and true where it was measured to be worse.
 fn of_rank(
     place: usize,
     group: &Group<'_>,

@@ -17,14 +17,14 @@ use ui::words;
 
 pub(crate) use replayed::Replayed;
 
-/// How long all hosts of a group may be away at once while those of others are measured, in seconds, before
-/// that counts against them: it is most likely for what lies between, such as a jump host.
+/// Time for which all hosts of a group may be away at once while those of others are measured, in seconds,
+/// before that counts against them: it is most likely for what lies between, such as a jump host.
 const WAIT_S: f64 = 300.0;
 /// For how long a host may be missing on end, in seconds, where so many rounds take less: one that was lost is
 /// tried again after twelve, and has to prepare anew.
 pub(crate) const SILENT_S: f64 = 30.0;
 
-/// Why a host is out of the race beside those that are better.
+/// Reason why a host is out of the race, other than better hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It missed a floor.
@@ -37,7 +37,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Why, as a sentence.
+    /// Reason, as a sentence.
     pub(crate) fn why(&self) -> &str {
         match self {
             Fate::Floor(why) | Fate::Broken(why) | Fate::Absent(why) => why,
@@ -50,7 +50,7 @@ impl Fate {
 pub(crate) struct Group<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Who of it is kept and who ties, by their places in the run.
+    /// Hosts of it that are kept and that tie, by their places in the run.
     pub decision: Decision,
 }
 
@@ -73,17 +73,17 @@ pub(crate) struct Course<'a> {
     away: Vec<usize>,
 }
 
-/// What a race is made of.
+/// Parameters of a race.
 pub(crate) struct RaceSetup<'a> {
     /// The figures of each round; hosts are ranked by the first.
     pub figures: &'a [Figure],
     /// The floors.
     pub floors: &'a [Floor],
-    /// How long a round takes, in seconds.
+    /// Length of a round, in seconds.
     pub round_s: f64,
     /// For how many seconds on end a host may be missing at least.
     pub silent_s: f64,
-    /// How it is run.
+    /// Rule by which it is decided.
     pub rule: Rule,
     /// The group of each host, by its place; `None` of one that takes no part.
     pub groups: &'a [Option<String>],
@@ -131,7 +131,7 @@ impl<'a> Course<'a> {
             .collect()
     }
 
-    /// How many rounds were measured.
+    /// Number of rounds that were measured.
     pub(crate) fn rounds(&self) -> usize {
         self.race.rounds()
     }
@@ -242,7 +242,7 @@ impl<'a> Course<'a> {
         excused
     }
 
-    /// What a host's disks gave, as the race takes it; `None` where that does not count.
+    /// Figures of a host's disks, as the race takes them; `None` where they do not count.
     ///
     /// # Errors
     /// Its fate, where a disk is broken, or it could not be measured.
@@ -334,7 +334,7 @@ impl<'a> Course<'a> {
         self.places.binary_search(&place).ok()
     }
 
-    /// How the race of each group stands.
+    /// Present state of the race of each group.
     pub(crate) fn groups(&self) -> Vec<Group<'a>> {
         let place = |number: usize| self.places.get(number).copied();
         let named = self.groups.iter().enumerate();
@@ -354,22 +354,22 @@ impl<'a> Course<'a> {
             .collect()
     }
 
-    /// Why a host is out, beside those that are better.
+    /// Reason why a host is out, other than better hosts.
     pub(crate) fn fate(&self, place: usize) -> Option<&Fate> {
         self.fates.get(&place)
     }
 
-    /// Whether a host is out for a floor that it missed in one round alone.
+    /// True where a host is out for a floor that it missed in one round alone.
     pub(crate) fn missed_once(&self, place: usize) -> bool {
         self.once.contains(&place) && matches!(self.fate(place), Some(Fate::Floor(_)))
     }
 
-    /// What became of a host; `None` where it takes no part.
+    /// Status of a host; `None` where it takes no part.
     pub(crate) fn standing(&self, place: usize) -> Option<HostStatus> {
         self.race.standing(self.number_of(place)?)
     }
 
-    /// What is known of a host; `None` before it was measured.
+    /// Estimate of a host's figure; `None` before it was measured.
     pub(crate) fn known(&self, place: usize) -> Option<Known> {
         self.race.known(self.number_of(place)?)
     }
@@ -385,7 +385,7 @@ impl<'a> Course<'a> {
         self.absences.unseen(place)
     }
 
-    /// Whether so many rounds are more than a host may be missing in without a doubt.
+    /// True where a host that is missing in so many rounds is doubtful.
     pub(crate) fn is_much(unseen: usize) -> bool {
         unseen > absence::MOST
     }
@@ -398,8 +398,8 @@ struct Doomed {
     places: Vec<usize>,
 }
 
-/// What a target gave of what a floor is of. What was not measured, such as the latency of a disk of
-/// which nothing was asked, says nothing.
+/// Value of a target for the figure that a floor limits. What was not measured, such as the latency of a disk
+/// of which nothing was asked, says nothing.
 fn value(figures: &[Figure], floor: &Floor, target: &TargetRound) -> Option<f64> {
     if floor.is_of_disks() {
         return target.disk_latency_ns;
@@ -421,7 +421,7 @@ fn of_missed(floor: &Floor, path: Option<&String>, missed: &Missed) -> String {
     format!("{path}missed {floor}: it had {value} over {seconds}")
 }
 
-/// How the race of a group ended, in words.
+/// End of the race of a group, as text.
 pub(crate) fn end_word(end: Option<End>) -> &'static str {
     match end {
         None => "open",

@@ -10,8 +10,8 @@ use super::record::RoundRecord;
 pub(super) struct Dark {
     /// For how long that is not held against them.
     patience: Duration,
-    /// When that round ended, by the host's place. One that never comes back has its patience once, however
-    /// often all the others are silent later.
+    /// End of that round, by the host's place. One that never comes back has its patience once, however often
+    /// all the others are silent later.
     hosts: BTreeMap<usize, Instant>,
 }
 

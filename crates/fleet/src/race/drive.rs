@@ -11,35 +11,35 @@ use super::super::run::{Came, HostRun};
 use super::record::{Absent, Lap, RoundRecord};
 use super::runner::Told;
 
-/// How often it is looked whether the user wants the end.
+/// Interval at which the signal is polled.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long nothing is said of who is waited for, at first; it doubles each time.
+/// Time before the first notice of hosts that are waited for; it doubles each time.
 const FIRST_WORD: Duration = Duration::from_secs(30);
 /// More hosts than so many are counted, not named.
 const MOST_NAMED: usize = 5;
 
 /// A host, as the race sees it.
 pub(super) struct Seat<'a> {
-    /// What came of it until now.
+    /// Result of it so far.
     pub came: HostRun,
-    /// What names its boot.
+    /// Boot id.
     pub boot: String,
     /// The id by which it knows itself.
     pub own_id: Option<String>,
-    /// What is measured there.
+    /// Targets that are measured there.
     pub targets: Vec<TargetFacts>,
-    /// Whether it did not come to measure when it was met again: it may be another machine then, or have other
-    /// disks.
+    /// True where it did not come to measure when it was met again: it may be another machine then, or have
+    /// other disks.
     pub may_be_other: bool,
-    /// Where it stands.
+    /// State of the host in the race.
     pub state: State,
-    /// Where it is told the rounds.
+    /// Channel to its thread, for the rounds.
     tell: Option<Sender<Round>>,
     /// Tells its thread that the race is over for it, whatever that does at the moment.
     over: &'a AtomicBool,
 }
 
-/// Where a host stands.
+/// State of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It is being reached, or prepares.
@@ -127,7 +127,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Who is waited for, as a sentence.
+    /// Notice of the hosts that are waited for.
     fn who_is_coming(&self, elapsed: Duration) -> String {
         let coming = || self.seats.iter().filter(|seat| seat.state == State::Coming);
         let named: Vec<&str> = coming()
@@ -324,8 +324,8 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Why what is measured on a host after a loss is something else than at first, as a sentence; `None` where
-/// it is the same, or this is the first time.
+/// Reason why the targets of a host after a loss differ from those at first, as a sentence; `None` where they
+/// are the same, or this is the first time.
 fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
     let is_same = |(first, now): (&TargetFacts, &TargetFacts)| {
         let known = (&first.path, &first.serial, first.size_bytes);

@@ -14,7 +14,7 @@ use ui::words;
 /// The files' names.
 const KEEP: &str = "keep.txt";
 const CULL: &str = "cull.txt";
-/// Where the lists are written.
+/// Files of the lists.
 pub(crate) struct Lists {
     keep: OutputFile,
     cull: OutputFile,
@@ -40,7 +40,7 @@ impl Lists {
         })
     }
 
-    /// Where they are written: the hosts that are kept, and those that are not.
+    /// Paths of the two lists: the hosts that are kept, and those that are not.
     pub(crate) fn paths(&self) -> [&Path; 2] {
         [self.keep.path(), self.cull.path()]
     }
@@ -82,8 +82,8 @@ impl Lists {
     }
 }
 
-/// What stands behind a host in a list: what names it, and what else its source says of it, such as its
-/// price and that it is to be kept. What a list cannot say is left out.
+/// Attributes of a host in a list: its names, and the other facts of its source, such as its price and that
+/// it is to be kept. What a list cannot say is left out.
 fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
     let own = [
         ("port", host.port.map(|port| port.to_string())),

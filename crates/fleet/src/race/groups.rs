@@ -1,4 +1,4 @@
-//! Who competes with whom: hosts of one zone or type, as the user asks, and of one size.
+//! Groups that compete: hosts of one zone or type, as the user asks, and of one size.
 
 use record::Bytes;
 
@@ -7,7 +7,7 @@ use super::super::run::HostRun;
 use super::super::setup;
 use crate::args::Per;
 
-/// What stands for the type of a host that does not say it, where others differ in theirs.
+/// Name for a type that a host does not report, where others differ in theirs.
 const UNKNOWN_KIND: &str = "unknown type";
 
 /// The group of each host that is ready, by its place. Where hosts differ in their type or their disks,

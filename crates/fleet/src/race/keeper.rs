@@ -8,16 +8,16 @@ use super::super::run::FleetRun;
 use job::process::ProcessIdentity;
 use ui::exit::{ExitClass as _, Failure};
 
-/// How many times as long as the last write nothing is written.
+/// Pause after a write, as a multiple of the time that it took.
 const REST: u32 = 3;
 
 /// Keeps a race in the ledger while it runs.
 pub(super) struct Keeper {
     ledger: Ledger,
     claim: Claim<FleetRun>,
-    /// Until when nothing is written: all of the race is, each time.
+    /// End of that pause: each write puts all of the race.
     rested: Instant,
-    /// Whether the last write failed.
+    /// True where the last write failed.
     is_failing: bool,
 }
 

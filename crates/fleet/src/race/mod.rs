@@ -68,10 +68,10 @@ use ui::output::{Format, OutputFile};
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
 
-/// What hosts are ranked by where nobody says: what only reads.
+/// Default phase by which hosts are ranked: one that only reads.
 const READS: &str = "page-read";
-/// How long after a round's end a host is waited for that has not answered: as long as the round took, and
-/// within these bounds.
+/// Bounds of the time for which a late host is waited for after a round: as long as the round took, and
+/// within these.
 const LATE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 
 /// Races hosts, or shows what would be raced.
@@ -178,7 +178,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     listed.map(drop).and(terminated).and(answered)
 }
 
-/// What a race comes to.
+/// Conclusion of a race.
 fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
     let record = run.race.as_ref();
     let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
@@ -197,9 +197,9 @@ fn floor_of_one_round(args: &RaceArgs) -> Option<[Floor; 2]> {
     Some([short.clone(), longer])
 }
 
-/// Whether the end of a group tells which of its hosts are good. Where the rounds were used up, all that are
-/// left tie, whatever they are; and where no more were alive than are kept, they were held against nothing but
-/// the floors.
+/// True where the end of a group shows which of its hosts are good. Where the rounds were used up, all that
+/// are left tie, whatever they are; and where no more were alive than are kept, they were held against
+/// nothing but the floors.
 pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
     match end {
         Some(End::Decided | End::Equal) => true,
@@ -210,11 +210,11 @@ pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
 
 /// What is asked of each host.
 struct Asked {
-    /// What measures there, and its arguments.
+    /// Measuring verb and its arguments.
     words: Vec<String>,
     /// The figures of each round; hosts are ranked by the first.
     figures: Vec<Figure>,
-    /// Whether something is overwritten that was there before.
+    /// True where existing data is overwritten.
     overwrites: bool,
 }
 
@@ -244,7 +244,7 @@ impl Asked {
     }
 }
 
-/// Whether what these words measure overwrites something that was there before.
+/// True where this command line overwrites existing data.
 ///
 /// # Errors
 /// Refused, where no host could measure that.

@@ -1,4 +1,4 @@
-//! What a race overwrites on all hosts, as one plan that is agreed to before the first round. Each host holds
+//! Plan of the data that a race overwrites on all hosts, agreed to before the first round. Each host holds
 //! its disks open and claimed from when it said which they are until the end, and is bound to them where it
 //! comes back after a loss.
 
@@ -14,7 +14,8 @@ use ui::exit::Failure;
 use ui::table::wrap;
 use ui::words::count;
 
-/// What is done, as in `nothing was overwritten`. Test files of our own are laid out in folders by then.
+/// Participle for messages, as in `nothing was overwritten`. Test files of our own are laid out in folders by
+/// then.
 pub(super) const DONE: &str = "overwritten";
 
 /// The plan.
@@ -22,9 +23,9 @@ pub(super) const DONE: &str = "overwritten";
 pub(super) struct Plan {
     /// The disks that are overwritten.
     disks: Vec<Disk>,
-    /// Why hosts take no part, as sentences.
+    /// Reasons why hosts take no part, as sentences.
     absent: Vec<String>,
-    /// Why hosts that take part are away at the moment, as sentences.
+    /// Reasons why hosts that take part are away at the moment, as sentences.
     away: Vec<String>,
 }
 
@@ -98,7 +99,7 @@ impl Plan {
         text
     }
 
-    /// What is asked.
+    /// Question to the user.
     pub(super) fn question(&self) -> String {
         let lost = format!(
             "All that is on these {} will be lost.",

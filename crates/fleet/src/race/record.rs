@@ -12,16 +12,16 @@ use sweep::Figure;
 /// A race.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RaceRecord {
-    /// How many hosts are kept, of each group.
+    /// Number of hosts to keep, of each group.
     pub keep: usize,
-    /// What hosts have in common that compete, beside their size.
+    /// Property that competing hosts have in common, beside their size.
     #[serde(default)]
     pub per: Option<Per>,
     /// The figures that each round gives, in their order; the first is what hosts are ranked by.
     pub figures: Vec<Figure>,
-    /// What a host must reach throughout, as it is written.
+    /// Floors that a host must reach throughout, as written by the user.
     pub floors: Vec<String>,
-    /// How long a round takes, in seconds.
+    /// Length of a round, in seconds.
     pub round_s: f64,
     /// In how many rounds every host is measured before any drops out.
     pub least_rounds: usize,
@@ -30,15 +30,15 @@ pub(crate) struct RaceRecord {
     /// For how many seconds on end a host may be missing at least, however short a round is.
     #[serde(default)]
     pub silent_s: f64,
-    /// By what ties are broken; `None` where they stay.
+    /// Rule that breaks ties; `None` where they stay.
     pub ties: Option<Ties>,
-    /// What is known of the hosts, in the order of the run's.
+    /// Facts of the hosts, in the order of the run's.
     pub hosts: Vec<RacedHost>,
     /// The rounds, in their order.
     pub rounds: Vec<RoundRecord>,
-    /// Whether the user ended it.
+    /// True where the user ended it.
     pub interrupted: bool,
-    /// Whose instances were terminated for it; `None` where that was not asked for.
+    /// Instances terminated for it; `None` where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub termination: Option<Termination>,
 }
@@ -48,31 +48,31 @@ pub(crate) struct RaceRecord {
 pub(crate) struct RacedHost {
     /// Those that it competes with; `None` where it never came to be measured.
     pub group: Option<String>,
-    /// What is measured there.
+    /// Targets that are measured there.
     pub targets: Vec<TargetFacts>,
-    /// What names the boot of the host in which it was measured.
+    /// Boot id of the host in which it was measured.
     pub boot: String,
     /// The id by which the host's own cloud knows it, where it was asked.
     pub own_id: Option<String>,
     /// The id that its source gave it; `None` where only the host itself says which instance it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_id: Option<String>,
-    /// Whether it did not come to measure when it was met again after a loss: it may be another machine then,
-    /// or have other disks.
+    /// True where it did not come to measure when it was met again after a loss: it may be another machine
+    /// then, or have other disks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_be_other: bool,
-    /// What it costs in an hour, where the source says so.
+    /// Price of an hour, where the source has it.
     pub price: Option<f64>,
-    /// Whether its source has the tag `keep`.
+    /// True where its source has the tag `keep`.
     pub is_tagged_keep: bool,
 }
 
-/// What a round gave.
+/// Results of a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RoundRecord {
     /// The hosts that were measured, by their places.
     pub measured: Vec<Lap>,
-    /// What came too late of an earlier round.
+    /// Results of earlier rounds that came too late for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<Lap>,
     /// Those that should have been, and why they were not.
@@ -90,9 +90,9 @@ pub(crate) struct RoundRecord {
 pub(crate) struct Lap {
     /// Its place.
     pub host: usize,
-    /// What its targets gave.
+    /// Results of its targets.
     pub targets: Vec<TargetRound>,
-    /// In which round it was measured, from 0, where that is not the one in which it came.
+    /// Round in which it was measured, from 0, where that is not the one in which it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<usize>,
 }
@@ -102,6 +102,6 @@ pub(crate) struct Lap {
 pub(crate) struct Absent {
     /// Its place.
     pub host: usize,
-    /// Why, as a sentence.
+    /// Reason, as a sentence.
     pub why: String,
 }

@@ -25,26 +25,26 @@ use super::runner::{Runner, Running};
 use crate::args::RaceArgs;
 use ui::exit::{ExitClass as _, Failure};
 
-/// How often it is looked whether the user wants the end.
+/// Interval at which the signal is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How a race is run.
+/// Conditions of a race.
 pub(super) struct Conditions<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,
-    /// Whether the user wants the end.
+    /// Set by a signal.
     pub interrupt: &'a AtomicBool,
-    /// How many hosts are connected to at the same time.
+    /// Number of hosts that are connected to at the same time.
     pub batch: usize,
-    /// How long hosts may take to be ready.
+    /// Time within which hosts must be ready.
     pub ready: Duration,
-    /// How long after a round's end a host is waited for.
+    /// Time for which a late host is waited for after a round.
     pub late: Duration,
-    /// How long after a loss a host is tried again.
+    /// Pause after a loss before a host is tried again.
     pub after_loss: Duration,
-    /// Whether what the race overwrites was agreed to.
+    /// Asks for agreement to overwrite.
     pub agree: &'a dyn Fn(&Plan) -> Result<(), Failure>,
-    /// Whether a person watches it.
+    /// True where a person watches it.
     pub watched: bool,
 }
 

@@ -15,39 +15,39 @@ use super::super::session::{Heard, Session};
 use super::super::talk::{FromAgent, Order, ToAgent};
 use super::plan::bound;
 
-/// How often it is looked whether a round is to be measured.
+/// Interval at which a round to measure is polled for.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long what measures may take to end in order: it has a file to close.
+/// Time for the measuring process to end in order: it has a file to close.
 const GRACE: Duration = Duration::from_secs(20);
-/// How long the agent may take beyond that to say so.
+/// Further time for the agent to report that.
 const STOP: Duration = Duration::from_secs(5);
 /// After how long without a word a host is not waited for at the end.
 const SILENT: Duration = Duration::from_secs(4);
-/// How long after a loss the host is tried again: the agent has ended its work by then.
+/// Pause after a loss before the host is tried again: the agent has ended its work by then.
 const AFTER_LOSS: Duration = Duration::from_secs(12);
 
-/// What is common to all hosts.
+/// State that all hosts share.
 pub(super) struct Running<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,
     /// The run of the fleet.
     pub fleet: &'a str,
-    /// What measures there, and its arguments.
+    /// Measuring verb and its arguments.
     pub args: &'a [String],
     /// Lets only so many be connected to at the same time.
     pub gate: &'a Gate,
     /// The machines that were met.
     pub met: &'a Met,
-    /// How long after a loss a host is tried again.
+    /// Pause after a loss before a host is tried again.
     pub after_loss: Duration,
 }
 
 impl Running<'_> {
-    /// How long after a loss a host is tried again, by default.
+    /// Default pause after a loss before a host is tried again.
     pub(super) const AFTER_LOSS: Duration = AFTER_LOSS;
 }
 
-/// What a host's thread tells.
+/// Message of a host's thread.
 pub(super) enum Told {
     /// What the host is: as it stands, its boot, and the id by which it knows itself.
     Known(Box<HostRun>, String, Option<String>),
@@ -62,7 +62,7 @@ pub(super) enum Told {
     Gone(Box<HostRun>, bool),
 }
 
-/// Why a conversation ended that did not end in order.
+/// Reason why a conversation ended early.
 enum Ended {
     /// There is trouble.
     Trouble(Trouble),
@@ -82,16 +82,16 @@ pub(super) struct Runner<'a> {
     host: &'a Host,
     /// The rounds that it is told; the end of them is the end of the race.
     rounds: Receiver<Round>,
-    /// Whether the race is over for it.
+    /// Set once the race is over for it.
     over: &'a AtomicBool,
     came: HostRun,
     /// The boot in which it was first met.
     boot: Option<String>,
-    /// What binds it to the disks that it has said it overwrites.
+    /// Options that bind it to the disks that it has said it overwrites.
     bound: Vec<String>,
-    /// Whether it was ready once.
+    /// True once it was ready.
     was_ready: bool,
-    /// Whether it was since it was met last.
+    /// True where it was ready since the last connection.
     is_ready: bool,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Whether it is not known to be what it was when it was ready.
+    /// True where it is not known to be the machine that was ready.
     fn may_be_other(&self) -> bool {
         self.was_ready && !self.is_ready
     }

@@ -1,4 +1,4 @@
-//! What `fleet race` answers: a ranked table with sentences, or one JSON document.
+//! Output of `fleet race`: a ranked table with sentences, or one JSON document.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ pub(crate) fn text(
     text
 }
 
-/// What makes figures doubtful, and what became of the instances that were to be terminated.
+/// Doubts about the figures, and results for the instances that were to be terminated.
 pub(crate) fn remarks(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     let mut remarks = doubts(run, concluded);
     let doomed = record.termination.iter().flat_map(|one| &one.doomed);
@@ -117,7 +117,7 @@ fn row(one: &Ranked, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<Str
     ]
 }
 
-/// What makes figures doubtful, each sentence once with those of whom it is said.
+/// Doubts about the figures, each sentence once with the hosts that it is about.
 fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
     let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in &concluded.ranked {
@@ -138,7 +138,7 @@ fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
         .collect()
 }
 
-/// How the race of each group ended, how long it took, and what it rests on.
+/// Sentences on how the race of each group ended, how long it took, and what it rests on.
 pub(crate) fn sentences(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     let groups = concluded.groups.iter();
     let empty = concluded.empty.iter();
@@ -151,7 +151,7 @@ pub(crate) fn sentences(record: &RaceRecord, concluded: &Concluded) -> Vec<Strin
         .collect()
 }
 
-/// What hosts are ranked by.
+/// Name of the figure that hosts are ranked by.
 pub(crate) fn figure_name(record: &RaceRecord) -> String {
     record
         .figures
@@ -186,7 +186,7 @@ pub(crate) fn worst(known: &Known, raced: Option<&RacedHost>) -> Option<String> 
     Some(target.device.clone().unwrap_or_else(|| target.path.clone()))
 }
 
-/// How the race of a group ended.
+/// Sentence on how the race of a group ended.
 fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
     let name = &group.name;
     let kept = match group.kept {
@@ -221,8 +221,8 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
     }
 }
 
-/// That some of a group that are kept were not there any more when the race was over, as a sentence; `None` where
-/// all were.
+/// Notice that some of a group that are kept were not there any more when the race was over; `None` where all
+/// were.
 pub(crate) fn not_there(group: &GroupEnd) -> Option<String> {
     let chosen = group.kept + group.places.min(group.tied);
     (group.there < chosen).then(|| {
@@ -233,7 +233,7 @@ pub(crate) fn not_there(group: &GroupEnd) -> Option<String> {
     })
 }
 
-/// How long it took, and what it rests on.
+/// Sentences on how long it took, and what it rests on.
 fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     let laps: usize = record.rounds.iter().map(|round| round.measured.len()).sum();
     let noise = concluded.noise.map_or_else(String::new, |noise| {

@@ -1,14 +1,24 @@
-//! `--terminate`: ends the instances that a race measured to be bad, through the user's own `aws`.
+//! `--terminate`: terminates the instances that a race measured to be bad, through the user's own `aws`.
 //!
-//! An instance is only terminated where all of this is so, and every other is told why it is spared:
-//! this race measured all hosts that have it to be worse than those that are kept, to miss a floor or to have
-//! a broken disk, and nothing else may have slowed them; somebody of their group is kept; none is tagged
-//! `keep`; the host's own metadata service, or EC2 in this run, said that it is the instance of this id; EC2
-//! says, when somebody has agreed and right before, that it runs and has no tag `keep`; and the ledger knows
-//! that it is to be terminated. What was asked of EC2 and not answered is noted as unknown.
+//! An instance is terminated only where all ten rules hold; each other bad host is spared with the reason.
 //!
-//! Where nobody is asked (`--yes`), those stay too whose figures are doubtful for any reason, and all of a
-//! group in which fewer are kept than were wanted: a floor that few meet is most likely a slip.
+//! 1. Each host on it was measured to be bad: worse than the hosts that are kept, below a floor, or with a broken
+//!    disk; a race that was interrupted terminates nothing (`choose`).
+//! 2. No finding says that something other than the disks slowed it (`doubt`).
+//! 3. It is still the boot that was measured (`doubt`), and EC2 started it before the race began
+//!    (`Candidate::protection`).
+//! 4. A host of its group is kept or ties, and was there when the race was over (`doubt`).
+//! 5. The host's metadata service, or EC2 in this run, reported its instance id, which has the form of one and
+//!    contradicts no other source (`id_of`).
+//! 6. No other host that stays is, or may be, on the same instance (`housemate`).
+//! 7. EC2 reports it as running and without the tag `keep`, when the list is made and again right before its batch,
+//!    and the list of hosts has no tag `keep` for it (`Candidate::protection`, `id_of`).
+//! 8. A dry run, of one instance alone at first, is answered `DryRunOperation` (`check_permission`).
+//! 9. The user saw the list with all doubts and agreed; with `--yes` a host is spared also for any doubt about its
+//!    figures, its address or those it was compared with, and where its group keeps fewer than were wanted.
+//! 10. The ledger has recorded the list before the question, and each batch as `unknown` before its command; the
+//!     state that EC2 then reports takes the place of `unknown`. A batch that fails stops no other; a ledger that
+//!     cannot be written stops all that are left.
 
 mod aws;
 mod chosen;
@@ -39,7 +49,7 @@ pub(super) const UNKNOWN: &str = "unknown";
 /// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
 const GONE: [&str; 2] = ["shutting-down", "terminated"];
 
-/// What EC2 says of these now.
+/// State of the candidates' instances in EC2 now.
 fn now<'a>(
     chosen: impl Iterator<Item = &'a Candidate>,
     program: RunProgram<'_>,
@@ -94,7 +104,7 @@ pub(super) fn carry_out(
         .as_deref()
         .map(|record| place::names(run, record, concluded));
     let names = names.unwrap_or_default();
-    let found = place::found(names, place::PATIENCE, interrupt, place::really);
+    let found = place::found(names, place::LOOKUP_TIMEOUT, interrupt, place::really);
     let mut means = Means {
         program: &mut really,
         resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
@@ -110,7 +120,7 @@ pub(super) fn carry_out(
     means.terminate(run, concluded, asked)
 }
 
-/// With what instances are terminated.
+/// Everything that a termination needs from outside: programs, names, the ledger, the user.
 struct Means<'a> {
     /// Runs `aws`.
     program: RunProgram<'a>,
@@ -118,11 +128,11 @@ struct Means<'a> {
     resolve: Resolve<'a>,
     /// Puts the run to the ledger.
     keep: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
-    /// Whether somebody agrees, after these words.
+    /// Shows this text and asks for agreement; true where it is given.
     is_agreed: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
     /// Tells the user something.
     tell: &'a mut dyn FnMut(&str),
-    /// Whether the user wants the end.
+    /// Set by a signal.
     interrupt: &'a AtomicBool,
 }
 
@@ -311,7 +321,7 @@ impl Means<'_> {
     }
 }
 
-/// Whether an instance of this state is or will be gone.
+/// True for the states of an instance that is or will be gone.
 fn is_gone(state: &str) -> bool {
     GONE.contains(&state)
 }

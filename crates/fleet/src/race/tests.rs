@@ -259,7 +259,7 @@ fn what_a_host_says_of_itself_is_known_where_it_cannot_take_part_too() {
     assert_eq!(raced.boot, "other2-1");
 }
 
-/// Why a host was missing, round by round.
+/// Reasons why a host was missing, round by round.
 fn missed<'a>(run: &'a FleetRun, name: &str) -> Vec<&'a str> {
     let place = run.hosts.iter().position(|host| host.host == name);
     let rounds = run.race.as_ref().unwrap().rounds.iter();

@@ -1,7 +1,9 @@
-//! The figures of one round: plain means over all of it, without a warm-up, since rounds follow each
-//! other.
+//! The figures of one round: means over all of it. A slow start stays in, since rounds follow each other and a
+//! host may be slow in one of twenty. A burst at the start is left out: a cap that was idle between two rounds lets
+//! it through each time.
 
 use record::{Direction, Flow, Histogram, Phase};
+use study::steady::burst_end;
 
 /// Requests that took longer than this to come back when the time was up, in seconds, may have been stuck,
 /// and not only on their way.
@@ -16,22 +18,23 @@ use sweep::{Figure, Metric};
 pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
     let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
     let flows = flows(phase, figure);
-    let per_second = |of: fn(&Flow) -> u64| {
-        let sum: u64 = flows.iter().map(|flow| of(flow)).sum();
-        let seconds = seconds(phase, &flows);
-        (seconds > 0.0).then(|| sum as f64 / seconds)
+    let latency = latency(&flows);
+    let per_second = |of: fn(&Flow) -> u64, rates: fn(&Phase, Direction) -> Vec<f64>| {
+        let burst = burst_end(&phase.slice_ops());
+        let in_burst = |(direction, _): &(Direction, &Flow)| -> f64 {
+            let burst = rates(phase, *direction).into_iter().take(burst);
+            burst.sum::<f64>() * phase.slice_seconds()
+        };
+        let all: u64 = flows.iter().map(|(_, flow)| of(flow)).sum();
+        let sum = all as f64 - flows.iter().map(in_burst).sum::<f64>();
+        let seconds = seconds(phase, &latency) - burst as f64 * phase.slice_seconds();
+        (seconds > 0.0).then(|| sum / seconds)
     };
-    let quantile = |share: f64| {
-        let latency = latency(&flows);
-        (!latency.is_empty()).then(|| latency.quantile(share) as f64)
-    };
+    let quantile = |share: f64| (!latency.is_empty()).then(|| latency.quantile(share) as f64);
     match figure.metric {
-        Metric::Iops => per_second(|flow| flow.ops),
-        Metric::Bytes => per_second(|flow| flow.bytes),
-        Metric::Mean => {
-            let latency = latency(&flows);
-            (!latency.is_empty()).then(|| latency.mean())
-        }
+        Metric::Iops => per_second(|flow| flow.ops, Phase::slice_rates),
+        Metric::Bytes => per_second(|flow| flow.bytes, Phase::slice_byte_rates),
+        Metric::Mean => (!latency.is_empty()).then(|| latency.mean()),
         Metric::P50 => quantile(0.50),
         Metric::P90 => quantile(0.90),
         Metric::P95 => quantile(0.95),
@@ -42,9 +45,8 @@ pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
 
 /// How long a phase took, in seconds. A disk that was stuck when the time was up was so for its whole
 /// silence, and not only for what of it lay before the end.
-fn seconds(phase: &Phase, flows: &[&Flow]) -> f64 {
+fn seconds(phase: &Phase, usual: &Histogram) -> f64 {
     let drain = phase.drain_seconds;
-    let usual = latency(flows);
     let usual_s = if usual.is_empty() {
         0.0
     } else {
@@ -56,20 +58,20 @@ fn seconds(phase: &Phase, flows: &[&Flow]) -> f64 {
 
 /// The flows that a figure is of. Over all directions these are the reads and writes, or the commits
 /// where there are any, of which only the bytes are those of the writes.
-fn flows<'a>(phase: &'a Phase, figure: &Figure) -> Vec<&'a Flow> {
-    if let Some(direction) = figure.direction {
-        let own = |(of, flow): (Direction, &'a Flow)| (of == direction).then_some(flow);
-        return phase.directions().filter_map(own).collect();
-    }
-    match &phase.commit {
-        Some(commits) if figure.metric != Metric::Bytes => vec![commits],
-        _ => [&phase.read, &phase.write].into_iter().flatten().collect(),
-    }
+fn flows<'a>(phase: &'a Phase, figure: &Figure) -> Vec<(Direction, &'a Flow)> {
+    let is_asked = |of: Direction| match (figure.direction, &phase.commit) {
+        (Some(direction), _) => of == direction,
+        (None, Some(_)) if figure.metric != Metric::Bytes => of == Direction::Commit,
+        (None, _) => matches!(of, Direction::Read | Direction::Write),
+    };
+    phase.directions().filter(|(of, _)| is_asked(*of)).collect()
 }
 
-fn latency(flows: &[&Flow]) -> Histogram {
+fn latency(flows: &[(Direction, &Flow)]) -> Histogram {
     let mut merged = Histogram::new();
-    flows.iter().for_each(|flow| merged.merge(&flow.latency));
+    for (_, flow) in flows {
+        merged.merge(&flow.latency);
+    }
     merged
 }
 
@@ -98,6 +100,34 @@ mod tests {
         let p99 = value("page-mixed.write.p99").unwrap();
         assert_eq!(p99, write.latency.quantile(0.99) as f64);
         assert!(value("page-mixed.mean").unwrap() > 0.0);
+    }
+
+    /// The value of page-read.iops and .bytes where the first slice has so many times its requests.
+    fn with_first_slice(times: u64) -> [f64; 2] {
+        let (mut run, _) = sample::database_run(7);
+        let phase = run.phases.iter_mut().find(|one| one.name == "page-read");
+        let phase = phase.unwrap();
+        let slice = &mut phase.windows[0].read.as_mut().unwrap().slices[0];
+        let flow = phase.read.as_mut().unwrap();
+        flow.ops = flow.ops - slice.ops + times * slice.ops;
+        flow.bytes = flow.bytes - slice.bytes + times * slice.bytes;
+        slice.ops *= times;
+        slice.bytes *= times;
+        ["iops", "bytes"].map(|metric| {
+            let figure = format!("page-read.{metric}").parse().unwrap();
+            value_of(&run.phases, &figure).unwrap()
+        })
+    }
+
+    #[test]
+    fn a_burst_at_the_start_is_left_out_and_a_slow_start_is_not() {
+        let without = with_first_slice(1);
+        let burst = with_first_slice(20);
+        let slow = with_first_slice(0);
+        for (at, without) in without.into_iter().enumerate() {
+            assert!((burst[at] / without - 1.0).abs() < 0.005, "{burst:?}");
+            assert!(slow[at] < without * 0.995, "{slow:?} {without}");
+        }
     }
 
     #[test]

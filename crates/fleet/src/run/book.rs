@@ -123,12 +123,12 @@ impl Book {
         self.changed.notify_all();
     }
 
-    /// What was put down until now.
+    /// Run with all results until now.
     pub(super) fn run(&self) -> FleetRun {
         self.lock().run.clone()
     }
 
-    /// Why nothing is kept any more.
+    /// Reason why nothing is kept any more.
     pub(super) fn failed(&self) -> Option<String> {
         self.lock().failed.clone()
     }

@@ -13,19 +13,18 @@ const NEAR: f64 = 0.1;
 /// The main figure of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figure {
-    /// What it is, such as `page-mixed.iops`.
+    /// Name, such as `page-mixed.iops`.
     pub name: String,
     /// Its value; of all main figures more is better.
     pub value: f64,
     /// Between what it lies with 95 %, where the verb says so.
     pub interval: Option<(f64, f64)>,
-    /// What the findings of the run add up to, where the verb says so: `trusted`, `doubtful` or
-    /// `invalid`.
+    /// Verdict of the findings of the run, where the verb reports one: `trusted`, `doubtful` or `invalid`.
     pub verdict: Option<String>,
 }
 
 impl Figure {
-    /// Whether it says what it seems to say.
+    /// True unless its verdict is `invalid`.
     fn counts(&self) -> bool {
         self.verdict.as_deref() != Some(Verdict::Invalid.word())
     }
@@ -91,10 +90,10 @@ fn least(list: &Value, of: impl Fn(&Value) -> Option<Estimate>) -> Option<Estima
         .min_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// How hosts compare.
+/// Comparison of hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Comparison {
-    /// What is compared.
+    /// Name of the figure.
     pub name: Option<String>,
     /// The middle of the hosts that are compared.
     pub median: Option<f64>,

@@ -14,18 +14,18 @@ use crate::link::{Transport, Trouble};
 use crate::session::{Heard, Session};
 use crate::talk::{Ended, FromAgent, Order, ToAgent};
 
-/// How long it may take to say an answer that it has kept.
+/// Time limit for the agent to send an answer that it has kept.
 const COLLECT: Duration = Duration::from_secs(30);
-/// How long it may take, beyond the verb's own time to undo what it has begun, to say that it has ended:
+/// Time limit for the report that the verb has ended, beyond the verb's own time to undo what it has begun:
 /// the agent kills it before.
 const STOP: Duration = Duration::from_secs(8);
 /// A verb may take long; this is how long one look for its end lasts.
 const LONG: Duration = Duration::from_secs(3600);
-/// How long after a loss the host is tried once more, to collect what it had: the agent has ended
-/// its work by then.
+/// Pause after a loss before the host is tried once more, to collect what it had: the agent has ended its
+/// work by then.
 const AFTER_LOSS: Duration = Duration::from_secs(12);
 
-/// What is to be done on each host.
+/// Work for each host.
 pub(super) struct Ordered<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,
@@ -35,24 +35,24 @@ pub(super) struct Ordered<'a> {
     pub args: &'a [String],
     /// Options of the verb that a host has for itself, by its place.
     pub own: &'a [Vec<String>],
-    /// Whether the user wants the end.
+    /// Set by a signal.
     pub interrupt: &'a AtomicBool,
-    /// How long the verb may take.
+    /// Time limits of the verb.
     pub limits: Limits,
     /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
     pub lost: Mutex<Vec<(usize, Instant)>>,
     /// The machines that were met.
     pub met: Met,
-    /// Where what comes of it is put.
+    /// Store of the results.
     pub book: &'a Book,
 }
 
-/// How long a verb may take.
+/// Time limits of a verb.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Limits {
     /// After how long it is told to end; `None` where it may take as long as it wants.
     pub verb: Option<Duration>,
-    /// How long it may then take to undo what it has begun, before it is killed.
+    /// Further time to undo what it has begun, before it is killed.
     pub grace: Duration,
 }
 

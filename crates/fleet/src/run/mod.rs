@@ -39,9 +39,9 @@ use under_way::UnderWay;
 use verb::checked;
 pub(crate) use verb::{destroyed, look_before, with, zero as words_of_zero};
 
-/// What the newest run is called.
+/// Name of the newest run.
 const LAST: &str = "last";
-/// What there can be fewer of where a process may not have as many connections.
+/// Name of the limit that is lowered where a process may not have as many connections.
 const BATCH: &str = "hosts at the same time (--batch)";
 
 /// Runs a verb on every host.
@@ -84,15 +84,15 @@ pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     answer(&run, args.json, context, interrupt)
 }
 
-/// What is to be done on hosts.
+/// Work on hosts.
 pub(super) struct Work {
-    /// Which verb of `fleet` it is.
+    /// Verb of `fleet`.
     pub kind: Kind,
     /// The verb and its arguments.
     pub words: Vec<String>,
     /// Options of the verb that a host has for itself, by its place; none where all do the same.
     pub own: Vec<Vec<String>>,
-    /// How long it may take.
+    /// Time limits.
     pub limits: Limits,
 }
 
@@ -216,8 +216,8 @@ pub(super) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     Ok(Answer::Done)
 }
 
-/// Whether an answer was kept beside this run, since somebody was at it when it came: its name begins
-/// with the run's id and a dot, which is in no id.
+/// True where an answer was kept beside this run, since another process was at it when it came: its name
+/// begins with the run's id and a dot, which is in no id.
 fn is_beside(key: &str, run: &str) -> bool {
     key.strip_prefix(run)
         .is_some_and(|rest| rest.starts_with('.'))
@@ -282,7 +282,7 @@ fn progress(name: &str, came: &HostRun, number: usize, all: usize) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// How the command ends: badly where a host did, unless nothing was touched anywhere.
+/// Outcome of the command: a failure where a host failed, unless nothing was touched anywhere.
 fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
     let is = |came: Came| move |host: &HostRun| host.came == came;
     let badly: Vec<&HostRun> = run

@@ -1,4 +1,4 @@
-//! What came of a verb on a host, as the ledger keeps it.
+//! Results of a verb on hosts, as the ledger keeps them.
 
 use jiff::Timestamp;
 use ledger::LongWork;
@@ -10,7 +10,7 @@ use super::super::link::Trouble;
 use super::super::race::RaceRecord;
 use super::super::talk::{Ended, EndedBy};
 
-/// How much of what a verb said on standard error is kept, in characters from its end.
+/// Characters kept from the end of a verb's standard error.
 const KEPT: usize = 2000;
 
 impl FleetRun {
@@ -37,7 +37,7 @@ impl FleetRun {
     }
 }
 
-/// Which verb of `fleet` it is.
+/// Verb of `fleet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
@@ -66,16 +66,16 @@ impl Kind {
 pub(crate) struct FleetRun {
     /// Its id.
     pub id: String,
-    /// When it began.
+    /// Start.
     pub began: Timestamp,
-    /// Which verb of `fleet` it is.
+    /// Verb of `fleet`.
     #[serde(default)]
     pub kind: Kind,
     /// The verb and its arguments.
     pub args: Vec<String>,
     /// The hosts, in the order of their source.
     pub hosts: Vec<HostRun>,
-    /// What a race measured.
+    /// Measurements of a race.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub race: Option<Box<RaceRecord>>,
 }
@@ -85,7 +85,7 @@ impl LongWork for FleetRun {
     const FORM: u32 = 1;
 }
 
-/// What came of a host.
+/// Result of a verb on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Came {
@@ -125,7 +125,7 @@ impl Came {
         }
     }
 
-    /// Whether nothing was touched on the host.
+    /// True where nothing was touched on the host.
     pub(crate) fn is_untouched(self) -> bool {
         matches!(
             self,
@@ -137,9 +137,9 @@ impl Came {
 /// A host, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HostRun {
-    /// What it is called.
+    /// Name of the host.
     pub host: String,
-    /// What was given to ssh.
+    /// Address given to ssh.
     pub address: String,
     /// Its zone.
     pub zone: Option<String>,
@@ -148,16 +148,16 @@ pub(crate) struct HostRun {
     pub kind: Option<String>,
     /// Its instance's id.
     pub id: Option<String>,
-    /// What came of it.
+    /// Result of the verb on it.
     pub came: Came,
-    /// Why, as a sentence, where it did not come out well.
+    /// Reason, as a sentence, where it did not succeed.
     pub why: Option<String>,
-    /// What else is to be known of it, as sentences.
+    /// Further notes, as sentences.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The verb's exit status, where it has one.
     pub status: Option<i32>,
-    /// How long it ran, in seconds.
+    /// Run time, in seconds.
     pub seconds: Option<f64>,
     /// By how many seconds its clock was ahead.
     pub clock_ahead_s: Option<f64>,
@@ -193,7 +193,7 @@ impl HostRun {
         }
     }
 
-    /// Whether the verb may have begun on it.
+    /// True where the verb may have begun on it.
     pub(crate) fn has_begun(&self) -> bool {
         match self.came {
             Came::Interrupted => self.seconds.is_some(),
@@ -244,7 +244,8 @@ impl HostRun {
     }
 }
 
-/// Why a verb failed, by the last it said: from the line on that begins as its errors do.
+/// Reason why a verb failed, from the last of its standard error: from the line on that begins as its errors
+/// do.
 fn reason(stderr: &str, status: Option<i32>) -> String {
     let lines: Vec<&str> = stderr.lines().collect();
     let begins = lines

@@ -1,4 +1,4 @@
-//! What `fleet run` answers: a table with sentences, or one JSON document.
+//! Output of `fleet run`: a table with sentences, or one JSON document.
 
 use serde_json::{Value, json};
 

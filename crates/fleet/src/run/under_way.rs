@@ -1,4 +1,4 @@
-//! Which hosts are being worked on, said now and then: one that hangs must have a name.
+//! Notices of the hosts that are being worked on: one that hangs must have a name.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::super::hosts::Host;
 
-/// How long nothing is said, at first. It doubles each time, since work may take hours.
+/// Time before the first notice. It doubles each time, since work may take hours.
 const FIRST: Duration = Duration::from_secs(30);
 /// The longest time between two words.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -24,7 +24,7 @@ pub(super) struct UnderWay<'a> {
 
 #[derive(Default)]
 struct State {
-    /// Since when each host is worked on, by its place.
+    /// Start of the work on each host, by its place.
     working: BTreeMap<usize, Instant>,
     done: usize,
     over: bool,
@@ -83,7 +83,7 @@ impl<'a> UnderWay<'a> {
     }
 }
 
-/// Who is worked on, those first who have been for longest; `None` where nobody is.
+/// Notice of the hosts that are worked on, the longest first; `None` where there are none.
 fn sentence(state: &State, hosts: &[Host], elapsed: Duration) -> Option<String> {
     let mut working: Vec<(&Instant, &str)> = state
         .working

@@ -47,7 +47,7 @@ pub(crate) fn with(words: &[String], options: &[String]) -> Vec<String> {
     [before, options, behind].concat()
 }
 
-/// What is to be run first on each host where a verb overwrites what a --destroy of it names: it says what
+/// Command to run first on each host where a verb overwrites what a --destroy of it names: it reports what
 /// that is, and writes nothing. `None` for a verb that overwrites nothing.
 pub(crate) fn look_before(words: &[String]) -> Option<Vec<String>> {
     let Ok(LineVerb::Host(verb)) = parse(words) else {
@@ -62,7 +62,7 @@ pub(crate) fn look_before(words: &[String]) -> Option<Vec<String>> {
     })
 }
 
-/// What a verb was allowed to overwrite, and does.
+/// Targets that a verb was allowed to overwrite, and does.
 pub(crate) fn destroyed(verb: &HostVerb) -> &[OsString] {
     match verb {
         HostVerb::Bench(args) if bench::overwrites(args) => &args.destroy,
@@ -99,7 +99,7 @@ pub(crate) fn zero(arguments: &[String], is_rehearsal: bool) -> Result<Vec<Strin
     }
 }
 
-/// Why a verb is none for a host; `None` where it is one.
+/// Reason why a verb cannot run on a host; `None` where it can.
 fn unfit(verb: &LineVerb) -> Option<&'static str> {
     let verb = match verb {
         LineVerb::Fleet(_) => return Some("a host has no fleet of its own"),

@@ -3,13 +3,13 @@
 mod row;
 mod say;
 
-use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 
 use super::hosts::Host;
 use super::link::{Transport, Trouble};
@@ -22,6 +22,7 @@ use row::{Row, State, shown};
 use say::Picture;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::screen::{self, Inline};
 
 pub(crate) use row::{Only, Sort};
 
@@ -29,8 +30,6 @@ pub(crate) use row::{Only, Sort};
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(100);
-/// Clears a terminal, and goes to its first line (console_codes(4)).
-const CLEAR: &str = "\u{1b}[H\u{1b}[J";
 
 /// Shows what all hosts do.
 pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -66,16 +65,17 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
 struct Show<'a> {
     args: &'a TopArgs,
     context: &'a mut Context,
-    on_terminal: bool,
+    /// The terminal on which the table is drawn in place; `None` where it goes to a file or a pipe.
+    screen: Option<Inline>,
 }
 
 impl<'a> Show<'a> {
     fn of(args: &'a TopArgs, context: &'a mut Context) -> Show<'a> {
-        let on_terminal = std::io::stdout().is_terminal() && !args.json;
+        let is_drawn = screen::is_possible() && !args.json;
         Show {
             args,
             context,
-            on_terminal,
+            screen: is_drawn.then(Inline::on_stdout).and_then(Result::ok),
         }
     }
 
@@ -84,29 +84,35 @@ impl<'a> Show<'a> {
         if self.args.json {
             return self.context.print(&say::json(rows, &shown));
         }
-        let size = terminal_size::terminal_size().filter(|_| self.on_terminal);
-        let (width, height) = match size {
-            Some((width, height)) => (usize::from(width.0), Some(usize::from(height.0))),
-            None => (self.context.columns, None),
-        };
-        let table = say::table(&Picture {
+        let room = self.screen.as_ref().map(Inline::room);
+        let picture = Picture {
             all: rows,
             shown,
-            height,
-            width,
-            colour: self.on_terminal,
+            height: room.map(|room| room.height.into()),
+            width: room.map_or(self.context.columns, |room| room.width.into()),
             late: 3 * Duration::from_nanos(self.args.every.0.0) + Duration::from_secs(3),
-        });
-        let (before, after) = if self.on_terminal {
-            (CLEAR, "")
-        } else {
-            ("", "\n")
         };
-        // Not through `print`: what hosts say is harmless by now, and the codes are our own.
-        write!(self.context.out, "{before}{table}{after}")
-            .and_then(|()| self.context.out.flush())
-            .context("the table could not be written to standard output")
-            .midway()
+        let lines = say::table(&picture, Timestamp::now());
+        match &mut self.screen {
+            Some(screen) => {
+                screen.draw(lines);
+                Ok(())
+            }
+            None => {
+                let lines = lines.iter().map(|line| format!("{line}\n"));
+                let table: String = lines.collect();
+                self.context.print(&format!("{table}\n"))
+            }
+        }
+    }
+}
+
+impl Drop for Show<'_> {
+    /// Leaves the last table there.
+    fn drop(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.keep();
+        }
     }
 }
 

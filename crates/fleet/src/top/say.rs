@@ -6,8 +6,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::row::{Row, Sort, State};
+use ratatui::text::Line;
+use ui::charset;
 use ui::context::printable;
 use ui::json::SCHEMA;
+use ui::screen::{Look, Pieces as _};
 use ui::table::{Column, layout};
 use ui::words;
 
@@ -42,14 +45,12 @@ pub(super) struct Picture<'a> {
     pub height: Option<usize>,
     /// How wide it may be.
     pub width: usize,
-    /// Whether lines may be coloured.
-    pub colour: bool,
     /// What a host said longer ago is told to be old.
     pub late: Duration,
 }
 
 /// The table.
-pub(super) fn table(picture: &Picture<'_>) -> String {
+pub(super) fn table(picture: &Picture<'_>, now: Timestamp) -> Vec<Line<'static>> {
     let slow = slow(picture.all);
     let mut rows: Vec<Vec<String>> = picture
         .shown
@@ -66,33 +67,26 @@ pub(super) fn table(picture: &Picture<'_>) -> String {
     let room = picture
         .height
         .map_or(usize::MAX, |height| height.saturating_sub(4));
-    let mut out = String::new();
-    for (at, line) in head.iter().enumerate().take(room) {
-        let is_dead = at > 0
-            && picture
-                .shown
-                .get(at - 1)
-                .is_some_and(|row| row.sample().is_none());
-        if is_dead && picture.colour {
-            out.push_str(&format!("\u{1b}[2m{line}\u{1b}[0m\n"));
-        } else {
-            out.push_str(line);
-            out.push('\n');
+    let look = |at: usize| {
+        let row = at.checked_sub(1).and_then(|row| picture.shown.get(row));
+        match row.is_some_and(|row| row.sample().is_none()) {
+            true => Look::Faint,
+            false => Look::Plain,
         }
-    }
+    };
+    let shown = head.iter().enumerate().take(room);
+    let mut out: Vec<Line> = shown.map(|(at, line)| Line::of(*line, look(at))).collect();
     if head.len() > room {
-        out.push_str(&format!("… and {} more\n", head.len() - room));
+        let more = format!("… and {} more", head.len() - room);
+        out.push(Line::raw(charset::shown(&more).into_owned()));
     }
-    for line in sums {
-        out.push_str(line);
-        out.push('\n');
-    }
-    out.push_str(&format!(
-        "{} of {} hosts at {}\n",
+    out.extend(sums.iter().map(|line| Line::raw((*line).to_owned())));
+    out.push(Line::raw(format!(
+        "{} of {} hosts at {}",
         live.len(),
         picture.all.len(),
-        words::date(Timestamp::now())
-    ));
+        words::date(now)
+    )));
     out
 }
 
@@ -273,6 +267,7 @@ pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
 mod tests {
     use super::super::row::tests::row;
     use super::*;
+    use insta::assert_snapshot;
 
     fn rows() -> Vec<Row> {
         let mut rows: Vec<Row> = (0..6)
@@ -291,15 +286,37 @@ mod tests {
             shown: rows.iter().collect(),
             height: None,
             width: 120,
-            colour: false,
             late: Duration::from_secs(60),
+        }
+    }
+
+    fn at() -> Timestamp {
+        "2026-11-23T12:00:00Z".parse().unwrap()
+    }
+
+    fn text(picture: &Picture<'_>) -> String {
+        let lines = table(picture, at());
+        let lines: Vec<String> = lines.iter().map(Line::to_string).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_table_at_40_80_and_120_columns() {
+        let rows = rows();
+        for width in [40, 80, 120] {
+            let shown = text(&Picture {
+                width,
+                height: Some(24),
+                ..picture(&rows)
+            });
+            assert_snapshot!(format!("table-{width}"), shown);
         }
     }
 
     #[test]
     fn the_table_has_sums_and_names_the_slow_and_the_dead() {
         let rows = rows();
-        let text = table(&picture(&rows));
+        let text = text(&picture(&rows));
         assert!(text.contains("sdb is slow: ×"), "{text}");
         assert_eq!(text.matches("is slow").count(), 1, "{text}");
         assert!(text.contains("dead was not reached"), "{text}");
@@ -311,20 +328,19 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_counted_and_the_dead_are_grey() {
         let rows = rows();
-        let text = table(&Picture {
+        let low = text(&Picture {
             height: Some(8),
             ..picture(&rows)
         });
-        assert!(text.contains("… and 5 more"), "{text}");
-        assert!(text.lines().count() <= 8, "{text}");
-        let text = table(&Picture {
-            colour: true,
-            ..picture(&rows)
-        });
-        let grey: Vec<&str> = text
-            .lines()
-            .filter(|line| line.contains('\u{1b}'))
-            .collect();
+        assert!(low.contains("… and 5 more"), "{low}");
+        assert!(low.lines().count() <= 8, "{low}");
+        let lines = table(&picture(&rows), at());
+        let is_grey = |line: &&Line| {
+            line.spans
+                .iter()
+                .any(|span| span.style == Look::Faint.into())
+        };
+        let grey: Vec<String> = lines.iter().filter(is_grey).map(Line::to_string).collect();
         assert_eq!(grey.len(), 1);
         assert!(grey[0].contains("dead"), "{grey:?}");
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use record::Nanos;
 
-use super::random::Random;
+use super::Random;
 use super::volume::{Kind, Request};
 use crate::spec::VolumeSpec;
 

@@ -33,7 +33,6 @@ mod cold;
 mod gate;
 mod merge;
 mod noise;
-mod random;
 mod volume;
 
 #[cfg(test)]
@@ -44,7 +43,7 @@ use serde::{Deserialize, Serialize};
 
 pub use gate::{Caps, Gate, Passed};
 pub use noise::NoiseModel;
-pub use random::Random;
+pub use record::random::SplitMix64 as Random;
 pub use volume::{Admission, Counters, Kind, Request, Volume};
 
 /// Operations and bytes.

@@ -4,11 +4,11 @@ use record::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::Flow;
+use super::Random;
 use super::bucket::Bucket;
 use super::cold::ColdMap;
 use super::merge::{Count, Merger};
 use super::noise::NoiseModel;
-use super::random::Random;
 use crate::spec::{ErrorOn, Span, VolumeSpec};
 
 /// Kind of a request.

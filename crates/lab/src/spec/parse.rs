@@ -39,7 +39,7 @@ pub enum SpecError {
     /// A word that is no profile, or a profile that is not the first word.
     #[error(
         "'{0}' is neither a profile at the beginning ({profiles}) nor a key=value pair",
-        profiles = profiles()
+        profiles = Profile::names()
     )]
     Word(String),
     /// No such key.
@@ -73,10 +73,6 @@ pub enum SpecError {
     /// Values that do not go together.
     #[error("{0}")]
     Together(String),
-}
-
-fn profiles() -> String {
-    Profile::ALL.map(Profile::name).join(", ")
 }
 
 impl FromStr for VolumeGroup {

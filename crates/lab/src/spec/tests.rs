@@ -22,7 +22,7 @@ fn the_examples_of_the_documentation() {
         (spec.iops, spec.throughput),
         (Some(6000.0), Some(Bytes::mib(125)))
     );
-    assert_eq!(spec.profile, Some(Profile::Gp3));
+    assert_eq!(spec.profile, Profile::named("gp3"));
 
     let spec = one("cold:8GiB");
     assert_eq!(

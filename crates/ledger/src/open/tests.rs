@@ -295,21 +295,21 @@ fn a_ledger_that_is_too_damaged_to_read_is_not_written_either() {
     }
     drop(ledger);
     let good = fs::read(scratch.ledger()).unwrap();
-    let mut random = crate::testing::Random(17);
+    let mut random = crate::testing::Random::new(17);
     let (mut damaged, mut refused) = (0, 0);
     for round in 0..300 {
         let mut bytes = good.clone();
         // The head of a page, where its cells are found, or anywhere.
-        let page = random.next() as usize % (good.len() / 4096);
+        let page = random.bits() as usize % (good.len() / 4096);
         let within = match round % 2 {
             0 => 0,
-            _ => random.next() as usize % 4096,
+            _ => random.bits() as usize % 4096,
         };
         let from = (page * 4096 + within).max(100);
-        let to = (from + 1 + random.next() as usize % 64).min(bytes.len());
+        let to = (from + 1 + random.bits() as usize % 64).min(bytes.len());
         bytes[from..to]
             .iter_mut()
-            .for_each(|byte| *byte = random.next() as u8);
+            .for_each(|byte| *byte = random.bits() as u8);
         fs::write(scratch.ledger(), &bytes).unwrap();
         let Some(error) = damage_to_readers(&scratch.ledger()) else {
             continue;

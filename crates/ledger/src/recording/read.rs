@@ -44,7 +44,7 @@ pub struct Replay<'a> {
     to_open: VecDeque<StoredEvent>,
     /// Those that were found, and when they were over.
     to_close: Vec<StoredEvent>,
-    /// End of the last sample of the recording that is being read, if it was ended.
+    /// When the last sample of the recording that is being read ended, if it was ended.
     ends: Option<Timestamp>,
     /// Events that lasted when the recording before ended.
     left: Vec<Event>,

@@ -45,7 +45,7 @@ impl Host {
             add(&name, DeviceKind::Partition, vec![*last]);
         }
         Host {
-            random: Random(seed),
+            random: Random::new(seed),
             loads: vec![1.0; devices.len()],
             devices,
             elapsed: Nanos(0),
@@ -65,7 +65,7 @@ impl Host {
 
     /// The next second.
     pub(crate) fn next(&mut self) -> Sample {
-        let length = Nanos(1_000_000_000 + self.random.next() % 200_000);
+        let length = Nanos(1_000_000_000 + self.random.bits() % 200_000);
         self.elapsed += length;
         let wall = self.began + SignedDuration::from_nanos(self.elapsed.0 as i64);
         let seconds = length.as_secs_f64();

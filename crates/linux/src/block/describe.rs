@@ -90,8 +90,8 @@ fn chosen(schedulers: &str) -> Option<String> {
     bracketed.or_else(lone).map(str::to_owned)
 }
 
-/// What kind of device it is, and for a partition its disk's name. The disk's number is not known
-/// yet; [`link`] fills it in.
+/// Kind of a device, and for a partition its disk's name. The disk's number is not known yet; [`link`] fills
+/// it in.
 fn kind_of(folder: &Path, sysfs_name: &str) -> (Kind, Option<String>) {
     if let Some(number) = number(&folder.join("partition")) {
         let unknown = DevNum::new(0, 0);

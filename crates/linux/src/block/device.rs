@@ -33,7 +33,7 @@ impl DevNum {
         }
     }
 
-    /// Whether it stands for no block device of its own: tmpfs, NFS, overlay, and btrfs too.
+    /// True if it stands for no block device of its own: tmpfs, NFS, overlay, and btrfs too.
     pub fn is_anonymous(self) -> bool {
         self.major == 0
     }
@@ -71,7 +71,7 @@ pub(super) fn number_of_node(path: &Path) -> Option<DevNum> {
         .then(|| DevNum::from_raw(metadata.rdev()))
 }
 
-/// What kind of block device it is.
+/// Kind of a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A disk, real or virtual, or anything that calls itself neither of the others.
@@ -101,7 +101,7 @@ pub enum Kind {
     Raid {
         /// `raid0`, `raid1`, `raid10`, …; `None` while it is not assembled.
         level: Option<String>,
-        /// How many members it should have.
+        /// Number of members that it should have.
         disks: Option<u32>,
         /// Its id, where the kernel shows it.
         uuid: Option<String>,
@@ -117,15 +117,15 @@ pub struct Device {
     pub name: String,
     /// Its number.
     pub number: DevNum,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its size; zero for a loop device that is not in use or a drive without medium.
     pub size: Bytes,
-    /// Whether its medium can be removed.
+    /// True if its medium can be removed.
     pub removable: bool,
-    /// Whether it is set read-only.
+    /// True if it is set read-only.
     pub read_only: bool,
-    /// Whether it is one path of an NVMe multipath device and has no node of its own.
+    /// True if it is one path of an NVMe multipath device and has no node of its own.
     pub hidden: bool,
     /// The maker's name for it.
     pub model: Option<String>,
@@ -133,7 +133,7 @@ pub struct Device {
     pub serial: Option<String>,
     /// The name that is unique in the world.
     pub wwid: Option<String>,
-    /// Whether it says that it turns. Many virtual disks do, and do not.
+    /// True if it calls itself rotational. Many virtual disks do, and do not.
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: Option<String>,
@@ -153,10 +153,9 @@ pub struct Device {
 }
 
 impl Device {
-    /// What names it whatever the kernel calls it after the next boot: the name that is unique in
-    /// the world or, without one, the serial number, and of a partition its number too. (Two
-    /// namespaces of one NVMe controller share the serial number and differ in the name.) `None`
-    /// where the disk has neither.
+    /// Name that lasts over boots: the one that is unique in the world or, without one, the serial number,
+    /// and of a partition its number too. (Two namespaces of one NVMe controller share the serial number and
+    /// differ in the name.) `None` where the disk has neither.
     pub fn identity(&self) -> Option<String> {
         let disk = self.wwid.as_ref().or(self.serial.as_ref())?;
         Some(match self.kind {
@@ -170,8 +169,8 @@ impl Device {
         self.name.replace('/', "!")
     }
 
-    /// Whether the kernel counts its I/O. `queue/iostats` turns that off, which some do for speed
-    /// (Linux, Documentation/ABI/stable/sysfs-block).
+    /// True if the kernel counts its I/O. `queue/iostats` turns that off, which some do for speed (Linux,
+    /// Documentation/ABI/stable/sysfs-block).
     pub fn is_counted(&self, root: &Root) -> bool {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         number::<u32>(&disk.join("queue/iostats")) != Some(0)
@@ -184,9 +183,9 @@ impl Device {
         number(&disk.join("diskseq"))
     }
 
-    /// How many requests its queues take together: `queue/nr_requests` for each of the hardware's
-    /// queues, which have a folder each below `mq`. `None` of devices that pass requests on and keep
-    /// no queue, and of partitions.
+    /// Number of requests that its queues take together: `queue/nr_requests` for each of the hardware's
+    /// queues, which have a folder each below `mq`. `None` of devices that pass requests on and keep no
+    /// queue, and of partitions.
     pub fn queue_depth(&self, root: &Root) -> Option<u32> {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         let queues = names_in(&disk.join("mq")).ok()?.len();
@@ -208,7 +207,7 @@ impl Device {
         Path::new("/dev").join(&self.name)
     }
 
-    /// Whether nothing can be read from it: a loop device not in use, a drive without medium.
+    /// True if nothing can be read from it: a loop device not in use, a drive without medium.
     pub fn is_empty(&self) -> bool {
         self.size.0 == 0
     }
@@ -240,7 +239,7 @@ impl Device {
         }
     }
 
-    /// What it is, in a word or two for people: `LVM volume vg-data`, `raid10 array`, `partition`.
+    /// Its kind in a word or two for people: `LVM volume vg-data`, `raid10 array`, `partition`.
     pub fn title(&self) -> String {
         match &self.kind {
             Kind::Disk => "disk".to_owned(),
@@ -262,7 +261,7 @@ impl Device {
     }
 }
 
-/// Whose a device-mapper device is, by the beginning of its id.
+/// Owner of a device-mapper device, by the beginning of its id.
 fn mapper_word(uuid: Option<&str>) -> &'static str {
     let owner = uuid.and_then(|uuid| uuid.split('-').next()).unwrap_or("");
     match owner {

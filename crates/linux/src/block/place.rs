@@ -1,4 +1,4 @@
-//! Which devices a path lies on.
+//! Devices that a path lies on.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::root::{self, Error, Result, Root};
 /// An overlay may lie on an overlay; deeper than this is a circle.
 const DEEPEST_OVERLAY: usize = 8;
 
-/// Where a path's data is.
+/// Place of a path's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The block devices: one as a rule, several for a btrfs over more than one. Empty where there

@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use crate::root::attribute;
 
-/// How long is waited for a disk's own answer where nobody may be held up by it. One that is at leisure
-/// answers in some milliseconds.
+/// Longest wait for a disk's own answer where nobody may be held up by it. One that is at leisure answers in
+/// some milliseconds.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The attributes that are being read: what hangs is not asked a second time.
 static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Whether one may wait for a disk to say its serial number.
+/// Permission to wait for a disk's serial number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
     /// For as long as it takes.

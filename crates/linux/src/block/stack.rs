@@ -1,4 +1,4 @@
-//! Which device lies on which.
+//! The stack of devices: each with those that it lies on.
 
 use super::{DevNum, Device, Devices};
 

@@ -1,4 +1,4 @@
-//! What the user says on the command line: `--destroy PATH[=SIGNATURE[,SIGNATURE…]]`.
+//! The user's consent on the command line: `--destroy PATH[=SIGNATURE[,SIGNATURE…]]`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,12 +11,12 @@ use crate::signature::SignatureKind;
 /// The user's word that something may be overwritten, and which signatures on it are known to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consent {
-    /// What may be overwritten.
+    /// Path that may be overwritten.
     pub path: PathBuf,
     /// The signatures that may be overwritten with it.
     pub signatures: Vec<SignatureKind>,
-    /// Whether overwriting it has begun earlier in the same work: what it carried need not be there any more,
-    /// and data of an unknown kind is what the work has left.
+    /// True if overwriting it has begun earlier in the same work: its former content need not be there any
+    /// more, and data of an unknown kind is the work's own.
     pub begun: bool,
 }
 
@@ -59,7 +59,7 @@ impl Consent {
         })
     }
 
-    /// Whether this is about a target: by the same path, also with signatures that were not understood, or by
+    /// True if this is about a target: by the same path, also with signatures that were not understood, or by
     /// another path to the same file or device. Which storage it is in the end, the claim decides.
     pub fn names(&self, target: &Path) -> bool {
         let storage = |path: &Path| Storage::of(&fs::metadata(path).ok()?);

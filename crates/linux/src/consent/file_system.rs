@@ -4,7 +4,7 @@ use std::fs::File;
 
 use rustix::io::Errno;
 
-/// Whether a file system tells which storage a file is.
+/// Ability of a file system to tell the storage of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileSystem {
     /// Its inodes name storage, or other hosts' storage that is no concern of this one.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 /// include/uapi/asm-generic/fcntl.h; libc does not have it.
 const F_SETSIG: c_int = 10;
 
-/// Whether anyone has a file open for writing, or has it mapped shared and writable. `file` must be open for
+/// True if anyone has a file open for writing, or has it mapped shared and writable. `file` must be open for
 /// reading only. False too where the kernel does not tell: for what is no regular file or belongs to another
 /// user, and on file systems without leases.
 pub(super) fn has_writers(file: &File) -> bool {

@@ -28,14 +28,14 @@ pub enum OpenError {
     Refused {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The kernel's error.
         errno: Errno,
     },
     /// It is neither a file nor a block device.
     Unsuited {
         /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the thing.
         what: &'static str,
     },
 }
@@ -58,7 +58,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// What a path led to at one moment, pinned: the path may change, this does not.
+/// The file or device that a path led to at one moment, pinned: the path may change, this does not.
 ///
 /// It is open with `O_PATH`, which neither reads nor claims anything, and does not wake a device.
 #[derive(Debug)]
@@ -239,7 +239,8 @@ impl Opened {
         named
     }
 
-    /// Whether a path leads to what was opened: for a device to its number, for a file to its inode.
+    /// True if a path leads to the thing that was opened: for a device to its number, for a file to its
+    /// inode.
     fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|found| match self.device() {
             Some(number) => {
@@ -249,7 +250,7 @@ impl Opened {
         })
     }
 
-    /// Whether a file is open for writing, by whomever. To be asked before this program opens it so.
+    /// True if a file is open for writing, by whomever. To be asked before this program opens it so.
     fn written_elsewhere(&self) -> bool {
         self.device().is_none()
             && reopen(&self.handle, OFlags::RDONLY)
@@ -286,7 +287,7 @@ impl Opened {
         }
     }
 
-    /// Who uses it, by the kernel's lists and by what programs have open.
+    /// Adds the users of it, by the kernel's lists and by the files that programs have open.
     fn add_uses(&self, uses: &Uses, reasons: &mut Vec<Reason>, unreadable: &mut usize) {
         let Some(own) = Storage::of(&self.metadata) else {
             return;
@@ -408,11 +409,11 @@ pub struct DestroyTarget {
     pub device: Option<DevNum>,
     /// Its size.
     pub size: Bytes,
-    /// What it carried when it was claimed.
+    /// Content when it was claimed.
     pub content: Content,
     /// The claims on devices that share its storage under other names, and locks on files that they show.
     pub beside: Vec<File>,
-    /// How many processes could not be looked at, for want of permission. One of them may have it open.
+    /// Number of processes that could not be looked at, for want of permission. One of them may have it open.
     pub unreadable: usize,
 }
 

@@ -40,7 +40,7 @@ impl Storage {
     }
 }
 
-/// How a program uses storage.
+/// Use of storage by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// It has it open for writing.
@@ -71,9 +71,9 @@ pub(super) struct Program {
     pub(super) pid: u32,
     /// Its name (`comm`).
     pub(super) name: String,
-    /// How it uses it.
+    /// Kind of use.
     pub(super) hold: Hold,
-    /// What it uses.
+    /// The storage.
     pub(super) storage: Storage,
 }
 
@@ -84,8 +84,8 @@ pub(super) struct Programs {
     pub(super) unreadable: usize,
 }
 
-/// How long a program may hold a file before that counts: a child has its parent's files until it executes
-/// its own program, and udev opens and locks a device for a moment after each change.
+/// Time for which a program may hold a file before that counts: a child has its parent's files until it
+/// executes its own program, and udev opens and locks a device for a moment after each change.
 const MOMENT: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 5;
 
@@ -144,7 +144,7 @@ fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Progra
     Ok(programs)
 }
 
-/// What a process uses of the storage, each once, with what only some of its threads use.
+/// Uses of the storage by a process, each once, with those of only some of its threads.
 fn holds_of_threads(
     root: &Root,
     process: &Path,
@@ -164,7 +164,7 @@ fn holds_of_threads(
     Ok(all)
 }
 
-/// What one process or thread uses of the storage: each once, by its strongest use.
+/// Uses of the storage by one process or thread: each once, the strongest.
 fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(Storage, Hold)>> {
     let mut holds: Vec<(Storage, Hold)> = Vec::new();
     let mut add = |storage, hold| {

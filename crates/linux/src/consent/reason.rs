@@ -1,4 +1,4 @@
-//! Why something is not overwritten, in sentences that say what to do about it.
+//! Reasons for which something is not overwritten, in sentences that say what to do about it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::programs::Hold;
 use crate::block::DevNum;
 use crate::signature::{LocatedContent, SignatureKind};
 
-/// How a device that is in use is related to the one that was to be overwritten.
+/// Relation of a device that is in use to the one that was to be overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// It is the same.
@@ -31,7 +31,7 @@ pub enum Reason {
     NotNamed {
         /// The target, as the user wrote it.
         path: PathBuf,
-        /// What stood behind the `=` of a `--destroy` and was not understood.
+        /// Words behind the `=` of a `--destroy` that were not understood.
         misunderstood: Option<String>,
     },
     /// `--destroy` names the path, but the path now leads elsewhere than when it was opened.
@@ -50,9 +50,9 @@ pub enum Reason {
     Mounted {
         /// The device that carries the file system, as a label.
         device: String,
-        /// How that is related to the target.
+        /// Its relation to the target.
         relation: Relation,
-        /// Where it is mounted.
+        /// Mount point.
         point: PathBuf,
     },
     /// A file system on it is mounted in another mount namespace.
@@ -70,25 +70,25 @@ pub enum Reason {
     Swap {
         /// The device, as a label, or the file.
         device: String,
-        /// How that is related to the target.
+        /// Its relation to the target.
         relation: Relation,
     },
     /// Another device is built on it.
     Held {
         /// The device that is held, as a label.
         device: String,
-        /// How that is related to the target.
+        /// Its relation to the target.
         relation: Relation,
         /// The holder, as a label.
         holder: String,
-        /// How to take the holder down.
+        /// Advice on taking the holder down.
         advice: &'static str,
     },
     /// A loop device shows it.
     Loop {
         /// The device or file that is shown, as a label.
         device: String,
-        /// How that is related to the target.
+        /// Its relation to the target.
         relation: Relation,
         /// The loop device.
         holder: String,
@@ -97,7 +97,7 @@ pub enum Reason {
     InUse {
         /// The device, as a label, or "the file".
         storage: String,
-        /// How the program uses it.
+        /// Use by the program.
         hold: Hold,
         /// The program's name.
         program: String,
@@ -106,14 +106,14 @@ pub enum Reason {
     },
     /// This program has the same storage open under another name.
     AlsoTarget {
-        /// That name: a device, as a label, or "the file".
+        /// The other name: a device, as a label, or "the file".
         other: String,
     },
     /// A program uses it that cannot be seen from here.
     Unseen {
         /// The target.
         path: PathBuf,
-        /// How the program uses it.
+        /// Use by the program.
         hold: Hold,
     },
     /// A loop device shows a file through a file system that hides which storage that is.
@@ -155,7 +155,7 @@ pub enum Reason {
     Carries {
         /// The target.
         path: PathBuf,
-        /// What is not named, and where.
+        /// Content that is not named, and its place.
         unnamed: Vec<LocatedContent>,
         /// All that must be named.
         all: Vec<SignatureKind>,
@@ -164,23 +164,23 @@ pub enum Reason {
     NotThere {
         /// The target.
         path: PathBuf,
-        /// What is named and not found.
+        /// Content that is named and not found.
         named: Vec<SignatureKind>,
-        /// What is there.
+        /// Content that is there.
         found: Vec<SignatureKind>,
     },
     /// It could not be read to look for signatures.
     Unprobed {
         /// The target.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         error: String,
     },
     /// The file has more than one name.
     HardLinked {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// Number of names.
         names: u64,
     },
     /// The kernel does not list the device, so nothing is known about its use.
@@ -336,7 +336,7 @@ fn argument(path: &Path, kinds: &[SignatureKind]) -> String {
 }
 
 impl Reason {
-    /// Whether it names a program that uses the storage.
+    /// True if it names a program that uses the storage.
     pub(super) fn is_use(&self) -> bool {
         matches!(self, Reason::InUse { .. } | Reason::Loop { .. })
     }

@@ -1,4 +1,4 @@
-//! What shares storage with a target under other names.
+//! Storage that a target shares under other names.
 //!
 //! Two loop devices over one file are one storage, as are the file itself and its hard links; to write to one
 //! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.

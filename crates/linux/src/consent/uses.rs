@@ -1,4 +1,4 @@
-//! What a device is used for, as far as the kernel's lists tell.
+//! Uses of a device, as far as the kernel's lists tell.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -17,7 +17,7 @@ use crate::swaps::{self, Swap, SwapKind};
 /// The disk that carries one of these carries the running system.
 const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 
-/// What the kernel said, at one moment, of who uses which device.
+/// The kernel's lists, at one moment, of the users of each device.
 #[derive(Clone, Debug)]
 pub struct Uses {
     pub(super) root: Root,
@@ -125,7 +125,7 @@ impl Uses {
         &self.devices
     }
 
-    /// Why a device may not be overwritten, apart from what is on it and who has claimed it.
+    /// Reasons for which a device may not be overwritten, apart from its content and exclusive claims on it.
     pub fn reasons(&self, number: DevNum) -> Vec<Reason> {
         let Some(target) = self.devices.get(number) else {
             return vec![Reason::Unlisted { number }];
@@ -165,8 +165,8 @@ impl Uses {
         self.content_and_reasons(number).1
     }
 
-    /// What is on a device, and why it may not be overwritten, as [`why_not_writable`](Uses::why_not_writable).
-    /// `None` of a content that cannot be read.
+    /// Content of a device, and the reasons for which it may not be overwritten, as
+    /// [`why_not_writable`](Uses::why_not_writable). `None` of a content that cannot be read.
     pub fn content_and_reasons(&self, number: DevNum) -> (Option<Content>, Vec<Reason>) {
         let mut reasons = self.reasons(number);
         let Some(device) = self.devices.get(number) else {
@@ -225,7 +225,7 @@ impl Uses {
         })
     }
 
-    /// Why a file may not be overwritten, apart from what is in it and which programs use it.
+    /// Reasons for which a file may not be overwritten, apart from its content and the programs that use it.
     pub(super) fn file_reasons(&self, path: &Path, file: Storage) -> Vec<Reason> {
         let mut reasons = Vec::new();
         self.add_file_uses(file, path, Relation::Itself, &mut reasons);
@@ -369,9 +369,9 @@ impl Uses {
             .any(|bottom| bottom.number == disk.number)
     }
 
-    /// What lies below has other partitions and volumes beside the target, and whether those are in
-    /// use is no reason. A file system on the whole of it is; and so is a holder of the whole disk
-    /// that the target is a part of, such as multipath.
+    /// Adds the users of devices below. These have other partitions and volumes beside the target, and
+    /// whether those are in use is no reason. A file system on the whole of it is; and so is a holder of the
+    /// whole disk that the target is a part of, such as multipath.
     fn add_uses_below(&self, target: &Device, reasons: &mut Vec<Reason>) {
         let below = self.devices.below(target.number);
         for &device in &below {
@@ -469,7 +469,7 @@ impl Uses {
     }
 }
 
-/// How to take a holder down.
+/// Advice on taking a holder down.
 fn advice_on(holder: Option<&Device>) -> &'static str {
     match holder.map(|device| &device.kind) {
         Some(Kind::Raid { .. }) => "stop the array first (mdadm --stop)",
@@ -487,8 +487,9 @@ fn advice_on(holder: Option<&Device>) -> &'static str {
     }
 }
 
-/// What speaks against overwriting something that carries this: what no consent names, and what one names and
-/// is not there. `unknown` may be named of what is blank: it is no mark by which a disk is told from another.
+/// Adds the reasons against overwriting this content: content that no consent names, and names of content
+/// that is not there. `unknown` may be named of what is blank: it is no mark by which a disk is told from
+/// another.
 pub(super) fn add_content(
     path: &Path,
     content: &Content,
@@ -531,7 +532,7 @@ pub(super) fn add_content(
     }
 }
 
-/// Why a device may not be overwritten, as far as can be told without opening it for writing.
+/// Reasons for which a device may not be overwritten, as far as can be told without opening it for writing.
 /// Empty when nothing speaks against it. For many devices, [`Uses::read`] once is cheaper.
 pub fn why_not_writable(root: &Root, number: DevNum) -> Vec<Reason> {
     match Uses::read(root) {

@@ -17,7 +17,7 @@ use super::{Counters, MAGIC, magic, read_page};
 
 /// An instance store's page begins with this number.
 const INSTANCE_STORE_MAGIC: u32 = 0xEC2C_0D7E;
-/// Where the histogram of reads begins.
+/// Start of the histogram of reads.
 const HISTOGRAMS: usize = 512;
 /// A histogram has room for so many bins.
 const MOST_BINS: usize = 64;
@@ -25,9 +25,9 @@ const MOST_BINS: usize = 64;
 const BIN: usize = 24;
 /// A histogram's bytes.
 const HISTOGRAM: usize = 8 + MOST_BINS * BIN;
-/// What a volume calls itself (EC2 User Guide, "Identify the EBS device").
+/// Model name of an EBS volume (EC2 User Guide, "Identify the EBS device").
 const EBS_MODEL: &str = "Amazon Elastic Block Store";
-/// What an instance store calls itself.
+/// Model name of an instance store.
 const INSTANCE_STORE_MODEL: &str = "Amazon EC2 NVMe Instance Storage";
 
 /// A bin of a histogram as the page has it, in microseconds.
@@ -48,8 +48,8 @@ pub struct StatsPage {
 }
 
 impl StatsPage {
-    /// Whether a disk of this model has the page. It is sent to no other: what a page of this number
-    /// is elsewhere, its maker alone knows.
+    /// True if a disk of this model has the page. It is sent to no other: what a page of this number is
+    /// elsewhere, its maker alone knows.
     pub fn is_had_by(model: &str) -> bool {
         [EBS_MODEL, INSTANCE_STORE_MODEL].contains(&model.trim())
     }
@@ -84,8 +84,8 @@ impl StatsPage {
         })
     }
 
-    /// What happened since an earlier reading, `length` ago. `None` where a counter went back, as
-    /// when another volume was attached, or where the pages are of different owners.
+    /// Counts since an earlier reading, `length` ago. `None` where a counter went back, as when another
+    /// volume was attached, or where the pages are of different owners.
     pub fn since(&self, before: &StatsPage, length: Nanos) -> Option<VendorSample> {
         if self.page != before.page {
             return None;
@@ -143,7 +143,7 @@ fn bins(histogram: &[u8]) -> Option<Vec<Bin>> {
         .collect()
 }
 
-/// What came into the bins between two readings. Empty bins are left out.
+/// Additions to the bins between two readings. Empty bins are left out.
 fn more_in_bins(now: &[Bin], before: &[Bin]) -> Vec<LatencyBin> {
     let nanos = |us: u64| Nanos(us.saturating_mul(1000));
     now.iter()

@@ -1,4 +1,4 @@
-//! Where on its file system's device a file's data is.
+//! Place of a file's data on its file system's device.
 
 use std::fs::File;
 use std::io;
@@ -13,19 +13,19 @@ use crate::space;
 /// A run of a file, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Where it begins in the file, in bytes.
+    /// Start in the file, in bytes.
     pub logical: u64,
-    /// How long it is, in bytes.
+    /// Length, in bytes.
     pub length: u64,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
-    /// Whether other files, or snapshots, have the same blocks.
+    /// True if other files, or snapshots, have the same blocks.
     pub shared: bool,
-    /// Whether the blocks hold something else than the file's bytes: these, encrypted or compressed.
+    /// True if the blocks hold the file's bytes encrypted or compressed.
     pub encoded: bool,
 }
 
-/// Where a run of a file is. Ranges are bytes of the file system's device.
+/// Place of a run of a file. Ranges are bytes of the file system's device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In blocks of its own, which a read of the file reads.
@@ -73,7 +73,7 @@ impl From<Extent> for Placed {
     }
 }
 
-/// Where a file's data is on the device of its file system cannot be told.
+/// Reason for which the place of a file's data on the device of its file system cannot be told.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPlaced {
     /// The file system, or this kind of file, has no FIEMAP.
@@ -87,7 +87,7 @@ pub enum NotPlaced {
     /// The file is on the realtime device of an XFS, which is not the one that it is mounted from.
     #[error("the file's data is on the realtime device of its file system")]
     Realtime,
-    /// What kind of file system or file it is could not be asked.
+    /// The kind of file system or file could not be asked.
     #[error("the kind of the file could not be asked: {0}")]
     Kind(#[source] io::Error),
     /// The kernel failed to list them.
@@ -149,7 +149,7 @@ struct RawAttributes {
 const FS_IOC_FSGETXATTR: Opcode = opcode::read::<RawAttributes>(b'X', 31);
 const FS_XFLAG_REALTIME: u32 = 1;
 
-/// Whether a file of an XFS has its data on the realtime device.
+/// True if a file of an XFS has its data on the realtime device.
 fn is_realtime(file: &File) -> Result<bool, NotPlaced> {
     // SAFETY: the opcode is FS_IOC_FSGETXATTR, which writes one struct fsxattr. `RawAttributes` is
     // laid out so, and is made of integers, for which any bytes are valid.

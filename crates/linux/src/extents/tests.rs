@@ -12,7 +12,7 @@ fn disk_file() -> File {
     tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
 
-/// Whether the file system says what is unwritten, as ext4 and XFS do.
+/// True if the file system tells what is unwritten, as ext4 and XFS do.
 fn has_map(file: &File) -> bool {
     let known = map(file, 0, MIB).unwrap().is_some();
     if !known {

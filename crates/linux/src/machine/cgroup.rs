@@ -66,7 +66,7 @@ fn folder(top: &Path, mount: &Mount, group: &str) -> PathBuf {
     }
 }
 
-/// Where a folder of the kernel's is under this root; hierarchies are mounted under `/sys` as a rule.
+/// Path of a folder of the kernel's under this root; hierarchies are mounted under `/sys` as a rule.
 fn located(root: &Root, path: &Path) -> PathBuf {
     match path.strip_prefix("/sys") {
         Ok(rest) => root.sys.join(rest),

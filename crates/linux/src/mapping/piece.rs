@@ -13,22 +13,22 @@ use std::ops::Range;
 pub(super) struct Piece {
     /// The part of the upper device, in bytes.
     pub upper: Range<u64>,
-    /// Where it begins on the lower device, in bytes.
+    /// Start on the lower device, in bytes.
     pub lower: u64,
-    /// How it is dealt out.
+    /// Its layout over lanes.
     pub deal: Deal,
 }
 
-/// How chunks go round lanes.
+/// Layout of chunks over lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deal {
     /// The size of a chunk in bytes, at least 1.
     pub chunk: u64,
-    /// How many lanes there are, at least 1.
+    /// Number of lanes, at least 1.
     pub width: u64,
-    /// How often each chunk is laid down: from 1 to `width`.
+    /// Number of copies of each chunk: from 1 to `width`.
     pub copies: u64,
-    /// Which lane the lower device is, from 0; below `width`.
+    /// Lane of the lower device, from 0; below `width`.
     pub lane: u64,
 }
 
@@ -52,7 +52,7 @@ impl Piece {
         }
     }
 
-    /// What the lower device holds of a range of the upper one, in its own bytes.
+    /// Bytes of the lower device that hold a range of the upper one.
     pub(super) fn down(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let start = range.start.max(self.upper.start);
         let end = range.end.min(self.upper.end);
@@ -68,7 +68,7 @@ impl Piece {
 }
 
 impl Deal {
-    /// What the lane holds of a range that is not empty, counted from where the lane begins.
+    /// Bytes of the lane that hold a range that is not empty, counted from the lane's start.
     fn held(&self, range: Range<u64>) -> Option<Range<u64>> {
         let (chunk, width) = (u128::from(self.chunk), u128::from(self.width));
         let (copies, lane) = (u128::from(self.copies), u128::from(self.lane));
@@ -103,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
     use record::Ranges;
 
-    /// Where every copy of every byte goes, chunk by chunk, as a person would deal them out.
+    /// Place of every copy of every byte, chunk by chunk, as a person would deal them out.
     fn dealt(deal: &Deal, size: u64) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let (mut lane, mut row) = (0, 0);

@@ -1,7 +1,9 @@
-//! How arrays of Linux software RAID lie on their members (linux, drivers/md/).
+//! Mapping of arrays of Linux software RAID to their members (linux, drivers/md/).
 
 use std::ops::Range;
 use std::path::Path;
+
+use record::raid::Level;
 
 use super::piece::{Deal, Piece};
 use super::{SECTOR, Why, kib};
@@ -12,18 +14,18 @@ use crate::root::{self, Root, attribute, number};
 struct Member {
     number: DevNum,
     slot: u64,
-    /// Where the array's data begins on it, in bytes.
+    /// Start of the array's data on it, in bytes.
     offset: u64,
-    /// How much of it the array could use, in bytes.
+    /// Bytes of it that the array could use.
     room: u64,
 }
 
-/// What the levels have in common.
+/// Common parts of the levels.
 struct Shape<'a> {
     device: &'a Device,
     /// In bytes; 0 where there are no chunks.
     chunk: u64,
-    /// How many members the array should have.
+    /// Number of members that the array should have.
     disks: u64,
     members: Vec<Member>,
 }
@@ -55,11 +57,11 @@ pub(super) fn pieces(
     let component = || {
         kib(&folder.join("component_size")).ok_or_else(|| Why::silent(device, "md/component_size"))
     };
-    match level.as_str() {
-        "linear" => shape.linear(),
-        "raid0" => shape.zones(layout),
-        "raid1" => shape.mirrors(component()?),
-        "raid10" => shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?),
+    match Level::of_md(&level) {
+        Some(Level::Linear) => shape.linear(),
+        Some(Level::Zero) => shape.zones(layout),
+        Some(Level::One) => shape.mirrors(component()?),
+        Some(Level::Ten) => shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?),
         _ => Err(Why::Level {
             device: device.label(),
             level,
@@ -202,7 +204,7 @@ impl Shape<'_> {
             .collect())
     }
 
-    /// What lies on a member from `begin` bytes of its data on.
+    /// Mapping of a member from `begin` bytes of its data on.
     fn striped(
         &self,
         upper: &Range<u64>,
@@ -235,7 +237,8 @@ impl Shape<'_> {
         }
     }
 
-    /// Where one is missing, so is a part of the data, and what the others hold cannot be counted.
+    /// Checks that no member is missing: a part of the data would be too, and the others' could not be
+    /// counted.
     fn expect_all(&self) -> Result<(), Why> {
         let slots = self.members.iter().map(|member| member.slot);
         if self.disks > 0 && slots.eq(0..self.disks) {
@@ -244,7 +247,7 @@ impl Shape<'_> {
         Err(Why::Incomplete(self.device.label()))
     }
 
-    /// What the members add up to must be what the array has.
+    /// Checks that the members add up to the array's size.
     fn expect_size(&self, found: u64) -> Result<(), Why> {
         if found == self.device.size.0 {
             return Ok(());

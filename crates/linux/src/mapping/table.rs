@@ -16,13 +16,13 @@ use crate::root::Root;
 /// A line of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {
-    /// Where it begins on the device, in sectors.
+    /// Start on the device, in sectors.
     start: u64,
-    /// How long it is, in sectors.
+    /// Length, in sectors.
     length: u64,
-    /// What maps it, such as `linear`.
+    /// Target type, such as `linear`.
     kind: String,
-    /// What that is told.
+    /// Its parameters.
     parameters: String,
 }
 
@@ -208,7 +208,7 @@ fn parse(answer: &[u8], count: u32) -> Option<Vec<Target>> {
     Some(targets)
 }
 
-/// What stands before the first zero.
+/// Text before the first zero.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0);
     String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()

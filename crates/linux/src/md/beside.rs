@@ -1,6 +1,6 @@
-//! What md does to the arrays that share a disk with one. It works on one of them at a time: who comes
-//! second waits until the first is done, and shows `delayed` in `sync_completed`. A check that stands at
-//! `sync_max` is not done (linux, drivers/md/md.c: md_do_sync and match_mddev_units).
+//! md's work on the arrays that share a disk with one. It works on one of them at a time: who comes second
+//! waits until the first is done, and shows `delayed` in `sync_completed`. A check that stands at `sync_max`
+//! is not done (linux, drivers/md/md.c: md_do_sync and match_mddev_units).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::root::{attribute, names_in};
 pub struct Beside {
     /// The kernel's name, such as `md1`.
     pub name: String,
-    /// What md does to it, or is about to do when its turn comes.
+    /// md's action on it, now or when its turn comes.
     pub action: Action,
 }
 

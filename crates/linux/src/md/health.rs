@@ -1,12 +1,12 @@
-//! What md knows of its members' surfaces: how much it could not read and has written anew, and where it
-//! gave up.
+//! md's records of its members' surfaces: sectors that it could not read and has written anew, and those that
+//! it gave up.
 
 use record::Bytes;
 
 use super::sync::{Sectors, Sync};
 use crate::root::{attribute, names_in, number};
 
-/// What is known of one member.
+/// Health of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// The kernel's name, such as `nvme1n1`.
@@ -16,13 +16,13 @@ pub struct Health {
     /// Sectors that could not be read, so that md wrote them anew from the others, and the member could
     /// be read again (`errors`; superblocks of version 1 keep it).
     pub errors: u64,
-    /// What md takes for unreadable, and leaves out of a check (`bad_blocks`: a list of sectors and
+    /// Bytes that md takes for unreadable, and leaves out of a check (`bad_blocks`: a list of sectors and
     /// lengths, with which the page of sysfs may be full, so that it is the least).
     pub bad: Bytes,
 }
 
 impl Sync {
-    /// What is known of each member that has a place, in order of these. Empty where nothing is shown.
+    /// Health of each member that has a place, in order of these. Empty where nothing is shown.
     pub fn health(&self) -> Vec<Health> {
         let names = names_in(self.folder()).unwrap_or_default();
         let mut members: Vec<Health> = names
@@ -46,7 +46,7 @@ impl Sync {
 }
 
 impl Sync {
-    /// Whether md has a member to replace and a spare for it, which it begins as soon as it is idle: it was
+    /// True if md has a member to replace and a spare for it, which it begins as soon as it is idle: it was
     /// told so (`mdadm --replace`), or could not write all of it. The array is not degraded then, and no work
     /// of md's ends for it (`want_replacement` in linux, Documentation/admin-guide/md.rst).
     pub fn is_to_replace(&self) -> bool {

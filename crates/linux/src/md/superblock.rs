@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
-/// What every superblock begins with, in the order of its machine at 0.90, and always in little-endian
-/// order at the later forms.
+/// First bytes of every superblock, in the order of its machine at 0.90, and always in little-endian order at
+/// the later forms.
 const MAGIC: u32 = 0xa92b_4efc;
-/// So much is read of it: all up to its id.
+/// Bytes read of it: all up to its id.
 const LENGTH: usize = 64;
 
 /// The id in the superblock that a member has, in the order of bytes in which the kernel keeps it.

@@ -1,5 +1,4 @@
-//! What md does to the whole of an array, a check above all, and what steers it (linux,
-//! Documentation/admin-guide/md.rst and drivers/md/md.c).
+//! md's work on the whole of an array, a check above all, and its tunables (linux, Documentation/admin-guide/md.rst and drivers/md/md.c).
 //!
 //! - A check goes from `sync_min` to `sync_max`. At a finite `sync_max` its thread drains and waits,
 //!   and goes on as soon as that is raised; it cannot be lowered meanwhile (EBUSY), and must be a
@@ -26,7 +25,7 @@ use crate::root::{Error, Result, Root, attribute, names_in, number, read_text};
 /// Positions are in sectors of this many bytes.
 const SECTOR: u64 = 512;
 
-/// What md is doing to the whole of an array: `sync_action`.
+/// md's action on the whole of an array: `sync_action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing.
@@ -80,7 +79,7 @@ impl Action {
 pub struct Speed {
     /// KiB a second.
     pub kib: u64,
-    /// Whether it was set for this array, and is not the system's.
+    /// True if it was set for this array, and is not the system's.
     pub local: bool,
 }
 
@@ -99,7 +98,7 @@ impl Speed {
         })
     }
 
-    /// What must be written for it to be so again.
+    /// Text to write for it to be so again.
     pub fn to_write(self) -> String {
         if self.local {
             self.kib.to_string()
@@ -115,7 +114,7 @@ impl Speed {
 pub struct Sectors(pub u64);
 
 impl Sectors {
-    /// So many bytes, without what is less than a sector.
+    /// Sectors of this number of bytes, without the part of a sector.
     pub const fn of(bytes: Bytes) -> Sectors {
         Sectors(bytes.0 / SECTOR)
     }
@@ -126,7 +125,7 @@ impl Sectors {
     }
 }
 
-/// Where a check stops and waits: `sync_max`.
+/// Position at which a check stops and waits: `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// At the end.
@@ -144,7 +143,7 @@ impl Until {
         }
     }
 
-    /// What must be written for it to be so.
+    /// Text to write for it to be so.
     pub fn to_write(self) -> String {
         match self {
             Until::End => "max".to_owned(),
@@ -153,27 +152,26 @@ impl Until {
     }
 }
 
-/// What steers md's work on one array.
+/// Tunable of md's work on one array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tunable {
-    /// Where a check stops and waits.
+    /// Position at which a check stops and waits.
     Max,
-    /// Where it begins.
+    /// Position at which it begins.
     Min,
     /// The speed up to which it takes no notice of others.
     SpeedMin,
     /// The speed beyond which it rests.
     SpeedMax,
-    /// How much md lets go at once while others use the members, in units of what it checks at once (since
-    /// Linux 6.16, `sync_io_within_limit` in drivers/md/md.c); before, that was one of them.
+    /// Requests that md lets go at once while others use the members, in units of one check step (since Linux
+    /// 6.16, `sync_io_within_limit` in drivers/md/md.c); before, that was one of them.
     IoDepth,
-    /// How many stripes a level with parity works on at once, 4 KiB of each member a stripe.
+    /// Number of stripes that a level with parity works on at once, 4 KiB of each member a stripe.
     StripeCache,
-    /// Where the bytes of the array begin to which writes wait, in sectors. Writes wait only where
-    /// it is below [`Tunable::SuspendHi`]; reads never do (`is_suspended` in drivers/md/md.c).
+    /// Start of the bytes of the array to which writes wait, in sectors. Writes wait only where it is below
+    /// [`Tunable::SuspendHi`]; reads never do (`is_suspended` in drivers/md/md.c).
     SuspendLo,
-    /// Where these bytes end. When a write to this file returns, the writes that were under way are
-    /// done.
+    /// End of these bytes. When a write to this file returns, the writes that were under way are done.
     SuspendHi,
 }
 
@@ -210,8 +208,8 @@ impl Tunable {
             .find(|tunable| tunable.file() == file)
     }
 
-    /// What must be written for the tunable to be again as `shown` by the kernel; `None` for a text
-    /// that is none of its.
+    /// Text to write for the tunable to be again as `shown` by the kernel; `None` for a text that is none of
+    /// its.
     pub fn to_write(self, shown: &str) -> Option<String> {
         let shown = shown.trim();
         match self {
@@ -227,23 +225,23 @@ impl Tunable {
     }
 }
 
-/// How an array's work stands.
+/// State of an array's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// What is being done.
+    /// Action.
     pub action: Action,
     /// `clean`, `active`, `read-auto`, …
     pub state: String,
-    /// How many members are missing.
+    /// Number of members that are missing.
     pub degraded: u32,
     /// Up to where it is surely done, and where the end is; `None` when nothing is being done.
     pub completed: Option<(Sectors, Sectors)>,
-    /// Whether it waits for md's work on another array, which shares a disk with this one
-    /// (`sync_completed` says `delayed`); also for a moment at each beginning.
+    /// True if it waits for md's work on another array, which shares a disk with this one (`sync_completed`
+    /// says `delayed`); also for a moment at each beginning.
     pub delayed: bool,
     /// Sectors that differed, since this check began.
     pub mismatches: u64,
-    /// Where it stops and waits.
+    /// Position at which it stops and waits.
     pub until: Until,
 }
 
@@ -257,7 +255,7 @@ pub struct Sync {
 }
 
 impl Sync {
-    /// That of an array.
+    /// The sync work of an array.
     pub fn of(root: &Root, array: &Device) -> Sync {
         Sync {
             folder: root
@@ -299,7 +297,7 @@ impl Sync {
         as_mdadm_writes(&digits.concat())
     }
 
-    /// How its data lies over its members, in the kernel's words: what a position means depends on it. A
+    /// Layout of its data over its members, in the kernel's words: the meaning of a position depends on it. A
     /// part that is not shown is empty.
     pub fn shape(&self) -> String {
         let word = |file| attribute(&self.folder.join(file)).unwrap_or_default();
@@ -312,13 +310,13 @@ impl Sync {
         )
     }
 
-    /// Whether the array is there, as far as the kernel shows it.
+    /// True if the array is there, as far as the kernel shows it.
     pub fn is_there(&self) -> bool {
         attribute(&self.folder.join("array_state"))
             .is_some_and(|state| state != "clear" && state != "inactive")
     }
 
-    /// What a tunable is, as the kernel shows it; `None` where it has none.
+    /// Value of a tunable, as the kernel shows it; `None` where it has none.
     pub fn tunable(&self, tunable: Tunable) -> Option<String> {
         attribute(&self.folder.join(tunable.file()))
     }
@@ -372,13 +370,13 @@ impl Sync {
         })
     }
 
-    /// What was done last, or is being done (`last_sync_action`); `None` where that is not shown.
+    /// Last action, or the present one (`last_sync_action`); `None` where that is not shown.
     pub fn last_action(&self) -> Option<Action> {
         Action::parse(&attribute(&self.folder.join("last_sync_action"))?)
     }
 
-    /// Where the thread is at this moment, from /proc/mdstat, which is not rounded as
-    /// `sync_completed` is: `None` when nothing is under way.
+    /// Position of the thread at this moment, from /proc/mdstat, which is not rounded as `sync_completed` is:
+    /// `None` when nothing is under way.
     pub fn live(&self) -> Option<Sectors> {
         let text = fs::read_to_string(&self.mdstat).ok()?;
         live(&text, &self.name)

@@ -21,7 +21,7 @@ const MOST_GROUPS: usize = 10_000;
 /// No more limits are followed.
 const MOST_LIMITS: usize = 256;
 
-/// What is limited.
+/// Quantity that is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limited {
     /// Reads a second.
@@ -80,11 +80,11 @@ pub struct GroupLimit {
     pub group: Arc<str>,
     /// The device.
     pub device: DevNum,
-    /// What is limited.
+    /// Quantity that is limited.
     pub limited: Limited,
-    /// So much a second.
+    /// The limit, a second.
     pub limit: u64,
-    /// So much was used since the group was made.
+    /// Use since the group was made.
     pub used: u64,
     /// For how long tasks of the group waited for I/O (`some` of `io.pressure`); `None` where the group has no
     /// such file, as under version 1.
@@ -103,7 +103,7 @@ enum Version {
 struct Group {
     name: Arc<str>,
     folder: PathBuf,
-    /// Where its pressure is told.
+    /// Path of its pressure file.
     pressure: PathBuf,
     version: Version,
     limits: Vec<(DevNum, Limited, u64)>,
@@ -290,7 +290,7 @@ impl Group {
     }
 }
 
-/// What was used of a device; zero where it is not spoken of, since nothing was.
+/// Use of a device; zero where it is not listed, since nothing was used.
 fn used(text: &str, device: DevNum, limited: Limited, version: Version) -> u64 {
     let of = |line: &str| {
         let (_, rest) = numbered(line).filter(|(of, _)| *of == device)?;

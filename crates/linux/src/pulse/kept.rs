@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::root::{Error, Result};
 
-/// What a first buffer holds; it doubles until the file fits.
+/// Size of the first buffer; it doubles until the file fits.
 const FIRST: usize = 8192;
 
 /// An open file of the kernel's and the buffer that it is read into.
@@ -34,7 +34,7 @@ impl KeptFile {
         })
     }
 
-    /// What the file says now. Nothing is allocated but when it has grown.
+    /// Present content of the file. Nothing is allocated but when it has grown.
     ///
     /// # Errors
     /// When it cannot be read.

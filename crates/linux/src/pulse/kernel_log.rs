@@ -21,9 +21,9 @@ const CORRECTED: &str = "read error corrected";
 /// A record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// How grave it is: 0 is an emergency, 3 an error, 4 a warning (syslog(2)).
+    /// Severity: 0 is an emergency, 3 an error, 4 a warning (syslog(2)).
     pub level: u32,
-    /// What it says.
+    /// Text.
     pub text: &'a str,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// What it says of a disk's trouble, if it does.
+    /// Error of a disk that it reports, if it does.
     pub fn trouble(&self) -> Option<KernelError> {
         if self.level > LEAST_LEVEL && !self.text.contains(CORRECTED) {
             return None;
@@ -55,9 +55,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What the kernel says of trouble, and of what kind it is. The phrases are those of block/blk-core.c,
-/// drivers/nvme/host, drivers/ata/libata-eh.c, drivers/scsi, drivers/md, fs/jbd2 and the file
-/// systems.
+/// The kernel's phrases for errors, and the kind of each. The phrases are those of block/blk-core.c,
+/// drivers/nvme/host, drivers/ata/libata-eh.c, drivers/scsi, drivers/md, fs/jbd2 and the file systems.
 const PHRASES: [(&str, KernelErrorKind); 30] = [
     ("Disk failure on", KernelErrorKind::Array),
     (CORRECTED, KernelErrorKind::Array),
@@ -156,7 +155,7 @@ impl KernelLog {
         })
     }
 
-    /// What was said of disks since the last time. Records that the kernel overwrote meanwhile are
+    /// Errors of disks since the last time. Records that the kernel overwrote meanwhile are
     /// lost.
     ///
     /// # Errors

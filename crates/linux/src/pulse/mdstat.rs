@@ -26,10 +26,10 @@ pub struct MemberWord {
 pub struct ArrayLine {
     /// The kernel's name, such as `md127`.
     pub name: String,
-    /// Whether it is assembled.
+    /// True if it is assembled.
     pub active: bool,
-    /// Whether it is assembled and of no more use: a member is gone of a level that has no copy
-    /// of it (Linux 6.0).
+    /// True if it is assembled and of no more use: a member is gone of a level that has no copy of it (Linux
+    /// 6.0).
     pub broken: bool,
     /// Its level, such as `raid10`.
     pub level: Option<String>,
@@ -37,13 +37,13 @@ pub struct ArrayLine {
     pub members: Vec<MemberWord>,
     /// Its size.
     pub size: Option<Bytes>,
-    /// How many members it should have, and how many work.
+    /// Number of members that it should have, and number of those that work.
     pub wanted_and_working: Option<(u32, u32)>,
-    /// What is being done, or waits to be.
+    /// Action under way, or waiting.
     pub action: Option<SyncAction>,
-    /// How far that is.
+    /// Its position.
     pub position: Option<Progress>,
-    /// How fast it goes.
+    /// Its speed.
     pub speed: Option<BytesPerSecond>,
 }
 

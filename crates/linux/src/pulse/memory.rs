@@ -5,7 +5,7 @@ use record::Bytes;
 use super::kept::{KeptFile, lines};
 use crate::root::{Error, Result, Root};
 
-/// What `/proc/vmstat` says of it (linux, mm/vmstat.c), in pages.
+/// Counts of `/proc/vmstat` (linux, mm/vmstat.c), in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounts {
     /// Memory that programs wrote and that is not yet on its way.

@@ -1,4 +1,4 @@
-//! What went through the network interfaces (`/proc/net/dev`, proc_pid_net(5)).
+//! Traffic of the network interfaces (`/proc/net/dev`, proc_pid_net(5)).
 
 use super::kept::KeptFile;
 use crate::root::{Result, Root};
@@ -17,8 +17,7 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// How much more that is than an earlier reading. `None` when a count went back, as when the
-    /// interface was made anew.
+    /// Difference to an earlier reading. `None` when a count went back, as when the interface was made anew.
     pub fn since(&self, before: &Passed) -> Option<Passed> {
         Some(Passed {
             bytes: since(before.bytes, self.bytes)?,

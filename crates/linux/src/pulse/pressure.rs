@@ -1,4 +1,4 @@
-//! How long tasks waited for I/O (linux, Documentation/accounting/psi.rst), and the load.
+//! Time for which tasks waited for I/O (linux, Documentation/accounting/psi.rst), and the load.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How the processors' time was spent since the host started (linux, Documentation/filesystems/proc.rst).
+//! Processors' time since the host started, by use (linux, Documentation/filesystems/proc.rst).
 
 use super::kept::lines;
 use crate::root::{Result, Root, read_bytes};
@@ -8,7 +8,7 @@ use crate::root::{Result, Root, read_bytes};
 pub struct ProcessorTime {
     /// All of it.
     pub total: u64,
-    /// What the hypervisor gave to others while this host wanted it.
+    /// Time that the hypervisor gave to others while this host wanted it.
     pub stolen: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Which block devices have a size (proc(5), `/proc/partitions`): a loop device without a file and a drive
-//! without a medium have none, while their counters stay.
+//! Sizes of block devices (proc(5), `/proc/partitions`): a loop device without a file and a drive without a
+//! medium have none, while their counters stay.
 
 use std::collections::HashSet;
 

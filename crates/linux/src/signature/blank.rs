@@ -1,4 +1,4 @@
-//! Whether there is nothing in a range: the first and the last 16 MiB and 256 samples between are zeros.
+//! Blank ranges: the first and the last 16 MiB and 256 samples between are zeros.
 //!
 //! A device that was made anew, zeroed or discarded reads as zeros. Samples are spread evenly at places that
 //! are always the same, so that two looks at one device agree.
@@ -7,16 +7,16 @@ use std::io;
 
 use super::region::Region;
 
-/// How much is read at either end.
+/// Bytes read at either end.
 const EDGE: u64 = 16 << 20;
-/// How many samples are read between.
+/// Number of samples read between.
 const SAMPLES: u64 = 256;
 /// The size of a sample.
 const SAMPLE: u64 = 4096;
-/// How much is asked for at once.
+/// Bytes of one read.
 const PIECE: u64 = 1 << 20;
 
-/// Where the first byte was found that is not zero; `None` where the range counts as blank.
+/// Position of the first byte found that is not zero; `None` where the range counts as blank.
 ///
 /// # Errors
 /// What the kernel answers to a read: where something cannot be read, it is not known to be blank.

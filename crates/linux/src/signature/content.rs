@@ -11,24 +11,24 @@ use super::partitions::{self, Partition};
 use super::region::Region;
 use super::{blank, detect};
 
-/// Where something stands, and what it is.
+/// Content and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocatedContent {
     /// The partition that carries it; `None` where the device itself does.
     pub partition: Option<Partition>,
-    /// Where it stands, in bytes from the start of the device.
+    /// Position, in bytes from the start of the device.
     pub offset: u64,
-    /// What it is.
+    /// Kind of the content.
     pub kind: SignatureKind,
 }
 
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    /// What it carries, in the order of the places; each kind once in each partition.
+    /// Content, in the order of the places; each kind once in each partition.
     pub found: Vec<LocatedContent>,
-    /// Whether disksmith is in the middle of zeroing it: its owner has given up what it carried, and what of
-    /// that is left.
+    /// True if disksmith is in the middle of zeroing it: its owner has given up its former content, and any
+    /// rest of that.
     pub given_up: bool,
 }
 
@@ -42,8 +42,8 @@ const DEEPEST: u32 = 3;
 const GAP: u64 = 1 << 20;
 /// The sector of an MBR.
 const MBR: u64 = 512;
-/// What either copy of a GPT takes: header and 128 entries of 128 bytes, with a protective MBR, in sectors of up to
-/// 4 KiB (UEFI Specification 2.10, section 5.3.1).
+/// Size of either copy of a GPT: header and 128 entries of 128 bytes, with a protective MBR, in sectors of up
+/// to 4 KiB (UEFI Specification 2.10, section 5.3.1).
 const GPT: u64 = 6 * 4096;
 
 impl Content {
@@ -70,7 +70,7 @@ impl Content {
         Ok(content)
     }
 
-    /// Whether the device itself carries the mark of a format.
+    /// True if the device itself carries the mark of a format.
     pub fn has_signature(&self) -> bool {
         let is_mark = |found: &LocatedContent| found.partition.is_none() && found.kind != Unknown;
         self.found.iter().any(is_mark)
@@ -143,7 +143,7 @@ fn look(
     Ok(())
 }
 
-/// Where data begins that lies in no partition.
+/// Position of the first data that lies in no partition.
 fn first_beside(
     region: &Region,
     tables: &[SignatureKind],
@@ -178,7 +178,7 @@ fn first_beside(
     Ok(None)
 }
 
-/// Whether all of its first block is the mark of a zeroing, so that nothing was written there since.
+/// True if all of its first block is the mark of a zeroing, so that nothing was written there since.
 fn is_given_up(region: &Region) -> io::Result<bool> {
     let block = region.read(0, 4096)?;
     if !block.starts_with(ZEROING.as_bytes()) {

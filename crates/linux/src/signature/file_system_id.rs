@@ -5,7 +5,7 @@ use std::io;
 
 use super::image::read_at;
 
-/// What is read: all that either superblock has up to its id.
+/// Bytes read: all that either superblock has up to its id.
 const LENGTH: u64 = 4096;
 
 /// The id of the XFS or ext2, 3 or 4 that a device or file holds, as `mkfs` was given it:

@@ -10,9 +10,8 @@ use super::region::Region;
 /// 4 KiB on every disk that this reads.
 pub(super) const ALIGN: usize = 4096;
 
-/// How much is read at either end. The farthest from the start that needs it is the second ZFS label
-/// (256 to 512 KiB); the farthest from the end is the third (512 KiB before the end, rounded
-/// down to 256 KiB).
+/// Bytes read at either end. The farthest from the start that needs it is the second ZFS label (256 to 512
+/// KiB); the farthest from the end is the third (512 KiB before the end, rounded down to 256 KiB).
 pub(super) const EDGE: u64 = 1 << 20;
 
 /// Offsets beyond the first edge that some format uses: VMFS at 1 and 2 MiB, the second LUKS2
@@ -64,7 +63,7 @@ impl Image {
         self.size.checked_sub(back)
     }
 
-    /// Whether `magic` stands at `offset`.
+    /// True if `magic` stands at `offset`.
     pub(super) fn has(&self, offset: u64, magic: &[u8]) -> bool {
         self.bytes(offset, magic.len()) == Some(magic)
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*,)+) => {
-        /// What a signature says a device or file holds.
+        /// Kind of content that a signature stands for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum SignatureKind {

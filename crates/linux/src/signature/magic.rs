@@ -45,7 +45,7 @@ const SWAP: &[u64] = &[
     64 * KIB - 10,
 ];
 
-/// Where a second LUKS2 header may stand: after a first one of 16 KiB to 4 MiB (LUKS2 On-Disk
+/// Places at which a second LUKS2 header may stand: after a first one of 16 KiB to 4 MiB (LUKS2 On-Disk
 /// Format Specification, section 2.2).
 const LUKS2_SECOND: &[u64] = &[
     16 * KIB,

@@ -1,7 +1,7 @@
-//! Which file system, partition table, RAID or volume metadata a device or file carries.
+//! Signatures: file systems, partition tables, RAID and volume metadata on a device or file.
 //!
-//! This is asked before anything is overwritten, so it errs on the side of seeing something: it
-//! reports backup copies too, and does not verify checksums. It never writes.
+//! This is asked before anything is overwritten, so it errs on the side of seeing something: it reports
+//! backup copies too, and does not verify checksums. It never writes.
 //!
 //! What is neither blank nor known counts as [`SignatureKind::Unknown`]: a database's raw volume, a format
 //! that has no line here, a file system whose beginning is gone.
@@ -29,9 +29,9 @@ use region::Region;
 /// A mark that some format has left on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signature {
-    /// Where it stands, in bytes from the start.
+    /// Position, in bytes from the start.
     pub offset: u64,
-    /// What it says.
+    /// Kind.
     pub kind: SignatureKind,
 }
 

@@ -1,4 +1,4 @@
-//! Where the partitions of a device lie, by its own table: MBR with logical partitions, and GPT.
+//! Partitions of a device, by its own table: MBR with logical partitions, and GPT.
 //!
 //! The kernel need not have made nodes for them: a file has none, nor has a loop device without `-P`.
 

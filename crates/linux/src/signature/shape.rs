@@ -169,8 +169,8 @@ fn drbd(image: &Image) -> Option<u64> {
         .then_some(at)
 }
 
-/// Where a boot sector has its magic 55 AA (include/linux/msdos_fs.h and
-/// block/partitions/msdos.c, MSDOS_LABEL_MAGIC1 and 2).
+/// Position of a boot sector's magic 55 AA (include/linux/msdos_fs.h and block/partitions/msdos.c,
+/// MSDOS_LABEL_MAGIC1 and 2).
 const BOOT_MAGIC: u64 = 510;
 
 fn has_boot_magic(image: &Image) -> bool {
@@ -200,7 +200,7 @@ fn fat(image: &Image) -> bool {
     has_boot_magic(image) && checked() == Some(true)
 }
 
-/// Whether a volume other than FAT begins with this boot sector.
+/// True if a volume other than FAT begins with this boot sector.
 fn other_boot_sector(image: &Image) -> bool {
     [b"NTFS    ", b"EXFAT   ", b"-FVE-FS-"]
         .iter()

@@ -63,8 +63,7 @@ impl Loop {
         Loop::of_new_file(tempfile::tempdir().unwrap(), mib, &[])
     }
 
-    /// One that does its own I/O past the page cache, on a file of a disk: what is
-    /// measured on it comes from no memory.
+    /// A loop device that does its own direct I/O, on a file of a disk: its figures come from no memory.
     pub fn direct(mib: u64) -> Option<Loop> {
         // Where the system has its temporary files in memory, the build is still on a disk.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -86,12 +85,13 @@ impl Loop {
         }
     }
 
-    /// One that shows a file or a device.
+    /// A loop device that shows a file or a device.
     pub fn on(shown: &Path) -> Result<Loop, String> {
         Loop::part_of(shown, &[])
     }
 
-    /// One that shows the part of a file or device that options of losetup(8) name, such as `--offset`.
+    /// A loop device that shows the part of a file or device that options of losetup(8) name, such as
+    /// `--offset`.
     pub fn part_of(shown: &Path, options: &[&str]) -> Result<Loop, String> {
         if !is_root() {
             return Err("this needs root".to_owned());

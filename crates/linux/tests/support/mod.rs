@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Code that the tests of this crate share.
 
 // Each test program uses a part of it, and is a crate of its own to which `pub` means nothing.
 #![allow(dead_code, unreachable_pub)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ArraySample, BytesPerSecond, Fraction, Moment, PerSecond, VendorSample};
+use crate::raid::Level;
 use crate::{Bytes, Nanos};
 
 /// A device in a series of samples: numbered from 0 in the order in which they were first seen. The
@@ -159,6 +160,11 @@ impl Device {
     /// True if this is its name, the kernel's or one given by people.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.alias.as_deref() == Some(name)
+    }
+
+    /// The RAID level of an array; `None` for any other device, and where md has no name of a level for it.
+    pub fn raid_level(&self) -> Option<Level> {
+        Level::of_md(self.level.as_deref()?)
     }
 
     /// A device of which only the name is known, as in a log.

@@ -42,7 +42,7 @@ fn at(share: f64, noise: Noise) -> Load {
 
 /// Lets it run for so many seconds.
 fn run(model: &mut Model, targets: Option<Targets>, seconds: u64) -> Ended {
-    let end = (seconds * SECOND, Event::Order(Order::Interrupted));
+    let end = (seconds * SECOND, Event::Stop(StopCause::Signal));
     model.events.push(end);
     drive(model, &task(targets))
 }
@@ -123,7 +123,7 @@ fn a_deadline_far_away_leaves_the_steering_to_what_is_felt() {
     let mut model = Model::new(of, FASTEST);
     model.load = at(0.3, Noise::Exponential);
     let deadline = 3000 * SECOND;
-    let end = Event::Order(Order::Interrupted);
+    let end = Event::Stop(StopCause::Signal);
     model.events.push((300 * SECOND, end));
     drive(
         &mut model,

@@ -12,11 +12,12 @@ mod direct;
 
 use std::ops::Range;
 
+use job::StopCause;
 use linux::md::beside::Beside;
 use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
 use record::Nanos;
 
-use super::{At, Compared, ForegroundSample, Order, Task, Waits, World};
+use super::{At, Compared, ForegroundSample, Task, Waits, World};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
 use direct::Past;
@@ -80,7 +81,7 @@ const ITS_SHARE: f64 = 0.1;
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    Order(Order),
+    Stop(StopCause),
     /// Somebody writes this to `sync_action`.
     Act(Action),
     /// md begins this by itself.
@@ -135,7 +136,7 @@ pub(super) struct Model {
     /// How often members were read past md.
     pub compared: u32,
     pub events: Vec<(u64, Event)>,
-    order: Option<Order>,
+    order: Option<StopCause>,
     probed: Vec<f64>,
     client: Option<Client>,
     others: f64,
@@ -243,7 +244,7 @@ impl Model {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Order(order) => self.order = Some(order),
+            Event::Stop(order) => self.order = Some(order),
             Event::Act(Action::Idle) => self.break_off(),
             Event::Act(action) => self.action = action,
             Event::Begins(action) => {
@@ -577,7 +578,7 @@ impl World for Model {
         (-mean * self.draw().ln()) as u64
     }
 
-    fn order(&mut self) -> Option<Order> {
+    fn stop_cause(&mut self) -> Option<StopCause> {
         self.order
     }
 

@@ -50,7 +50,7 @@ fn in_company_it_takes_what_leaves_the_target_kept() {
     model.load = busy(0.001, 0.020);
     model
         .events
-        .push((120 * SECOND, Event::Order(Order::TimeUp)));
+        .push((120 * SECOND, Event::Stop(StopCause::Deadline)));
     let ended = drive(
         &mut model,
         &Task {
@@ -61,7 +61,7 @@ fn in_company_it_takes_what_leaves_the_target_kept() {
             ..task()
         },
     );
-    assert!(matches!(ended.ending, Ending::Ordered(Order::TimeUp)));
+    assert!(matches!(ended.ending, Ending::Ordered(StopCause::Deadline)));
     let late = &model.history[60..115];
     let mean = |of: fn(&(f64, f64)) -> f64| late.iter().map(of).sum::<f64>() / late.len() as f64;
     let (rate, latency) = (mean(|one| one.0), mean(|one| one.1));
@@ -78,7 +78,7 @@ fn the_disks_are_free_a_second_after_the_foreground_suffers() {
         .push((60 * SECOND, Event::Load(busy(0.004, 0.200))));
     model
         .events
-        .push((64 * SECOND, Event::Order(Order::Interrupted)));
+        .push((64 * SECOND, Event::Stop(StopCause::Signal)));
     drive(
         &mut model,
         &Task {
@@ -101,7 +101,7 @@ fn somebody_who_comes_to_an_idle_array_is_not_run_over() {
         .push((20 * SECOND, Event::Load(busy(0.001, 0.050))));
     model
         .events
-        .push((30 * SECOND, Event::Order(Order::Interrupted)));
+        .push((30 * SECOND, Event::Stop(StopCause::Signal)));
     drive(&mut model, &task());
     assert!(model.history[18].0 > 0.95 * FASTEST);
     let after = model.history[21].0;
@@ -127,7 +127,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
         // Signals and kills come at odd moments; a kill leaves what was told last.
         let when = (1 + starts % 7) * SECOND + starts * 61_000_000;
         let killed = starts.is_multiple_of(2);
-        model.events.push((when, Event::Order(Order::Interrupted)));
+        model.events.push((when, Event::Stop(StopCause::Signal)));
         let ended = drive(
             &mut model,
             &Task {
@@ -216,7 +216,7 @@ fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
         ));
         model
             .events
-            .push((when + 8 * SECOND, Event::Order(Order::Interrupted)));
+            .push((when + 8 * SECOND, Event::Stop(StopCause::Signal)));
         let task = Task {
             targets: p99(0.006),
             ..task()
@@ -243,7 +243,7 @@ fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
     model.events.push((0, Event::Delayed));
     model
         .events
-        .push((60 * SECOND, Event::Order(Order::Interrupted)));
+        .push((60 * SECOND, Event::Stop(StopCause::Signal)));
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, Ending::Delayed), "{ended:?}");
     assert!(model.now < 10 * SECOND, "{}", model.now);
@@ -252,8 +252,8 @@ fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
 
 #[test]
 fn an_order_ends_it_and_what_is_done_is_known() {
-    for order in [Order::Interrupted, Order::TimeUp] {
-        let (ended, model) = with(Event::Order(order));
+    for order in [StopCause::Signal, StopCause::Deadline] {
+        let (ended, model) = with(Event::Stop(order));
         assert!(matches!(ended.ending, Ending::Ordered(given) if given == order));
         assert_eq!(model.action, Action::Idle);
         assert!(ended.at.done.0 > 0, "{:?}", ended.at);
@@ -269,7 +269,7 @@ fn what_an_earlier_check_has_counted_is_none_of_its_own() {
     // Nothing moves before the foreground was measured.
     model
         .events
-        .push((SECOND / 2, Event::Order(Order::Interrupted)));
+        .push((SECOND / 2, Event::Stop(StopCause::Signal)));
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
     assert_eq!((ended.at.mismatches, ended.at.mismatches_seen), (0, 0));

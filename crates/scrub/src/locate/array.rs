@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use domain::raid::Level;
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
@@ -210,19 +211,19 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
             .map(Geometry::Parity)
             .ok_or_else(refused)
     };
-    match level.as_str() {
-        "raid1" => Ok(Geometry::Mirror {
+    match Level::of_md(&level) {
+        Some(Level::One) => Ok(Geometry::Mirror {
             disks,
             size: component,
         }),
-        "raid10" => Copies::of(layout, disks.into())
+        Some(Level::Ten) => Copies::of(layout, disks.into())
             .and_then(|copies| Ten::new(disks.into(), chunk, copies, component))
             .map(Geometry::Ten)
             .ok_or_else(refused),
-        "raid4" => parity(1, Some(Rotation::Last)),
-        "raid5" => parity(1, Rotation::of(layout)),
-        "raid6" => parity(2, Rotation::of(layout)),
-        _ => Err(NotCompared::Level(label(), level)),
+        Some(Level::Four) => parity(1, Some(Rotation::Last)),
+        Some(Level::Five) => parity(1, Rotation::of(layout)),
+        Some(Level::Six) => parity(2, Rotation::of(layout)),
+        Some(Level::Zero | Level::Linear) | None => Err(NotCompared::Level(label(), level)),
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) use upward::above;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
+use domain::raid::Level;
 use linux::Root;
 use linux::block::{Device, Devices};
 use record::{Bytes, Ranges};
@@ -138,8 +139,8 @@ pub(crate) fn locate(
 
 /// What is to be said with a mismatch that is no damage, if there is such at an array's level, as a
 /// sentence.
-pub(crate) fn harmless(level: &str) -> Option<&'static str> {
-    matches!(level, "raid1" | "raid10").then_some(
+pub(crate) fn harmless(level: Level) -> Option<&'static str> {
+    level.has_copies().then_some(
         "On RAID 1 and 10 a mismatch need not be damage: a page that changes while md writes it to one \
          copy after the other, as swap and memory-mapped files do, may leave copies that differ in \
          data that nobody reads again (md(4), SCRUBBING AND MISMATCHES).",

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use engine::list::{Done, Next, Request, RequestSource};
+use job::{CheckpointWriter, EndState};
 use linux::Root;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::{Bounds, Controller};
 
 use super::super::pace::May;
-use super::keeping::Keeping;
-use super::kept::Kept;
+use super::checkpoint::Checkpoint;
 use super::share::Share;
 use super::source::Part;
 use reader::{Meter, ReadRequest, Work};
@@ -43,8 +43,8 @@ pub(crate) struct Member<'a> {
     split: u64,
     gone: bool,
     looked: Option<Nanos>,
-    kept: Kept,
-    keeping: Option<Keeping>,
+    kept: Checkpoint,
+    writer: CheckpointWriter<Checkpoint>,
     began: Instant,
     ran_before_s: f64,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Member<'a> {
 /// What came of it.
 pub(crate) struct Came {
     /// Where it stands.
-    pub kept: Kept,
+    pub kept: Checkpoint,
     /// Bytes that were read at this start.
     pub read: Bytes,
     /// Bytes that are still to be read.
@@ -71,8 +71,8 @@ impl<'a> Member<'a> {
         part: &'a Part,
         root: &'a Root,
         share: &'a Share,
-        kept: Kept,
-        keeping: Option<Keeping>,
+        kept: Checkpoint,
+        writer: CheckpointWriter<Checkpoint>,
     ) -> Member<'a> {
         let todo = part.whole.subtract(&kept.done);
         let split = part.volume.disk.largest_request(root);
@@ -88,7 +88,7 @@ impl<'a> Member<'a> {
             looked: None,
             ran_before_s: kept.ran_s,
             kept,
-            keeping,
+            writer,
             began: Instant::now(),
         }
     }
@@ -97,20 +97,18 @@ impl<'a> Member<'a> {
     pub(crate) fn end(mut self, is_done: bool) -> Came {
         self.take();
         let finished = is_done && !self.gone;
-        let is_kept = match self.keeping.take() {
-            None => Ok(false),
-            Some(keeping) => keeping
-                .end(&self.kept, finished)
-                .map(|()| true)
-                .map_err(|error| sentence(&error)),
+        let state = match finished {
+            true => EndState::Finished,
+            false => EndState::Suspended,
         };
+        let is_kept = self.writer.end(&self.kept, state);
         Came {
             read: self.work.read(),
             left: self.work.left(),
             gone: self.gone,
             is_coarse: self.work.is_coarse(),
             kept: self.kept,
-            is_kept,
+            is_kept: is_kept.map_err(|error| sentence(&error)),
         }
     }
 
@@ -133,15 +131,9 @@ impl<'a> Member<'a> {
         }
         self.looked = Some(now);
         self.look_at_disk();
-        if self
-            .keeping
-            .as_mut()
-            .is_some_and(|keeping| keeping.is_due(now))
-        {
+        if self.writer.is_due(now.into()) {
             self.take();
-            if let Some(keeping) = &self.keeping {
-                keeping.keep(&self.kept);
-            }
+            self.writer.write(&self.kept);
         }
     }
 
@@ -232,6 +224,6 @@ impl RequestSource for Member<'_> {
 }
 
 /// What of a part is behind before it begins, in bytes.
-pub(crate) fn behind(whole: &Ranges, kept: &Kept) -> u64 {
+pub(crate) fn behind(whole: &Ranges, kept: &Checkpoint) -> u64 {
     whole.intersect(&kept.done).total().0
 }

@@ -2,12 +2,11 @@
 //! be read. At the pace of a scrub: what users of the array feel decides, while the reads go to its
 //! members, past md.
 //!
-//! - `source`: what is read; `kept`: what the ledger holds of it; `keeping`: when it is told;
+//! - `source`: what is read; `checkpoint`: from what a later start goes on;
 //! - `one`: one array or disk; `member`: the requests to each member; `share`: their common pace;
 //! - `places`: which bytes of an array lie on a bad place; `report`: what is said in the end.
 
-mod keeping;
-mod kept;
+mod checkpoint;
 mod member;
 mod one;
 mod places;
@@ -17,22 +16,26 @@ mod source;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::Zoned;
+use job::{Interval, Previous, ProgressLines, Request, Started, Takeover, Turns};
 use linux::block::Devices;
 
-use super::progress::Lines;
 use super::{lock, share, times, wait_for_hours};
 use crate::args::ScrubArgs;
-use keeping::{Keeping, Turns};
-use kept::Kept;
-use one::Begun;
-use reader::{Begin, Refused, begin, lock_disks};
+use checkpoint::Checkpoint;
+use reader::lock_disks;
 use report::Found;
 use source::Source;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+/// The first checkpoint comes so soon.
+const FIRST: Duration = Duration::from_secs(2);
+/// The longest time between two checkpoints, while they are few that take turns.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// Reads arrays and disks from end to end.
 pub(super) fn read(
@@ -44,7 +47,7 @@ pub(super) fn read(
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     find_all(&args.arrays, devices, context)?;
     let (by, opening) = times(args)?;
-    let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
+    let Some(stop) = wait_for_hours(opening, args, context, interrupt) else {
         return Err(Failure::Midway(anyhow!(
             "interrupted before anything was read"
         )));
@@ -66,16 +69,10 @@ pub(super) fn read(
         let begun = begin_all(&source, args.anew, &turns, context)?;
         tasks.push((source, begun));
     }
-    let lines = Lines::new(context.watched);
-    let host = (&context.root, interrupt, &lines);
-    let shared = share(host, args, by, &ends, &Zoned::now());
-    let read: Vec<one::Read> = std::thread::scope(|scope| {
-        let shared = &shared;
-        let threads: Vec<_> = tasks
-            .into_iter()
-            .map(|(source, begun)| scope.spawn(move || one::read(source, begun, shared)))
-            .collect();
-        threads.into_iter().map(one::joined).collect()
+    let lines = ProgressLines::new(context.watched);
+    let shared = share((&context.root, stop, &lines), args, by, &Zoned::now());
+    let read = job::each_on_a_thread(tasks, |_, (source, begun)| {
+        one::read(source, begun, &shared)
     });
     drop(locks);
     let of_host = (&context.root, devices);
@@ -126,50 +123,44 @@ fn begin_all(
     anew: bool,
     turns: &Arc<Turns>,
     context: &Context,
-) -> Result<Vec<Begun>, Failure> {
+) -> Result<Vec<Started<Checkpoint>>, Failure> {
     let mut begun = Vec::new();
     for part in &source.parts {
         let path = part.volume.path.display().to_string();
-        let mut kept = Kept::fresh(path.clone(), &part.volume.key, part.whole.clone());
-        let key = source.key(part);
+        let fresh = Checkpoint::fresh(path.clone(), &part.volume.key, part.whole.clone());
         let mut notes = Vec::new();
-        let what = Begin { key: &key, anew };
-        let keeper = begin(
-            what,
-            context,
-            &mut kept,
-            |before, kept: &mut Kept| match before {
-                Ok(work) if work.summary.finished.is_some() || anew => {}
-                Ok(work) => {
-                    if kept.goes_on_from(&work.document, part.slot.is_some()) {
-                        kept.take_over(&work.document);
-                        notes.push(format!(
-                            "{} were read before, since {}, and are not read again (--anew would)",
-                            kept.done.total(),
-                            kept.began.strftime("%Y-%m-%d %H:%M UTC")
-                        ));
-                    }
-                }
-                Err(error) => notes.push(format!(
-                    "what was read before is not known, and all is read: {error}"
-                )),
-            },
-        );
-        let keeping = match keeper {
-            Ok(keeper) => Some(Keeping::new(keeper, turns)),
-            Err(Refused::UnderWay(error)) => return Err(Failure::Refused(error.into())),
-            Err(Refused::NotKept(error)) => {
-                notes.push(format!(
-                    "how far it is cannot be kept, so that after an interruption it begins from the \
-                     start: {}", sentence(&error)
-                ));
-                None
-            }
+        let request = Request {
+            key: &source.key(part),
+            anew,
+            from: Takeover::WithTarget,
+            interval: Interval::growing(FIRST, LONGEST).in_turn(turns),
         };
+        let started = job::start(request, fresh, context, |previous, fresh| match previous {
+            Previous::Unfinished(work) if !anew => {
+                if fresh.goes_on_from(&work.document, part.slot.is_some()) {
+                    fresh.take_over(&work.document);
+                    notes.push(format!(
+                        "{} were read before, since {}, and are not read again (--anew would)",
+                        fresh.done.total(),
+                        fresh.began.strftime("%Y-%m-%d %H:%M UTC")
+                    ));
+                }
+            }
+            Previous::Unfinished(_) | Previous::Finished(_) => {}
+            Previous::Unreadable(error) => notes.push(format!(
+                "what was read before is not known, and all is read: {error}"
+            )),
+        })?;
+        notes.extend(started.not_written.as_ref().map(|why| {
+            format!(
+                "how far it is cannot be kept, so that after an interruption it begins from the \
+                 start: {why}"
+            )
+        }));
         for note in notes {
             context.tell(&format!("disksmith: {path}: {note}."));
         }
-        begun.push(Begun { kept, keeping });
+        begun.push(started);
     }
     Ok(begun)
 }
@@ -182,9 +173,6 @@ fn answer(found: &[Found], args: &ScrubArgs, context: &mut Context) -> Outcome {
     };
     context.print(&text)?;
     let midway: Vec<String> = found.iter().filter_map(report::midway).collect();
-    if !midway.is_empty() {
-        return Err(Failure::Midway(anyhow!(midway.join("\n"))));
-    }
     let is_whole = found.iter().all(Found::is_whole);
-    Ok(if is_whole { Answer::Done } else { Answer::No })
+    job::outcome(&midway, if is_whole { Answer::Done } else { Answer::No })
 }

@@ -6,23 +6,21 @@ use std::time::{Duration, Instant};
 
 use engine::Choice;
 use engine::list::{Ended, List, Lister, Op};
-use jiff::Timestamp;
+use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
 use record::{Bytes, Nanos};
 
+use super::super::deadline::Deadline;
 use super::super::drive::At;
 use super::super::foreground::Foreground;
 use super::super::one::Shared;
-use super::super::outlook::{Outlook, late};
 use super::super::pace::{May, Pace};
-use super::super::progress::Line;
-use super::keeping::Keeping;
-use super::kept::Kept;
+use super::super::progress;
+use super::checkpoint::Checkpoint;
 use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
 use super::share::Share;
 use super::source::{Part, Source};
-use ui::context::tell;
 
 /// How often the pace is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -30,14 +28,6 @@ const TICK: Duration = Duration::from_millis(20);
 const LAST_COUNTS: f64 = 0.1;
 /// How often the array is looked at, and how the work stands is shown.
 const LOOK: Duration = Duration::from_millis(250);
-
-/// The start of a part.
-pub(crate) struct Begun {
-    /// Where it stands.
-    pub kept: Kept,
-    /// What keeps that; `None` where it cannot be kept.
-    pub keeping: Option<Keeping>,
-}
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +59,10 @@ pub(crate) struct Read {
 }
 
 /// Reads one array or disk.
-pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Read {
+pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Shared<'_>) -> Read {
     let parts = source.parts.iter().zip(&begun);
     let passed: u64 = parts
-        .map(|(part, one)| behind(&part.whole, &one.kept))
+        .map(|(part, one)| behind(&part.whole, &one.checkpoint))
         .sum();
     let share = Share::new(passed);
     let began = Instant::now();
@@ -88,10 +78,7 @@ pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Re
             .collect();
         let mut steering = Steering::new(&source, &share, shared, began);
         let ordered = steering.steer(&threads);
-        if let Some(line) = steering.line.take() {
-            line.end();
-        }
-        let came: Vec<_> = threads.into_iter().map(joined).collect();
+        let came: Vec<_> = threads.into_iter().map(job::joined).collect();
         let of_parts = came.iter().find_map(|(_, ending)| match ending {
             Ending::Done | Ending::Interrupted => None,
             other => Some(other.clone()),
@@ -104,6 +91,7 @@ pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Re
             (None, None) => Ending::Interrupted,
         };
         let parts: Vec<Came> = came.into_iter().map(|(came, _)| came).collect();
+        steering.line.end();
         (parts, ending, steering.at)
     });
     Read {
@@ -115,15 +103,13 @@ pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Re
     }
 }
 
-pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    match thread.join() {
-        Ok(came) => came,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
-}
-
-fn read_part(part: &Part, begun: Begun, share: &Share, shared: &Shared<'_>) -> (Came, Ending) {
-    let mut member = Member::new(part, shared.root, share, begun.kept, begun.keeping);
+fn read_part(
+    part: &Part,
+    begun: Started<Checkpoint>,
+    share: &Share,
+    shared: &Shared<'_>,
+) -> (Came, Ending) {
+    let mut member = Member::new(part, shared.root, share, begun.checkpoint, begun.writer);
     let path = part.volume.path.display();
     let ended = part
         .volume
@@ -161,8 +147,8 @@ struct Steering<'a> {
     /// Bytes a second that all members give together while each is at a request in company.
     gives: Option<f64>,
     began: Instant,
-    line: Option<Line>,
-    outlook: Outlook,
+    line: ProgressLine,
+    deadline: Deadline,
     of: u64,
     at: At,
 }
@@ -175,16 +161,13 @@ impl<'a> Steering<'a> {
                 .and_beside(&source.shared, shared.root),
             pace: Pace::new(shared.targets, Nanos(0)),
             gives: None,
-            line: shared
-                .lines
-                .line(&source.path())
-                .map_err(|error| {
-                    tell(&format!(
-                        "disksmith: how it goes on cannot be shown: {error}."
-                    ));
-                })
-                .ok(),
-            outlook: Outlook::new(share.passed()),
+            line: shared.lines.line(&source.path()),
+            deadline: Deadline::new(
+                source.path(),
+                shared.due.clone(),
+                shared.deadline_wins,
+                share.passed(),
+            ),
             of: parts.map(|part| part.whole.total().0).sum(),
             at: At::default(),
             source,
@@ -249,14 +232,10 @@ impl<'a> Steering<'a> {
     }
 
     fn order(&self) -> Option<Ending> {
-        if self.shared.interrupt.load(Relaxed) {
-            return Some(Ending::Interrupted);
-        }
-        let is_over = self
-            .shared
-            .ends
-            .is_some_and(|ends| Timestamp::now() >= ends);
-        is_over.then_some(Ending::TimeUp)
+        Some(match self.shared.stop.cause()? {
+            StopCause::Signal => Ending::Interrupted,
+            StopCause::Deadline => Ending::TimeUp,
+        })
     }
 
     /// What has happened to the array.
@@ -283,20 +262,9 @@ impl<'a> Steering<'a> {
             ..At::default()
         };
         let seconds = self.began.elapsed().as_secs_f64();
-        let rate = self.outlook.rate(seconds, passed);
-        if let Some(line) = &self.line {
-            line.show(&self.at, rate);
-        }
-        if let (Some(due), Some(rate)) = (&self.shared.due, rate) {
-            let left = self.of.saturating_sub(passed) as f64 / rate;
-            let available = due.left().as_secs_f64();
-            if self.outlook.is_to_be_said(seconds, left, available) {
-                let wins = self.shared.deadline_wins;
-                let said = late(&self.source.path(), left, available, wins);
-                if self.line.as_ref().is_some_and(|line| line.say(said)) {
-                    self.outlook.said(seconds);
-                }
-            }
-        }
+        let rate = self.deadline.rate(seconds, passed);
+        progress::show(&self.line, &self.at, rate);
+        let left = self.of.saturating_sub(passed);
+        self.deadline.foresee(seconds, left, rate, &self.line);
     }
 }

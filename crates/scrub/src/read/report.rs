@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use job::Resumable;
 use linux::Root;
 use linux::block::Devices;
 use record::Ranges;
@@ -273,13 +274,9 @@ fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
 /// Why an array or disk was not read to its end, and what is left; `None` where it was.
 pub(crate) fn midway(one: &Found) -> Option<String> {
     let why = why(&one.read.ending)?;
-    let next = if one.is_kept() {
-        "The same command goes on from there"
-    } else {
-        "How far it is is not kept, and the same command begins anew"
-    };
+    let hint = Resumable::if_written(one.is_kept()).hint();
     Some(format!(
-        "{}: {why} after {}, with {} left to read. {next}.",
+        "{}: {why} after {}, with {} left to read. {hint}",
         one.read.source.path(),
         span(one.read.seconds),
         record::Bytes(one.left()),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use domain::raid::Level;
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::md::sync::Sync;
@@ -41,7 +42,7 @@ pub(crate) struct OfArray {
 impl OfArray {
     /// Whether md can write anew what it cannot read.
     pub(crate) fn is_redundant(&self) -> bool {
-        !matches!(self.level.as_str(), "raid0" | "linear")
+        Level::of_md(&self.level).is_none_or(Level::is_redundant)
     }
 }
 

@@ -19,6 +19,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, ensure};
+use domain::raid::Redundancy;
+use job::{Job, Store};
 use linux::Root;
 use linux::block::Devices;
 use serde::{Deserialize, Serialize};
@@ -26,13 +28,14 @@ use serde::{Deserialize, Serialize};
 use self::host::OnHost;
 pub(crate) use self::window::Fate;
 use self::window::{Block, Window, rewrite};
+use super::checkpoint::Checkpoint;
 use super::guard::{self, Guard};
-use super::kept::Kept;
 use super::locate::{self, BLOCK, Geometry, Located, NotCompared, Odd, Opened};
 use super::one::Scrubbed;
-use super::start::{Book, Writing};
+use super::start::FROM;
 use super::target::Target;
 use ui::context::Context;
+use ui::exit::Failure;
 
 /// Writes wait to so much at once at most, in bytes of positions, or to one chunk where that is more.
 const MOST: u64 = 1 << 20;
@@ -57,7 +60,7 @@ pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
         }
         Ok(_) => RepairMethod::Md,
         // With one parity nothing could be told in any layout.
-        Err(NotCompared::Layout(..)) if matches!(target.level.as_str(), "raid4" | "raid5") => {
+        Err(NotCompared::Layout(..)) if target.level.redundancy() == Redundancy::Parity(1) => {
             RepairMethod::Md
         }
         Err(why) => RepairMethod::Not(why.to_string()),
@@ -277,18 +280,17 @@ fn sum(located: &Located, repaired: &Repaired) -> Sum {
 
 /// The ledger's part.
 struct Noted<'a> {
-    writing: Writing,
-    kept: &'a mut Kept,
+    job: Job<Checkpoint>,
+    kept: &'a mut Checkpoint,
 }
 
 impl<'a> Noted<'a> {
     /// The check is done; from here on its work is open again, so that a kill is tidied up after.
-    fn begin(context: &Context, uuid: &str, kept: &'a mut Kept) -> anyhow::Result<Noted<'a>> {
-        let writing = Book::open(context, true)?
-            .context("there is no ledger")?
-            .write(uuid, kept)
+    fn begin(context: &Context, uuid: &str, kept: &'a mut Checkpoint) -> anyhow::Result<Noted<'a>> {
+        let store = Store::open(context).map_err(Failure::error)?;
+        let job = Job::open(store, uuid, kept, FROM)
             .context("what is about to be written could not be noted, so nothing was")?;
-        Ok(Noted { writing, kept })
+        Ok(Noted { job, kept })
     }
 
     /// A window is about to be rewritten.
@@ -303,11 +305,11 @@ impl<'a> Noted<'a> {
             positions: window.positions.clone(),
             slots: slots.iter().copied().collect(),
         });
-        self.writing.keep(self.kept)
+        Ok(self.job.save(self.kept)?)
     }
 
     /// All was done, or as much as could be.
-    fn end(self, repaired: &Repaired) -> anyhow::Result<()> {
+    fn end(mut self, repaired: &Repaired) -> anyhow::Result<()> {
         let kept = self.kept;
         if repaired.trouble.is_none() {
             kept.old = None;
@@ -317,7 +319,11 @@ impl<'a> Noted<'a> {
         if is_all {
             kept.repaired = Some(repaired.sum);
         }
-        self.writing.end(kept, is_all)
+        match is_all {
+            true => self.job.finish(kept).map(drop)?,
+            false => self.job.save(kept)?,
+        }
+        Ok(())
     }
 }
 

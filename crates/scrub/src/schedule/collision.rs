@@ -1,6 +1,6 @@
 //! Whether a check that is scheduled would run while a scrub does.
 
-use jiff::{SignedDuration, Zoned};
+use jiff::Zoned;
 
 use super::{Found, Scheduled};
 
@@ -22,37 +22,31 @@ fn collision(scheduled: &Scheduled, from: &Zoned, to: &Zoned) -> Option<String> 
         .iter()
         .map(|text| format!(" {text}"))
         .collect();
-    if scheduled.times.is_empty() {
+    if scheduled.runs_now {
+        return Some(format!("{source} runs {checker} now.{unclear}"));
+    }
+    // It begins only after another, which is found too.
+    if scheduled.continues && scheduled.next.is_none() {
+        return None;
+    }
+    let Some(begins) = &scheduled.next else {
         return Some(format!(
             "{source} runs {checker}, and may do so before this scrub is done.{unclear}"
         ));
+    };
+    if begins < from || begins >= to {
+        return None;
     }
-    // What began before may still run.
-    let reach = scheduled.delay.saturating_add(scheduled.lasts.unwrap_or(0));
-    let reach = SignedDuration::from_secs(i64::try_from(reach).unwrap_or(i64::MAX));
-    // One moment earlier, since what begins at `from` collides too.
-    let earliest = from.checked_sub(reach).ok()?;
-    let earliest = earliest.checked_sub(SignedDuration::from_nanos(1)).ok()?;
-    let begins = scheduled.next(&earliest).filter(|begins| begins < to)?;
     let what = if scheduled.continues {
         format!("may go on with a check of {checker}")
     } else {
         format!("runs {checker}")
     };
-    let when = if begins >= *from {
-        format!(
-            "at {}, while this scrub runs until about {}",
-            shown(&begins),
-            shown(to)
-        )
-    } else {
-        format!("at {}, and it may still run", shown(&begins))
-    };
-    let mut text = format!("{source} {what} {when}.");
-    if scheduled.delay > 0 {
-        text.push_str(&format!(" It may begin up to {} s later.", scheduled.delay));
-    }
-    Some(text + &unclear)
+    Some(format!(
+        "{source} {what} at {}, while this scrub runs until about {}.{unclear}",
+        shown(begins),
+        shown(to)
+    ))
 }
 
 /// A moment as a person reads it.

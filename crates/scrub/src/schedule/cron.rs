@@ -1,8 +1,4 @@
-//! Lines of a crontab (crontab(5)): when they run, and what.
-
-use jiff::tz::TimeZone;
-
-use super::times::{DayRule, Form, Set, Times, digits, numbers, place, weekday};
+//! Lines of a crontab (crontab(5)): the calendar events of systemd that they stand for, and what they run.
 
 /// Whether the lines of a file name the user that a command runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +23,8 @@ pub(crate) struct Line {
 /// When a line runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// At these times.
-    At(Box<Times>),
+    /// At any of these calendar events.
+    At(Vec<String>),
     /// When cron starts.
     AtBoot,
     /// Its times are written in a form that is not understood, which is this.
@@ -38,7 +34,7 @@ pub(crate) enum When {
 /// The lines of a crontab that run something. Comments are left out, and of settings, `CRON_TZ` is
 /// kept to by the lines below it, as cronie does.
 pub(crate) fn lines(text: &str, users: Users) -> Vec<Line> {
-    let mut zone = Ok(None);
+    let mut zone = "";
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -47,13 +43,11 @@ pub(crate) fn lines(text: &str, users: Users) -> Vec<Line> {
         }
         if let Some((name, value)) = setting(line) {
             if name == "CRON_TZ" {
-                zone = TimeZone::get(value)
-                    .map(Some)
-                    .map_err(|_| format!("CRON_TZ={value}"));
+                zone = value;
             }
             continue;
         }
-        lines.push(match entry(line, users, &zone) {
+        lines.push(match entry(line, users, zone) {
             Some((when, command)) => Line {
                 number: index + 1,
                 when,
@@ -82,27 +76,26 @@ fn setting(line: &str) -> Option<(&str, &str)> {
 }
 
 /// When a line runs, and what.
-fn entry<'a>(
-    line: &'a str,
-    users: Users,
-    zone: &Result<Option<TimeZone>, String>,
-) -> Option<(When, &'a str)> {
+fn entry<'a>(line: &'a str, users: Users, zone: &str) -> Option<(When, &'a str)> {
     let fields = if line.starts_with('@') { 1 } else { 5 };
-    let (when, rest) = split(line, fields)?;
+    let (fields, rest) = split(line, fields)?;
     let command = match users {
         Users::Named => split(rest, 1)?.1,
         Users::Own => rest,
     };
-    let shown = when.join(" ");
-    let when = match (&when[..], zone) {
+    let shown = [&fields.join(" "), zone].join(" ");
+    let when = match (&fields[..], days_of(command)) {
         (["@reboot"], _) => When::AtBoot,
-        (_, Err(unknown)) => When::Unclear(format!("{shown}, {unknown}")),
-        (fields, Ok(zone)) => match times(fields) {
-            Some(found) => When::At(Box::new(Times {
-                zone: zone.clone(),
-                ..found
-            })),
-            None => When::Unclear(shown),
+        (_, Err(test)) => When::Unclear(format!(
+            "{}, and on which days it does something depends on a test: {test}",
+            shown.trim()
+        )),
+        (fields, Ok(days)) => match events(fields, days) {
+            Some(events) => {
+                let event = |event: String| format!("{event} {zone}").trim().to_owned();
+                When::At(events.into_iter().map(event).collect())
+            }
+            None => When::Unclear(shown.trim().to_owned()),
         },
     };
     Some((when, command))
@@ -120,117 +113,124 @@ fn split(line: &str, count: usize) -> Option<(Vec<&str>, &str)> {
     (!rest.is_empty()).then_some((words, rest))
 }
 
-/// The times that the fields of a line mean.
-fn times(fields: &[&str]) -> Option<Times> {
-    let [minutes, hours, days, months, weekdays] = match fields {
+/// The calendar events (systemd.time(7)) that the fields of a line stand for, on the first `days` of a month where
+/// the command restricts itself to them. systemd judges the numbers.
+fn events(fields: &[&str], days: Option<u8>) -> Option<Vec<String>> {
+    let [minutes, hours, month_days, months, weekdays] = match fields {
         ["@hourly"] => ["0", "*", "*", "*", "*"],
         ["@daily" | "@midnight"] => ["0", "0", "*", "*", "*"],
         ["@weekly"] => ["0", "0", "*", "*", "0"],
         ["@monthly"] => ["0", "0", "1", "*", "*"],
         ["@yearly" | "@annually"] => ["0", "0", "1", "1", "*"],
-        [minutes, hours, days, months, weekdays] => [*minutes, *hours, *days, *months, *weekdays],
+        [minutes, hours, month_days, months, weekdays] => {
+            [*minutes, *hours, *month_days, *months, *weekdays]
+        }
         _ => return None,
     };
-    let set = |text: &str, low, high, number| -> Option<Set> {
-        let form = Form {
-            low,
-            high,
-            between: "-",
-            number,
-            star_repeats: true,
-            single_repeats: false,
+    let time = format!("{}:{}:00", list(hours, "0")?, list(minutes, "0")?);
+    let months = list(&numbered(months, &MONTHS, 1), "1")?;
+    let is_star = |field: &str| field.starts_with('*');
+    let month_day = match (days, month_days) {
+        (None, _) => list(month_days, "1")?,
+        (Some(last), "*") => format!("1..{last}"),
+        (Some(_), _) => return None,
+    };
+    let weekday = match weekdays {
+        "*" => String::new(),
+        some => named_days(some)?,
+    };
+    let event = |weekday: &str, day: &str| format!("{weekday} *-{months}-{day} {time}");
+    // Where both are restricted, either will do (crontab(5)).
+    let events = match is_star(month_days) || is_star(weekdays) {
+        true => vec![event(&weekday, &month_day)],
+        false => vec![event("", &month_day), event(&weekday, "*")],
+    };
+    Some(events.iter().map(|event| event.trim().to_owned()).collect())
+}
+
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+const WEEKDAYS: [&str; 8] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/// A field with numbers in place of names.
+fn numbered(field: &str, names: &[&str], first: usize) -> String {
+    let mut field = field.to_ascii_lowercase();
+    for (place, name) in names.iter().enumerate() {
+        field = field.replace(name, &(place + first).to_string());
+    }
+    field
+}
+
+/// A field of numbers as systemd writes it: ranges with two dots, and a star that is repeated as its first number.
+fn list(field: &str, first: &str) -> Option<String> {
+    let parts = field.split(',').map(|part| {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, Some(number(step)?)),
+            None => (part, None),
         };
-        Some(numbers(text, &form)?.into_iter().collect())
-    };
-    // 7 is Sunday too.
-    let weekday_set = set(weekdays, 0, 7, weekday_number)?;
-    let sunday = if weekday_set.has(7) {
-        Set::of(0)
-    } else {
-        Set::default()
-    };
-    let is_star = |text: &str| text.starts_with('*');
-    Some(Times {
-        seconds: Set::of(0),
-        minutes: set(minutes, 0, 59, digits)?,
-        hours: set(hours, 0, 23, digits)?,
-        days: set(days, 1, 31, digits)?,
-        months: set(months, 1, 12, month_number)?,
-        weekdays: weekday_set.or(sunday),
-        rule: match is_star(days) || is_star(weekdays) {
-            true => DayRule::Both,
-            false => DayRule::Either,
-        },
-        ..Times::always()
-    })
+        let range = match (range.split_once('-'), step) {
+            (Some((from, to)), _) => format!("{}..{}", number(from)?, number(to)?),
+            (None, Some(_)) if range == "*" => first.to_owned(),
+            (None, None) if range == "*" => range.to_owned(),
+            (None, None) => number(range)?.to_string(),
+            // Not a form of cron's.
+            (None, Some(_)) => return None,
+        };
+        Some(step.map_or(range.clone(), |step| format!("{range}/{step}")))
+    });
+    Some(parts.collect::<Option<Vec<String>>>()?.join(","))
 }
 
-fn weekday_number(text: &str) -> Option<u16> {
-    digits(text).or_else(|| weekday(text))
+/// The names of the weekdays of a field, in which 0 and 7 are Sunday.
+fn named_days(field: &str) -> Option<String> {
+    let field = numbered(field, &WEEKDAYS[..7], 0);
+    let mut days = Vec::new();
+    for part in field.split(',') {
+        let (range, step) = part.split_once('/').unwrap_or((part, "1"));
+        let (from, to) = match range.split_once('-') {
+            Some((from, to)) => (number(from)?, number(to)?),
+            None if range == "*" => (0, 6),
+            None => (number(range)?, number(range)?),
+        };
+        let step = usize::from(number(step)?).max(1);
+        let names = (from..=to).step_by(step);
+        let names = names.map(|day| WEEKDAYS.get(usize::from(day)).copied());
+        days.extend(names.collect::<Option<Vec<&str>>>()?);
+    }
+    (!days.is_empty()).then(|| days.join(","))
 }
 
-fn month_number(text: &str) -> Option<u16> {
-    const NAMES: [&str; 12] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ];
-    digits(text).or_else(|| Some(place(text, &NAMES)? + 1))
+/// A number; `None` for any other text.
+fn number(text: &str) -> Option<u8> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
 }
 
-/// The days of the month to which a command restricts itself with `[ $(date +\%d) -le 7 ]`, as
-/// Debian's does; all where it does not look at the date.
+/// The last day of a month on which a command does something: `[ $(date +\%d) -le 7 ]`, Debian's way to the first
+/// Sunday of a month. `None` where it does not look at the date.
 ///
 /// # Errors
-/// The part of the command that looks at the date in a way that is not understood.
-pub(crate) fn days_of(command: &str) -> Result<Set, String> {
-    let mut days = Set::ALL;
-    let mut rest = command;
-    while let Some(at) = rest.find("date +") {
-        let (_, test) = rest.split_at(at);
-        let shown = || test.chars().take(40).collect::<String>();
-        let format = test.trim_start_matches("date +");
-        let compared = ["\\%d", "%d", "\"\\%d\"", "'\\%d'"]
-            .iter()
-            .find_map(|form| format.strip_prefix(form))
-            .ok_or_else(shown)?;
-        let (kept, after) = comparison(compared).ok_or_else(shown)?;
-        days = days.and(kept);
-        rest = after;
-    }
-    // Tests that are joined so hold for either day, or for those that the test refuses.
-    let is_plain = days == Set::ALL || !(command.contains(" -o ") || negates(command));
-    is_plain.then_some(days).ok_or_else(|| command.to_owned())
-}
-
-/// Whether a test of the date stands in a form that turns it round.
-fn negates(command: &str) -> bool {
-    let before = command.split("date +").next().unwrap_or_default();
-    before.contains("! ") || command.contains("] ||") || command.contains("]||")
-}
-
-/// The days that fit what follows `date +%d`: `) -le 7 ]`; and what follows that.
-fn comparison(text: &str) -> Option<(Set, &str)> {
-    let text = text.trim_start_matches([')', '`', '"', '\'']).trim_start();
-    let (sign, rest) = text.split_once(' ')?;
-    let rest = rest.trim_start().trim_start_matches('"');
-    let end = rest
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(rest.len());
-    let (number, after) = rest.split_at(end);
-    let number = digits(number)?;
-    let fits = |day: &u16| match sign {
-        "-le" => *day <= number,
-        "-lt" => *day < number,
-        "-ge" => *day >= number,
-        "-gt" => *day > number,
-        "-eq" => *day == number,
-        _ => false,
+/// The part of the command that looks at the date in any other way.
+fn days_of(command: &str) -> Result<Option<u8>, String> {
+    let Some((_, test)) = command.split_once("date +") else {
+        return Ok(None);
     };
-    let days: Set = (1..=31).filter(fits).collect();
-    (!days.is_empty()).then_some((days, after))
+    let days = test.strip_prefix("\\%d) -le ");
+    let days = days.and_then(|rest| rest.split_once(" ]"));
+    let plain = days.filter(|(_, rest)| {
+        // Tests that are joined so hold for other days.
+        !(command.contains("! ") || rest.trim_start().starts_with("||") || rest.contains("date +"))
+    });
+    let last = plain.and_then(|(days, _)| number(days));
+    last.map(Some)
+        .ok_or_else(|| test.chars().take(40).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::systemd::next_elapse;
+    use super::super::tests::{Systemd, has_systemd};
     use super::*;
     use jiff::Zoned;
     use proptest::prelude::*;
@@ -238,19 +238,30 @@ mod tests {
     const DEBIAN: &str = "57 0 * * 0 root if [ -x /usr/share/mdadm/checkarray ] && \
         [ $(date +\\%d) -le 7 ]; then /usr/share/mdadm/checkarray --cron --all --idle --quiet; fi";
 
+    /// The next time of a line, by systemd; `None` where it does not understand the events.
     fn next(line: &str, now: &str) -> Option<Zoned> {
         let found = lines(line, Users::Own);
         let [line] = &found[..] else {
             panic!("{found:?}");
         };
-        let When::At(times) = &line.when else {
+        let When::At(events) = &line.when else {
             panic!("{line:?}");
         };
-        times.after(&now.parse().unwrap())
+        let mut systemd = Systemd { root: "/".into() };
+        let next = events
+            .iter()
+            .map(|event| next_elapse(&mut systemd, event, &now.parse().unwrap()).ok());
+        next.collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     #[test]
     fn times_come_when_crontab_says() {
+        if !has_systemd() {
+            return;
+        }
         // 1 March 2026 is a Sunday.
         for (line, wanted) in [
             ("57 0 * * 0 x", "2026-03-01T00:57"),
@@ -280,12 +291,10 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_kept_as_it_is() {
         for line in [
-            "60 0 * * * checkarray",
             "0~30 1 * * 0 checkarray",
             "5/10 0 * * * checkarray",
-            "0 0 0 * * checkarray",
-            "0 0 7-1 * * checkarray",
-            "0 0 * * * ",
+            "0 0 * * 8 checkarray",
+            "0 0 * * ",
             "@fortnightly checkarray",
         ] {
             let found = lines(line, Users::Own);
@@ -294,8 +303,21 @@ mod tests {
                 "{line}: {found:?}"
             );
         }
-        let found = lines("CRON_TZ=No/Where\n0 0 * * * x", Users::Own);
-        assert!(matches!(&found[0].when, When::Unclear(text) if text.contains("No/Where")));
+        if !has_systemd() {
+            return;
+        }
+        for line in [
+            "60 0 * * * checkarray",
+            "0 0 0 * * checkarray",
+            "0 0 7-1 * * checkarray",
+            "CRON_TZ=No/Where\n0 0 * * * x",
+        ] {
+            assert_eq!(
+                next(line, "2026-03-01T00:00:00[Europe/Berlin]"),
+                None,
+                "{line}"
+            );
+        }
     }
 
     #[test]
@@ -305,22 +327,22 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].number, 5);
         assert!(found[0].command.starts_with("if [ -x"));
-        assert!(matches!(&found[0].when, When::At(times) if times.zone == Some(TimeZone::UTC)));
+        let events = vec!["sun *-*-1..7 0:57:00 UTC".to_owned()];
+        assert_eq!(found[0].when, When::At(events));
         assert_eq!((&found[1].when, &*found[1].command), (&When::AtBoot, "y z"));
     }
 
     #[test]
     fn a_test_of_the_date_restricts_the_days() {
-        let first: Set = (1..=7).collect();
         for (command, days) in [
-            (DEBIAN, Some(first)),
-            ("[ $(date +\\%d) -le 7 ] && checkarray", Some(first)),
-            ("[ `date +\\%d` -lt 8 ] && checkarray", Some(first)),
+            (DEBIAN, Some(Some(7))),
+            ("[ $(date +\\%d) -le 7 ] && checkarray", Some(Some(7))),
+            ("checkarray --all", Some(None)),
+            ("[ `date +\\%d` -lt 8 ] && checkarray", None),
             (
-                "[ \"$(date +\\%d)\" -gt 7 ] && [ $(date +\\%d) -le 14 ] && x",
-                Some((8..=14).collect()),
+                "[ $(date +\\%d) -le 7 ] && [ $(date +\\%d) -le 14 ] && x",
+                None,
             ),
-            ("checkarray --all", Some(Set::ALL)),
             ("[ $(date +\\%W) -le 7 ] && checkarray", None),
             ("[ $(date +\\%d) = 07 ] && checkarray", None),
             ("[ $(date +\\%d) -le 7 ] || checkarray", None),

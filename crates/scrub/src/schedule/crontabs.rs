@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use array::programs::Programs;
+use jiff::Zoned;
+
 use super::cron::{self, Line, Users, When};
-use super::{Checker, Found, Scheduled, Source, Times};
+use super::systemd::next_elapse;
+use super::{Checker, Found, Scheduled, Source};
 
 /// Finds them: in `/etc/crontab`, `/etc/cron.d`, root's own crontab, and the folders whose scripts
 /// are run once in a while.
-pub(super) fn find(root: &Path, found: &mut Found) {
+pub(super) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs, found: &mut Found) {
     let mut files = vec![(PathBuf::from("/etc/crontab"), Users::Named)];
     for name in names(root, "/etc/cron.d") {
         files.push((Path::new("/etc/cron.d").join(name), Users::Named));
@@ -22,13 +26,17 @@ pub(super) fn find(root: &Path, found: &mut Found) {
             continue;
         };
         for line in cron::lines(&text, users) {
-            if let Some(scheduled) = scheduled(&file, line) {
-                found.scheduled.push(scheduled);
-            }
+            let Some(checker) = Checker::of(&line.command) else {
+                continue;
+            };
+            let source = Source::CronLine(file.clone(), line.number);
+            let mut scheduled = Scheduled::new(source, checker, &line.command);
+            set_next(&mut scheduled, &line, now, programs);
+            found.scheduled.push(scheduled);
         }
     }
     for period in ["hourly", "daily", "weekly", "monthly"] {
-        scripts(root, period, found);
+        scripts(root, period, now, programs, found);
     }
 }
 
@@ -80,36 +88,32 @@ fn names(root: &Path, folder: &str) -> Vec<String> {
     names
 }
 
-/// The check that a line starts, if it does.
-fn scheduled(file: &Path, line: Line) -> Option<Scheduled> {
-    let checker = Checker::of(&line.command)?;
-    let source = Source::CronLine(file.to_path_buf(), line.number);
-    let mut scheduled = Scheduled::new(source, checker, &line.command);
-    match line.when {
-        When::At(times) => match cron::days_of(&line.command) {
-            Ok(days) => scheduled.times.push(Times {
-                only_days: days,
-                ..*times
-            }),
-            Err(test) => {
-                scheduled.times.push(*times);
-                scheduled.unclear.push(format!(
-                    "On which of these days it does something depends on a test that is not \
-                     understood: {test}."
-                ));
+/// Notes when a line runs next. Its times are judged by systemd, as calendar events.
+fn set_next(scheduled: &mut Scheduled, line: &Line, now: &Zoned, programs: &mut dyn Programs) {
+    match &line.when {
+        When::At(events) => {
+            let next = events.iter().map(|event| next_elapse(programs, event, now));
+            match next.collect::<anyhow::Result<Vec<_>>>() {
+                Ok(next) => {
+                    let next = next.into_iter().flatten();
+                    scheduled.next = next.chain(scheduled.next.take()).min();
+                }
+                Err(_) => scheduled.unclear.push(format!(
+                    "systemd-analyze does not tell when that is: {}.",
+                    events.join("; ")
+                )),
             }
-        },
+        }
         When::AtBoot => scheduled.unclear.push("It begins at boot.".to_owned()),
         When::Unclear(text) => scheduled
             .unclear
             .push(format!("When that is, is not understood: {text}.")),
     }
-    Some(scheduled)
 }
 
 /// The scripts of `/etc/cron.weekly` and its kin that start a check. cron runs such a folder at the
 /// time of a line in `/etc/crontab`; where anacron is installed, that does, at a time of its own.
-fn scripts(root: &Path, period: &str, found: &mut Found) {
+fn scripts(root: &Path, period: &str, now: &Zoned, programs: &mut dyn Programs, found: &mut Found) {
     let folder = format!("/etc/cron.{period}");
     for name in names(root, &folder) {
         let file = Path::new(&folder).join(name);
@@ -128,14 +132,11 @@ fn scripts(root: &Path, period: &str, found: &mut Found) {
         let crontab = text(root, Path::new("/etc/crontab"), found).unwrap_or_default();
         let has_anacron = root.join("usr/sbin/anacron").exists();
         for line in cron::lines(&crontab, Users::Named) {
-            if let When::At(times) = line.when
-                && line.command.contains(&folder)
-                && !has_anacron
-            {
-                scheduled.times.push(*times);
+            if line.command.contains(&folder) && !has_anacron {
+                set_next(&mut scheduled, &line, now, programs);
             }
         }
-        if scheduled.times.is_empty() {
+        if scheduled.next.is_none() && scheduled.unclear.is_empty() {
             scheduled.unclear.push(format!(
                 "It begins {period}, at a time that anacron chooses."
             ));

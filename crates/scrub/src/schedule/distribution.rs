@@ -10,8 +10,6 @@ use super::{Checker, Scheduled};
 pub(crate) const DEBIAN: &str = "/etc/default/mdadm";
 /// Red Hat's settings of raid-check.
 pub(crate) const RED_HAT: &str = "/etc/sysconfig/raid-check";
-/// SUSE's settings of mdadm, which also hold how long mdcheck may run.
-const SUSE: &str = "/etc/sysconfig/mdadm";
 
 /// Applies to a check what its distribution's settings say.
 pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<String>) {
@@ -38,16 +36,7 @@ pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<Str
             }
             None => Some(format!("{RED_HAT} is not there")),
         },
-        Checker::Mdcheck => {
-            if let Some(text) = settings(SUSE)
-                && let Some(lasts) = value(&text, "MDADM_CHECK_DURATION")
-                    .and_then(|text| super::units::seconds(&text))
-            {
-                scheduled.lasts = Some(lasts);
-            }
-            None
-        }
-        Checker::Own => None,
+        Checker::Mdcheck | Checker::Own => None,
     };
     scheduled.off = scheduled.off.take().or(off);
 }

@@ -2,26 +2,22 @@
 //! mdcheck timers that come with mdadm, and Red Hat's raid-check; and whether one of them would
 //! begin while a scrub runs.
 
-pub(super) mod calendar;
 mod collision;
 mod cron;
 mod crontabs;
 mod distribution;
+pub(super) mod systemd;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timers;
-mod times;
-mod units;
 
 use std::path::{Path, PathBuf};
 
+use array::programs::Programs;
 use jiff::Zoned;
 
-pub(crate) use calendar::times as calendar_times;
 pub(crate) use collision::collisions;
 pub(crate) use distribution::{DEBIAN, RED_HAT};
-pub(crate) use times::Times;
-pub(crate) use units::Units;
 
 /// What checks an array on a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +60,22 @@ impl Checker {
     }
 }
 
+/// A timer of systemd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Timer {
+    /// The unit's name.
+    pub unit: String,
+    /// It is enabled by links in `/etc`, which systemctl can take out again.
+    pub is_enabled: bool,
+    /// It is started.
+    pub is_active: bool,
+}
+
 /// What starts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A timer of systemd, by its unit's name.
-    Timer(String),
+    /// A timer of systemd.
+    Timer(Timer),
     /// A line of a crontab: the file, as a path on the host, and the line's number from 1.
     CronLine(PathBuf, usize),
     /// A script in a folder such as `/etc/cron.weekly`.
@@ -78,7 +85,7 @@ pub(crate) enum Source {
 impl std::fmt::Display for Source {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            Source::Timer(unit) => out.write_str(unit),
+            Source::Timer(timer) => out.write_str(&timer.unit),
             Source::CronLine(file, line) => write!(out, "{}, line {line}", file.display()),
             Source::CronScript(file) => write!(out, "{}", file.display()),
         }
@@ -97,12 +104,10 @@ pub(crate) struct Scheduled {
     /// Why it does not run, as the end of a sentence that begins with the source; `None` where it
     /// does.
     pub off: Option<String>,
-    /// When it begins: at any of these.
-    pub times: Vec<Times>,
-    /// By how many seconds it may begin later (`RandomizedDelaySec=`).
-    pub delay: u64,
-    /// After how many seconds it stops by itself; `None` where it runs to the end of the arrays.
-    pub lasts: Option<u64>,
+    /// When it begins next; `None` where that is not known.
+    pub next: Option<Zoned>,
+    /// It runs now.
+    pub runs_now: bool,
     /// Whether it only goes on with what another has begun.
     pub continues: bool,
     /// Arrays that it leaves out, by their names in the kernel.
@@ -118,9 +123,8 @@ impl Scheduled {
             checker,
             command: command.to_owned(),
             off: None,
-            times: Vec::new(),
-            delay: 0,
-            lasts: None,
+            next: None,
+            runs_now: false,
             continues: false,
             skips: Vec::new(),
             unclear: Vec::new(),
@@ -141,29 +145,22 @@ impl Scheduled {
                 .any(is_option)
     }
 
-    /// When it begins next after a moment, the delay at random left out; `None` where it does not
-    /// run, or that is not known.
-    pub(crate) fn next(&self, after: &Zoned) -> Option<Zoned> {
-        if self.off.is_some() {
-            return None;
-        }
-        self.times
-            .iter()
-            .filter_map(|times| times.after(after))
-            .min()
+    /// When it begins next; `None` where it does not run, or that is not known.
+    pub(crate) fn next(&self) -> Option<&Zoned> {
+        self.next.as_ref().filter(|_| self.off.is_none())
     }
 
     /// As a sentence: what it is, and when it begins next.
-    pub(crate) fn sentence(&self, now: &Zoned) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let (source, checker) = (&self.source, self.checker.name());
         if let Some(why) = &self.off {
             return format!("{source} would run {checker}, and does not: {why}.");
         }
         let unclear: String = self.unclear.iter().map(|text| format!(" {text}")).collect();
-        match self.next(now) {
+        match self.next() {
             Some(next) => format!(
                 "{source} runs {checker}, next at {}.{unclear}",
-                collision::shown(&next)
+                collision::shown(next)
             ),
             None => format!("{source} runs {checker}.{unclear}"),
         }
@@ -186,12 +183,12 @@ impl Found {
     }
 }
 
-/// Finds what is scheduled on the host whose `/` is at `root`. Nothing is run, and what cannot be
-/// read is said and passed over.
-pub(crate) fn find(root: &Path) -> Found {
+/// Finds what is scheduled on the host whose `/` is at `root`, and when it begins after `now`. What cannot be read is
+/// said and passed over.
+pub(crate) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> Found {
     let mut found = Found::default();
-    timers::find(root, &mut found);
-    crontabs::find(root, &mut found);
+    timers::find(root, now, programs, &mut found);
+    crontabs::find(root, now, programs, &mut found);
     for scheduled in &mut found.scheduled {
         distribution::apply(root, scheduled, &mut found.unread);
     }

@@ -2,143 +2,90 @@
 
 use std::path::Path;
 
-use super::units::{Settings, Unit, Units, seconds};
-use super::{Checker, Found, Scheduled, Source, calendar};
+use array::programs::Programs;
+use jiff::Zoned;
+
+use super::systemd::{self, Unit};
+use super::{Checker, Found, Scheduled, Source, Timer};
 
 /// This program's own timer, which is no collision: one scrub refuses another.
-pub(crate) const OWN: &str = "disksmith-scrub.timer";
-
-/// Finds the timers whose service runs a check.
-pub(super) fn find(root: &Path, found: &mut Found) {
-    let units = Units::under(root);
-    let mut wanted = Vec::new();
-    for name in units.timers() {
-        if name == OWN {
-            continue;
-        }
-        match timer(&units, &name) {
-            Ok(Some((scheduled, wants))) => {
-                if scheduled.off.is_none() {
-                    wanted.extend(wants);
-                }
-                found.scheduled.push(scheduled);
-            }
-            Ok(None) => {}
-            Err(error) => found
-                .unread
-                .push(format!("The timer {name} could not be read: {error}.")),
-        }
-    }
-    // mdcheck_start.service starts mdcheck_continue.timer, which need not be enabled itself.
-    for scheduled in &mut found.scheduled {
-        let is_wanted = matches!(&scheduled.source, Source::Timer(name) if wanted.contains(name));
-        if is_wanted && scheduled.off.as_deref() == Some(NOT_ENABLED) {
-            scheduled.off = None;
-        }
-    }
-}
-
-/// Why a timer that is there does nothing.
+const OWN: &str = "disksmith-scrub.timer";
+const OF_TIMERS: &str = "Id,LoadState,UnitFileState,ActiveState,Triggers,NextElapseUSecRealtime";
+const OF_SERVICES: &str = "Id,ActiveState,Wants,ExecStart";
+/// The reason why a timer that is there does nothing.
 const NOT_ENABLED: &str = "it is not enabled";
 
-/// A timer, if it starts a check, and what its service starts with itself.
-fn timer(units: &Units, name: &str) -> std::io::Result<Option<(Scheduled, Vec<String>)>> {
-    let own_service = || format!("{}.service", name.trim_end_matches(".timer"));
-    let (timer, is_masked) = match units.read(name)? {
-        None => return Ok(None),
-        Some(Unit::Masked) => (Settings::default(), true),
-        Some(Unit::Loaded(settings)) => (settings, false),
-    };
-    let service_name = timer
-        .last("Timer", "Unit")
-        .map_or_else(own_service, str::to_owned);
-    let service = match units.read(&service_name)? {
-        Some(Unit::Loaded(settings)) => settings,
-        Some(Unit::Masked) | None => Settings::default(),
-    };
-    let command = service.all("Service", "ExecStart").join("\n");
-    let Some(checker) = Checker::of(&command) else {
-        return Ok(None);
-    };
-    let mut scheduled = Scheduled::new(Source::Timer(name.to_owned()), checker, &command);
-    scheduled.off = if is_masked {
-        Some("it is masked".to_owned())
-    } else if units.links(name).is_empty() {
-        Some(NOT_ENABLED.to_owned())
-    } else if !units.is_running() {
-        Some("systemd does not run on this host".to_owned())
-    } else {
-        None
-    };
-    set_times(&mut scheduled, &timer);
-    scheduled.lasts = duration(&command, &service);
-    scheduled.continues = command.contains("--continue");
-    let words = |setting: &String| -> Vec<String> {
-        setting.split_whitespace().map(str::to_owned).collect()
-    };
-    let wants = service.all("Unit", "Wants").iter().flat_map(words);
-    Ok(Some((scheduled, wants.collect())))
-}
-
-/// The times of a timer, and what of them is not understood.
-fn set_times(scheduled: &mut Scheduled, timer: &Settings) {
-    for text in timer.all("Timer", "OnCalendar") {
-        match calendar::times(text) {
-            Some(times) => scheduled.times.push(times),
-            None => scheduled.unclear.push(format!(
-                "Its time OnCalendar={text} is not understood; `systemctl list-timers` shows when it \
-                 comes next."
-            )),
-        }
+/// Finds the timers whose service runs a check. Without systemd none does anything.
+pub(super) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs, found: &mut Found) {
+    if !systemd::is_running(root) {
+        return;
     }
-    for name in [
-        "OnActiveSec",
-        "OnBootSec",
-        "OnStartupSec",
-        "OnUnitActiveSec",
-        "OnUnitInactiveSec",
-    ] {
-        if let Some(value) = timer.last("Timer", name) {
-            scheduled.unclear.push(format!(
-                "It also begins by {name}={value}; `systemctl list-timers` shows when that is."
-            ));
-        }
-    }
-    if let Some(text) = timer.last("Timer", "RandomizedDelaySec") {
-        match seconds(text) {
-            Some(delay) => scheduled.delay = delay,
-            None => scheduled.unclear.push(format!(
-                "How much later it may begin is not understood: {text}."
-            )),
-        }
+    let names = systemd::timers(root).into_iter();
+    let names: Vec<String> = names.filter(|name| name != OWN).collect();
+    match ask(&names, now, programs) {
+        Ok(timers) => found.scheduled.extend(timers),
+        Err(error) => found
+            .unread
+            .push(format!("The timers of systemd are not known: {error:#}.")),
     }
 }
 
-/// How long the check may take: mdcheck's `--duration`, which is given in the unit itself or by a
-/// variable of the environment that the unit sets.
-fn duration(command: &str, service: &Settings) -> Option<u64> {
-    let (_, given) = command.split_once("--duration")?;
-    let given = given.trim_start_matches(['=', ' ']);
-    let Some(name) = given
-        .strip_prefix("${")
-        .and_then(|rest| rest.split_once('}'))
-    else {
-        let quoted = given
-            .strip_prefix(['"', '\''])
-            .map(|rest| rest.split(['"', '\'']).next());
-        return seconds(
-            quoted
-                .flatten()
-                .unwrap_or_else(|| given.lines().next().unwrap_or("")),
-        );
+/// The timers that start a check.
+fn ask(
+    names: &[String],
+    now: &Zoned,
+    programs: &mut dyn Programs,
+) -> anyhow::Result<Vec<Scheduled>> {
+    let timers = systemd::show(programs, names, OF_TIMERS)?;
+    let service = |timer: &Unit| match timer.get("Triggers") {
+        "" => timer.get("Id").replace(".timer", ".service"),
+        triggers => triggers.to_owned(),
     };
-    service
-        .all("Service", "Environment")
-        .iter()
-        .rev()
-        .find_map(|line| {
-            let line = line.trim_matches(['"', '\'']);
-            line.strip_prefix(name.0)?.strip_prefix('=')
-        })
-        .and_then(seconds)
+    let services: Vec<String> = timers.iter().map(service).collect();
+    let services = systemd::show(programs, &services, OF_SERVICES)?;
+    let mut wanted = Vec::new();
+    let mut scheduled = Vec::new();
+    for (timer, service) in timers.iter().zip(&services) {
+        let Some(one) = of_units(timer, service, now) else {
+            continue;
+        };
+        if one.off.is_none() {
+            wanted.extend(service.get("Wants").split(' '));
+        }
+        scheduled.push(one);
+    }
+    // mdcheck_start.service starts mdcheck_continue.timer, which need not be enabled itself.
+    for one in &mut scheduled {
+        let is_wanted =
+            matches!(&one.source, Source::Timer(timer) if wanted.contains(&timer.unit.as_str()));
+        if is_wanted && one.off.as_deref() == Some(NOT_ENABLED) {
+            one.off = None;
+        }
+    }
+    Ok(scheduled)
+}
+
+/// A timer with its service, if that runs a check.
+fn of_units(timer: &Unit, service: &Unit, now: &Zoned) -> Option<Scheduled> {
+    let command = service.commands();
+    let checker = Checker::of(&command)?;
+    let is_masked = timer.get("LoadState") == "masked";
+    let state = Timer {
+        unit: timer.get("Id").to_owned(),
+        is_enabled: timer.get("UnitFileState") == "enabled",
+        is_active: timer.get("ActiveState") == "active",
+    };
+    let off = match (is_masked, state.is_enabled || state.is_active) {
+        (true, _) => Some("it is masked"),
+        (false, true) => None,
+        (false, false) => Some(NOT_ENABLED),
+    };
+    let next = timer.moment("NextElapseUSecRealtime");
+    Some(Scheduled {
+        off: off.map(str::to_owned),
+        next: next.map(|next| next.to_zoned(now.time_zone().clone())),
+        runs_now: matches!(service.get("ActiveState"), "active" | "activating"),
+        continues: command.contains("--continue"),
+        ..Scheduled::new(Source::Timer(state), checker, &command)
+    })
 }

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::Context as _;
-use linux::exec::Exec;
+use jiff::Zoned;
+use linux::exec::{self, Exec};
 
 pub(crate) use units::Wanted;
 
-use super::schedule::{self, Checker, Found, Scheduled, Source, Units};
+use super::schedule::{self, Checker, Found, Scheduled, Source, systemd};
 use array::programs::Programs;
 use record::{Off, Replaced, replace};
 use ui::exit::{ExitClass as _, Failure};
@@ -44,12 +45,12 @@ pub(crate) struct TimerHost<'a> {
 /// changes the timer and nothing else.
 ///
 /// # Errors
-/// Refused where systemd does not run, something cannot be written into a unit, the time is not
-/// understood, or units of these names are somebody else's. Midway when a file cannot be written or
+/// Refused where systemd does not run, something cannot be written into a unit, systemd finds fault with
+/// the units, or units of these names are somebody else's. Midway when a file cannot be written or
 /// systemctl fails: what was turned off until then is kept, and `--uninstall-timer` turns it on again.
 pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
     check(host, wanted)?;
-    let found = schedule::find(&host.root);
+    let found = schedule::find(&host.root, &Zoned::now(), host.programs);
     let record_path = host.at(RECORD);
     let mut kept = Replaced::read(&record_path).refused()?;
     let plan = plan(host, &found).refused()?;
@@ -65,8 +66,7 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failu
                 .midway()?;
         }
     }
-    for mut off in plan {
-        host.observe(&mut off).midway()?;
+    for off in plan {
         // What is done is kept before it is done: a kill between the two leaves one too many.
         if !host.dry {
             if !kept.list.contains(&off) {
@@ -128,7 +128,7 @@ pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
 }
 
 /// Refuses what cannot go well.
-fn check(host: &TimerHost, wanted: &Wanted) -> Result<(), Failure> {
+fn check(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
     require_systemd(host)?;
     if !wanted.program.is_absolute() {
         return Err(Failure::refused(format!(
@@ -141,13 +141,6 @@ fn check(host: &TimerHost, wanted: &Wanted) -> Result<(), Failure> {
             "{bad:?} cannot be written into a unit of systemd: it is not UTF-8, or has control characters"
         )));
     }
-    if schedule::calendar_times(&wanted.calendar).is_none() {
-        return Err(Failure::refused(format!(
-            "'{}' is no time that is understood; write it as systemd.time(7) has it, such as \
-             'Sun *-*-1..7 01:00:00'",
-            wanted.calendar
-        )));
-    }
     for name in [SERVICE, TIMER] {
         let path = host.at(name);
         if path.symlink_metadata().is_ok() && !is_ours(&path).refused()? {
@@ -158,11 +151,38 @@ fn check(host: &TimerHost, wanted: &Wanted) -> Result<(), Failure> {
             )));
         }
     }
+    let faults = faults(host.programs, wanted).refused()?;
+    if !faults.is_empty() {
+        return Err(Failure::refused(format!(
+            "systemd would not take the units: {}",
+            faults.join("; ")
+        )));
+    }
     Ok(())
 }
 
+/// The faults that systemd finds with the units; none where its program is not installed.
+fn faults(programs: &mut dyn Programs, wanted: &Wanted) -> anyhow::Result<Vec<String>> {
+    if !programs.has("systemd-analyze") {
+        return Ok(Vec::new());
+    }
+    let folder = tempfile::tempdir()?;
+    let paths = [SERVICE, TIMER].map(|name| folder.path().join(name));
+    fs::write(&paths[0], wanted.service())?;
+    fs::write(&paths[1], wanted.timer())?;
+    let verify = Exec::new("systemd-analyze").arg("verify").args(&paths);
+    let text = match programs.run(&verify) {
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(exec::Error::Failed { stderr, .. }) => stderr,
+        Err(error) => return Err(error.into()),
+    };
+    // What it says of other units of the host is not about these.
+    let ours = text.lines().filter(|line| line.contains("disksmith-scrub"));
+    Ok(ours.map(str::to_owned).collect())
+}
+
 fn require_systemd(host: &TimerHost) -> Result<(), Failure> {
-    if Units::under(&host.root).is_running() {
+    if systemd::is_running(&host.root) {
         return Ok(());
     }
     Err(Failure::refused(
@@ -189,18 +209,15 @@ fn plan(host: &TimerHost, found: &Found) -> io::Result<Vec<Off>> {
 fn off(host: &TimerHost, scheduled: &Scheduled) -> io::Result<Option<Off>> {
     match (&scheduled.source, scheduled.checker) {
         (_, Checker::Own) => Ok(None),
-        (Source::Timer(unit), _) => {
-            let unit = unit.clone();
-            let links = Units::under(&host.root).links(&unit);
-            let all_in_etc = links.iter().all(|link| link.starts_with("/etc"));
-            // What is not enabled there, and runs all the same, would run again.
-            Ok(Some(if links.is_empty() || !all_in_etc {
-                Off::Masked {
+        (Source::Timer(timer), _) => {
+            let unit = timer.unit.clone();
+            // What is not enabled in /etc, and runs all the same, would run again.
+            Ok(Some(match timer.is_enabled {
+                true => Off::Disabled { unit },
+                false => Off::Masked {
                     unit,
-                    active: false,
-                }
-            } else {
-                Off::Disabled { unit, links }
+                    active: timer.is_active,
+                },
             }))
         }
         (_, Checker::Checkarray) if !scheduled.heeds_autocheck() => Ok(None),
@@ -249,21 +266,9 @@ impl TimerHost<'_> {
         Ok(ours)
     }
 
-    /// Notes whether a unit that is to be masked runs.
-    fn observe(&mut self, off: &mut Off) -> anyhow::Result<()> {
-        if let Off::Masked { unit, active } = off
-            && !self.dry
-        {
-            let args = ["show", "--property=ActiveState", "--value", unit];
-            let said = self.programs.run(&Exec::new("systemctl").args(args))?;
-            *active = said.text().trim() == "active";
-        }
-        Ok(())
-    }
-
     fn turn_off(&mut self, off: &Off) -> anyhow::Result<()> {
         match off {
-            Off::Disabled { unit, .. } => self.systemctl(&["disable", "--now", unit]),
+            Off::Disabled { unit } => self.systemctl(&["disable", "--now", unit]),
             Off::Masked { unit, .. } => self.systemctl(&["mask", "--now", unit]),
             Off::Set { file, change } => {
                 let (name, value) = change.after.split_once('=').unwrap_or((&change.after, ""));
@@ -282,20 +287,7 @@ impl TimerHost<'_> {
 
     fn turn_on(&mut self, off: &Off) -> anyhow::Result<()> {
         match off {
-            Off::Disabled { unit, links } => {
-                self.systemctl(&["enable", "--now", unit])?;
-                if !self.dry {
-                    for link in links {
-                        if self.below(link).symlink_metadata().is_err() {
-                            (self.say)(&format!(
-                                "{} is not there again: make it yourself if you want it.\n",
-                                link.display()
-                            ));
-                        }
-                    }
-                }
-                Ok(())
-            }
+            Off::Disabled { unit } => self.systemctl(&["enable", "--now", unit]),
             Off::Masked { unit, active } => {
                 self.systemctl(&["unmask", unit])?;
                 match active {

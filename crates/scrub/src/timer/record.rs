@@ -25,8 +25,6 @@ pub(crate) enum Off {
     Disabled {
         /// The unit.
         unit: String,
-        /// The links in `/etc` that enabled it.
-        links: Vec<PathBuf>,
     },
     /// A timer that something else enables or starts, and was masked.
     Masked {

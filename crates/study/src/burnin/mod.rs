@@ -305,7 +305,7 @@ impl Race {
         }
     }
 
-    /// Status of a host; `None` where there is none of this number.
+    /// What became of a host; `None` where there is none of this number.
     pub fn standing(&self, host: usize) -> Option<HostStatus> {
         Some(self.hosts.get(host)?.standing)
     }

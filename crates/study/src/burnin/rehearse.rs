@@ -2,7 +2,7 @@
 //! what one will cost.
 
 use super::{End, Measured, Race, Rule};
-pub use crate::random::Rng;
+pub use record::random::SplitMix64 as Rng;
 
 /// Conditions of measuring in a race.
 #[derive(Clone, Copy, Debug, PartialEq)]

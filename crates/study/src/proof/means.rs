@@ -52,11 +52,17 @@ fn table_of_coverage() {
     for process in PROCESSES {
         print!("{:38}", format!("{process:?}"));
         for slices in LENGTHS {
-            let covered = 100.0 * coverage(process, slices, LONG);
-            print!(
-                " {slices}: {covered:.1} ({:.2})",
-                relative_width(process, slices, LONG)
-            );
+            let covered = coverage(process, slices, LONG);
+            let width = relative_width(process, slices, LONG);
+            print!(" {slices}: {:.1} ({width:.2})", 100.0 * covered);
+            let least = if hopeless(process, slices) {
+                0.87
+            } else {
+                0.94
+            };
+            assert!(covered >= least - error(least, LONG), "{covered}");
+            // Widest where a memory is long enough to be doubted and too short to be known.
+            assert!(width <= 6.0, "{width}");
         }
         println!();
     }
@@ -110,9 +116,11 @@ fn table_of_coverage_when_stopped() {
     println!("coverage in % (and how many stopped early), by scatter");
     for process in PROCESSES {
         print!("{:38}", format!("{process:?}"));
+        let least = if hopeless(process, 30) { 0.87 } else { 0.94 };
         for width in [0.5, 0.7, 1.0] {
             let (covered, early) = stopped(process, width, LONG);
             print!(" {width}: {:.1} ({:.0})", 100.0 * covered, 100.0 * early);
+            assert!(covered >= least - error(least, LONG), "{covered}");
         }
         println!();
     }
@@ -145,10 +153,17 @@ fn table_of_comparisons() {
     println!("% of equal runs that show no difference");
     for process in PROCESSES {
         let row = [30, 80, 600].map(|slices| {
-            format!(
-                "{slices}: {:.1}",
-                100.0 * no_difference(process, slices, LONG)
-            )
+            let same = no_difference(process, slices, LONG);
+            let least = if hopeless(process, slices) {
+                0.87
+            } else {
+                0.94
+            };
+            assert!(
+                same >= least - error(least, LONG),
+                "{process:?} {slices}: {same}"
+            );
+            format!("{slices}: {:.1}", 100.0 * same)
         });
         println!("{:38} {}", format!("{process:?}"), row.join(" "));
     }

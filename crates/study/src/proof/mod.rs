@@ -11,6 +11,7 @@ mod means;
 mod paces;
 mod plateaus;
 mod races;
+mod warmups;
 mod watch;
 
 use crate::simulate::{Process, Rng};

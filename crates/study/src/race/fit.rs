@@ -37,7 +37,7 @@ pub(super) struct Value {
 }
 
 impl Cell {
-    /// Cell of an observation.
+    /// What is kept of an observation.
     pub(super) fn of(seen: &Measurement) -> Cell {
         if !(seen.value > 0.0 && seen.value.is_finite()) {
             return Cell::Failed;

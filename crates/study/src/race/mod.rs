@@ -58,7 +58,7 @@ const SUPPOSED: f64 = 1e6;
 /// One entrant measured once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// The entrant, from 0.
+    /// Which entrant, from 0.
     pub entrant: usize,
     /// Its block, from 0.
     pub block: usize,
@@ -132,7 +132,7 @@ pub enum End {
 /// State of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
-    /// Status of each entrant.
+    /// What became of each entrant.
     pub standings: Vec<EntrantStatus>,
     /// In how many blocks all were measured that were in.
     pub blocks: usize,
@@ -200,7 +200,7 @@ struct Replay {
     cells: Cells,
     rule: Rule,
     standings: Vec<EntrantStatus>,
-    /// Estimate of the noise where most was learned.
+    /// What was learned of the noise where most was learned.
     noise: Option<Noise>,
     blocks: usize,
 }

@@ -4,6 +4,7 @@
 //! Rules that look for what lasts need more. Here a ratio of means has to do, which is at its best over the
 //! days since boot: members of an array that were used unequally, and a device that hardly keeps up.
 
+use record::raid::Level;
 use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
 use record::{EventCode, Nanos, Severity};
 
@@ -114,7 +115,7 @@ fn groups(sample: &Sample) -> Vec<Group<'_>> {
     let named: Vec<Group<'_>> = named
         .map(|array| Group {
             members: sample.below(&array.device).collect(),
-            mirrors: matches!(array.device.level.as_deref(), Some("raid1" | "raid10")),
+            mirrors: array.device.raid_level().is_some_and(Level::has_copies),
             known_by: format!("both in {}", array.device.name),
         })
         .collect();

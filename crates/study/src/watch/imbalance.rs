@@ -5,6 +5,7 @@
 //! pattern of the program beat in time. Mirrors are read as md likes, so that only their writes are
 //! compared, and a plain mirror is left out.
 
+use record::raid::Level;
 use record::{EventCode, Severity};
 
 use super::history::{Kind, beginning, mean_of, median};
@@ -38,9 +39,9 @@ impl Rule for Imbalance {
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
-            let part: Kind = match array.device.level.as_deref() {
-                Some("raid0" | "raid5" | "raid6") => |point| &point.all,
-                Some("raid10") => |point| &point.write,
+            let part: Kind = match array.device.raid_level() {
+                Some(Level::Zero | Level::Five | Level::Six) => |point| &point.all,
+                Some(Level::Ten) => |point| &point.write,
                 _ => continue,
             };
             let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);

@@ -191,7 +191,7 @@ pub struct Watch {
     names: Vec<String>,
     history: History,
     book: EventTracker,
-    /// Sightings in the last sample that stood alone.
+    /// What the last sample that stood alone showed.
     alone: Vec<(EventCode, Subject)>,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn of(observed: &Observed, effects: &[Effect], curves: &[Explained]) 
     answers
 }
 
-/// Why nothing is said of a factor; nobody asks for one that is left as it is by default.
+/// Reason for which nothing is concluded of a factor; nobody asks for one that is left as it is by default.
 fn not_measured(observed: &Observed, factor: Factor) -> Option<String> {
     let settings = settings(&observed.record.layouts, factor);
     let why = match settings.as_slice() {

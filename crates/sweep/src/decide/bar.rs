@@ -1,4 +1,4 @@
-//! Whether a layout meets what is required of it.
+//! Requirements on a layout.
 
 use study::few;
 use study::interval::Interval;
@@ -12,24 +12,24 @@ use crate::objective::Requirement;
 const FAR_RATE: f64 = 2.0;
 const FAR_LATENCY: f64 = 4.0;
 
-/// What became of a requirement on a layout.
+/// Result of a requirement on a layout.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Bar {
     /// It is met.
     Met,
-    /// That cannot be told yet.
+    /// Not known yet.
     Open,
     /// It is missed: why, as a clause.
     Missed(String),
 }
 
-/// What was measured of one requirement on one layout.
+/// Measurements of one requirement on one layout.
 #[derive(Clone, Debug, PartialEq)]
 struct Measured {
     /// The value in each block.
     values: Vec<f64>,
-    /// Where the true mean lies, with the noise that all layouts show; `None` while no layout was
-    /// measured twice.
+    /// Interval of the true mean, with the noise that all layouts show; `None` while no layout was measured
+    /// twice.
     interval: Option<Interval>,
 }
 
@@ -37,8 +37,7 @@ struct Measured {
 pub(super) struct Bars<'a> {
     /// Each with what was measured of it, by layout.
     all: Vec<(&'a Requirement, Vec<Measured>)>,
-    /// Whether nothing more will be measured, so that the mean over the blocks decides what was
-    /// open.
+    /// True if nothing more will be measured, so that the mean over the blocks decides what was open.
     last: bool,
 }
 
@@ -67,7 +66,7 @@ impl<'a> Bars<'a> {
         }
     }
 
-    /// What became of all requirements on a layout: the first that is missed decides.
+    /// Result of all requirements on a layout: the first that is missed decides.
     pub(super) fn judge(&self, layout: usize) -> Bar {
         let mut all = Bar::Met;
         for (requirement, measured) in self.on(layout) {
@@ -80,7 +79,7 @@ impl<'a> Bars<'a> {
         all
     }
 
-    /// What makes it uncertain that a layout which is taken meets the requirements, as a clause.
+    /// Doubt that a layout which is taken meets the requirements, as a clause.
     pub(super) fn doubt(&self, layout: usize) -> Option<String> {
         let mut all = self.on(layout);
         all.find_map(|(requirement, measured)| doubt(requirement, measured))
@@ -159,7 +158,7 @@ fn one(requirement: &Requirement, measured: &Measured, last: bool) -> Bar {
     }
 }
 
-/// Why it is not certain that a requirement is met whose bar the mean meets, as a clause.
+/// Reason for which it is not certain that a requirement is met whose bar the mean meets, as a clause.
 fn doubt(requirement: &Requirement, measured: &Measured) -> Option<String> {
     let average = measured.average()?;
     if lies(requirement, measured) != Lies::Either {

@@ -94,7 +94,7 @@ pub(super) fn rank(field: &Field) -> Ranking {
     }
 }
 
-/// How fast a layout is, of those that cost the same.
+/// Speed of a layout, among those that cost the same.
 fn speed(field: &Field, layout: usize) -> f64 {
     let figure = field.observed.speed();
     let blocks = field.observed.blocks(layout, &figure);

@@ -130,7 +130,7 @@ struct Placing<'a> {
 }
 
 impl Placing<'_> {
-    /// What became of it, as if nothing more were measured, and why.
+    /// Its outcome as if nothing more were measured, and the reason.
     fn place(&self) -> (LayoutOutcome, String) {
         let objective = &self.field.observed.record.settings.objective;
         let measured = self.scores.get(&self.layout).map_or(0, BTreeMap::len);

@@ -1,9 +1,9 @@
-//! Who leads, and who is worse beyond doubt: the race of `study`, with what a sweep adds to it.
+//! The leader, and the layouts that are worse beyond doubt: the race of `study`, with the sweep's additions.
 //!
-//! The race supposes that all who are in were measured in every block. A layout that failed once
-//! and was built in the next block lacks one, and so does a layout that was dropped behind a leader
-//! who was then found to miss a requirement. Such stragglers take no part in the race itself. Each
-//! is raced afterwards against those who are in, over the blocks in which all of them were measured.
+//! The race supposes that all who are in were measured in every block. A layout that failed once and was
+//! built in the next block lacks one, and so does a layout that was dropped behind a leader who was then
+//! found to miss a requirement. Such stragglers take no part in the race itself. Each is raced afterwards
+//! against those who are in, over the blocks in which all of them were measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) struct Score {
 /// The scores of those who contend: by layout, and by block.
 pub(super) type Scores = BTreeMap<usize, BTreeMap<usize, Score>>;
 
-/// How the contest stands. Ratios are of scores to the leader's.
+/// State of the contest. Ratios are of scores to the leader's.
 pub(super) struct Contest {
     /// The best so far.
     pub leader: Option<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Contest {
     pub dropped: BTreeMap<usize, (RatioInterval, usize)>,
     /// The ratio to the leader.
     pub ratios: BTreeMap<usize, RatioInterval>,
-    /// Whether the race knows its winner before the last block.
+    /// True if the race knows its winner before the last block.
     pub over: bool,
 }
 
@@ -59,7 +59,7 @@ impl Contest {
         }
     }
 
-    /// What the race and its stragglers add up to.
+    /// The race and its stragglers together.
     fn joined(
         main: &Heat,
         scores: &Scores,

@@ -1,4 +1,4 @@
-//! What makes the table of a sweep doubtful, as sentences.
+//! Doubts about the table of a sweep, as sentences.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) fn of(observed: &Observed, field: &Field) -> Vec<String> {
     doubts
 }
 
-/// That the winner may miss a requirement.
+/// Doubt that the winner meets a requirement.
 pub(super) fn near_bar(field: &Field, winner: Option<usize>) -> Option<String> {
     let doubt = field.bars.doubt(winner?)?;
     Some(format!(
@@ -32,7 +32,7 @@ pub(super) fn near_bar(field: &Field, winner: Option<usize>) -> Option<String> {
     ))
 }
 
-/// How many runs have findings that make them doubtful or invalid, and which.
+/// Number of runs with findings that make them doubtful or invalid, and their names.
 fn findings(observed: &Observed) -> Option<String> {
     let (mut runs, mut doubtful) = (0, 0);
     let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -61,7 +61,7 @@ fn findings(observed: &Observed) -> Option<String> {
     })
 }
 
-/// Whether the layouts that contend were measured in one block only.
+/// Doubt about layouts that were measured in one block only.
 fn few_blocks(field: &Field) -> Option<String> {
     let most = field
         .contenders()

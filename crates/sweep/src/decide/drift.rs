@@ -1,8 +1,8 @@
-//! What the baseline did over the time of the sweep.
+//! Drift of the baseline over the sweep.
 
 use crate::decided::Drift;
 use crate::record::Value;
-use ui::words::{count, number, seconds};
+use ui::units::span;
 
 use super::observed::{Observed, is_positive};
 use super::words::{amount, changed};
@@ -29,7 +29,7 @@ pub(super) fn of(observed: &Observed) -> Option<Drift> {
     let measured = format!(
         "The baseline ({baseline}) was measured {} times in {}",
         points.len(),
-        hours(points.last()?.0 - points.first()?.0)
+        span(points.last()?.0 - points.first()?.0)
     );
     let text = match assessed.change {
         None => format!(
@@ -59,7 +59,7 @@ pub(super) fn of(observed: &Observed) -> Option<Drift> {
     })
 }
 
-/// What a drift says against the table: comparisons within a block hold, absolute figures do not.
+/// Doubt from a drift: comparisons within a block hold, absolute figures do not.
 pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
     let shown = drift.change.filter(|change| {
         let excludes_zero = change.low > Some(0.0) || change.high < Some(0.0);
@@ -76,16 +76,6 @@ pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
         "The baseline {what}: layouts are compared within blocks, which that does not touch, but \
          figures of different blocks are of different hours."
     ))
-}
-
-fn hours(elapsed: f64) -> String {
-    if elapsed < 120.0 {
-        seconds(elapsed)
-    } else if elapsed < 7200.0 {
-        count((elapsed / 60.0).round() as usize, "minute")
-    } else {
-        format!("{} hours", number(elapsed / 3600.0))
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What each factor does, all else equal.
+//! Effect of each factor, all else equal.
 
 use study::compare::RatioInterval;
 use study::effects::{Pair, effect};
@@ -107,7 +107,7 @@ fn pairs(
     pairs
 }
 
-/// Whether two layouts have all but one factor in common.
+/// True if two layouts have all but one factor in common.
 fn alike_but(a: &Layout, b: &Layout, factor: Factor) -> bool {
     let others = Factor::ALL.into_iter().filter(|other| *other != factor);
     others

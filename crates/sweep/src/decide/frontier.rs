@@ -3,7 +3,7 @@
 use super::Field;
 use super::summary::Summaries;
 
-/// What is weighed against each other.
+/// Merits that are weighed against each other.
 #[derive(Clone, Copy)]
 struct Merits {
     layout: usize,
@@ -41,7 +41,7 @@ pub(super) fn of(field: &Field, summaries: &Summaries) -> Vec<usize> {
     frontier.iter().map(|merits| merits.layout).collect()
 }
 
-/// Whether `a` is as good as `b` in all and better in one.
+/// True if `a` is as good as `b` in all and better in one.
 fn beats(a: &Merits, b: &Merits) -> bool {
     let no_worse = a.cost <= b.cost && a.speed >= b.speed && a.survives >= b.survives;
     let better = a.cost < b.cost || a.speed > b.speed || a.survives > b.survives;

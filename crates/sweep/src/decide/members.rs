@@ -1,5 +1,5 @@
-//! Where more members stop helping and why, whether odd numbers of them do worse, and whether one of
-//! them is slow.
+//! Number of members at which more stop helping, and the reason; whether odd numbers do worse, and whether
+//! one member is slow.
 
 use study::compare::RatioInterval;
 use study::effects::{Effect, Pair, effect};
@@ -22,7 +22,7 @@ const CLEARLY: f64 = 0.9;
 /// whatever it is sold for.
 const FEW_IN_FLIGHT: f64 = 4.0;
 
-/// Where the rate stops growing, and whose limit that is.
+/// Number of members at which the rate stops growing, and the limit.
 pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
     let Some(best) = curves.first() else {
         return "Where more members stop helping was not measured: no layout was swept with two \
@@ -61,8 +61,8 @@ pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
     format!("{growth} {}", limit(observed, best))
 }
 
-/// How few requests the members of the largest array have in flight, as a clause; `None` where they
-/// have enough.
+/// Number of requests in flight on the members of the largest array, as a clause; `None` where they are
+/// enough.
 fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
     let layout = curve.layouts.last()?;
     let members = observed.record.layouts.get(*layout)?.members;
@@ -75,7 +75,7 @@ fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
     })
 }
 
-/// Whose limit the largest array of a curve meets: the instance's, its own, or its volumes'.
+/// Limit that the largest array of a curve meets: the instance's, its own, or its volumes'.
 fn limit(observed: &Observed, curve: &Explained) -> String {
     let unknown = || {
         "Whose limit that is cannot be told: the volumes were not measured by themselves."
@@ -182,7 +182,7 @@ fn cap(probe: &Probe) -> Option<Cap> {
 /// trust the noise of one.
 const ENOUGH_CURVES: usize = 3;
 
-/// Whether an even number of members does better than an odd one.
+/// Comparison of even and odd numbers of members.
 pub(super) fn odd_and_even(curves: &[Explained]) -> String {
     let shares = curves
         .iter()
@@ -335,7 +335,7 @@ mod tests {
     use crate::layout::Layout;
     use domain::raid::Level;
 
-    /// What a level makes of the members, of page-mixed: 70 % reads.
+    /// Rate that a level makes of the members' on page-mixed: 70 % reads.
     fn io(layout: &Layout) -> f64 {
         match layout.level {
             Some(Level::Ten) => 1.3,

@@ -1,4 +1,4 @@
-//! What a sweep's record says: who is best, who is out, and whether more need be measured.
+//! Decisions from a sweep's record: the best layout, those that are out, and whether more need be measured.
 
 mod answers;
 mod bar;
@@ -31,7 +31,7 @@ use super::objective::Objective;
 use super::price::Cost;
 use super::record::{SweepRecord, Value};
 
-/// Whether a layout may still win.
+/// Chance of a layout to win.
 #[derive(Clone, Debug, PartialEq)]
 enum Fate {
     /// It contends.
@@ -42,17 +42,17 @@ enum Fate {
     Failed(String),
 }
 
-/// What is known of the layouts before they are ranked.
+/// Layouts before they are ranked.
 struct Field<'a> {
-    /// What was measured.
+    /// Measurements.
     pub observed: &'a Observed<'a>,
     /// The requirements on each layout.
     pub bars: Bars<'a>,
-    /// What became of each layout.
+    /// Fate of each layout.
     pub fates: Vec<Fate>,
-    /// What each costs, where prices are known.
+    /// Cost of each, where prices are known.
     pub costs: Vec<Option<f64>>,
-    /// Whether nothing more will be measured.
+    /// True if nothing more will be measured.
     pub last: bool,
 }
 
@@ -60,16 +60,16 @@ struct Field<'a> {
 struct Ranking {
     /// The best so far.
     pub leader: Option<usize>,
-    /// What became of each, as if nothing more were measured, and why; open where nothing is known.
+    /// Outcome of each, as if nothing more were measured, and the reason; open where nothing is known.
     pub places: Vec<(LayoutOutcome, String)>,
     /// The objective as a share of the leader's.
     pub shares: Vec<Option<Value>>,
-    /// Whether the leader is the winner whatever else were measured.
+    /// True if the leader is the winner whatever else were measured.
     pub settled: bool,
 }
 
 impl Field<'_> {
-    /// Whether a layout contends.
+    /// True if a layout contends.
     fn is_in(&self, layout: usize) -> bool {
         self.fates.get(layout) == Some(&Fate::In)
     }
@@ -203,7 +203,7 @@ pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
     wanted
 }
 
-/// Whether a layout is to be measured in the blocks to come.
+/// True if a layout is to be measured in the blocks to come.
 fn is_open(field: &Field, ranking: &Ranking, layout: usize) -> bool {
     match &field.fates[layout] {
         Fate::Failed(_) => false,
@@ -264,7 +264,7 @@ fn row(field: &Field, ranking: &Ranking, summaries: &Summaries, layout: usize, o
     }
 }
 
-/// What became of a layout, and why. Before the end only what is beyond doubt is decided.
+/// Outcome of a layout, and the reason. Before the end only what is beyond doubt is decided.
 fn standing(
     field: &Field,
     ranking: &Ranking,

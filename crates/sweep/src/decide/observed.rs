@@ -1,4 +1,4 @@
-//! What was measured of each layout, block by block.
+//! Measurements of each layout, block by block.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::figure::{Figure, Metric};
 use crate::objective::Objective;
 use crate::record::{Cell, CellOutcome, SweepRecord, Value};
 
-/// How often a layout may fail before it is given up.
+/// Number of failures of a layout after which it is given up.
 pub(super) const TRIES: usize = 2;
 
 /// A record, asked by layout.
 pub(super) struct Observed<'a> {
-    /// What is asked.
+    /// The record.
     pub record: &'a SweepRecord,
     /// The cells of each layout that count for it, in order of time.
     cells: Vec<Vec<&'a Cell>>,
@@ -68,7 +68,7 @@ impl<'a> Observed<'a> {
         blocks.len()
     }
 
-    /// Why a layout is given up: it failed too often.
+    /// Reason for which a layout is given up: it failed too often.
     pub(super) fn given_up(&self, layout: usize) -> Option<&'a str> {
         let failures = self
             .cells(layout)
@@ -81,7 +81,7 @@ impl<'a> Observed<'a> {
         failures.last().copied().filter(|_| failures.len() >= TRIES)
     }
 
-    /// Why the last attempt at a layout failed, where it did.
+    /// Reason for which the last attempt at a layout failed, where it did.
     pub(super) fn failed_last(&self, layout: usize) -> Option<&'a str> {
         match &self.cells(layout).last()?.outcome {
             CellOutcome::Failed(why) => Some(why),
@@ -89,7 +89,7 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Whether a layout failed in a block in which it was not measured.
+    /// True if a layout failed in a block in which it was not measured.
     pub(super) fn has_failed(&self, layout: usize) -> bool {
         let cells = self.cells(layout);
         let measured = |block| {
@@ -100,7 +100,7 @@ impl<'a> Observed<'a> {
         cells.iter().any(|cell| !measured(cell.block))
     }
 
-    /// Whether a layout was tried in the last block.
+    /// True if a layout was tried in the last block.
     pub(super) fn was_tried_last(&self, layout: usize) -> bool {
         let blocks = self.record.settings.blocks;
         self.cells(layout)
@@ -108,9 +108,8 @@ impl<'a> Observed<'a> {
             .any(|cell| cell.block.saturating_add(1) >= blocks)
     }
 
-    /// Whether the last block was begun and all that it wants was tried. A layout that comes back
-    /// only then, since the noise turned out larger or the best misses a requirement, is measured
-    /// no further.
+    /// True if the last block was begun and all that it wants was tried. A layout that comes back only then,
+    /// since the noise turned out larger or the best misses a requirement, is measured no further.
     pub(super) fn has_run_out(&self) -> bool {
         let last = self.record.settings.blocks.checked_sub(1);
         let block = last.and_then(|last| Some((last, self.record.blocks.get(last)?)));
@@ -136,13 +135,13 @@ impl<'a> Observed<'a> {
 }
 
 impl Cell {
-    /// Whether it has figures.
+    /// True if it has figures.
     pub(super) fn is_measured(&self) -> bool {
         matches!(self.outcome, CellOutcome::Measured { .. })
     }
 }
 
-/// Whether a value can be a rate, a latency or a cost.
+/// True if a value can be a rate, a latency or a cost.
 pub(super) fn is_positive(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }

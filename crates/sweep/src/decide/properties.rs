@@ -1,4 +1,4 @@
-//! What holds of every record and every sweep.
+//! Properties of every record and every sweep.
 
 use proptest::prelude::*;
 use record::{Bytes, RunId};

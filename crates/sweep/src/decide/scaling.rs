@@ -1,4 +1,4 @@
-//! How the rate grows with the members, and what they would give by themselves.
+//! Growth of the rate with the members, and the sum of their own rates.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -87,7 +87,7 @@ pub(super) fn of(observed: &Observed) -> Vec<Explained> {
     curves
 }
 
-/// What the points of a curve have in common: `RAID 10, 256 KiB, xfs`.
+/// Common part of the points of a curve: `RAID 10, 256 KiB, xfs`.
 fn label(observed: &Observed, layout: usize) -> String {
     let layout = &observed.record.layouts[layout];
     let level = match layout.level {
@@ -102,9 +102,9 @@ fn label(observed: &Observed, layout: usize) -> String {
     parts.join(", ")
 }
 
-/// What a layout's members give by themselves, as requests of the application. Each was asked with
-/// all requests that the phase has in flight, of which an array's members get a share each: with few
-/// of them the array may not reach this whatever it is.
+/// Sum of the own rates of a layout's members, as requests of the application. Each was asked with all
+/// requests that the phase has in flight, of which an array's members get a share each: with few of them the
+/// array may not reach this whatever it is.
 fn ideal(observed: &Observed, layout: usize) -> Option<f64> {
     let members = observed.record.layouts.get(layout)?.members;
     let alone = &observed.record.probe.as_ref()?.alone;
@@ -115,9 +115,9 @@ fn ideal(observed: &Observed, layout: usize) -> Option<f64> {
         .map(|(sum, io)| sum / io)
 }
 
-/// How many requests to its members a layout makes of one of the application's, with the share of
-/// writes that the probed phase has. `None` where the probe was of another phase or the rate is not
-/// one of requests.
+/// Number of requests to its members that a layout makes of one of the application's, with the share of
+/// writes that the probed phase has. `None` where the probe was of another phase or the rate is not one of
+/// requests.
 pub(super) fn per_request(observed: &Observed, layout: usize) -> Option<f64> {
     let rate = rate(observed);
     let probe = observed.record.probe.as_ref()?;
@@ -127,7 +127,7 @@ pub(super) fn per_request(observed: &Observed, layout: usize) -> Option<f64> {
     Some(requests(&workload, layout))
 }
 
-/// How many requests to its members a layout makes of one of the application's, on average.
+/// Mean number of requests to its members that a layout makes of one of the application's.
 fn requests(workload: &Workload, layout: &Layout) -> f64 {
     let reads = workload.read_fraction;
     reads + (1.0 - reads) * write_io(layout)
@@ -151,7 +151,7 @@ pub(super) fn in_flight(observed: &Observed, layout: usize) -> Option<(u64, f64)
     ))
 }
 
-/// What a phase does, as it was asked for.
+/// Workload of a phase, as it was asked for.
 fn workload(record: &SweepRecord, phase: &str) -> Option<Workload> {
     let args = bench_args(&record.settings, Path::new("/"), 0).ok()?;
     let names: &[String] = match &record.settings.workload {

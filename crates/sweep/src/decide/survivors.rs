@@ -32,7 +32,7 @@ pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
         .collect()
 }
 
-/// Whether two rows cannot be told apart by their shares of the best of all, or by their values.
+/// True if two rows cannot be told apart by their shares of the best of all, or by their values.
 fn overlap(a: &Row, b: &Row) -> bool {
     // The best of all has no share: its ties are known.
     if a.of_winner.is_none() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use record::random::SplitMix64;
 use record::{Bytes, Machine, Nanos, RunId};
 
 use crate::figure::Figure;
@@ -11,23 +12,6 @@ use crate::price::Prices;
 use crate::record::{Cell, CellOutcome, Probe, Settings, SweepRecord, Value, Volume};
 use domain::filesystem::Fs;
 use domain::raid::Level;
-
-/// A generator of noise: SplitMix64 (Steele, Lea and Flood 2014).
-struct Noise(u64);
-
-impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
 
 /// RAID 10 of so many members, 256 KiB, xfs.
 pub(super) fn raid10(members: usize) -> Layout {
@@ -40,15 +24,15 @@ pub(super) fn raid10(members: usize) -> Layout {
     }
 }
 
-/// What the layouts of a sweep really do.
+/// True properties of the layouts of a sweep.
 pub(super) struct Truth<'a> {
     /// Each layout's figures.
     pub of: &'a dyn Fn(&Layout) -> Vec<(&'static str, f64)>,
     /// The standard deviation of a cell as a share.
     pub noise: f64,
-    /// How much faster the day becomes from block to block, as a share.
+    /// Speed-up of the day from block to block, as a share.
     pub drift: f64,
-    /// Where the noise begins.
+    /// Seed of the noise.
     pub seed: u64,
 }
 
@@ -122,7 +106,7 @@ impl Truth<'_> {
     /// A cell measured.
     pub(super) fn cell(&self, record: &SweepRecord, block: usize, layout: usize) -> Cell {
         let seed = (block * 1000 + layout) as u64 + self.seed * 1_000_000;
-        let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9));
+        let mut noise = SplitMix64::new(seed.wrapping_mul(0x9e37_79b9));
         let today = 1.0 + self.drift * block as f64;
         let truths = (self.of)(&record.layouts[layout]);
         let figures: BTreeMap<Figure, Value> = truths

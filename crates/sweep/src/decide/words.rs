@@ -74,7 +74,7 @@ pub(super) fn own_ratio(figure: &Figure, score: RatioInterval) -> RatioInterval 
     }
 }
 
-/// How a changed figure is called: `faster` or `lower latency` and their opposites.
+/// Word for a changed figure: `faster` or `lower latency` and their opposites.
 pub(super) fn direction(figure: &Figure, is_more: bool) -> &'static str {
     match (figure.metric.is_latency(), is_more) {
         (true, true) => "higher latency",
@@ -107,7 +107,7 @@ pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
     )
 }
 
-/// How far a layout is behind the best, by the bounds of a ratio: `12 to 15 % slower than the best`.
+/// Distance of a layout behind the best, by the bounds of a ratio: `12 to 15 % slower than the best`.
 pub(super) fn behind(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
     // A rate that is behind is never a multiple.

@@ -13,7 +13,6 @@ mod tests;
 use std::io;
 
 use askama::Template;
-use plotly::Plot;
 use record::Run;
 
 use crate::views::sentences;
@@ -23,7 +22,7 @@ use page::charts::{Chart, Figure};
 use ui::output::OutputFile;
 use ui::words;
 
-/// What is shown.
+/// Data of the page.
 #[derive(Clone, Copy)]
 struct View<'a> {
     record: &'a SweepRecord,
@@ -46,7 +45,7 @@ struct Page<'a> {
     title: String,
     nonce: String,
     style: [&'static str; 2],
-    plotly: &'a str,
+    library: &'static str,
     script: &'static str,
     verdict: verdict::Verdict,
     commands: &'a [String],
@@ -85,7 +84,6 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> i
         record, decided, ..
     } = view;
     let mut figures = Vec::new();
-    let sources = Plot::offline_js_sources();
     let page = Page {
         title: format!(
             "{} of {} on {} – disksmith",
@@ -95,7 +93,7 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> i
         ),
         nonce: page::nonce(),
         style: [page::STYLE, page::TABLE_STYLE],
-        plotly: page::plotly_script(&sources),
+        library: page::LIBRARY,
         script: page::SCRIPT,
         verdict: verdict::of(view),
         commands: if decided.winner.is_some() {

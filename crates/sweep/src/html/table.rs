@@ -8,14 +8,14 @@ use crate::{Factor, LayoutOutcome, Objective, Row};
 /// One layout.
 pub(super) struct Line {
     pub(super) rank: usize,
-    /// What it has of the factors that vary.
+    /// Its settings of the factors that vary.
     pub(super) settings: Vec<String>,
     pub(super) value: String,
     pub(super) plus_minus: String,
     /// The share of the winner's value, with its interval.
     pub(super) share: String,
     pub(super) interval: String,
-    /// How long the bar behind the share is, in percent of the longest.
+    /// Length of the bar behind the share, in percent of the longest.
     pub(super) bar: u32,
     /// The further figures, in the order of the titles.
     pub(super) figures: Vec<String>,
@@ -105,7 +105,7 @@ fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
     }
 }
 
-/// How good it is next to the winner, in percent: the longer the better, of times too.
+/// Merit relative to the winner's, in percent: the longer the better, of times too.
 fn bar(unit: Unit, row: &Row) -> u32 {
     let share = match row.of_winner {
         Some(share) if unit.less_is_better() => 1.0 / share.mean.max(f64::EPSILON),

@@ -56,10 +56,9 @@ pub(super) fn hostile() -> String {
     render(&(record, decided), &finalists, &[HOSTILE.to_owned()])
 }
 
-/// The page without Plotly's script, which is four megabytes of anything.
-fn without_plotly(page: &str) -> String {
-    let sources = Plot::offline_js_sources();
-    page.replacen(page::plotly_script(&sources), "", 1)
+/// The page without the charting library, whose comment names its home.
+fn without_library(page: &str) -> String {
+    page.replacen(page::LIBRARY, "", 1)
 }
 
 fn sections(page: &str) -> Vec<&str> {
@@ -110,7 +109,7 @@ fn each_layout_has_its_row() {
 
 #[test]
 fn nothing_in_the_page_names_another_place_to_load_from() {
-    let page = without_plotly(&whole());
+    let page = without_library(&whole());
     for word in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(word), "{word}");
     }
@@ -118,7 +117,7 @@ fn nothing_in_the_page_names_another_place_to_load_from() {
 
 #[test]
 fn text_from_data_cannot_leave_its_place() {
-    let page = without_plotly(&hostile());
+    let page = without_library(&hostile());
     assert!(!page.contains("<img"));
     assert_eq!(page.matches("</script>").count(), 3, "our own three");
     assert!(page.contains('☃'));

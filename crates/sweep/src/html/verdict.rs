@@ -5,7 +5,7 @@ use crate::views::sentences;
 use crate::views::units::Unit;
 use ui::words;
 
-/// What stands at the top.
+/// Verdict at the top.
 pub(super) struct Verdict {
     /// The winner's layout, or why there is none.
     pub(super) title: String,
@@ -21,9 +21,9 @@ pub(super) struct Verdict {
     /// Reasons to doubt, and why layouts are out.
     pub(super) doubts: Vec<String>,
     pub(super) outs: Vec<String>,
-    /// How to go on where it is not over.
+    /// Command that resumes it where it is not over.
     pub(super) resume: Option<String>,
-    /// What all layouts have alike.
+    /// Common part of all layouts.
     pub(super) alike: String,
 }
 

@@ -1,6 +1,6 @@
-//! How a sweep is shown as text and as JSON, and what its page shares with them. What was measured
-//! comes as a [`SweepRecord`](crate::SweepRecord), what was concluded as a
-//! [`Decided`](crate::Decided); nothing is concluded here.
+//! Views of a sweep as text and as JSON, and the parts that its page shares with them. What was measured
+//! comes as a [`SweepRecord`](crate::SweepRecord), what was concluded as a [`Decided`](crate::Decided);
+//! nothing is concluded here.
 
 pub(crate) mod json;
 #[cfg(test)]

@@ -16,12 +16,12 @@ use bench::views::sample as runs;
 use domain::filesystem::Fs;
 use domain::raid::Level;
 
-/// What a volume gives by itself.
+/// Own rate of a volume.
 const ALONE: f64 = 3_000.0;
-/// What the instance lets through to all of them.
+/// Rate that the instance lets through to all of them.
 const INSTANCE: f64 = 20_000.0;
 
-/// What is varied.
+/// Factors that vary.
 struct Factors<'a> {
     levels: &'a [Level],
     members: &'a [usize],
@@ -260,7 +260,7 @@ fn interval(mean: f64, half: f64) -> Value {
     }
 }
 
-/// What a layout gives in the long run: requests a second of 70 % reads.
+/// True rate of a layout in the long run: requests a second of 70 % reads.
 fn truth(layout: &Layout) -> f64 {
     let per_write = match layout.level {
         Some(Level::One) => layout.members as f64,

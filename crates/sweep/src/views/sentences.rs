@@ -1,10 +1,9 @@
-//! What is said of a sweep in words, on every form alike.
+//! Sentences about a sweep, the same on every form.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use linux::exec;
-use record::Nanos;
 
 use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
     SweepRecord,
 };
 use ui::relative;
+use ui::units::duration;
 use ui::words::count;
 
 /// A layout by its place among the layouts.
@@ -62,7 +62,7 @@ pub(crate) fn devices(settings: &Settings) -> String {
     format!("{paths} ({})", sizes.join("; "))
 }
 
-/// Where it ran: the host, and what is known of its cloud.
+/// Place of the sweep: the host, and its cloud.
 pub(crate) fn place(record: &SweepRecord) -> String {
     let mut parts = vec![record.machine.hostname.clone()];
     if let Some(cloud) = &record.machine.cloud {
@@ -76,7 +76,7 @@ pub(crate) fn place(record: &SweepRecord) -> String {
     parts.join(", ")
 }
 
-/// What was asked for: `most page-mixed.iops, with page-mixed.read.p99 < 10.0 ms`.
+/// Objective and requirements: `most page-mixed.iops, with page-mixed.read.p99 < 10.0 ms`.
 pub(crate) fn wanted(settings: &Settings) -> String {
     let direction = if Unit::of_objective(&settings.objective).less_is_better() {
         "least"
@@ -106,7 +106,7 @@ fn requirement(requirement: &crate::Requirement) -> String {
     )
 }
 
-/// What it took: `58 measurements in 3 blocks, 5.20 h, begun 2 times`.
+/// Effort: `58 measurements in 3 blocks, 5.20 h, begun 2 times`.
 pub(crate) fn effort(record: &SweepRecord) -> String {
     let measured = record
         .cells
@@ -126,11 +126,6 @@ pub(crate) fn effort(record: &SweepRecord) -> String {
     text
 }
 
-/// Seconds as a duration in the unit that suits.
-pub(crate) fn duration(seconds: f64) -> String {
-    Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
-}
-
 /// The factors in which layouts differ, in the order in which they are shown.
 pub(crate) fn varying(record: &SweepRecord) -> Vec<Factor> {
     let differs = |factor: &Factor| {
@@ -147,7 +142,7 @@ pub(crate) fn varying(record: &SweepRecord) -> Vec<Factor> {
     }
 }
 
-/// What all layouts have alike: `All with fs xfs, scheduler none.` Empty where they differ in all.
+/// Common part of all layouts: `All with fs xfs, scheduler none.` Empty where they differ in all.
 pub(crate) fn alike(record: &SweepRecord) -> String {
     let varying = varying(record);
     let Some(first) = record.layouts.first() else {
@@ -167,7 +162,7 @@ pub(crate) fn alike(record: &SweepRecord) -> String {
     }
 }
 
-/// Which layout is best, or why none is.
+/// The best layout, or the reason for which there is none.
 pub(crate) fn winner(record: &SweepRecord, decided: &Decided) -> String {
     let Some(winner) = decided.winner else {
         return no_winner(decided);
@@ -264,7 +259,7 @@ fn named(record: &SweepRecord, decided: &Decided, layouts: &[usize]) -> String {
     names.join("; ")
 }
 
-/// How to go on with a sweep that is not over.
+/// Command that resumes a sweep that is not over.
 pub(crate) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> {
     if decided.over {
         None
@@ -286,7 +281,7 @@ pub(crate) fn resume_command(record: &SweepRecord) -> String {
         .map_or_else(String::new, |(program, args)| exec::line(program, args))
 }
 
-/// Why layouts are out of the race that have no figures to show for it, or too low ones: each
+/// Reasons for which layouts are out of the race that have no figures to show for it, or too low ones: each
 /// reason once, with the places of its layouts in the table.
 pub(crate) fn outs(decided: &Decided) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
@@ -340,7 +335,7 @@ pub(crate) fn further_figures(settings: &Settings) -> Vec<&Figure> {
     figures
 }
 
-/// What stands above a figure's column. The phase is not said again where it is the objective's.
+/// Title of a figure's column. The phase is not said again where it is the objective's.
 pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
     let phase = figure(&settings.objective).map(|figure| figure.phase.as_str());
     let mut parts = Vec::new();

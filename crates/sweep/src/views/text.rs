@@ -82,13 +82,13 @@ fn head(record: &SweepRecord, columns: usize) -> String {
     text
 }
 
-/// What stands in a column of the row at a place.
+/// Text in a column of the row at a place.
 type Cell<'a> = dyn Fn(usize, &Row) -> String + 'a;
 
 /// A column and what stands in it.
 struct Field<'a> {
     title: String,
-    /// Whether its cells are words, which begin at the left.
+    /// True if its cells are words, which begin at the left.
     words: bool,
     /// As a [`Column`]'s.
     rank: u8,
@@ -196,7 +196,7 @@ fn further(title: String, figure: &Figure) -> Field<'_> {
     })
 }
 
-/// What a layout has of a factor. Sizes stand as they are typed, which is short.
+/// A layout's setting of a factor. Sizes stand as they are typed, which is short.
 fn setting(record: &SweepRecord, factor: Factor) -> Field<'_> {
     let title = match factor {
         Factor::Members => "of",

@@ -1,9 +1,9 @@
-//! In which unit a figure of a sweep is shown, and with how many digits.
+//! Units in which figures of a sweep are shown, and their digits.
 
 use crate::{Figure, LayoutOutcome, Metric, Objective, Side, Value};
 use ui::words::number;
 
-/// What a figure is counted in. The record has requests, bytes, nanoseconds and dollars.
+/// Unit of a figure. The record has requests, bytes, nanoseconds and dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
     /// Requests a second.
@@ -71,7 +71,7 @@ impl Unit {
         }
     }
 
-    /// Whether less of it is better.
+    /// True if less of it is better.
     pub(crate) fn less_is_better(self) -> bool {
         matches!(self, Unit::Time | Unit::Dollars)
     }
@@ -162,7 +162,7 @@ pub(crate) fn side(side: Side) -> &'static str {
     }
 }
 
-/// What became of a layout, in a word.
+/// Outcome of a layout, in a word.
 pub(crate) fn standing(standing: LayoutOutcome) -> &'static str {
     match standing {
         LayoutOutcome::Winner => "best",

@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// Whether the file, which is read from its beginning, has this format's marker.
+    /// True if the file, which is read from its beginning, has this format's marker.
     fn is_marked(self, file: &mut File) -> io::Result<bool> {
         let most = match self {
             Format::Json => LONGEST_DOCUMENT,
@@ -91,7 +91,7 @@ pub fn generator() -> String {
     format!("{GENERATOR} {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// What stands at the place of an output.
+/// The thing at the place of an output.
 pub(super) enum Existing {
     Nothing,
     /// An empty file, or an earlier output of the same format.
@@ -100,7 +100,7 @@ pub(super) enum Existing {
     Foreign(Metadata),
     /// A symbolic link.
     Link(Metadata),
-    /// What is never replaced, in words.
+    /// A thing that is never replaced, in words.
     Never(&'static str),
 }
 
@@ -138,7 +138,7 @@ impl Existing {
     }
 }
 
-/// What neither a file nor a link is.
+/// Word for a thing that is neither a file nor a link.
 fn never(facts: &Metadata) -> Option<&'static str> {
     let kind = facts.file_type();
     if kind.is_block_device() {
@@ -156,7 +156,7 @@ fn never(facts: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Whether the path names a stream: a pipe, /dev/null, or a descriptor that this process was given.
+/// True if the path names a stream: a pipe, /dev/null, or a descriptor that this process was given.
 ///
 /// # Errors
 /// When it names a descriptor that is not open, or that no output is written to.
@@ -193,7 +193,7 @@ fn is_null(facts: &Metadata) -> bool {
     facts.file_type().is_char_device() && numbers(facts) == NULL
 }
 
-/// Whether a device has a number of terminals: 4, 5, 136 to 143 and 204 (consoles, pseudo terminals, serial
+/// True if a device has a number of terminals: 4, 5, 136 to 143 and 204 (consoles, pseudo terminals, serial
 /// lines; Documentation/admin-guide/devices.txt of the kernel).
 fn is_terminal_number(facts: &Metadata) -> bool {
     matches!(numbers(facts).0, 4 | 5 | 136..=143 | 204 | 229)
@@ -206,7 +206,7 @@ fn numbers(facts: &Metadata) -> (u32, u32) {
     )
 }
 
-/// Whether a path names a descriptor of this process: /dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N.
+/// True if a path names a descriptor of this process: /dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N.
 fn is_descriptor(path: &Path) -> bool {
     let words: Vec<_> = path
         .components()

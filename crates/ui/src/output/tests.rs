@@ -26,7 +26,7 @@ fn earlier(format: Format) -> String {
     }
 }
 
-/// What an output is tried on, in a folder of its own with files that must not change.
+/// A folder of its own for trying outputs, with files that must not change.
 struct State {
     folder: TempDir,
 }
@@ -67,7 +67,8 @@ fn seen(state: &State, place: &Path) -> (Vec<String>, Option<Vec<u8>>, Option<Pa
     (state.names(), content, fs::read_link(place).ok())
 }
 
-/// What stands at the place, what a check says of it (`None`: it may be replaced), and the same with --force.
+/// A thing at the place of an output, the check's answer (`None`: it may be replaced), and the same with
+/// --force.
 type Case = (
     &'static str,
     fn(&State, &Path, Format),

@@ -1,84 +1,43 @@
-//! Patterns of names: `*` for any characters, `?` for one, `[a-c]` and `[!a-c]` for one of several,
-//! and a backslash before what stands for itself (glob(7)).
+//! Patterns of names: `*` for any characters, `?` for one, `[a-c]` and `[!a-c]` for one of several, `{a,b}` for
+//! either, and a backslash before a character that stands for itself.
 
-/// Whether a name holds anything but characters that stand for themselves.
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// A name holds anything but characters that stand for themselves.
 pub(super) fn is_pattern(name: &[u8]) -> bool {
     name.iter().any(|byte| b"*?[\\".contains(byte))
 }
 
-/// Whether a pattern matches all of a name. A leading dot must be matched by one.
-pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    if name.first() == Some(&b'.') && pattern.first() != Some(&b'.') {
-        return false;
-    }
-    matches_from(pattern, name)
+/// A pattern of names.
+pub(super) struct Pattern {
+    glob: GlobMatcher,
+    /// A leading dot must be matched by one, as in a shell.
+    has_dot: bool,
 }
 
-fn matches_from(mut pattern: &[u8], mut name: &[u8]) -> bool {
-    // Where the last star is, and what it has taken so far: only that one may need to take more.
-    let mut star: Option<(&[u8], &[u8])> = None;
-    loop {
-        if let [b'*', rest @ ..] = pattern {
-            star = Some((rest, name));
-            pattern = rest;
-            continue;
-        }
-        let step = name.split_first().and_then(|(first, after)| {
-            let rest = one(pattern, *first)?;
-            Some((rest, after))
-        });
-        match step {
-            Some((rest, after)) => (pattern, name) = (rest, after),
-            None if pattern.is_empty() && name.is_empty() => return true,
-            None => {
-                let Some((after_star, [_, longer @ ..])) = star else {
-                    return false;
-                };
-                star = Some((after_star, longer));
-                (pattern, name) = (after_star, longer);
-            }
-        }
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(super) fn new(text: &str) -> Result<Pattern, globset::Error> {
+        let glob = GlobBuilder::new(text)
+            .backslash_escape(true)
+            .allow_unclosed_class(true)
+            .build()?;
+        Ok(Pattern {
+            glob: glob.compile_matcher(),
+            has_dot: text.starts_with('.'),
+        })
     }
-}
 
-/// What is left of the pattern when its first part matches this byte.
-fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
-    match pattern {
-        [] => None,
-        [b'?', rest @ ..] => Some(rest),
-        [b'\\', escaped, rest @ ..] => (*escaped == byte).then_some(rest),
-        [b'[', rest @ ..] => match set(rest, byte) {
-            Some((is_in, rest)) => is_in.then_some(rest),
-            // Without its end, a bracket is a bracket.
-            None => (byte == b'[').then_some(rest),
-        },
-        [own, rest @ ..] => (*own == byte).then_some(rest),
-    }
-}
-
-/// Whether a byte is in the set whose inside begins here, and what follows the set. `None` where it
-/// does not end.
-fn set(inside: &[u8], byte: u8) -> Option<(bool, &[u8])> {
-    let (negated, mut rest) = match inside {
-        [b'!' | b'^', rest @ ..] => (true, rest),
-        rest => (false, rest),
-    };
-    let mut is_in = false;
-    let mut first = true;
-    loop {
-        rest = match rest {
-            [] => return None,
-            [b']', after @ ..] if !first => return Some((is_in != negated, after)),
-            [low, b'-', high, after @ ..] if *high != b']' => {
-                is_in |= (*low..=*high).contains(&byte);
-                after
-            }
-            [own, after @ ..] => {
-                is_in |= *own == byte;
-                after
-            }
-        };
-        first = false;
+    /// It matches all of a name.
+    pub(super) fn matches(&self, name: &OsStr) -> bool {
+        let is_hidden = name.as_bytes().starts_with(b".");
+        (!is_hidden || self.has_dot) && self.glob.is_match(name)
     }
 }
 
@@ -86,6 +45,10 @@ fn set(inside: &[u8], byte: u8) -> Option<(bool, &[u8])> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn matches(pattern: &str, name: &str) -> bool {
+        Pattern::new(pattern).unwrap().matches(OsStr::new(name))
+    }
 
     #[test]
     fn patterns_match_as_a_shell_has_it() {
@@ -105,20 +68,23 @@ mod tests {
             ("[x", "[x", true),
             (r"\*", "*", true),
             (r"\*", "a", false),
+            ("t*.{ibd,frm}", "t1.frm", true),
             ("*", "", true),
             ("", "", true),
             ("", "a", false),
         ] {
-            let found = matches(pattern.as_bytes(), name.as_bytes());
+            let found = matches(pattern, name);
             assert_eq!(found, wanted, "{pattern} {name}");
         }
+        assert!(Pattern::new("t*.{ibd").is_err());
         assert!(is_pattern(b"*.ibd") && !is_pattern(b"ibdata1"));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_end(pattern: Vec<u8>, name: Vec<u8>) {
-            let _ = matches(&pattern, &name);
+        fn any_bytes_end(pattern in "(?s).{0,30}|[]*?{}\\\\a,!^-]{0,12}", name: Vec<u8>) {
+            let pattern = Pattern::new(&pattern);
+            let _ = pattern.map(|pattern| pattern.matches(OsStr::from_bytes(&name)));
         }
 
         #[test]
@@ -127,7 +93,7 @@ mod tests {
             let end = (start + len).min(name.len());
             let pattern = format!("{}*{}", &name[..start], &name[end..]);
             prop_assume!(!name.starts_with('.'));
-            prop_assert!(matches(pattern.as_bytes(), name.as_bytes()), "{}", pattern);
+            prop_assert!(matches(&pattern, &name), "{}", pattern);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Dir, FileType, OFlags};
 
-use super::glob;
+use super::glob::{self, Pattern};
 
 /// The regular files that a path names: itself, those in the folder that it is, at any depth, and of
 /// a pattern all that match. Below a folder no symbolic link is followed. What a pattern matches or a
@@ -36,7 +36,8 @@ pub(super) fn files(path: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>,
             return Err(format!("--first {shown} is neither a file nor a folder"));
         }
     } else {
-        for path in expand(path, interrupt) {
+        let found = expand(path, interrupt).map_err(|why| format!("--first {shown}: {why}"))?;
+        for path in found {
             add_match(path, &mut files, interrupt);
         }
     }
@@ -61,8 +62,11 @@ fn add_match(path: PathBuf, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
     }
 }
 
-/// What a pattern matches, in order.
-fn expand(pattern: &Path, interrupt: &AtomicBool) -> Vec<PathBuf> {
+/// The paths that a pattern matches, in order.
+///
+/// # Errors
+/// A sentence, when a part of it is no pattern.
+fn expand(pattern: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>, String> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
         let Component::Normal(name) = component else {
@@ -73,16 +77,20 @@ fn expand(pattern: &Path, interrupt: &AtomicBool) -> Vec<PathBuf> {
             found.iter_mut().for_each(|path| path.push(name));
             continue;
         }
+        let text = name
+            .to_str()
+            .ok_or("a pattern must be UTF-8; name the files themselves")?;
+        let pattern = Pattern::new(text).map_err(|error| error.to_string())?;
         found = found
             .iter()
-            .flat_map(|folder| matching(folder, name.as_bytes(), interrupt))
+            .flat_map(|folder| matching(folder, &pattern, interrupt))
             .collect();
     }
     found.retain(|path| path.symlink_metadata().is_ok());
-    found
+    Ok(found)
 }
 
-fn matching(folder: &Path, pattern: &[u8], interrupt: &AtomicBool) -> Vec<PathBuf> {
+fn matching(folder: &Path, pattern: &Pattern, interrupt: &AtomicBool) -> Vec<PathBuf> {
     let place = if folder.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -91,7 +99,7 @@ fn matching(folder: &Path, pattern: &[u8], interrupt: &AtomicBool) -> Vec<PathBu
     let entries = list(place, interrupt).into_iter().flatten();
     let mut found: Vec<PathBuf> = entries
         .map(|(name, _)| name)
-        .filter(|name| glob::matches(pattern, name.as_bytes()))
+        .filter(|name| pattern.matches(name))
         .map(|name| folder.join(name))
         .collect();
     found.sort();

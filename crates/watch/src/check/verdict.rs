@@ -1,5 +1,4 @@
-//! What a look at the disks comes to: figures against their bounds, what was found, and what nobody
-//! can tell.
+//! Verdict of a check: figures against their bounds, findings, and gaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +7,7 @@ use record::{Event, EventCode, Nanos, Severity};
 
 use crate::args::Limits;
 
-/// How things stand, the worst last.
+/// State of a check, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Status {
     Ok,
@@ -58,7 +57,7 @@ impl Mean {
     }
 }
 
-/// What a device did over the intervals.
+/// A device over the intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     iops: Mean,
@@ -92,7 +91,7 @@ impl Sums {
     }
 }
 
-/// What was seen.
+/// Observations of a check.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     devices: BTreeMap<String, Sums>,
@@ -107,7 +106,7 @@ pub(super) struct Observations {
 struct Figure {
     /// The device's name; `None` of a figure of the host.
     device: Option<String>,
-    /// What it is.
+    /// Its name.
     what: &'static str,
     /// `None` where the kernel does not tell it.
     value: Option<f64>,
@@ -175,7 +174,7 @@ impl Observations {
         figures
     }
 
-    /// Why this is no answer, or not to all that was asked.
+    /// Reasons for which this is no answer, or not to everything asked.
     fn gaps(&self, figures: &[Figure]) -> Vec<(Status, String)> {
         let mut gaps: Vec<String> = Vec::new();
         if self.devices.is_empty() && self.missing.is_empty() {
@@ -198,7 +197,7 @@ impl Observations {
         gaps.into_iter().map(|gap| (Status::Unknown, gap)).collect()
     }
 
-    /// Whether a device was there in any interval.
+    /// True if a device was there in any interval.
     pub(super) fn has(&self, name: &str) -> bool {
         self.devices.contains_key(name)
     }

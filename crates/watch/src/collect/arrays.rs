@@ -23,7 +23,7 @@ pub(super) struct Arrays {
     is_due: bool,
 }
 
-/// What sysfs says of an array.
+/// An array's facts from sysfs.
 struct Details {
     array: md::Array,
     mismatched: Option<u64>,
@@ -115,8 +115,8 @@ impl Arrays {
     }
 }
 
-/// How many members are missing. md does not count them at levels that cannot do without one, and
-/// says only that the array is broken.
+/// Number of members that are missing. md does not count them at levels that cannot do without one, and says
+/// only that the array is broken.
 fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
     let counted = line
         .wanted_and_working

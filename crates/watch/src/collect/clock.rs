@@ -1,5 +1,5 @@
-//! When samples were taken: by the time of day, by a clock that stands still while the machine
-//! sleeps, and by one that does not (clock_gettime(2)).
+//! Times of samples: by the time of day, by a clock that stands still while the machine sleeps, and by one
+//! that does not (clock_gettime(2)).
 
 use jiff::Timestamp;
 use record::Nanos;
@@ -37,12 +37,12 @@ fn nanos(time: Timespec) -> Nanos {
     Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
 }
 
-/// What lies between two readings.
+/// Time between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
-    /// When it ended.
+    /// Its end.
     pub(super) at: Moment,
-    /// How long it was without sleep; zero for the first reading.
+    /// Length without sleep; zero for the first reading.
     pub(super) length: Nanos,
     /// Sleep, or a time of day that was set, within it.
     pub(super) gap: Option<Gap>,

@@ -1,4 +1,4 @@
-//! What the host as a whole does: pressure, load, memory, network, the kernel's log.
+//! The host as a whole: pressure, load, memory, network, the kernel's log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Host {
         }
     }
 
-    /// What the host did in an interval. A file that cannot be read any more says nothing.
+    /// The host in an interval. A file that cannot be read any more says nothing.
     pub(super) fn look(&mut self, length: Nanos, notes: &mut Vec<String>) -> HostSample {
         let seconds = length.as_secs_f64();
         HostSample {

@@ -61,7 +61,7 @@ impl Collector {
         })
     }
 
-    /// What happened since the last call. `None` at the first, from which the next counts, and when
+    /// Sample since the last call. `None` at the first, from which the next counts, and when
     /// no time has passed.
     ///
     /// # Errors
@@ -117,12 +117,12 @@ impl Collector {
         Some((rank, sample))
     }
 
-    /// What could not be read, and why: each is said once.
+    /// Files that could not be read, and the reasons: each once.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// What is known of the host.
+    /// The host.
     pub(crate) fn source(&self) -> Source {
         let facts = machine::facts(&self.root, None, None);
         Source {

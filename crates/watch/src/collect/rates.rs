@@ -1,4 +1,4 @@
-//! What the counters of a device say of an interval, reckoned as iostat does.
+//! Rates of a device from its counters, computed as iostat does.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who the devices are: each gets a number when it is first seen, which no other ever has.
+//! Identities of devices: each gets a number when it is first seen, which no other ever has.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use linux::{Root, md};
 use record::Nanos;
 use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, Moment, disks_of_partition};
 
-/// What sysfs says is read again at least this often, since members come and go silently.
+/// Longest time between two readings of sysfs, since members come and go silently.
 const FRESH: Nanos = Nanos::from_secs(60);
 /// Reading all of it takes a while on a host of thousands of devices; one part in so many of the
 /// time may go on that.
 const SHARE: u32 = 50;
-/// So many devices that are gone are remembered.
+/// Number of devices that are gone which are remembered.
 const REMEMBERED: usize = 1000;
 
 /// A device in a reading.
@@ -26,11 +26,11 @@ pub(super) struct DeviceReading {
     pub(super) number: DevNum,
     /// Its counters.
     pub(super) stats: DiskStats,
-    /// What they counted since the last reading; `None` at the first, and when one went back.
+    /// Counts since the last reading; `None` at the first, and when one went back.
     pub(super) moved: Option<DiskStats>,
-    /// Which of them this kernel has.
+    /// Counters that this kernel has.
     pub(super) counted: Counted,
-    /// Whether a counter went back.
+    /// True if a counter went back.
     pub(super) reset: bool,
 }
 
@@ -47,7 +47,7 @@ struct Known {
     presence: Presence,
 }
 
-/// Whether a device can be used.
+/// Usability of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
     /// It has had no size yet, as a drive without a medium.
@@ -58,7 +58,7 @@ enum Presence {
     Gone,
 }
 
-/// By what a device is known again when it comes back.
+/// Marks by which a device is known again when it comes back.
 #[derive(PartialEq, Eq)]
 struct Departed {
     id: DeviceId,
@@ -116,12 +116,12 @@ impl Roster {
         self.cost = cost;
     }
 
-    /// How many devices are known.
+    /// Number of known devices.
     pub(super) fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// What sysfs said of the devices at the last look.
+    /// Devices in sysfs at the last look.
     pub(super) fn devices(&self) -> &Devices {
         &self.devices
     }
@@ -230,8 +230,7 @@ impl Roster {
         }
     }
 
-    /// Whether sysfs is to be read again: devices came or went, something else changed, or it was
-    /// long ago.
+    /// True if sysfs is to be read again: devices came or went, something else changed, or it was long ago.
     pub(super) fn is_due(&mut self, now: Nanos, changed: bool) -> bool {
         self.changed |= changed || self.seen != self.known.len();
         let Some(last) = self.last_refresh else {
@@ -443,8 +442,8 @@ impl Roster {
         }
     }
 
-    /// Who was seen, and its place in the order of names. `None` for loop devices and RAM disks that
-    /// have never done anything, of which a host may have many.
+    /// The device seen, and its place in the order of names. `None` for loop devices and RAM disks that have
+    /// never done anything, of which a host may have many.
     pub(super) fn device(&self, seen: &DeviceReading) -> Option<(u32, Arc<Device>)> {
         let known = self.known.get(&seen.number)?;
         let spare = matches!(known.device.kind, DeviceKind::Loop | DeviceKind::Memory);

@@ -14,7 +14,7 @@ use linux::Root;
 use linux::ebs::StatsPage;
 use record::sample::{DeviceId, DeviceSample, VendorSample};
 
-/// What a thread that only asks needs of memory.
+/// Stack size of a thread that only asks.
 const STACK: usize = 128 * 1024;
 
 /// A page, or why there is none.
@@ -28,7 +28,7 @@ struct VendorPage {
 /// The pages of all volumes that have one.
 pub(super) struct Vendor {
     period: Duration,
-    /// Who is asked. A thread ends when its sender is gone.
+    /// Volumes that are asked. A thread ends when its sender is gone.
     asked: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
     answers: (Sender<VendorPage>, Receiver<VendorPage>),
     last: HashMap<DeviceId, (Instant, StatsPage)>,
@@ -93,7 +93,7 @@ impl Vendor {
         }
     }
 
-    /// What a page says beyond the one before it.
+    /// Difference of a page to the one before it.
     fn said(&mut self, id: DeviceId, at: Instant, page: StatsPage) -> Option<VendorSample> {
         let before = self.last.insert(id, (at, page.clone()));
         let (then, before) = before?;
@@ -101,7 +101,7 @@ impl Vendor {
     }
 }
 
-/// Why there is no page, for the first volume that has none.
+/// Reason for which there is no page, for the first volume that has none.
 fn refusal(path: &Path, error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "; run disksmith as root for that",

@@ -1,22 +1,20 @@
 //! The charts of a watch: figures over the time of day, findings and marks in all of them.
 
+use page::plot::{
+    Axis, ColorBar, Fill, Hover, Layout, Line, LineShape, Mode, Scale, Shape, ShapeKind, Trace,
+};
 use std::collections::HashMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::Mark;
-use plotly::common::{Fill, Line, LineShape, Mode, TickMode, Title};
-use plotly::layout::{
-    Axis, AxisType, HoverMode, RangeMode, Shape, ShapeLayer, ShapeLine, ShapeType,
-};
-use plotly::{HeatMap, Scatter, Trace};
 use record::sample::DeviceId;
 use record::{Event, Severity, Subject};
 
 use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
-use page::charts::{Chart, Figure, Marker, axis, font, heat_scale, layout, markers, rounded};
-use page::escape::for_plotly;
+use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
+use page::escape::plain;
 use ui::words;
 
 /// Height of a chart, in pixels, as `.chart` of the page's style has it; of a map's row; and of what is above and
@@ -30,7 +28,7 @@ const MOST_COLUMNS: usize = 240;
 /// More findings than this in a chart are a smear; the worst are drawn.
 const MOST_SHADES: usize = 40;
 
-/// What all charts of a page share.
+/// Data that all charts of a page share.
 pub(super) struct Frame<'a> {
     pub(super) course: &'a Course,
     pub(super) marks: &'a [Mark],
@@ -46,7 +44,7 @@ pub(super) struct Series<'a> {
     pub(super) bands: Box<dyn Fn(usize) -> Option<Band> + 'a>,
 }
 
-/// What a chart's figures are.
+/// Unit of a chart's figures.
 #[derive(Clone, Copy)]
 pub(super) struct Unit {
     pub(super) axis: &'static str,
@@ -57,13 +55,13 @@ pub(super) struct Unit {
 /// A column of a map.
 struct Column {
     place: String,
-    /// When it begins.
+    /// Its start.
     wall: Option<Timestamp>,
     steps: Range<usize>,
 }
 
 impl Frame<'_> {
-    /// A place on the time axis: a time of day as Plotly reads it, or seconds where none is known.
+    /// A place on the time axis: a time of day as the script reads it, or seconds where none is known.
     pub(super) fn place(&self, seconds: f64) -> String {
         match self.course.wall(seconds) {
             Some(wall) => self.time(wall),
@@ -92,7 +90,7 @@ impl Frame<'_> {
         local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
     }
 
-    /// How far along the axis of time a moment is, from 0 to 1.
+    /// Position of a moment on the axis of time, from 0 to 1.
     fn share(&self, at: Timestamp) -> f64 {
         let (begin, end) = self.course.span();
         let (Some(first), Some(last)) = (self.course.wall(begin), self.course.wall(end)) else {
@@ -106,16 +104,16 @@ impl Frame<'_> {
         let (begin, end) = self.course.span();
         let has_wall = self.course.wall(begin).is_some();
         if has_wall {
-            axis("").type_(AxisType::Date)
+            axis("").scale(Scale::Date)
         } else {
             axis("seconds")
-                .type_(AxisType::Linear)
+                .scale(Scale::Linear)
                 .range(vec![rounded(begin), rounded(end)])
         }
     }
 
     /// Findings about these devices or the host, and all marks.
-    fn decorate(&self, layout: plotly::Layout, devices: &[DeviceId]) -> plotly::Layout {
+    fn decorate(&self, layout: Layout, devices: &[DeviceId]) -> Layout {
         let mut events: Vec<&Event> = self
             .course
             .events
@@ -155,15 +153,10 @@ impl Frame<'_> {
             Severity::Warn | Severity::Invalid => "var(--invalid) 22%",
         };
         Shape::new()
-            .shape_type(ShapeType::Rect)
-            .layer(ShapeLayer::Below)
-            .y_ref("paper")
+            .kind(ShapeKind::Rect)
             .x0(self.place(begin))
             .x1(self.place(end))
-            .y0(0.0)
-            .y1(1.0)
             .fill_color(colour)
-            .line(ShapeLine::new().width(0.0))
     }
 
     /// The points of a line: steps, broken where nothing is known.
@@ -204,7 +197,7 @@ impl Frame<'_> {
         if known.is_empty() {
             return None;
         }
-        let mut data: Vec<Box<dyn Trace>> = Vec::new();
+        let mut data: Vec<Trace> = Vec::new();
         // With many lines, the bands would hide each other.
         let has_bands = known.len() <= 4 && self.course.steps.iter().any(|step| step.samples > 1);
         if has_bands {
@@ -218,8 +211,8 @@ impl Frame<'_> {
                 .map(|y| y.map_or_else(String::new, unit.word))
                 .collect();
             data.push(
-                Scatter::new(x, y)
-                    .name(for_plotly(&one.name))
+                Trace::points(x, y)
+                    .name(plain(&one.name))
                     .mode(Mode::Lines)
                     .line(
                         Line::new()
@@ -231,9 +224,7 @@ impl Frame<'_> {
                     .hover_template("%{text}"),
             );
         }
-        let y = axis(unit.axis)
-            .range_mode(RangeMode::ToZero)
-            .separate_thousands(true);
+        let y = axis(unit.axis).from_zero(true);
         Some(Chart {
             title: title.to_owned(),
             caption: if has_bands {
@@ -250,7 +241,7 @@ impl Frame<'_> {
 
     /// The space between the least and the most: around each stretch in which both are known, since
     /// what is filled from line to line crosses the gaps.
-    fn band(&self, series: &Series<'_>, unit: Unit) -> Box<dyn Trace> {
+    fn band(&self, series: &Series<'_>, unit: Unit) -> Trace {
         let steps = &self.course.steps;
         let (mut x, mut y) = (Vec::new(), Vec::new());
         let mut stretch: Vec<(usize, Band)> = Vec::new();
@@ -282,13 +273,13 @@ impl Frame<'_> {
             stretch.extend(band.map(|band| (at, band)));
         }
         close(&mut stretch);
-        Scatter::new(x, y)
+        Trace::points(x, y)
             .mode(Mode::Lines)
             .line(Line::new().width(0.0))
             .fill(Fill::ToSelf)
             .fill_color(format!("var(--run-{}) 22%", series.colour % 7))
-            .hover_info(plotly::common::HoverInfo::Skip)
-            .show_legend(false)
+            .skip_hover(true)
+            .hide_in_legend(true)
     }
 
     /// The columns of a map; without steps where nothing is known. Their times rise: where the time of
@@ -365,34 +356,21 @@ impl Frame<'_> {
         let low = low.max(high - 4.0);
         let names = rows(devices);
         let height = PLAIN_HEIGHT.max(names.len() * ROW_HEIGHT + MARGINS);
-        let decades: Vec<i32> = (low.ceil() as i32..=high.floor() as i32).collect();
-        let bar = plotly::common::ColorBar::new()
-            .title(Title::with_text(unit.axis).font(font(11)))
-            .tick_vals(decades.iter().copied().map(f64::from).collect())
-            .tick_text(
-                decades
-                    .iter()
-                    .map(|decade| (unit.word)(10_f64.powi(*decade)))
-                    .collect(),
-            )
-            .tick_font(font(11))
-            .thickness(10)
-            .outline_width(0);
-        let trace = HeatMap::new(times, names, values)
+        let ticks = key_ticks(low, high);
+        let word = |tick: &f64| (unit.word)(10_f64.powf(*tick));
+        let bar = ColorBar::new()
+            .title(unit.axis)
+            .tick_text(ticks.iter().map(word).collect())
+            .tick_values(ticks);
+        let trace = Trace::heat_map(times, names, values)
             .zmin(low)
             .zmax(if high > low { high } else { low + 1.0 })
-            .color_scale(heat_scale())
             .color_bar(bar)
-            .hover_on_gaps(false)
-            .hover_template("%{y} at %{x}: %{text}<extra></extra>");
-        // A row each: else every second name is left out where there are many.
-        let lines = axis("")
-            .auto_margin(true)
-            .type_(AxisType::Category)
-            .tick_mode(TickMode::Linear)
-            .dtick(1.0);
+            .hover_template("%{y} at %{x}: %{text}")
+            .nameless(true);
+        let lines = axis("").scale(Scale::Category);
         let layout = layout(self.time_axis(), lines, false)
-            .hover_mode(HoverMode::Closest)
+            .hover(Hover::Closest)
             .height(height);
         let ids: Vec<DeviceId> = Vec::new();
         Some(Chart {
@@ -406,6 +384,18 @@ impl Frame<'_> {
     }
 }
 
+/// The decades from `low` to `high`, or both ends where there are less than two; decimal logarithms.
+fn key_ticks(low: f64, high: f64) -> Vec<f64> {
+    let decades: Vec<f64> = (low.ceil() as i32..=high.floor() as i32)
+        .map(f64::from)
+        .collect();
+    match decades.len() {
+        0 | 1 if high > low => vec![low, high],
+        0 => vec![low],
+        _ => decades,
+    }
+}
+
 /// The names of a map's rows, of which the last is the topmost. Rows of one name would be drawn over
 /// each other: the second device of a name, as after a volume was replaced, has a number.
 fn rows(devices: &[&DeviceCourse]) -> Vec<String> {
@@ -416,8 +406,8 @@ fn rows(devices: &[&DeviceCourse]) -> Vec<String> {
         let nth = seen.entry(name).or_default();
         *nth += 1;
         names.push(match *nth {
-            1 => for_plotly(name),
-            nth => for_plotly(&format!("{name} ({nth})")),
+            1 => plain(name),
+            nth => plain(&format!("{name} ({nth})")),
         });
     }
     names.reverse();
@@ -565,6 +555,14 @@ mod tests {
         assert!(rises(&places), "{places:?}");
         assert_eq!(columns.last().unwrap().steps, 59..60);
         assert_eq!((course.set_back, course.gaps), (1, 0));
+    }
+
+    #[test]
+    fn a_key_has_two_ticks_where_there_are_two_values() {
+        assert_eq!(key_ticks(-0.2, 2.1), [0.0, 1.0, 2.0]);
+        assert_eq!(key_ticks(2.2, 3.1), [2.2, 3.1]);
+        assert_eq!(key_ticks(2.2, 2.7), [2.2, 2.7]);
+        assert_eq!(key_ticks(2.2, 2.2), [2.2]);
     }
 
     #[test]

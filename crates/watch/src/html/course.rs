@@ -1,5 +1,5 @@
-//! What a page of a watch is drawn from: figures over time in so few steps that a page can hold
-//! them, however long the watch was. A step has the least, the mean and the most of each figure.
+//! Data of a page of a watch: figures over time in so few steps that a page can hold them, however long the
+//! watch was. A step has the least, the mean and the most of each figure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use study::watch::Change;
 const MOST_STEPS: usize = 1_200;
 /// With more devices than a few hundred there are fewer steps: all of them together take some 50 MB.
 const MOST_CELLS: usize = 280_000;
-/// So many steps there are even so.
+/// Least number of steps.
 const FEWEST_STEPS: usize = 120;
 
 /// The figures of a device.
@@ -58,7 +58,7 @@ pub(super) struct Band {
     pub(super) least: f32,
     pub(super) mean: f32,
     pub(super) most: f32,
-    /// How much it counts when two become one: seconds, or requests.
+    /// Weight when two become one: seconds, or requests.
     weight: f32,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Step {
     pub(super) wall: Option<Timestamp>,
     /// Nothing is known of the time before it, or that had another clock.
     pub(super) after_gap: bool,
-    /// How many samples it stands for.
+    /// Number of samples that it stands for.
     pub(super) samples: u64,
 }
 
@@ -128,11 +128,11 @@ pub(crate) struct Course {
     pub(super) events: Vec<Event>,
     pub(super) samples: u64,
     pub(super) gaps: u64,
-    /// How often the time of day was set back.
+    /// Number of times that the time of day was set back.
     pub(super) set_back: u64,
     /// Samples that had been thinned out before they came here, and to how long.
     pub(super) thinned: Option<Nanos>,
-    /// How many samples a step takes; doubled when there are too many.
+    /// Number of samples of a step; doubled when there are too many.
     per_step: u64,
     filled: u64,
 }
@@ -326,7 +326,7 @@ impl Course {
         moment.elapsed.as_secs_f64().max(first)
     }
 
-    /// When it begins and ends, in seconds.
+    /// Start and end, in seconds.
     pub(super) fn span(&self) -> (f64, f64) {
         (
             self.steps.first().map_or(0.0, |step| step.begin),

@@ -12,7 +12,6 @@ mod tests;
 use askama::Template;
 use jiff::tz::TimeZone;
 use ledger::Mark;
-use plotly::Plot;
 use record::sample::{DeviceId, DeviceKind, Source};
 use record::{EventCode, Subject};
 
@@ -55,11 +54,11 @@ struct Section {
 /// The whole page.
 #[derive(Template)]
 #[template(path = "watch.html")]
-struct Page<'a> {
+struct Page {
     title: String,
     nonce: String,
     style: &'static str,
-    plotly: &'a str,
+    library: &'static str,
     script: &'static str,
     heading: String,
     identity: Vec<(&'static str, String)>,
@@ -106,7 +105,6 @@ fn page(
         zone: fixed(course, &TimeZone::system()),
     };
     let mut figures = Vec::new();
-    let sources = Plot::offline_js_sources();
     let host = source.hostname.clone().unwrap_or_default();
     let heading = match host.as_str() {
         "" => "Disks over time".to_owned(),
@@ -117,7 +115,7 @@ fn page(
         title: format!("{heading} – disksmith"),
         nonce: page::nonce(),
         style: page::STYLE,
-        plotly: page::plotly_script(&sources),
+        library: page::LIBRARY,
         script: page::SCRIPT,
         heading,
         identity: identity(&frame, source),

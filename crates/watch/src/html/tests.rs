@@ -10,7 +10,7 @@ use study::watch::{Change, ChangeKind};
 use super::*;
 use page::browser::assert_drawn;
 
-/// What is watched in a test.
+/// Devices of a test.
 struct Scene {
     disks: u32,
     array: u32,

@@ -1,4 +1,4 @@
-//! How far a long log is read.
+//! Progress of reading a long log.
 
 use std::cell::{Cell, OnceCell};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use record::{Bytes, Nanos};
 use ui::progress::alone;
 use ui::words;
 
-/// Who reads a log for less than this needs no bar.
+/// Time of reading below which there is no bar.
 const SOON: Duration = Duration::from_secs(1);
 /// It is looked at the clock after so many bytes.
 const STEP: u64 = 1 << 16;
@@ -18,7 +18,7 @@ const MIB: f64 = 1_048_576.0;
 /// A bar on standard error, for a person who watches.
 pub(super) struct Progress {
     watched: bool,
-    /// How long the log is; `None` where it comes through a pipe.
+    /// Length of the log; `None` where it comes through a pipe.
     total: Option<u64>,
     began: Instant,
     read: Cell<u64>,
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// So many bytes more were read.
+    /// Adds bytes that were read.
     pub(super) fn add(&self, bytes: usize) {
         let read = self.read.get() + bytes as u64;
         self.read.set(read);
@@ -83,7 +83,7 @@ impl Progress {
     }
 }
 
-/// How far it is, how fast it goes, and how long the rest takes.
+/// Progress, speed, and time left.
 fn words(read: u64, total: Option<u64>, passed: Duration) -> String {
     let rate = read as f64 / passed.as_secs_f64().max(1e-3);
     let speed = format!("at {} MiB/s", words::number(rate / MIB));

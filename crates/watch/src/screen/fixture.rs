@@ -174,7 +174,7 @@ fn host() -> HostSample {
     }
 }
 
-/// What the host does in a second.
+/// The host in a second.
 pub(crate) fn sample(at: u64) -> Sample {
     let mut slow = device(3, "nvme3n1", &[], 400.0, 9000);
     slow.vendor = Some(page());

@@ -1,4 +1,4 @@
-//! What was found, so that the screen can show it as it stood at any time.
+//! Findings, so that the screen can show them as they stood at any time.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use record::sample::DeviceId;
 use record::{Event, Nanos, Severity, Subject};
 use study::watch::{Change, ChangeKind};
 
-/// So many findings are remembered.
+/// Number of findings remembered.
 const MOST: usize = 500;
 
 /// A finding, and when it was known.
 #[derive(Clone, Debug)]
 struct Entry {
     event: Event,
-    /// When it was found, which is later than when its cause began.
+    /// Time at which it was found, which is later than the start of its cause.
     opened: Nanos,
-    /// When it was known to be over.
+    /// Time at which it was known to be over.
     closed: Option<Nanos>,
 }
 
@@ -57,7 +57,7 @@ impl FindingList {
         }
     }
 
-    /// What was open at a time: warnings first, and the newest first.
+    /// Findings open at a time: warnings first, and the newest first.
     pub(crate) fn open(&self, time: Nanos) -> Vec<&Event> {
         let open = self.entries.iter().rev();
         let open = open.filter(|entry| entry.was_open(time));
@@ -66,7 +66,7 @@ impl FindingList {
         open
     }
 
-    /// What was over at a time, the last that ended first.
+    /// Findings over at a time, the last that ended first.
     pub(crate) fn over(&self, time: Nanos) -> Vec<&Event> {
         let closed = |entry: &Entry| entry.closed.filter(|closed| *closed <= time);
         let over = self.entries.iter();

@@ -27,7 +27,7 @@ impl Figure {
         (!self.0.is_nan()).then(|| f64::from(self.0))
     }
 
-    /// Whether something is known to have happened.
+    /// True if something is known to have happened.
     fn is_positive(self) -> bool {
         self.0 > 0.0
     }
@@ -40,7 +40,7 @@ impl PartialEq for Figure {
     }
 }
 
-/// What requests of one kind did.
+/// Requests of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rates {
     /// Requests a second.
@@ -67,7 +67,7 @@ impl Rates {
     }
 }
 
-/// What a device did in an interval.
+/// A device in an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
     /// Reads, writes, discards and flushes, in the order of [`FlowKind::ALL`].
@@ -104,12 +104,12 @@ impl Figures {
         }
     }
 
-    /// What waits or is under way: at the end of the interval, or else on average.
+    /// Requests in flight: at the end of the interval, or else on average.
     pub(crate) fn flight(&self) -> Option<f64> {
         self.in_flight.get().or(self.mean_in_flight.get())
     }
 
-    /// Whether the device did something, or has something to do.
+    /// True if the device did something, or has something to do.
     pub(crate) fn is_active(&self) -> bool {
         let moves = |rates: &Rates| rates.iops.is_positive();
         moves(&self.all)
@@ -122,24 +122,24 @@ impl Figures {
 /// A device in an interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// Who it is.
+    /// The device.
     pub device: Arc<Device>,
-    /// What it did. One that does the same as before, such as nothing, shares it with the frame before.
+    /// Its figures. One that does the same as before, such as nothing, shares it with the frame before.
     pub figures: Arc<Figures>,
     /// An array's own state.
     pub array: Option<Arc<ArraySample>>,
-    /// What the vendor's page says.
+    /// The vendor's page.
     pub vendor: Option<Arc<VendorSample>>,
 }
 
 /// A sample, as the screen keeps it.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// When the interval ended.
+    /// End of the interval.
     pub at: Moment,
-    /// How long it was.
+    /// Its length.
     pub length: Nanos,
-    /// What lies between it and the one before.
+    /// Gap between it and the one before.
     pub gap: Option<Gap>,
     /// The host's own figures.
     pub host: HostSample,

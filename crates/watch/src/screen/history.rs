@@ -8,7 +8,7 @@ use record::sample::{DeviceId, FlowKind};
 
 use super::frame::{Frame, Row};
 
-/// So much memory is always kept, which is some ten minutes of 64 busy disks at one frame a second.
+/// Memory that is always kept, which is some ten minutes of 64 busy disks at one frame a second.
 const ROOM: usize = 6 << 20;
 /// Of more disks, as long as sparklines are is kept,
 const SPAN: Nanos = Nanos::from_secs(120);
@@ -118,8 +118,8 @@ impl History {
         sums.into_iter().map(mean).collect()
     }
 
-    /// In which of the parts that a [`trace`](Reel::trace) has a moment lies, which was so long before the
-    /// frame of this number.
+    /// Part of a [`trace`](History::trace) that a moment lies in, which was so long before the frame of this
+    /// number.
     pub(crate) fn part(
         &self,
         number: u64,
@@ -159,15 +159,15 @@ impl History {
     }
 }
 
-/// When the first of so many parts of a span up to a frame begins, and how long each is, in seconds. They begin
-/// at multiples of their length.
+/// Start of the first of so many parts of a span up to a frame, and length of each, in seconds. They begin at
+/// multiples of their length.
 fn parts(last: &Frame, span: Nanos, count: usize) -> (f64, f64) {
     let part = span.as_secs_f64() / count as f64;
     let end = (last.at.elapsed.as_secs_f64() / part).ceil() * part;
     (end - span.as_secs_f64(), part)
 }
 
-/// How far before the span a part may begin.
+/// Time before the span at which a part may begin.
 fn frame_slack(part: f64) -> Nanos {
     Nanos((part * 1e9) as u64)
 }
@@ -208,7 +208,7 @@ mod tests {
         reel
     }
 
-    /// What is kept of many frames, one a second, of such a weight.
+    /// History of many frames, one a second, of such a weight.
     fn kept(weight: usize) -> History {
         let mut reel = History::default();
         for second in 1..=1000 {

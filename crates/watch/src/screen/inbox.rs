@@ -1,4 +1,4 @@
-//! What was measured and is to be shown.
+//! Measurements that are to be shown.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -11,7 +11,7 @@ use super::Update;
 use super::drive::IntervalSource;
 use super::model::{Effect, Model};
 
-/// So many updates wait for a screen that does not take them.
+/// Number of updates that wait for a screen that does not take them.
 const MOST: usize = 300;
 
 /// Between who measures and the screen.
@@ -70,7 +70,7 @@ impl Inbox {
     }
 }
 
-/// What is measured just now.
+/// Present measurements.
 pub(super) struct Live {
     inbox: Arc<Inbox>,
 }

@@ -1,13 +1,9 @@
 //! The live screen of `watch`, and of what was recorded.
 //!
 //! The data goes one way: samples become [`frame`]s, which the [`model`] keeps with what a person chose;
-//! [`crate::views::screen`] makes lines of that, and the [`terminal`] writes those that changed.
+//! [`crate::views::screen`] makes widgets of that, and [`ui::screen`] writes the cells that changed.
 //! All of it runs on a thread of its own: a terminal that takes nothing (a connection that hangs, a
-//! stopped window) does not hold up who measures.
-//!
-//! There is no terminal library in it. What is needed of one is little (lines that changed, some forty
-//! key sequences, raw mode by rustix, which is there anyway), and what matters most here is what they do
-//! not have: writes that never wait, and a terminal that is put back in every case.
+//! stopped window) does not hold up the sampling.
 
 mod drive;
 #[cfg(test)]
@@ -16,13 +12,11 @@ pub(crate) mod found;
 pub(crate) mod frame;
 pub(crate) mod history;
 mod inbox;
-pub(crate) mod keys;
 pub(crate) mod model;
 pub(crate) mod order;
 pub(crate) mod pages;
 mod replay;
 pub(crate) mod siblings;
-mod terminal;
 pub(crate) mod tree;
 
 use std::io;
@@ -38,12 +32,12 @@ use study::watch::Change;
 use frame::Frame;
 use inbox::Inbox;
 use model::Model;
-use terminal::Terminal;
+use ui::screen::{Terminal, put_back, run};
 use ui::signals;
 
 pub(crate) use replay::replay;
 
-/// How long the end waits for the terminal to be put back by the thread that has it.
+/// Longest wait of the end for the terminal to be put back by the thread that has it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Something new to show.
@@ -53,15 +47,10 @@ pub(crate) enum Update {
     Frame(Arc<Frame>, Vec<Change>),
     /// A sentence: what cannot be seen, and why.
     Note(String),
-    /// Whether what is shown is also kept in the ledger.
+    /// True while the data shown is also kept in the ledger.
     Recording(bool),
     /// The marks that somebody set of late, in order.
     Marks(Vec<Mark>),
-}
-
-/// Whether there is a terminal that can be drawn on.
-pub(crate) fn is_possible() -> bool {
-    terminal::is_possible()
 }
 
 /// A screen that shows what is measured just now.
@@ -70,10 +59,10 @@ pub(crate) struct Screen {
     thread: JoinHandle<()>,
     interrupt: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
-    /// Why the terminal could not be used any longer.
+    /// Reason for which the terminal could not be used any longer.
     error: Arc<OnceLock<io::Error>>,
     last: Option<Arc<Frame>>,
-    /// What was last said of the recording.
+    /// Last state of the recording.
     recording: Option<bool>,
     marks: Vec<Mark>,
 }
@@ -81,7 +70,7 @@ pub(crate) struct Screen {
 /// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
 struct Over {
     interrupt: Arc<AtomicBool>,
-    /// Whether it was a panic.
+    /// True if it was a panic.
     failed: Arc<AtomicBool>,
 }
 
@@ -118,7 +107,11 @@ impl Screen {
         let why = Arc::clone(&error);
         let work = move || {
             let mut feed = inbox::Live::new(updates);
-            if let Err(error) = drive::run(terminal, &mut model, &mut feed, &over.interrupt) {
+            let mut shown = drive::Shown {
+                model: &mut model,
+                feed: &mut feed,
+            };
+            if let Err(error) = run(terminal, &mut shown, &over.interrupt) {
                 // Before the flag is raised, after which it is looked for.
                 let _ = why.set(error);
             }
@@ -145,12 +138,12 @@ impl Screen {
         self.inbox.put(Update::Frame(frame, changes.to_vec()));
     }
 
-    /// Whether it ended by a fault of its own.
+    /// True if it ended by a fault of its own.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
 
-    /// Why the terminal could not be used any longer, where that ended it.
+    /// Reason for which the terminal could not be used any longer, where that ended it.
     pub(crate) fn error(&self) -> Option<&io::Error> {
         self.error.get()
     }
@@ -186,7 +179,7 @@ impl Drop for Screen {
             std::thread::sleep(Duration::from_millis(5));
         }
         // Where the thread hangs in a write, this is all that can be done.
-        terminal::put_back();
+        put_back();
     }
 }
 

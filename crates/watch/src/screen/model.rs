@@ -1,5 +1,4 @@
-//! What the screen shows: the frames, the place in time, and what a person chose. Nothing here knows a
-//! terminal.
+//! State of the screen: the frames, the place in time, and a person's choices. Nothing here knows a terminal.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,18 +11,18 @@ use super::Update;
 use super::found::FindingList;
 use super::frame::Frame;
 use super::history::History;
-use super::keys::Key;
 use super::order::{Graph, Wanted};
 use super::tree::{Branch, Choice, Fold, branches};
+use ui::screen::Key;
 
-/// So many notes are kept.
+/// Number of notes kept.
 const NOTES: usize = 20;
-/// How far the keys for a minute go.
+/// Distance of the keys for a minute.
 const MINUTE: Nanos = Nanos::from_secs(60);
 /// A mark is shown for so long: the time that sparklines have.
 const MARK_SHOWN: Nanos = Nanos::from_secs(120);
 
-/// What fills the screen.
+/// Page that fills the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Page {
     /// The devices, with the findings below.
@@ -37,7 +36,7 @@ pub(crate) enum Page {
     Help,
 }
 
-/// What is to be done for a key, beside drawing anew.
+/// Effect of a key, beside drawing anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Nothing.
@@ -54,23 +53,23 @@ pub(crate) enum Effect {
     Slower,
 }
 
-/// How a recording is played, where it is one.
+/// Playing of a recording, where it is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Playing {
-    /// So many times as fast as it was.
+    /// Speed, as a multiple of the original.
     pub speed: f64,
-    /// Whether nothing comes after the newest frame.
+    /// True if nothing comes after the newest frame.
     pub at_end: bool,
 }
 
 /// All that the screen shows is made of this.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    /// What is known of the host.
+    /// The host.
     pub source: Source,
-    /// How a recording is played; `None` while the host is watched.
+    /// Playing of a recording; `None` while the host is watched.
     pub playing: Option<Playing>,
-    /// Whether what is watched is also kept in the ledger; `None` where nobody asked for it.
+    /// True if the watch is also kept in the ledger; `None` where nobody asked for it.
     pub recording: Option<bool>,
     /// Marks that somebody set, in order.
     pub marks: Vec<Mark>,
@@ -78,23 +77,23 @@ pub(crate) struct Model {
     pub reel: History,
     /// The findings.
     pub found: FindingList,
-    /// What could not be seen, and why.
+    /// Data that could not be seen, and the reasons.
     pub notes: VecDeque<String>,
-    /// What is seen of the devices, and in which order.
+    /// Devices that are seen, and their order.
     pub choice: Choice,
-    /// What sparklines are drawn of.
+    /// Figure of the sparklines.
     pub graph: Graph,
-    /// What fills the screen.
+    /// Page that fills the screen.
     pub page: Page,
-    /// What is typed at the moment, to filter by.
+    /// Text being typed, to filter by.
     pub typing: Option<String>,
-    /// How many lines of a long page are above the first that is shown.
+    /// Number of lines of a long page above the first that is shown.
     pub scroll: usize,
     /// The frame that is held; `None` when the newest is followed.
     held: Option<u64>,
     selected: Option<(DeviceId, Option<DeviceId>)>,
     ever_active: HashSet<DeviceId>,
-    /// How many rows a page of the last picture had.
+    /// Number of rows of the last picture's page.
     page_rows: usize,
 }
 
@@ -160,7 +159,7 @@ impl Model {
         self.reel.get(self.number()?)
     }
 
-    /// How long ago the frame was that is held, by the newest one; `None` when the newest is followed.
+    /// Time from the frame that is held to the newest one; `None` when the newest is followed.
     pub(crate) fn behind(&self) -> Option<Nanos> {
         let held = self.reel.get(self.held?)?;
         let newest = self.reel.get(self.reel.newest()?)?;

@@ -1,11 +1,11 @@
-//! What rows may be sorted by, and which of them are looked for.
+//! Orders of rows, and the search for rows.
 
 use record::sample::{Device, FlowKind};
 use regex_lite::{Regex, RegexBuilder};
 
 use super::frame::Row;
 
-/// What the rows are sorted by.
+/// Figure that the rows are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SortBy {
     /// The order of the kernel's names, numbers in them by value.
@@ -23,7 +23,7 @@ pub(crate) enum SortBy {
     ReadWait,
     /// The mean time of a write.
     WriteWait,
-    /// What is in flight.
+    /// Requests in flight.
     Flight,
     /// Busy time.
     Busy,
@@ -92,7 +92,7 @@ impl SortBy {
     }
 }
 
-/// What sparklines are drawn of.
+/// Figure of the sparklines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Graph {
     /// Requests a second.
@@ -142,7 +142,7 @@ impl Graph {
     }
 }
 
-/// Which devices are looked for: those with a match in their name, alias, model or serial number.
+/// Search for devices: those with a match in their name, alias, model or serial number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     text: String,
@@ -150,7 +150,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What a person typed: a regular expression, or, where it is none, such as while it is typed, the
+    /// Search for a person's text: a regular expression, or, where it is none, such as while it is typed, the
     /// text itself. Upper and lower case are the same.
     pub(super) fn new(text: &str) -> Wanted {
         let build = |text: &str| {
@@ -173,7 +173,7 @@ impl Wanted {
         &self.text
     }
 
-    /// Whether a device is looked for.
+    /// True if a device matches.
     pub(super) fn matches(&self, device: &Device) -> bool {
         let Some(pattern) = &self.pattern else {
             return true;

@@ -20,7 +20,7 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    /// What a page says.
+    /// Caps of a page.
     pub(crate) fn of(page: &VendorSample) -> Caps {
         let exceeded = &page.exceeded;
         let share = |time: Option<Nanos>| time.map_or(0.0, |time| page.share(time));

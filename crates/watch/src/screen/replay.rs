@@ -11,16 +11,16 @@ use ledger::Mark;
 use record::sample::{Sample, Source};
 use study::watch::Change;
 
-use super::drive::{IntervalSource, run};
+use super::Update;
+use super::drive::{IntervalSource, Shown};
 use super::frame::Frame;
 use super::model::{Effect, Model, Playing};
-use super::terminal::Terminal;
-use super::{Update, terminal};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::screen::{Terminal, put_back, run};
 
-/// So many times as fast as it was.
+/// Speeds, as multiples of the original.
 const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
-/// What lies between two intervals is not waited for longer than this: nothing happens in a gap.
+/// Longest wait between two intervals: nothing happens in a gap.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Plays what was recorded, from `from` on, until the person quits. Intervals before that are only there
@@ -43,8 +43,12 @@ pub(crate) fn replay(
     model.marks = marks;
     let mut replay = Replay::new(recording);
     replay.begin(&mut model, from);
-    let ended = run(terminal, &mut model, &mut replay, interrupt);
-    terminal::put_back();
+    let mut shown = Shown {
+        model: &mut model,
+        feed: &mut replay,
+    };
+    let ended = run(terminal, &mut shown, interrupt);
+    put_back();
     match replay.failure {
         Some(failure) => Err(failure),
         None => ended.midway().map(|()| Answer::Done),
@@ -56,7 +60,7 @@ struct Replay<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> {
     recording: Peekable<I>,
     last: Option<Arc<Frame>>,
     speed: usize,
-    /// When the last frame was shown; `None` while it is held.
+    /// Time at which the last frame was shown; `None` while it is held.
     shown: Option<Instant>,
     failure: Option<Failure>,
 }
@@ -106,7 +110,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
         self.failure.is_some() || self.recording.peek().is_none()
     }
 
-    /// How long until the next interval is due, after the last was shown.
+    /// Time until the next interval is due, after the last was shown.
     fn pause(&mut self) -> Option<Duration> {
         let last = self.last.as_ref()?.at.elapsed;
         let Some(Ok((next, _))) = self.recording.peek() else {
@@ -215,7 +219,7 @@ mod tests {
         replay.begin(&mut model, None);
         model.hold(None);
         assert_eq!(replay.feed(&mut model), (false, None));
-        assert_eq!(model.press(super::super::keys::Key::Right), Effect::Next);
+        assert_eq!(model.press(ui::screen::Key::Right), Effect::Next);
         replay.obey(Effect::Next, &mut model);
         assert_eq!(shown(&model), 1);
         replay.obey(Effect::Next, &mut model);

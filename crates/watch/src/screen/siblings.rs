@@ -12,7 +12,7 @@ use super::history::History;
 
 /// A second alone is noise.
 const SPAN: Nanos = Nanos::from_secs(10);
-/// So many times the siblings' wait stands out; of two, nobody knows which is as it should be.
+/// Multiple of the siblings' wait that stands out; of two, nobody knows which is as it should be.
 const SLOW: f64 = 2.0;
 const SLOW_OF_TWO: f64 = 3.0;
 /// A difference below this, in seconds, hurts nobody.
@@ -22,14 +22,14 @@ const MATCHED: f64 = 1.5;
 /// Fewer requests a second say nothing of a member.
 const LEAST_OPS: f64 = 2.0;
 
-/// How a member compares.
+/// Comparison of a member with its siblings.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Comparison {
     /// The place of its row in the frame.
     pub place: usize,
     /// Its wait over the median of the others', of reads or of writes: the larger one.
     pub ratio: f64,
-    /// Whether it is far slower than they are at the same load.
+    /// True if it is far slower than they are at the same load.
     pub stands_out: bool,
 }
 

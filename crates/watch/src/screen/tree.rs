@@ -22,21 +22,21 @@ const SMALL_PART: f64 = 0.01;
 pub(crate) struct Branch {
     /// The place of its row in the frame.
     pub place: usize,
-    /// Which device.
+    /// The device.
     pub id: DeviceId,
-    /// What it is shown under.
+    /// Device that it is shown under.
     pub parent: Option<DeviceId>,
     /// For each level above it and its own, whether it is the last one there; empty at the top.
     pub lasts: Vec<bool>,
-    /// Whether there is something below it, and whether that is hidden.
+    /// State of the lines below it.
     pub fold: Fold,
-    /// How a member's waits compare with its siblings'.
+    /// Comparison of a member's waits with its siblings'.
     pub siblings: Option<Comparison>,
-    /// Whether it is what was looked for, and not only above or below that.
+    /// True if it matches the search, and does not only stand above or below a match.
     pub is_match: bool,
 }
 
-/// What is below a line.
+/// State of the lines below a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// Nothing.
@@ -47,14 +47,14 @@ pub(crate) enum Fold {
     Closed,
 }
 
-/// What a person chose to see, and in which order.
+/// A person's choice of devices, and of their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
-    /// What the rows are sorted by.
+    /// Figure that the rows are sorted by.
     pub sort: SortBy,
-    /// Whether the order is the other way round: the least figure first.
+    /// True if the order is the other way round: the least figure first.
     pub reverse: bool,
-    /// Which devices are looked for.
+    /// Search.
     pub wanted: Wanted,
     /// Also loop devices, memory and empty drives that never did anything.
     pub all: bool,
@@ -92,7 +92,7 @@ pub(crate) fn branches(
     walk.lines
 }
 
-/// Whether a device at the top is shown without being asked for.
+/// True if a device at the top is shown without being asked for.
 fn is_worth_a_row(frame: &Frame, place: usize, ever_active: &HashSet<DeviceId>) -> bool {
     let device = &frame.rows[place].device;
     let is_empty = device.size.is_some_and(|size| size.0 == 0);
@@ -100,7 +100,7 @@ fn is_worth_a_row(frame: &Frame, place: usize, ever_active: &HashSet<DeviceId>) 
     !is_minor || ever_active.contains(&device.id)
 }
 
-/// Which devices lie on which, by their places in a frame.
+/// Stack of devices, by their places in a frame.
 struct Stack {
     below: Vec<Vec<usize>>,
     parts: Vec<Vec<usize>>,
@@ -238,12 +238,12 @@ impl Walk<'_> {
         is_found
     }
 
-    /// Whether the member above a disk is this partition of it.
+    /// True if the member above a disk is this partition of it.
     fn is_shown_above(&self, part: usize, parent: Option<DeviceId>) -> bool {
         parent == Some(self.frame.rows[part].device.id)
     }
 
-    /// Whether what is below a device is shown: members are, partitions are not.
+    /// True if the lines below a device are shown: members are, partitions are not.
     fn is_open(&self, device: &Device) -> bool {
         let by_kind = matches!(device.kind, DeviceKind::Array | DeviceKind::Mapper);
         let open = match self.choice.folds {

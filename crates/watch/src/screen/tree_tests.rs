@@ -3,9 +3,9 @@ use record::sample::Sample;
 use super::super::Update;
 use super::super::fixture::{device, model, sample};
 use super::super::frame::Frame;
-use super::super::keys::Key;
 use super::super::model::Model;
 use super::*;
+use ui::screen::Key;
 
 /// The names of the lines, each behind two dots for each level.
 fn shown(model: &Model) -> Vec<String> {

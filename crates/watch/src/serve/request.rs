@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-/// What a request is answered.
+/// Answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// The metrics; a HEAD gets them without the text.
     Metrics {
-        /// Whether the text is sent.
+        /// True if the text is sent.
         text: bool,
     },
     /// They are elsewhere.
@@ -49,7 +49,7 @@ impl Reply {
         }
     }
 
-    /// What to do instead.
+    /// Advice on a correct request.
     pub(super) fn advice(self) -> &'static str {
         match self {
             Reply::Metrics { .. } => "",
@@ -61,7 +61,7 @@ impl Reply {
     }
 }
 
-/// What is of use of a request.
+/// The parts of a request that are used.
 struct Request<'a> {
     method: &'a str,
     /// Without what is behind a question mark.
@@ -100,8 +100,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether a host is one that only this host's owner names: an address, `localhost`, or a name
-/// without a domain, which no stranger can have.
+/// True if a host is one that only this host's owner names: an address, `localhost`, or a name without a
+/// domain, which no stranger can have.
 fn is_this_host(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
         let address = rest.split(']').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How what is watched is shown: one file a form.
+//! Views of a watch: one file a form.
 
 pub(crate) mod json;
 pub(crate) mod plain;

@@ -10,8 +10,8 @@ use ui::words;
 
 /// After so many lines the heads of the columns come again.
 const PAGE: usize = 40;
-/// That all devices are idle again is said after so many intervals, and no sooner than after so long: what
-/// writes every few seconds would have that said between any two of its lines.
+/// Number of intervals after which it is reported that all devices are idle again: a device that writes every
+/// few seconds would have that reported between any two of its lines.
 const REST: u32 = 10;
 const REST_TIME: Nanos = Nanos::from_secs(10);
 const MIB: f64 = 1_048_576.0;
@@ -23,11 +23,11 @@ pub(crate) struct Lines {
     since_head: Option<usize>,
     /// The date that the times are of.
     date: Option<Date>,
-    /// Whether a device was shown, or that there is none was said, since the other.
+    /// State of idle devices since the last line.
     rest: Rest,
 }
 
-/// What the lines say of devices that do nothing.
+/// Lines about devices that do nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Rest {
     /// Nothing was shown yet.
@@ -165,7 +165,7 @@ fn line(at: Moment, device: &DeviceSample, name: &str, width: usize) -> String {
     format!("{row}{}{}\n", whole_words(device), array_words(device))
 }
 
-/// What is known of all requests together and of neither reads nor writes, as in logs without these
+/// Figures of all requests together that are known for neither reads nor writes, as in logs without these
 /// columns, behind the line.
 fn whole_words(device: &DeviceSample) -> String {
     let all = &device.all;
@@ -186,7 +186,7 @@ fn whole_words(device: &DeviceSample) -> String {
     }
 }
 
-/// What an array is doing, behind its line.
+/// md's action on an array, behind its line.
 fn array_words(device: &DeviceSample) -> String {
     let Some(state) = &device.array else {
         return String::new();

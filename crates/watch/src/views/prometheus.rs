@@ -14,12 +14,12 @@ use linux::pulse::{
 use record::sample::SyncAction;
 use record::{Bytes, Event, EventCode, Severity};
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FindingCounts {
     /// The events that last.
     pub open: Vec<Event>,
-    /// How many began, by kind.
+    /// Number that began, by kind.
     pub total: BTreeMap<EventCode, u64>,
     /// For how many seconds the caps of each volume were exceeded, as it says itself: operations and
     /// bytes of the volume, operations and bytes of the instance. `None` of a cap that it does not
@@ -251,7 +251,7 @@ fn ours(found: &FindingCounts, text: &mut Text) {
     }
     let name = "disksmith_findings_total";
     text.family(name, "counter", "Findings that began since the watch did.");
-    for code in EventCode::ALL {
+    for &code in EventCode::ALL {
         let count = found.total.get(&code).copied().unwrap_or(0);
         text.value(name, &[("code", code.word())], count as f64);
     }
@@ -279,7 +279,7 @@ fn ours(found: &FindingCounts, text: &mut Text) {
     }
 }
 
-/// What tells a finding from the others: its code, its subject's name, and its severity.
+/// Labels of a finding: its code, its subject's name, and its severity.
 fn labels_of(event: &Event) -> (&str, &str, &str) {
     let severity = match event.severity {
         Severity::Note => "note",

@@ -1,4 +1,4 @@
-//! What only a replay shows: marks, how closely was recorded, and a table over its time.
+//! Parts of a replay's view: marks, density of the recording, and a table over its time.
 
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ impl Line {
         figures[7].take(busy(one), busy(most), seconds);
     }
 
-    /// Whether it is no partition, and did something.
+    /// True if it is no partition, and did something.
     fn is_worth_a_line(&self) -> bool {
         let did = |figure: &Over| figure.most.is_some_and(|most| most > 0.0);
         !self.is_part && self.figures.iter().any(did)

@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicBool;
 use engine::list::simulated::{SimulatedList, Volume};
 
 use super::*;
-use crate::kept::{Method, for_tests};
+use crate::checkpoint::{Method, for_tests};
 use crate::place::on_file;
 
 const SIZE: Bytes = Bytes(300 * (1 << 20) + 4096 + 512);
 
-/// What is written between the stamp and the end of this disk goes to a simulation.
+/// A place whose writes between the stamp and the end of the disk go to a simulation.
 fn place() -> Place {
     on_file(SIZE)
 }
@@ -27,7 +27,7 @@ fn volume() -> Volume {
     }
 }
 
-/// What came of zeroing a disk, and where it stands then.
+/// Result of zeroing a disk, and its state then.
 fn zeroed(
     place: &Place,
     disk: Disk,
@@ -50,7 +50,7 @@ fn zeroed(
     (ended, durable)
 }
 
-/// What a simulation was asked to write and did.
+/// Bytes that a simulation was asked to write and did.
 fn written(simulated: &SimulatedList) -> Ranges {
     let made = simulated.made().into_iter();
     let well = made.filter(|made| made.result.is_ok() && made.deed == Op::WriteZeros);

@@ -14,17 +14,17 @@ fn reach(bar: f64) -> f64 {
     (1.0 - bar).powi(2)
 }
 
-/// How the gate answers for one kind of request of one phase.
+/// Answer of the gate for one kind of request of one phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// B is slower than A by more than the bar, beyond doubt.
     Slower,
-    /// Why neither this nor the opposite is shown, as a clause.
+    /// Neither this nor the opposite is shown, for this reason, as a clause.
     Inconclusive(String),
     Passed,
 }
 
-/// How the gate answers for all.
+/// Answer of the gate for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Something is slower. This is the answer also where something else is inconclusive.

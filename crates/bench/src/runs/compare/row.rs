@@ -14,21 +14,21 @@ pub(super) struct Row {
     /// The phase's name in B, where it has another one.
     other: Option<String>,
     pub(super) what: &'static str,
-    /// What the means count.
+    /// Unit of the means.
     unit: Unit,
     /// The mean rates of A and B.
     means: (f64, f64),
     /// B over A. `None` where no interval can be had.
     pub(super) ratio: Option<RatioInterval>,
-    /// Whether both have windows enough to take an interval from.
+    /// True if both have windows enough to take an interval from.
     windows: bool,
     /// The 99th percentile of the latency of A and B, in nanoseconds.
     p99: (Option<u64>, Option<u64>),
-    /// Whether B is slower than the bar allows, beyond doubt.
+    /// True if B is slower than the bar allows, beyond doubt.
     pub(super) is_slower: bool,
 }
 
-/// What is compared: requests where both runs count them, and else bytes.
+/// Unit of the comparison: requests where both runs count them, and else bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Requests,
@@ -78,7 +78,7 @@ impl Row {
         format!("{} {}", self.phases(), self.what)
     }
 
-    /// Why there is no interval, as a clause.
+    /// Reason for which there is no interval, as a clause.
     pub(super) fn without_interval(&self) -> Option<&'static str> {
         match (self.ratio, self.windows) {
             (Some(_), _) => None,

@@ -1,4 +1,4 @@
-//! What is said of two runs beside each other.
+//! Comparisons of two runs.
 
 use super::*;
 use crate::imported::Judged;
@@ -70,7 +70,7 @@ fn a_run_at_half_the_rate_fails_the_bar() {
     assert_eq!(document["outcome"], "slower");
 }
 
-/// How the gate answers for `b` beside the run that `a` is.
+/// Answer of the gate for `b` beside the run `a`.
 fn gated(a: &Side, b: &Side) -> (Answer, Value, String) {
     let comparison = Comparison::of(a, b, Some(FIVE));
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();

@@ -10,7 +10,7 @@ use engine::{EngineError, part_of_seed};
 use record::{Bytes, Direction};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
-/// What is done with each block of a file, in order.
+/// Treatment of each block of a file, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
     Write,
@@ -23,7 +23,7 @@ pub(super) enum Transfer {
 struct Blocks {
     file: File,
     memory: Vec<u8>,
-    /// Whether each write is flushed at once.
+    /// True if each write is flushed at once.
     sync: bool,
     stamp: u64,
 }
@@ -82,7 +82,7 @@ impl Blocks {
     }
 }
 
-/// Whether a call moved all that it was to.
+/// Checks that a call moved all that it was to.
 fn whole(
     direction: Direction,
     offset: u64,
@@ -161,7 +161,7 @@ const WRITES_BACK: u64 = 10;
 /// Reads blocks anywhere, and writes some of them back.
 pub(super) struct Seeker {
     blocks: Blocks,
-    /// How many blocks the file has.
+    /// Number of blocks of the file.
     count: u64,
     /// The seeks that are left to all seekers.
     left: Arc<AtomicU64>,

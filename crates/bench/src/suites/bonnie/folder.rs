@@ -21,8 +21,7 @@ use rustix::io::Errno;
 
 use super::names;
 
-/// How often a name is tried: another start may take the directory for abandoned before it is
-/// locked.
+/// Number of tries of a name: another start may take the directory for abandoned before it is locked.
 const ATTEMPTS: u32 = 10;
 
 /// The directory, which is removed with the directories in it. Whoever puts files there removes
@@ -84,7 +83,7 @@ impl Drop for Folder {
     }
 }
 
-/// What became of a directory whose owner is gone.
+/// Result for a directory whose owner is gone.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LeftOver {
     /// It is gone, with what was in it.
@@ -96,7 +95,7 @@ pub(crate) enum LeftOver {
 }
 
 impl LeftOver {
-    /// What the user should know of it, as a sentence.
+    /// Note on it for the user, as a sentence.
     pub(crate) fn note(&self) -> String {
         match self {
             LeftOver::Removed(path) => {
@@ -190,11 +189,11 @@ fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<Ow
     openat(at, path, flags, Mode::empty())
 }
 
-/// What is not ours, or could not be looked at or removed: a path below the directory, which is
-/// empty for itself.
+/// A thing that is not ours, or could not be looked at or removed: a path below the directory, which is empty
+/// for itself.
 type Foreign = PathBuf;
 
-/// What lies in a directory of ours.
+/// Contents of a directory of ours.
 struct Contents {
     files: Vec<CString>,
     /// Directories, with the files in each.
@@ -220,7 +219,7 @@ fn remove_files(directory: BorrowedFd<'_>, files: &[CString]) -> Result<(), Fore
     })
 }
 
-/// What lies in the directory and one level below.
+/// Contents of the directory and one level below.
 ///
 /// # Errors
 /// With the first that is not ours.
@@ -278,7 +277,7 @@ fn path_of(name: &CStr) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(name.to_bytes()))
 }
 
-/// What is in a directory.
+/// Names in a directory.
 fn listed(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
     Dir::read_from(directory)?
         .map(|entry| entry.map(|entry| entry.file_name().to_owned()))
@@ -291,7 +290,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, chown};
 
-    /// What a killed run left: all of it ours.
+    /// A directory as a killed run leaves it: all of it ours.
     fn left(parent: &Path) -> PathBuf {
         let path = parent.join(".disksmith-7-0.dir");
         fs::create_dir_all(path.join("00001")).unwrap();

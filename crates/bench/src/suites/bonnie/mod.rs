@@ -41,7 +41,7 @@ use ui::output::OutputFile;
 
 pub(crate) use plan::check_options;
 
-/// Whether [`bench`] would begin; with a --destroy it does not, and nothing is touched.
+/// Checks that [`bench`] would begin; with a --destroy it does not, and nothing is touched.
 ///
 /// # Errors
 /// Refused, where it would not.
@@ -187,7 +187,7 @@ impl Session<'_> {
     }
 }
 
-/// What the tests are made on.
+/// Files and directories of the tests.
 struct Stage<'a> {
     path: &'a Path,
     directory: &'a OwnedFd,
@@ -200,7 +200,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// What the threads of a test do.
+    /// Work of the threads of a test.
     fn tasks(&mut self, test: Test) -> Result<Vec<Box<dyn Task + '_>>, EngineError> {
         let tests = self.tests;
         let seed = part_of_seed(self.seed, test.number());

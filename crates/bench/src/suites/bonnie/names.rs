@@ -7,10 +7,10 @@ use engine::part_of_seed;
 
 use super::plan::Round;
 
-/// How the name of their directory begins and ends.
+/// Beginning and end of the name of their directory.
 const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".dir";
-/// So many digits of base 16 give a file's number,
+/// Number of hexadecimal digits of a file's number,
 const DIGITS: usize = 10;
 /// and behind or before them stand up to so many letters and digits.
 const LETTERS: usize = 12;
@@ -20,7 +20,7 @@ pub(super) fn folder(process: u32, number: u64) -> String {
     format!("{PREFIX}{process}-{number}{SUFFIX}")
 }
 
-/// Whether a name is one that [`folder`] gives.
+/// True if a name is one that [`folder`] gives.
 pub(super) fn is_folder(name: &[u8]) -> bool {
     let numbers = || {
         let name = std::str::from_utf8(name).ok()?;
@@ -36,7 +36,7 @@ pub(super) fn subdirectory(number: u32) -> String {
     format!("{number:05}")
 }
 
-/// Whether a name is one that [`subdirectory`] gives.
+/// True if a name is one that [`subdirectory`] gives.
 pub(super) fn is_subdirectory(name: &[u8]) -> bool {
     let text = std::str::from_utf8(name).ok();
     let number = text.and_then(|text| text.parse().ok());
@@ -73,7 +73,7 @@ pub(super) fn number_of(round: Round, name: &[u8]) -> Option<u32> {
     (format!("{number:0DIGITS$x}").as_bytes() == digits).then_some(number)
 }
 
-/// Whether a name can be one that [`file`] gives.
+/// True if a name can be one that [`file`] gives.
 pub(super) fn is_file(name: &[u8]) -> bool {
     let rounds = [Round::Sequential, Round::Random];
     let mut known = rounds.into_iter().map(|round| number_of(round, name));

@@ -1,4 +1,4 @@
-//! Which tests there are, how much each does, and whether there is room for it.
+//! Tests, their sizes, and the room for them.
 
 use std::path::Path;
 
@@ -16,20 +16,20 @@ const BLOCK: Bytes = Bytes::kib(8);
 /// The tests of single bytes move so much. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to
 /// make 3,145,728 calls whatever the size of its file.
 const CHARS: Bytes = Bytes::mib(3);
-/// How many seeks there are over all seekers.
+/// Number of seeks over all seekers.
 const SEEKS: u64 = 8192;
-/// How many seek at the same time.
+/// Number of seekers at the same time.
 const SEEKERS: u32 = 5;
-/// How many small files there are.
+/// Number of small files.
 const FILES: u32 = 16 * 1024;
 /// The large file is so many times the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
 /// Of a file system this part stays free where nobody has said how much to write.
 const KEPT_FREE: u64 = 20;
-/// What a small file takes of a disk beside its data, at most: an inode and its name.
+/// Bytes that a small file takes of a disk beside its data, at most: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
 
-/// Which of the two rounds of small files: names that rise, or names that are scattered.
+/// Round of small files: names that rise, or names that are scattered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     Sequential,
@@ -96,7 +96,7 @@ impl Test {
         }
     }
 
-    /// Where its random numbers begin.
+    /// Seed of its random numbers.
     pub(super) fn number(self) -> u64 {
         let at = Test::ALL.iter().position(|test| *test == self);
         at.unwrap_or_default() as u64
@@ -120,18 +120,18 @@ pub(super) struct Tests {
     pub(super) list: Vec<Test>,
     /// The size of the large file.
     pub(super) size: Bytes,
-    /// Whether the user has given it.
+    /// True if the user has given it.
     pub(super) sized: bool,
-    /// How much of it is a call's.
+    /// Bytes of a call.
     pub(super) block: Bytes,
-    /// How much is moved byte by byte.
+    /// Bytes that are moved byte by byte.
     pub(super) chars: Bytes,
     pub(super) seeks: u64,
     pub(super) seekers: u32,
     pub(super) files: Files,
-    /// Whether each write, and each file that is created or removed, is flushed at once.
+    /// True if each write, and each file that is created or removed, is flushed at once.
     pub(super) sync: bool,
-    /// What the user should know, as sentences.
+    /// Notes for the user, as sentences.
     pub(super) notes: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn check_options(args: &BenchArgs) -> Result<(), String> {
 }
 
 impl Tests {
-    /// What `args` and the names of the phases ask for on a machine with so much memory.
+    /// Tests of `args` and the names of the phases on a machine with so much memory.
     ///
     /// # Errors
     /// When a test is named that does not exist, or a figure makes no sense.
@@ -229,7 +229,7 @@ impl Tests {
         Ok(self)
     }
 
-    /// Whether a test is made that needs the large file.
+    /// True if a test is made that needs the large file.
     fn has_large_file(&self) -> bool {
         let other = |test: &Test| matches!(test, Test::Files(..) | Test::CharWrite);
         !self.list.iter().all(other)
@@ -247,8 +247,7 @@ impl Tests {
         }
     }
 
-    /// How many files are open at once, at most: those of the seekers, and the directories of small
-    /// files.
+    /// Number of files open at once, at most: those of the seekers, and the directories of small files.
     pub(super) fn open_at_once(&self) -> u64 {
         // The calls are made by threads without a ring.
         let seeker = 1 + descriptors::of_thread(Choice::Sync);
@@ -260,7 +259,7 @@ impl Tests {
         self.list.iter().map(of_test).max().unwrap_or(0)
     }
 
-    /// Whether all fits where it is to be written: data, and files by number.
+    /// Checks that all fits where it is to be written: data, and files by number.
     ///
     /// # Errors
     /// Says what does not fit, and what to give instead.
@@ -280,7 +279,7 @@ impl Tests {
         }
     }
 
-    /// How many files and directories with names are there at once.
+    /// Number of files and directories with names that are there at once.
     fn named(&self) -> u64 {
         match self.list.iter().any(|test| matches!(test, Test::Files(..))) {
             true => u64::from(self.files.count) + u64::from(self.files.directories),
@@ -288,8 +287,7 @@ impl Tests {
         }
     }
 
-    /// Whether all data fits into `space`, which it does not fill unless it is told to: others may
-    /// live on it.
+    /// Checks that all data fits into `space`, which it does not fill unless it is told to: others may live on it.
     ///
     /// # Errors
     /// Says how much is needed, and what to give instead.
@@ -320,7 +318,7 @@ impl Tests {
         ))
     }
 
-    /// What a test does, for the record.
+    /// Workload of a test, for the record.
     pub(super) fn workload(&self, test: Test) -> Workload {
         let each = |calls| Workload {
             pattern: Pattern::Sequential,

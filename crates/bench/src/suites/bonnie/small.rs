@@ -14,7 +14,7 @@ use super::folder::Folder;
 use super::names;
 use super::plan::{Files, Round};
 
-/// What is done with each file.
+/// Operation on each file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileOp {
     Create,
@@ -53,7 +53,7 @@ pub(super) struct Small {
     seed: u64,
     sync: bool,
     memory: Vec<u8>,
-    /// So many of the entries were created.
+    /// Number of the entries that were created.
     created: Cell<usize>,
 }
 
@@ -110,7 +110,7 @@ impl Small {
         })
     }
 
-    /// What a test does with them.
+    /// Work of a test on them.
     pub(super) fn task(&mut self, deed: FileOp) -> Box<dyn Task + '_> {
         match (deed, self.round) {
             (FileOp::Create, _) => Box::new(Creation { small: self, at: 0 }),
@@ -140,7 +140,7 @@ impl Small {
             .map_or(self.folder.as_fd(), AsFd::as_fd)
     }
 
-    /// Whether a file of that name was created in that directory.
+    /// True if a file of that name was created in that directory.
     fn has(&self, directory: usize, name: &CStr) -> bool {
         let number = names::number_of(self.round, name.to_bytes());
         let entry = number.and_then(|number| self.entries.get(number as usize));
@@ -230,8 +230,8 @@ impl Small {
         Ok(true)
     }
 
-    /// What a test ends with: Bonnie++ calls sync(2) where it changed something. Here it is the
-    /// one file system, since others are nobody's business.
+    /// Ends a test: Bonnie++ calls sync(2) where it changed something. Here it is the one file system, since
+    /// others are nobody's business.
     fn end(&self, deed: FileOp, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         if deed != FileOp::Stat {
             let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));

@@ -1,13 +1,10 @@
-//! What the suite of a run answers: its sentences, and a chart of its figures.
-
-use plotly::common::{Line, Mode};
-use plotly::layout::AxisType;
-use plotly::{Scatter, Trace};
+//! Answer of a run's suite: its sentences, and a chart of its figures.
 
 use super::names::Subject;
 use crate::answer::{CurveAnswer, SeekPoint, SuiteResult, ZonesAnswer};
 use crate::views::answer::sentences;
 use page::charts::{Chart, Figure, rounded};
+use page::plot::{Line, Mode, Scale, Trace};
 use page::{ChartView, charts};
 
 /// A run's answer.
@@ -42,9 +39,9 @@ pub(super) fn view(subject: &Subject<'_>, figures: &mut Vec<Figure>) -> Option<A
 }
 
 /// A line through points.
-fn line(name: &str, colour: usize, points: impl Iterator<Item = (f64, f64)>) -> Box<dyn Trace> {
+fn line(name: &str, colour: usize, points: impl Iterator<Item = (f64, f64)>) -> Trace {
     let (x, y): (Vec<f64>, Vec<f64>) = points.map(|(x, y)| (rounded(x), rounded(y))).unzip();
-    Scatter::new(x, y)
+    Trace::points(x, y)
         .name(name)
         .mode(Mode::LinesMarkers)
         .line(Line::new().color(format!("var(--run-{colour})")).width(2.0))
@@ -60,7 +57,7 @@ fn seek(points: &[SeekPoint], colour: usize) -> Chart {
         figure: Figure {
             data: vec![line("seeks/s", colour, points)],
             layout: charts::layout(
-                charts::axis("in flight").type_(AxisType::Log),
+                charts::axis("in flight").scale(Scale::Log),
                 charts::axis("seeks/s"),
                 false,
             ),
@@ -110,8 +107,8 @@ fn by_rate(answer: &CurveAnswer, colour: usize) -> Chart {
                 line("target", colour + 1, target),
             ],
             layout: charts::layout(
-                charts::axis("requests due a second").type_(AxisType::Log),
-                charts::axis("p99, ms").type_(AxisType::Log),
+                charts::axis("requests due a second").scale(Scale::Log),
+                charts::axis("p99, ms").scale(Scale::Log),
                 true,
             ),
         },

@@ -47,6 +47,48 @@ fn chromium_runs_no_script_without_the_nonce() {
     assert!(seen.dom.contains("data-charts=\"drawn\""));
 }
 
+#[test]
+fn the_pointer_names_the_rate_and_the_latency_that_it_is_on() {
+    let page = render(&[sample::database_run(1)]);
+    let (_, rest) = page.split_once("nonce=\"").unwrap();
+    let (nonce, _) = rest.split_once('"').unwrap();
+    let script = r#"
+      const point = () => {
+        if (!document.documentElement.dataset.charts) return setTimeout(point, 10);
+        for (const chart of [...document.querySelectorAll(".chart")].slice(0, 4)) {
+          const area = chart.querySelector(".u-over");
+          const box = area.getBoundingClientRect();
+          for (let down = 0.05; down < 1 && chart.querySelector(".tip").hidden; down += 0.05) {
+            const place = { clientX: box.left + box.width * 0.4, clientY: box.top + box.height * down };
+            area.dispatchEvent(new MouseEvent("mousemove", { ...place, bubbles: true }));
+          }
+        }
+      };
+      point();"#;
+    let pointing = format!("<script nonce=\"{nonce}\">{script}</script></body>");
+    let Some(seen) = look_at("pointer", &page.replacen("</body>", &pointing, 1)) else {
+        return;
+    };
+    assert_eq!(seen.console, Vec::<String>::new());
+    let tips: Vec<&str> = seen
+        .dom
+        .split("<div class=\"tip\"")
+        .skip(1)
+        .take(4)
+        .map(|rest| &rest[rest.find('>').unwrap() + 1..rest.find("</div>").unwrap()])
+        .collect();
+    let [rate, latency, map, share] = tips[..] else {
+        panic!("{tips:?}")
+    };
+    assert!(rate.starts_with("at ") && rate.contains("/s"), "{rate}");
+    assert!(
+        latency.contains("p50 ") && latency.contains("p99 "),
+        "{latency}"
+    );
+    assert!(map.contains("s at ") && map.ends_with("/s"), "{map}");
+    assert!(share.contains(" % within "), "{share}");
+}
+
 /// Without this, a console and a log that stay empty would prove nothing.
 #[test]
 fn chromium_tests_would_notice_an_error_and_a_request() {

@@ -13,12 +13,12 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// How many columns each value takes.
+    /// Number of columns that each value takes.
     pub(super) fn span(&self, runs: usize) -> usize {
         if self.values.len() == 1 { runs } else { 1 }
     }
 
-    /// Whether the runs disagree.
+    /// True if the runs disagree.
     pub(super) fn differs(&self) -> bool {
         self.values.len() > 1
     }

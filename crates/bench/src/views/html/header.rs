@@ -14,9 +14,9 @@ pub(super) struct FindingLine {
     pub(super) text: String,
 }
 
-/// What is said of one run.
+/// Header of one run.
 pub(super) struct RunCard {
-    /// Which of the series' colours is this run's.
+    /// Number of this run's colour among the series' colours.
     pub(super) colour: usize,
     pub(super) short: String,
     pub(super) target: String,

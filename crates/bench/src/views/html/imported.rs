@@ -8,7 +8,7 @@ use crate::imported::Judged;
 use crate::views::imported::{Row, rows};
 use ui::words;
 
-/// What is said of one imported run.
+/// View of one imported run.
 pub(super) struct ImportedView {
     pub(super) tool: String,
     /// Name and value of what identifies the run, in the order in which it is shown.

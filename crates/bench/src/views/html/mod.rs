@@ -1,7 +1,7 @@
 //! The report: one HTML page that opens offline, for one run or several laid over each other.
 //!
-//! What is shown is prepared here as text (`header`, `results`, `phases`, `facts`) and as Plotly
-//! figures (`charts`); the templates beside this file put it in place and escape every string. The
+//! What is shown is prepared here as text (`header`, `results`, `phases`, `facts`) and as figures
+//! (`charts`); the templates beside this file put it in place and escape every string. The
 //! page says everything that matters without its script too: only the charts need it.
 
 mod answer;
@@ -27,7 +27,6 @@ use std::io;
 
 use askama::Template;
 use ledger::Mark;
-use plotly::Plot;
 use record::{ImportedRun, Run};
 
 use crate::conclusion::Conclusion;
@@ -38,13 +37,13 @@ use ui::output::OutputFile;
 /// The whole page.
 #[derive(Template)]
 #[template(path = "page.html")]
-struct Page<'a> {
+struct Page {
     /// The page's title.
     title: String,
-    /// What the page's own scripts carry and nothing that comes from data can.
+    /// Nonce of the page's own scripts, which nothing that comes from data can have.
     nonce: String,
     style: &'static str,
-    plotly: &'a str,
+    library: &'static str,
     script: &'static str,
     runs: Vec<header::RunCard>,
     imported: Vec<imported::ImportedView>,
@@ -52,7 +51,7 @@ struct Page<'a> {
     results: results::Table,
     phases: Vec<phases::Section>,
     facts: facts::Table,
-    /// What the charts draw; a chart names its figure by index.
+    /// Drawings of the charts; a chart names its figure by index.
     figures: Vec<Figure>,
 }
 
@@ -87,12 +86,11 @@ pub(crate) fn write_page(
         group.mark(marks);
     }
     let mut figures = Vec::new();
-    let sources = Plot::offline_js_sources();
     let page = Page {
         title: title(&subjects, imported),
         nonce: page::nonce(),
         style: page::STYLE,
-        plotly: page::plotly_script(&sources),
+        library: page::LIBRARY,
         script: page::SCRIPT,
         runs: subjects.iter().map(header::card).collect(),
         imported: imported.iter().map(imported::view).collect(),

@@ -1,4 +1,4 @@
-//! What the runs of a report are called: a short id that tells them apart, and a label.
+//! Names of the runs of a report: a short id that tells them apart, and a label.
 
 use record::Run;
 
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
     pub conclusion: &'a Conclusion,
     /// Enough of its id to tell it from the others.
     pub short: String,
-    /// What a legend calls it: the short id, and host and target as far as there is room.
+    /// Name in a legend: the short id, and host and target as far as there is room.
     pub label: String,
 }
 

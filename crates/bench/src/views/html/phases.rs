@@ -25,7 +25,7 @@ impl Member<'_> {
         self.figures?.flow(direction)
     }
 
-    /// What was found about this phase.
+    /// Findings about this phase.
     pub(super) fn findings(&self) -> impl Iterator<Item = FindingLine> {
         let findings = &self.subject.conclusion.findings;
         let about = |phase: &Option<String>| phase.as_deref() == Some(self.phase.name.as_str());
@@ -39,7 +39,7 @@ impl Member<'_> {
 /// Phases that are shown together: the same name in different runs.
 pub struct Group<'a> {
     pub name: &'a str,
-    /// Where links to it lead.
+    /// Anchor of links to it.
     pub(super) anchor: String,
     pub(super) members: Vec<Member<'a>>,
     /// Marks that were set while a member ran: seconds from the phase's start, and the text.
@@ -107,7 +107,7 @@ pub fn groups<'a>(subjects: &'a [Subject<'a>]) -> Vec<Group<'a>> {
     groups
 }
 
-/// How one run's part went.
+/// One run's part of a phase.
 pub(super) struct MemberView {
     pub(super) short: String,
     pub(super) colour: usize,
@@ -122,7 +122,7 @@ pub(super) struct MemberView {
 pub(super) struct Section {
     pub name: String,
     pub(super) anchor: String,
-    /// What was asked for, where all runs asked for the same.
+    /// Workload, where all runs had the same.
     pub(super) workload: Option<String>,
     pub(super) members: Vec<MemberView>,
     pub(super) charts: Vec<ChartView>,
@@ -170,7 +170,7 @@ fn member_view(member: &Member<'_>) -> MemberView {
     }
 }
 
-/// How long it took, what ended it, and what it cost the host.
+/// Course of a phase: its length, its end, and its cost for the host.
 fn course(phase: &Phase) -> String {
     let mut parts = vec![format!(
         "Measured {} ({})",

@@ -27,7 +27,7 @@ pub(super) struct Row {
     pub(super) megabytes: String,
     /// p50, p99, p99.9 and the maximum.
     pub(super) latency: [String; 4],
-    /// What the kernel counted: operations a second and their average size.
+    /// The kernel's counts: operations a second and their average size.
     pub(super) kernel: String,
     pub(super) stopped: &'static str,
 }
@@ -49,9 +49,9 @@ pub(super) struct PhaseRows {
 
 /// The whole table.
 pub(super) struct Table {
-    /// Whether there are several runs, so that each row has to say whose it is.
+    /// True if there are several runs, so that each row has to name its own.
     pub(super) several: bool,
-    /// Whether the kernel's counts are known of any phase.
+    /// True if the kernel's counts are known of any phase.
     pub(super) kernel: bool,
     pub(super) phases: Vec<PhaseRows>,
 }
@@ -197,8 +197,8 @@ fn interval(estimate: Estimate) -> String {
     }
 }
 
-/// What the kernel counted on the device meanwhile, as "operations a second × average size". It
-/// counts what it sent after splitting and merging, and it does not know of commits.
+/// The kernel's counts on the device meanwhile, as "operations a second × average size". It counts what it
+/// sent after splitting and merging, and it does not know of commits.
 fn kernel(phase: &Phase, direction: Direction) -> String {
     let Some((total, seconds)) = device_totals(phase) else {
         return String::new();

@@ -42,27 +42,23 @@ pub(super) fn hostile_run() -> (Run, Conclusion) {
     (run, conclusion)
 }
 
-/// The page without Plotly's script, which is four megabytes of anything.
-fn without_plotly(page: &str) -> String {
-    let sources = Plot::offline_js_sources();
-    let script = page::plotly_script(&sources);
+/// The page without the charting library, whose comment names its home.
+fn without_library(page: &str) -> String {
+    let script = page::LIBRARY;
     assert!(page.contains(script));
     page.replacen(script, "", 1)
 }
 
 #[test]
-fn plotly_is_embedded_and_mathjax_is_not() {
-    let sources = Plot::offline_js_sources();
-    let script = page::plotly_script(&sources);
-    assert!(script.len() > 1_000_000, "{} bytes", script.len());
-    assert!(!script.contains("MathJax.js"));
-    let page = render(&[sample::database_run(1)]);
-    assert!(page.len() < 6 << 20, "{} bytes", page.len());
+fn the_page_beside_its_data_is_small_and_embeds_the_library_once() {
+    let page = render(&[sample::database_run(1), sample::database_run(9)]);
+    assert_eq!(page.matches(page::LIBRARY).count(), 1);
+    page::browser::assert_small(&page);
 }
 
 #[test]
 fn nothing_in_the_page_names_another_place_to_load_from() {
-    let page = without_plotly(&render(&[sample::database_run(1)]));
+    let page = without_library(&render(&[sample::database_run(1)]));
     for word in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(word), "{word}");
     }
@@ -70,7 +66,7 @@ fn nothing_in_the_page_names_another_place_to_load_from() {
 
 #[test]
 fn text_from_data_cannot_leave_its_place() {
-    let page = without_plotly(&render(&[hostile_run(), sample::database_run(1)]));
+    let page = without_library(&render(&[hostile_run(), sample::database_run(1)]));
     assert!(!page.contains("<img"));
     assert_eq!(page.matches("</script>").count(), 3, "our own three");
     assert!(page.contains("données"));

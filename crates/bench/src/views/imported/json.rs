@@ -43,7 +43,7 @@ pub(crate) fn value(run: &ImportedRun, judged: &Judged) -> Value {
     })
 }
 
-/// Whether the page cache was bypassed, where that is known of all phases and the same.
+/// True if the page cache was bypassed, where that is known of all phases and the same.
 fn direct(phases: &[PhaseSummary]) -> Option<bool> {
     let first = phases.first()?.work.direct?;
     let all = phases.iter().all(|phase| phase.work.direct == Some(first));

@@ -1,5 +1,5 @@
-//! How imported runs are shown: the same tables and documents as for runs of our own, with a dash
-//! or a null where the tool did not say.
+//! Views of imported runs: the same tables and documents as for runs of our own, with a dash or a null where
+//! the tool did not say.
 
 pub(crate) mod json;
 mod rows;

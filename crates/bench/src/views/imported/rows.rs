@@ -4,14 +4,14 @@ use record::{FlowSummary, ImportedRun, PhaseSummary};
 
 use ui::words::{latency, number};
 
-/// What stands where the tool did not say.
+/// Text for a figure that the tool did not tell.
 const UNKNOWN: &str = "–";
 
 /// One kind of request of one phase.
 pub(crate) struct Row {
     /// The phase's name.
     pub phase: String,
-    /// What the figures are about.
+    /// Subject of the figures.
     pub what: &'static str,
     /// Requests a second.
     pub iops: String,

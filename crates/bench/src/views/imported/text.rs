@@ -65,7 +65,7 @@ pub(crate) fn run(run: &ImportedRun, judged: &Judged, columns: usize) -> String 
     text
 }
 
-/// Where the figures come from, and what they are of.
+/// Source and subject of the figures.
 fn header(run: &ImportedRun) -> String {
     let summary = &run.summary;
     let mut parts = vec![match &summary.target {

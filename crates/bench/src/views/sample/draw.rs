@@ -1,5 +1,6 @@
 //! Draws the phases of a sample run: levels, bursts, stalls and log-normal latencies.
 
+pub use record::random::SplitMix64 as Random;
 use record::{
     Bytes, ClockKind, CpuTime, DeviceCounts, Direction, EngineKind, EngineUsed, Flow, Histogram,
     Nanos, Pattern, Phase, Slice, Stopped, Surroundings, Window, WindowFlow, Workload,
@@ -8,32 +9,7 @@ use record::{
 /// Slices in a window.
 const SLICES: u32 = 10;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to draw pictures with.
-pub struct Random(u64);
-
-impl Random {
-    /// One that gives the same values for the same seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    /// The next value, from 0 to 1.
-    pub fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Standard normal, by Box and Muller.
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
-
-/// What a phase of the sample does.
+/// A phase of the sample.
 pub(super) struct Plan {
     name: &'static str,
     pattern: Pattern,
@@ -111,8 +87,8 @@ pub(super) fn plans() -> [Plan; 7] {
     ]
 }
 
-/// How fast the volume is `at` seconds into a phase, as a share of its level: `page-write` loses
-/// its burst credit halfway, and `page-mixed` stalls for a moment.
+/// Speed of the volume `at` seconds into a phase, as a share of its level: `page-write` loses its burst
+/// credit halfway, and `page-mixed` stalls for a moment.
 fn level(plan: &Plan, at: f64) -> f64 {
     match plan.name {
         "page-write" if at > 4.5 => 0.45,

@@ -9,8 +9,13 @@ use super::super::course::{Course, Fate};
 use super::super::record::{RaceRecord, RoundRecord};
 use super::super::say::{bounds_word, figure_name, worst};
 use crate::run::FleetRun;
+use ratatui::layout::Size;
+use ratatui::text::Line;
+use ui::charset;
 use ui::context::printable;
+use ui::screen::{Look, Pieces as _};
 use ui::table::{Column, layout};
+use ui::units::compact;
 use ui::words::{self, count};
 
 /// So many hosts of a group are shown at most, whatever there is room for.
@@ -209,8 +214,9 @@ impl Picture {
             .collect();
     }
 
-    /// The lines of the table, at most so many of so many columns.
-    pub(super) fn lines(&self, now: Now, (width, height): (usize, usize)) -> Vec<String> {
+    /// The lines of the table, for so much room: no more lines, and none too long.
+    pub(super) fn lines(&self, now: Now, room: Size) -> Vec<Line<'static>> {
+        let (width, height) = (usize::from(room.width), usize::from(room.height));
         let head = self.head(now);
         // A line for the round, one for the titles, and each group has one for those who are counted.
         let changes = self.changes.len().min(height.saturating_sub(4) / 3);
@@ -245,7 +251,9 @@ impl Picture {
         let newest = self.changes.len() - changes;
         lines.extend(self.changes.iter().skip(newest).cloned());
         lines.truncate(height.max(1));
-        lines.iter().map(|line| cut(line, width)).collect()
+        let looks = |at: usize| if at == 1 { Look::Strong } else { Look::Plain };
+        let line = |(at, line): (usize, &String)| Line::of(cut(line, width), looks(at));
+        lines.iter().enumerate().map(line).collect()
     }
 
     /// Where the race is.
@@ -258,7 +266,7 @@ impl Picture {
             "round {} of at most {}, after {}: {} of {} measured{absent}",
             now.round + 1,
             self.most_rounds,
-            clock(now.elapsed),
+            compact(now.elapsed),
             now.measured,
             now.hosts,
         )
@@ -352,22 +360,13 @@ fn counts(stands: &[Stand]) -> String {
     counted.join(", ")
 }
 
-/// How long it has taken, such as `2:05`, or `1:02:05`.
-fn clock(elapsed: Duration) -> String {
-    let (minutes, seconds) = (elapsed.as_secs() / 60, elapsed.as_secs() % 60);
-    match minutes / 60 {
-        0 => format!("{minutes}:{seconds:02}"),
-        hours => format!("{hours}:{:02}:{seconds:02}", minutes % 60),
-    }
-}
-
 /// A line that takes no more columns than there are. What a host says of itself may have line breaks, and would
 /// be more lines than are counted.
 fn cut(line: &str, width: usize) -> String {
     let line = line.replace(['\r', '\n'], " ");
-    let line = printable(&line);
+    let line = charset::shown(&printable(&line)).into_owned();
     if line.chars().count() <= width {
-        return line.into_owned();
+        return line;
     }
     let kept: String = line.chars().take(width.saturating_sub(1)).collect();
     kept + "…"
@@ -378,6 +377,7 @@ mod tests {
     use super::super::super::course::Replayed;
     use super::*;
     use crate::race::sample;
+    use insta::assert_snapshot;
 
     /// A race of two groups, as it stands after its rounds.
     fn picture(hosts: usize) -> Picture {
@@ -402,13 +402,29 @@ mod tests {
         measured: 7,
     };
 
+    fn texts(picture: &Picture, (width, height): (u16, u16)) -> Vec<String> {
+        let lines = picture.lines(NOW, Size { width, height });
+        lines.iter().map(Line::to_string).collect()
+    }
+
+    #[test]
+    fn the_table_at_40_80_and_120_columns() {
+        for (name, hosts) in [("few", 3), ("many", 20)] {
+            let picture = picture(hosts);
+            for columns in [40, 80, 120] {
+                let lines = texts(&picture, (columns, 12));
+                assert_snapshot!(format!("{name}-{columns}"), lines.join("\n"));
+            }
+        }
+    }
+
     #[test]
     fn the_leaders_stand_first_and_the_others_are_counted() {
         let picture = picture(20);
-        let lines = picture.lines(NOW, (100, 12));
+        let lines = texts(&picture, (100, 12));
         assert!(lines.len() <= 12, "{lines:#?}");
         assert!(
-            lines[0].contains("round 5 of at most 60, after 0:52: 7 of 9"),
+            lines[0].contains("round 5 of at most 60, after 52s: 7 of 9"),
             "{lines:#?}"
         );
         assert!(lines[1].contains("page-read.iops"), "{lines:#?}");
@@ -438,10 +454,13 @@ mod tests {
                 (80, 23),
                 (300, 100),
             ] {
-                let lines = picture.lines(NOW, size);
-                assert!(lines.len() <= size.1.max(1), "{size:?}: {lines:#?}");
+                let lines = texts(&picture, size);
+                assert!(
+                    lines.len() <= usize::from(size.1.max(1)),
+                    "{size:?}: {lines:#?}"
+                );
                 let widest = lines.iter().map(|line| line.chars().count()).max();
-                assert!(widest <= Some(size.0.max(1)), "{size:?}: {lines:#?}");
+                assert!(widest <= Some(size.0.max(1).into()), "{size:?}: {lines:#?}");
             }
         }
     }
@@ -450,7 +469,7 @@ mod tests {
     fn a_reason_of_several_lines_takes_one() {
         let mut picture = picture(3);
         picture.change("round 1: db9 is out: refused:\n  - busy\r\n  - mounted".to_owned());
-        let lines = picture.lines(NOW, (100, 20));
+        let lines = texts(&picture, (100, 20));
         assert!(
             lines.iter().all(|line| !line.contains(['\r', '\n'])),
             "{lines:#?}"
@@ -471,7 +490,7 @@ mod tests {
                 ..group.clone()
             })
             .collect();
-        let lines = picture.lines(NOW, (100, 20));
+        let lines = texts(&picture, (100, 20));
         assert!(lines.len() <= 20, "{lines:#?}");
         assert!(
             lines.iter().any(|line| line.contains("zone-0000")),
@@ -494,10 +513,9 @@ mod tests {
         let mut picture = picture(3);
         let group = &mut picture.groups[0];
         (group.rows[0].stand, group.stands[0]) = (Stand::Below, Stand::Below);
-        let shown = picture.lines(NOW, (100, 20)).join("\n");
+        let shown = texts(&picture, (100, 20)).join("\n");
         assert!(shown.contains("below the floor"), "{shown}");
         assert_eq!(counts(&[Stand::Equal, Stand::In]), "1 in, 1 as good");
         assert_eq!(counts(&[Stand::Lost, Stand::In, Stand::In]), "2 in, 1 lost");
-        assert_eq!(clock(Duration::from_secs(3725)), "1:02:05");
     }
 }

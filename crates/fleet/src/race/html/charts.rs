@@ -1,16 +1,13 @@
 //! The charts of a race: the hosts of each zone and of each type, and the best ones round by round.
 
+use page::plot::{Hover, Line, Marker, Mode, Trace};
 use std::collections::BTreeMap;
-
-use plotly::common::{Line, Marker, Mode};
-use plotly::layout::HoverMode;
-use plotly::{Scatter, Trace};
 
 use super::View;
 use crate::race::{Decided, Ranked};
 use crate::run::HostRun;
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
-use page::escape::for_plotly;
+use page::escape::plain;
 use ui::words;
 
 /// How far to each side the hosts of a column stand apart.
@@ -71,7 +68,7 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&Ranked>>) -> 
                 .map_or("", |host| host.host.as_str());
             let text = format!(
                 "{}: {}, {}",
-                for_plotly(name),
+                plain(name),
                 words::number(known.figure),
                 one.decided.word()
             );
@@ -79,18 +76,18 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&Ranked>>) -> 
             points.entry(one.decided).or_default().push(point);
         }
     }
-    let data: Vec<Box<dyn Trace>> = points
+    let data: Vec<Trace> = points
         .into_iter()
         .map(|(decided, points)| trace(decided, points))
         .collect();
     let names = columns
         .iter()
-        .map(|(name, hosts)| for_plotly(&format!("{name} ({})", hosts.len())));
+        .map(|(name, hosts)| plain(&format!("{name} ({})", hosts.len())));
     let x = axis(what)
         .tick_values((0..columns.len()).map(|at| at as f64).collect())
         .tick_text(names.collect())
         .range(vec![-0.6, columns.len() as f64 - 0.4]);
-    let y = axis(&crate::race::say::figure_name(view.record)).separate_thousands(true);
+    let y = axis(&crate::race::say::figure_name(view.record));
     Some(Chart {
         title: format!("By {what}"),
         caption: format!(
@@ -98,13 +95,13 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&Ranked>>) -> 
              of hosts stands behind the {what}"
         ),
         figure: Figure {
-            layout: layout(x, y, true).hover_mode(HoverMode::Closest),
+            layout: layout(x, y, true).hover(Hover::Closest),
             data,
         },
     })
 }
 
-fn trace(decided: Decided, points: Vec<(f64, f64, String)>) -> Box<dyn Trace> {
+fn trace(decided: Decided, points: Vec<(f64, f64, String)>) -> Trace {
     let colour = match decided {
         Decided::Keep => "var(--run-2)",
         Decided::Tie => "var(--run-0)",
@@ -114,12 +111,13 @@ fn trace(decided: Decided, points: Vec<(f64, f64, String)>) -> Box<dyn Trace> {
         Decided::Failed | Decided::Unreachable => "var(--invalid)",
     };
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y, _)| (*x, *y)).unzip();
-    Scatter::new(x, y)
+    Trace::points(x, y)
         .name(decided.word())
         .mode(Mode::Markers)
         .marker(Marker::new().color(colour).size(9))
-        .hover_text_array(points.into_iter().map(|(_, _, text)| text).collect())
-        .hover_template("%{hovertext}<extra></extra>")
+        .text_array(points.into_iter().map(|(_, _, text)| text).collect())
+        .hover_template("%{text}")
+        .nameless(true)
 }
 
 /// The worst disk of the best hosts in each round in which they were measured.
@@ -131,7 +129,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
         .filter(|one| matches!(one.decided, Decided::Keep | Decided::Tie | Decided::Open))
         .take(FOLLOWED)
         .collect();
-    let data: Vec<Box<dyn Trace>> = followed
+    let data: Vec<Trace> = followed
         .iter()
         .enumerate()
         .map(|(slot, one)| course(view, one, slot))
@@ -139,7 +137,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
     if data.is_empty() || view.record.rounds.len() < 2 {
         return None;
     }
-    let y = axis(&crate::race::say::figure_name(view.record)).separate_thousands(true);
+    let y = axis(&crate::race::say::figure_name(view.record));
     Some(Chart {
         title: "Round by round".to_owned(),
         caption: format!(
@@ -154,7 +152,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
     })
 }
 
-fn course(view: View<'_>, one: &Ranked, slot: usize) -> Box<dyn Trace> {
+fn course(view: View<'_>, one: &Ranked, slot: usize) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (number, round) in view.record.rounds.iter().enumerate() {
         let lap = round.measured.iter().find(|lap| lap.host == one.place);
@@ -173,8 +171,8 @@ fn course(view: View<'_>, one: &Ranked, slot: usize) -> Box<dyn Trace> {
         .get(one.place)
         .map_or("", |host| host.host.as_str());
     let colour = format!("var(--run-{})", colour_index(slot));
-    Scatter::new(x, y)
-        .name(for_plotly(name))
+    Trace::points(x, y)
+        .name(plain(name))
         .mode(Mode::LinesMarkers)
         .line(Line::new().color(colour.clone()).width(1.5))
         .marker(Marker::new().color(colour).size(5))

@@ -7,7 +7,6 @@ mod tests;
 use std::io;
 
 use askama::Template;
-use plotly::Plot;
 
 use crate::race::{Concluded, Decided, RaceRecord, Ranked, say};
 use crate::run::FleetRun;
@@ -44,11 +43,11 @@ struct Line {
 /// The whole page.
 #[derive(Template)]
 #[template(path = "race.html")]
-struct Page<'a> {
+struct Page {
     title: String,
     nonce: String,
     style: [&'static str; 2],
-    plotly: &'a str,
+    library: &'static str,
     script: &'static str,
     heading: String,
     /// The badge's word, sign and style.
@@ -99,7 +98,6 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
             }
         })
         .collect();
-    let sources = Plot::offline_js_sources();
     let kept = concluded
         .groups
         .iter()
@@ -110,7 +108,7 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
         title: format!("{heading} – disksmith"),
         nonce: page::nonce(),
         style: [page::STYLE, page::TABLE_STYLE],
-        plotly: page::plotly_script(&sources),
+        library: page::LIBRARY,
         script: page::SCRIPT,
         heading,
         badge: badge(view),

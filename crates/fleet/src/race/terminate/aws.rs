@@ -1,4 +1,4 @@
-//! What is asked of the user's own `aws` about instances, and what it answers.
+//! Commands of the user's own `aws` about instances, and their answers.
 
 use linux::exec::Exec;
 use serde::Deserialize;
@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::super::super::hosts;
 use ui::exit::Failure;
 
-/// So many instances are asked for or terminated with one command (Amazon EC2 API Reference,
-/// TerminateInstances: a batch should be small).
+/// Instances that one command describes or terminates (Amazon EC2 API Reference, TerminateInstances: a batch
+/// should be small).
 pub(super) const BATCH: usize = 50;
-/// What EC2 says of a dry run that would have worked (Amazon EC2 API Reference, DryRun).
+/// Error code of a dry run that would have worked (Amazon EC2 API Reference, DryRun).
 const WOULD: &str = "DryRunOperation";
 
 /// Runs a program, and gives what it writes.
@@ -23,7 +23,7 @@ pub(crate) fn really(program: &Exec) -> Result<Vec<u8>, String> {
     hosts::run(program)
 }
 
-/// Why a rehearsal did not end as one does.
+/// Dry run that did not end with the error code of one that would have worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unrehearsed {
     /// It is not allowed, or could not be asked; a sentence.
@@ -33,7 +33,7 @@ pub(crate) enum Unrehearsed {
 }
 
 impl Unrehearsed {
-    /// What to do about it, as a sentence.
+    /// Message for the user, with what to do.
     pub(super) fn sentence(&self) -> String {
         match self {
             Unrehearsed::Refused(why) => why.clone(),
@@ -47,7 +47,7 @@ impl Unrehearsed {
         }
     }
 
-    /// How a race ends that has not begun: it has touched nothing, unless there is doubt of it.
+    /// Failure before a race: it has touched nothing, unless there is doubt of it.
     pub(in super::super) fn before_race(self) -> Failure {
         let why = anyhow::Error::msg(self.sentence());
         match self {
@@ -111,7 +111,7 @@ fn command(ids: &[String]) -> Exec {
         .bound()
 }
 
-/// What `aws ec2 terminate-instances` answers (Amazon EC2 API Reference, TerminateInstances).
+/// Answer of `aws ec2 terminate-instances` (Amazon EC2 API Reference, TerminateInstances).
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Answer {

@@ -1,4 +1,4 @@
-//! Which instances may be terminated, by what the race and the source of the hosts say.
+//! Choice of the instances that may be terminated, by the race and the source of the hosts.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,11 +18,11 @@ const NOTICEABLE_S: f64 = 2.0;
 pub(super) struct Candidate {
     /// The instance.
     pub doomed: Doomed,
-    /// Where those of its hosts are reached that did not say themselves which instance they are.
+    /// Addresses of those of its hosts that did not report their own instance id.
     unconfirmed: Vec<String>,
-    /// Where those are reached of which only they themselves say it.
+    /// Addresses of hosts whose instance id no source but themselves reports.
     alone: Vec<Place>,
-    /// When the race began, by the earliest of the clocks that are known.
+    /// Start of the race, by the earliest of the clocks that are known.
     began: Timestamp,
     /// By how many seconds this clock is behind that of the host, as far as it is noticeable: the race began later
     /// then.
@@ -32,7 +32,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// What EC2 says against it now, as a clause; `None` where nothing.
+    /// Reason to spare it in the present state of EC2, as a clause; `None` where there is none.
     pub(super) fn protection(&self, known: &[Now]) -> Option<String> {
         let id = &self.doomed.id;
         let Some(now) = known.iter().find(|now| now.id == *id) else {
@@ -65,7 +65,8 @@ impl Candidate {
         elsewhere.map(|address| format!("{id} is not at {address}"))
     }
 
-    /// Why it may be another instance, by what EC2 says of it now, as a clause; `None` where it is not.
+    /// Reason why it may be another instance, by the present state of EC2, as a clause; `None` where there is
+    /// none.
     pub(super) fn doubt(&self, known: &[Now]) -> Option<String> {
         let now = known.iter().find(|now| now.id == self.doomed.id)?;
         let place = self.alone.iter().find_map(|place| place.doubt(now));
@@ -92,30 +93,30 @@ impl Member<'_> {
         ids.into_iter().flatten().any(|own| own == id)
     }
 
-    /// Whether neither itself nor EC2 said in this run which instance it is: what a list says may be old.
+    /// True where neither the host nor EC2 reported its instance in this run: the id in a list may be old.
     fn is_unsaid(&self, is_of_ec2: bool) -> bool {
         self.raced.own_id.is_none() && !(is_of_ec2 && self.host.id.is_some())
     }
 
-    /// Whether both have one boot.
+    /// True where both have one boot id.
     fn has_boot_of(&self, other: &Member<'_>) -> bool {
         let boot = &self.raced.boot;
         !boot.is_empty() && *boot == other.raced.boot
     }
 
-    /// Whether both have one address, of which they may be ports.
+    /// True where both have one address, of which they may be ports.
     fn has_address_of(&self, other: &Member<'_>) -> bool {
         let address = |host: &HostRun| bare(&host.address).to_lowercase();
         address(self.host) == address(other.host)
     }
 }
 
-/// What is asked for, beside what the race measured.
+/// Options of the command that the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
-    /// Whether the hosts and their ids came from EC2 in this run.
+    /// The hosts and their ids came from EC2 in this run.
     pub is_of_ec2: bool,
-    /// Whether somebody sees the list first and can say no.
+    /// The user sees the list first and can refuse it.
     pub is_shown: bool,
 }
 
@@ -170,8 +171,7 @@ pub(super) fn choose(
     (candidates, spared)
 }
 
-/// Why what the race found of a bad host may not be the host's fault, as a clause; `None` where nothing
-/// speaks for it.
+/// Reason why a bad result may not be the host's fault, as a clause; `None` where there is none.
 fn doubt<'a>(
     one: &Ranked,
     member: &Member<'a>,
@@ -223,11 +223,11 @@ fn doubt<'a>(
 
 /// The hosts of a group that are kept or tie.
 struct Company {
-    /// How many of them there are, wherever they are now.
+    /// Number of them, reachable at the end of the race or not.
     chosen: usize,
-    /// How many are kept and were there when the race was over.
+    /// Number that are kept and were there when the race was over.
     kept: usize,
-    /// How many tie and were there then.
+    /// Number that tie and were there then.
     tied: usize,
     /// For how many places they tie.
     places: usize,
@@ -253,12 +253,12 @@ impl Company {
         }
     }
 
-    /// How many will be kept in the end, of those that are there.
+    /// Number that will be kept in the end, of those that are there.
     fn left(&self) -> usize {
         self.kept + self.places.min(self.tied)
     }
 
-    /// Whether all of them are there.
+    /// True where all of them are there.
     fn is_whole(&self) -> bool {
         self.kept + self.tied == self.chosen
     }
@@ -278,7 +278,7 @@ fn better<'a>(
     })
 }
 
-/// What is doubtful of the hosts that a culled one was compared with: those of its group that are kept or tie.
+/// First doubt about the hosts that a culled one was compared with: those of its group that are kept or tie.
 fn doubtful_better<'a>(
     one: &Ranked,
     member: &Member<'a>,
@@ -313,7 +313,7 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
     }
 }
 
-/// Whether another host is on an instance.
+/// Another host on the same instance.
 enum Mate {
     /// None is.
     None,
@@ -359,15 +359,15 @@ fn housemate(id: &str, bad: &[&Ranked], members: &[Member<'_>], is_of_ec2: bool)
     beside.map_or(Mate::None, |mate| Mate::Possible(mate.host.host.clone()))
 }
 
-/// When the race began, by the clock of a host where that is behind this one: that of an instance is nearer to
-/// EC2's, and a race that seems to have begun earlier spares more.
+/// Start of the race, by the clock of a host where that is behind this one: an instance's clock is nearer to
+/// EC2's, and an earlier start spares more.
 fn began_of(member: &Member<'_>, began: Timestamp) -> Timestamp {
     let ahead_s = member.host.clock_ahead_s.unwrap_or_default().min(0.0);
     let ahead = SignedDuration::try_from_secs_f64(ahead_s).unwrap_or_default();
     began.checked_add(ahead).unwrap_or(Timestamp::MIN)
 }
 
-/// What these hosts were ranked by, in words; `None` where none was measured.
+/// Figures by which these hosts were ranked, as text; `None` where none was measured.
 fn figures(bad: &[&Ranked], record: &RaceRecord) -> Option<String> {
     let known = bad.iter().filter_map(|one| one.known);
     let figures: Vec<String> = known.map(|known| figure_of(&known, record)).collect();

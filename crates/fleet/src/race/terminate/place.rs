@@ -1,5 +1,5 @@
-//! Where a host is reached, beside where EC2 has the instance that the host calls itself. A metadata service can
-//! be forwarded or made up, and names any instance of the account then.
+//! Address at which a host is reached, compared with the addresses that EC2 has for its instance. A metadata
+//! service can be forwarded or made up, and names any instance of the account then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -14,12 +14,12 @@ use super::super::super::run::{FleetRun, HostRun};
 use super::super::conclude::Concluded;
 use super::super::record::{RaceRecord, RacedHost};
 
-/// How long names are looked up, all together. A resolver that does not answer takes half a minute for each.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// So many names are looked up at the same time.
+/// Time limit for looking up all names. A resolver that does not answer takes half a minute for each.
+pub(super) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Names looked up at the same time.
 const THREADS: usize = 16;
-/// How often it is looked whether the user wants the end.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Gives the addresses of a name; none where it has none.
 pub(super) type Resolve<'a> = &'a mut dyn FnMut(&str) -> Vec<IpAddr>;
@@ -48,11 +48,11 @@ pub(super) fn names(
         .collect()
 }
 
-/// Looks names up, for as long as `patience` and until a signal comes: the system's resolver hears of neither.
+/// Looks names up, for as long as `timeout` and until a signal comes: the system's resolver hears of neither.
 /// What has not answered by then has no address.
 pub(super) fn found(
     names: BTreeSet<String>,
-    patience: Duration,
+    timeout: Duration,
     interrupt: &AtomicBool,
     resolve: fn(&str) -> Vec<IpAddr>,
 ) -> BTreeMap<String, Vec<IpAddr>> {
@@ -78,9 +78,9 @@ pub(super) fn found(
         let _ = thread.spawn(work);
     }
     drop(sender);
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     while found.len() < all && Instant::now() < until && !interrupt.load(Relaxed) {
-        match answers.recv_timeout(LOOK) {
+        match answers.recv_timeout(POLL) {
             Ok((name, addresses)) => {
                 found.insert(name, addresses);
             }
@@ -93,10 +93,10 @@ pub(super) fn found(
     found
 }
 
-/// Where a host is reached of which nobody but itself says which instance it is.
+/// Address of a host whose instance id no source but the host reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// What was given to ssh.
+    /// Address given to ssh.
     address: String,
     /// The addresses that this is.
     found: Vec<IpAddr>,
@@ -115,7 +115,7 @@ impl Place {
         })
     }
 
-    /// Why it is not known that the instance is there, as a clause; `None` where EC2 says that it is.
+    /// Reason why the instance may not be at this address, as a clause; `None` where EC2 has it there.
     pub(super) fn doubt(&self, now: &Now) -> Option<String> {
         let (id, address) = (&now.id, &self.address);
         let own: Vec<IpAddr> = (now.addresses.iter())

@@ -1,4 +1,4 @@
-//! Who is terminated and who is not, as it is shown, agreed to and kept in the ledger.
+//! List of the instances to terminate and of the hosts to spare, as shown, agreed to and kept in the ledger.
 
 use serde::{Deserialize, Serialize};
 use study::burnin::Known;
@@ -15,16 +15,16 @@ use ui::words;
 /// An instance that shall be terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Doomed {
-    /// What the host is called, or all that are of this instance.
+    /// Name of the host, or of all hosts on this instance.
     pub host: String,
     /// The instance's id.
     pub id: String,
-    /// What the race found, as a sentence without its end.
+    /// Result of the race, as a sentence without its end.
     pub why: String,
     /// Reasons to doubt what the race measured there, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// What it was ranked by, in words.
+    /// Figure by which it was ranked, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
     /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
@@ -34,9 +34,9 @@ pub(crate) struct Doomed {
 /// A host that was measured to be bad and stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spared {
-    /// What it is called.
+    /// Name of the host.
     pub host: String,
-    /// Why, as a clause.
+    /// Reason, as a clause.
     pub why: String,
 }
 
@@ -48,13 +48,13 @@ impl Spared {
         }
     }
 
-    /// That it stays, and why.
+    /// Message that it stays, with the reason.
     pub(in super::super) fn sentence(&self) -> String {
         format!("{} stays: {}.", self.host, self.why)
     }
 }
 
-/// Who is terminated, and who is not.
+/// Instances to terminate and hosts to spare.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Termination {
     /// Those that are.
@@ -100,8 +100,7 @@ impl Termination {
         Ok(plan)
     }
 
-    /// Who shall be terminated, and who not, for the user to agree to. `kept` are the lines of those that they are
-    /// compared with.
+    /// Text of the list, for the user to agree to. `kept` are the lines of those that they are compared with.
     pub(super) fn text(&self, kept: &str) -> String {
         let mut text = match self.doomed.len() {
             0 => "No instance is terminated.\n".to_owned(),
@@ -138,12 +137,12 @@ impl Termination {
         doomed.find(|one| one.id == id)?.state.as_deref()
     }
 
-    /// Whether EC2 says that an instance is or will be gone.
+    /// True where EC2 reports that the instance is or will be gone.
     pub(super) fn is_gone(&self, id: &str) -> bool {
         self.state(id).is_some_and(is_gone)
     }
 
-    /// That it is not sure of an instance that it is gone, as a sentence; `None` where it is.
+    /// Message that an instance may not be gone; `None` where it is.
     pub(super) fn not_gone(&self, id: &str) -> Option<String> {
         match self.state(id) {
             Some(state) if is_gone(state) => None,
@@ -192,7 +191,7 @@ pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -
     text
 }
 
-/// What a host was ranked by, in words.
+/// Figure by which a host was ranked, as text.
 pub(super) fn figure_of(known: &Known, record: &RaceRecord) -> String {
     format!("{} {}", figure_name(record), words::number(known.figure))
 }

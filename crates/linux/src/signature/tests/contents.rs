@@ -1,4 +1,4 @@
-//! What is on a device as a whole: partitions, and what no format explains.
+//! Content of a whole device: partitions, and data that no format explains.
 
 use super::*;
 use std::process::Command;

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use super::{MIB, SignatureKind, SignatureKind::*, probe};
 
-/// What a real tool makes, and what it should be taken for. `FILE` stands for the image, `DIR` for
-/// an empty folder.
+/// Images that real tools make, and the content that each is. `FILE` stands for the image, `DIR` for an empty
+/// folder.
 const TOOLS: &[(&[SignatureKind], u64, &str)] = &[
     (&[Ext2], 8, "mkfs.ext2 -q -F FILE"),
     (&[Ext3], 8, "mkfs.ext3 -q -F FILE"),
@@ -58,7 +58,7 @@ fn find_tool(name: &str) -> Option<PathBuf> {
         .find(|tool| tool.exists())
 }
 
-/// What blkid(8) says of the image, so that the words and the verdict agree with its.
+/// blkid(8)'s word for the image, so that the words and the verdict agree with its.
 fn blkid(path: &Path) -> Option<String> {
     let output = Command::new(find_tool("blkid")?)
         .args(["-p", "-o", "export"])

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::super::model::{Event, Load, Model, Noise};
-use super::super::{Ended, Order, Task, Waits, drive};
+use super::super::{Ended, Task, Waits, drive};
 use super::*;
+use job::StopCause;
 
 const SECOND: u64 = 1_000_000_000;
 /// 100 MB a second.
@@ -66,7 +67,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
             }
             let when = (4 + 5 * (starts % 7)) * SECOND + starts * 61_000_000;
             let killed = starts.is_multiple_of(2);
-            model.events.push((when, Event::Order(Order::Interrupted)));
+            model.events.push((when, Event::Stop(StopCause::Signal)));
             let ended = drive(
                 &mut model,
                 &Task {
@@ -116,7 +117,7 @@ fn with(event: Event) -> (Ended, Model) {
 
 #[test]
 fn in_company_md_does_nothing_and_nothing_stands_in_its_way() {
-    let (ended, model) = with(Event::Order(Order::Interrupted));
+    let (ended, model) = with(Event::Stop(StopCause::Signal));
     assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
     assert!(!ended.is_own && ended.at.done.0 > 0);
     assert_eq!((model.action, model.until), (Action::Idle, Until::End));
@@ -158,7 +159,7 @@ fn where_nobody_reads_any_more_md_checks() {
     model.load = busy();
     model.past.fails = true;
     model.bad = vec![77];
-    let end = Event::Order(Order::Interrupted);
+    let end = Event::Stop(StopCause::Signal);
     model.events.push((60 * SECOND, end));
     let ended = drive(&mut model, &task());
     assert!(ended.at.done.0 > 1000, "{ended:?}");
@@ -169,7 +170,7 @@ fn where_nobody_reads_any_more_md_checks() {
 fn a_beginning_that_somebody_set_stays_while_md_does_nothing() {
     let mut model = model(600 * FASTEST as u64);
     model.load = busy();
-    let end = Event::Order(Order::Interrupted);
+    let end = Event::Stop(StopCause::Signal);
     model.events.push((20 * SECOND, end));
     let task = Task {
         min: Sectors(4096),
@@ -267,7 +268,7 @@ fn where_a_deadline_wants_more_than_reading_gives_md_checks() {
         model.past.share = Some(0.01);
         model
             .events
-            .push((300 * SECOND, Event::Order(Order::TimeUp)));
+            .push((300 * SECOND, Event::Stop(StopCause::Deadline)));
         let task = Task {
             holds_all,
             deadline: Some(Nanos(200 * SECOND)),
@@ -302,7 +303,7 @@ fn what_is_suspected_in_the_first_half_of_a_chunk_holds_nothing_up() {
     model.past.moving = vec![3000, 9000];
     model
         .events
-        .push((600 * SECOND, Event::Order(Order::TimeUp)));
+        .push((600 * SECOND, Event::Stop(StopCause::Deadline)));
     let ended = drive(&mut model, &two());
     assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
     assert_eq!(ended.at.mismatches, 4);
@@ -319,7 +320,7 @@ fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
         let leaves = 15 * SECOND + moment * 137_000_000;
         model.events = vec![
             (leaves, Event::Load(nobody())),
-            (600 * SECOND, Event::Order(Order::TimeUp)),
+            (600 * SECOND, Event::Stop(StopCause::Deadline)),
         ];
         let ended = drive(&mut model, &two());
         assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
@@ -336,7 +337,7 @@ fn where_everything_differs_md_checks_by_itself() {
     model.bad = (0..of).step_by(8).collect();
     model
         .events
-        .push((600 * SECOND, Event::Order(Order::TimeUp)));
+        .push((600 * SECOND, Event::Stop(StopCause::Deadline)));
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
     assert_eq!(ended.at.mismatches, model.bad.len() as u64);
@@ -352,7 +353,7 @@ fn what_a_repair_has_written_anew_is_counted_though_it_agrees_by_then() {
     // Somebody comes while md goes at full speed, away from where it stands.
     model.events = vec![
         (13 * SECOND, Event::Load(busy())),
-        (40 * SECOND, Event::Order(Order::TimeUp)),
+        (40 * SECOND, Event::Stop(StopCause::Deadline)),
     ];
     let repair = Task {
         action: Action::Repair,

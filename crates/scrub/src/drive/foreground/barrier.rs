@@ -38,7 +38,7 @@ enum Steps {
 }
 
 fn run(model: &mut Model, steps: Steps, seconds: u64) {
-    let end = (seconds * SECOND, Event::Order(Order::Interrupted));
+    let end = (seconds * SECOND, Event::Stop(StopCause::Signal));
     model.events.push(end);
     model.past.can = steps == Steps::Past;
     let task = Task {

@@ -1,15 +1,12 @@
 //! Cost against speed: which layouts are not beaten in cost, speed and redundancy at once.
 
-use plotly::common::{DashType, Line, Marker, MarkerSymbol, Mode, Position};
-use plotly::layout::{Axis, HoverMode};
-use plotly::{Scatter, Trace};
-
 use super::super::View;
 use super::speed;
 use crate::views::sentences;
 use crate::views::units::Unit;
-use page::charts::{Chart, Figure, axis, colour_index, font, layout, rounded};
-use page::escape::for_plotly;
+use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
+use page::escape::plain;
+use page::plot::{Axis, Dash, Hover, Line, Marker, Mode, Position, Symbol, Trace};
 
 /// One layout.
 struct Dot {
@@ -31,7 +28,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     let mut kinds: Vec<usize> = dots.iter().map(|dot| dot.survives).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut data: Vec<Trace> = Vec::new();
     for (slot, survives) in kinds.into_iter().enumerate() {
         let of_kind = |dot: &&Dot| dot.survives == survives;
         let (on, off): (Vec<&Dot>, Vec<&Dot>) =
@@ -62,14 +59,13 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
              beaten in cost, speed and redundancy at once; hollow: beaten"
         ),
         figure: Figure {
-            layout: layout(x, y, true).hover_mode(HoverMode::Closest),
+            layout: layout(x, y, true).hover(Hover::Closest),
             data,
         },
     })
 }
 
-/// Where the numbers of the `slot`th line stand: the first line is the fastest, and its numbers
-/// stand beyond it.
+/// Side of the numbers of the `slot`th line: the first line is the fastest, and its numbers stand beyond it.
 fn label_side(slot: usize, unit: Unit) -> Position {
     match (slot, unit.less_is_better()) {
         (0, false) => Position::TopLeft,
@@ -84,9 +80,7 @@ fn label_side(slot: usize, unit: Unit) -> Position {
 /// An axis from zero, with room for the numbers beside the outermost dots.
 fn from_zero(title: &str, values: impl Iterator<Item = f64>) -> Axis {
     let most = values.fold(0.0, f64::max);
-    axis(title)
-        .range(vec![0.0, rounded(1.12 * most)])
-        .separate_thousands(true)
+    axis(title).range(vec![0.0, rounded(1.12 * most)])
 }
 
 fn dots(view: View<'_>) -> Vec<Dot> {
@@ -104,7 +98,7 @@ fn dots(view: View<'_>) -> Vec<Dot> {
             speed: rounded(unit.scaled(value.mean)),
             survives: row.survives,
             on_frontier: view.decided.frontier.contains(&row.layout),
-            text: for_plotly(&format!(
+            text: plain(&format!(
                 "#{} {layout}: {}, {}",
                 place + 1,
                 unit.show_value(value),
@@ -115,31 +109,32 @@ fn dots(view: View<'_>) -> Vec<Dot> {
     .collect()
 }
 
-fn scatter(dots: &[&Dot], name: &str) -> Box<Scatter<f64, f64>> {
-    Scatter::new(
+fn scatter(dots: &[&Dot], name: &str) -> Trace {
+    Trace::points(
         dots.iter().map(|dot| dot.dollars).collect(),
         dots.iter().map(|dot| dot.speed).collect(),
     )
     .name(name)
     .legend_group(name)
-    .hover_text_array(dots.iter().map(|dot| dot.text.clone()).collect())
-    .hover_template("%{hovertext}<extra></extra>")
+    .text_array(dots.iter().map(|dot| dot.text.clone()).collect())
+    .hover_template("%{text}")
+    .nameless(true)
 }
 
-fn beaten(dots: &[&Dot], colour: &str, name: &str, alone: bool) -> Box<dyn Trace> {
+fn beaten(dots: &[&Dot], colour: &str, name: &str, alone: bool) -> Trace {
     scatter(dots, name)
         .mode(Mode::Markers)
         .marker(
             Marker::new()
-                .symbol(MarkerSymbol::CircleOpen)
+                .symbol(Symbol::CircleOpen)
                 .color(format!("{colour} 60%"))
                 .size(7),
         )
-        .show_legend(alone)
+        .hide_in_legend(!alone)
 }
 
 /// The unbeaten ones, joined from the cheapest to the dearest.
-fn frontier(mut dots: Vec<&Dot>, colour: &str, name: &str, side: Position) -> Box<dyn Trace> {
+fn frontier(mut dots: Vec<&Dot>, colour: &str, name: &str, side: Position) -> Trace {
     dots.sort_by(|a, b| a.dollars.total_cmp(&b.dollars));
     let ranks = dots.iter().map(|dot| format!("#{}", dot.rank)).collect();
     scatter(&dots, name)
@@ -148,10 +143,10 @@ fn frontier(mut dots: Vec<&Dot>, colour: &str, name: &str, side: Position) -> Bo
             Line::new()
                 .color(colour.to_owned())
                 .width(1.5)
-                .dash(DashType::Dot),
+                .dash(Dash::Dot),
         )
         .marker(Marker::new().color(colour.to_owned()).size(10))
-        .text_array(ranks)
-        .text_position(side)
-        .text_font(font(11).color("var(--ink)"))
+        .labels(ranks)
+        .label_side(side)
+        .label_size(11)
 }

@@ -1,12 +1,9 @@
 //! The baseline, measured again between the blocks: did the devices stay what they were?
 
-use plotly::Scatter;
-use plotly::common::{Line, Marker, Mode};
-use plotly::layout::{HoverMode, Shape, ShapeLayer, ShapeLine, ShapeType};
-
 use super::super::View;
 use super::speed;
 use page::charts::{Chart, Figure, axis, layout, rounded};
+use page::plot::{Hover, Line, Marker, Mode, Shape, ShapeKind, Trace};
 use ui::words;
 
 /// The chart; `None` before the baseline was measured twice.
@@ -34,26 +31,20 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     let top = values.iter().copied().fold(high, f64::max);
     let room = (top - bottom) * 0.25;
     let band = Shape::new()
-        .shape_type(ShapeType::Rect)
-        .layer(ShapeLayer::Below)
-        .x_ref("paper")
-        .x0(0.0)
-        .x1(1.0)
+        .kind(ShapeKind::Rect)
         .y0(rounded(low))
         .y1(rounded(high))
-        .fill_color("var(--run-0) 14%")
-        .line(ShapeLine::new().width(0.0));
+        .fill_color("var(--run-0) 14%");
     let text = drift.points.iter().map(|(_, value)| unit.show(*value));
-    let trace = Scatter::new(times, values)
+    let trace = Trace::points(times, values)
         .mode(Mode::LinesMarkers)
         .line(Line::new().color("var(--run-0)").width(2.0))
         .marker(Marker::new().color("var(--run-0)").size(8))
         .text_array(text.collect())
-        .hover_template("%{text}<extra></extra>");
+        .hover_template("%{text}")
+        .nameless(true);
     let x = axis(&format!("{word} since the sweep began"));
-    let y = axis(unit.word())
-        .separate_thousands(true)
-        .range(vec![rounded(bottom - room), rounded(top + room)]);
+    let y = axis(unit.word()).range(vec![rounded(bottom - room), rounded(top + room)]);
     Some(Chart {
         title: format!("{figure} of the baseline"),
         caption: format!(
@@ -63,9 +54,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
             words::percent(tie)
         ),
         figure: Figure {
-            layout: layout(x, y, false)
-                .hover_mode(HoverMode::Closest)
-                .shapes(vec![band]),
+            layout: layout(x, y, false).hover(Hover::Closest).shapes(vec![band]),
             data: vec![trace],
         },
     })

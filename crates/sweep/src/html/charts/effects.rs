@@ -1,15 +1,14 @@
-//! What each setting did, all else equal: a dot and its interval a pair of settings.
-
-use plotly::common::{ErrorData, ErrorType, Line, Marker, MarkerSymbol, Mode, Position};
-use plotly::layout::{Axis, AxisType, HoverMode, Margin, Shape, ShapeLayer, ShapeLine, ShapeType};
-use plotly::{Scatter, Trace};
+//! Effects of the settings, all else equal: a dot and its interval a pair of settings.
 
 use super::super::View;
 use super::speed;
 use crate::views::units::{self, Unit};
 use crate::{Effect, Value};
-use page::charts::{Chart, Figure, axis, font, layout, rounded};
-use page::escape::for_plotly;
+use page::charts::{Chart, Figure, axis, layout, rounded};
+use page::escape::plain;
+use page::plot::{
+    Axis, Hover, Line, Marker, Mode, Position, Scale, Shape, ShapeKind, Symbol, Trace, Whiskers,
+};
 
 /// More rows than this do not fit; what did most stays.
 const MOST: usize = 20;
@@ -42,7 +41,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
         // The first stands at the top.
         .map(|(place, effect)| ((effects.len() - 1 - place) as f64, *effect))
         .partition(|(_, effect)| effect.shown);
-    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut data: Vec<Trace> = Vec::new();
     for (rows, colour, name) in [
         (&shown, "var(--run-0)", "shown"),
         (&unclear, "var(--muted)", "not shown: may be no difference"),
@@ -75,15 +74,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
         caption,
         figure: Figure {
             layout: layout(changes(least, greatest), names(&effects), data.len() > 2)
-                .hover_mode(HoverMode::Closest)
-                .margin(
-                    Margin::new()
-                        .left(72)
-                        .right(16)
-                        .top(28)
-                        .bottom(44)
-                        .auto_expand(true),
-                )
+                .hover(Hover::Closest)
                 .shapes(vec![no_change()]),
             data,
         },
@@ -114,32 +105,31 @@ fn extent(effects: &[&Effect]) -> (f64, f64) {
     (all().fold(0.98, f64::min), all().fold(1.02, f64::max))
 }
 
-fn dots(rows: &[(f64, &Effect)], colour: &'static str, name: &str) -> Box<dyn Trace> {
+fn dots(rows: &[(f64, &Effect)], colour: &'static str, name: &str) -> Trace {
     let above = |value: Value| value.high.map_or(0.0, |high| high - value.mean);
     let below = |value: Value| value.low.map_or(0.0, |low| value.mean - low);
     let column = |of: fn(&Effect) -> f64| rows.iter().map(|(_, e)| rounded(of(e))).collect();
     let ratios: Vec<f64> = column(|effect| effect.ratio.mean);
-    let whisker = ErrorData::new(ErrorType::Data)
-        .symmetric(false)
+    let whisker = Whiskers::new()
         .array(rows.iter().map(|(_, e)| above(e.ratio)).collect())
         .array_minus(rows.iter().map(|(_, e)| below(e.ratio)).collect())
         .thickness(3.0)
-        .width(0)
         .color(colour);
-    Scatter::new(ratios, rows.iter().map(|(y, _)| *y).collect())
+    Trace::points(ratios, rows.iter().map(|(y, _)| *y).collect())
         .name(name)
         .mode(Mode::MarkersText)
         .marker(Marker::new().color(colour).size(9))
         .error_x(whisker)
-        .text_array(rows.iter().map(|(_, e)| change(e.ratio.mean)).collect())
-        .text_position(Position::TopCenter)
-        .text_font(font(10))
-        .hover_text_array(rows.iter().map(|(_, e)| for_plotly(&e.text)).collect())
-        .hover_template("%{hovertext}<extra></extra>")
+        .labels(rows.iter().map(|(_, e)| change(e.ratio.mean)).collect())
+        .label_side(Position::TopCenter)
+        .label_size(10)
+        .text_array(rows.iter().map(|(_, e)| plain(&e.text)).collect())
+        .hover_template("%{text}")
+        .nameless(true)
 }
 
 /// The least and the greatest of the pairs, as a thin line with ends.
-fn ranges(rows: &[(f64, &Effect)], colour: &'static str) -> Box<dyn Trace> {
+fn ranges(rows: &[(f64, &Effect)], colour: &'static str) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (place, effect) in rows {
         x.extend([
@@ -149,17 +139,17 @@ fn ranges(rows: &[(f64, &Effect)], colour: &'static str) -> Box<dyn Trace> {
         ]);
         y.extend([Some(*place), Some(*place), None]);
     }
-    Scatter::new(x, y)
+    Trace::points(x, y)
         .mode(Mode::LinesMarkers)
         .line(Line::new().color(format!("{colour} 60%")).width(1.0))
         .marker(
             Marker::new()
-                .symbol(MarkerSymbol::LineNSOpen)
+                .symbol(Symbol::TickOpen)
                 .color(format!("{colour} 60%"))
                 .size(5),
         )
-        .hover_info(plotly::common::HoverInfo::Skip)
-        .show_legend(false)
+        .skip_hover(true)
+        .hide_in_legend(true)
 }
 
 /// A ratio as a change: `+8 %`, `-18 %`, `×3.7`.
@@ -195,7 +185,7 @@ fn changes(least: f64, greatest: f64) -> Axis {
         }
     }
     axis("change, all else equal")
-        .type_(AxisType::Log)
+        .scale(Scale::Log)
         .range(vec![rounded(from), rounded(to)])
         .tick_text(
             ticks
@@ -212,7 +202,7 @@ fn changes(least: f64, greatest: f64) -> Axis {
 /// The axis of effects, which has no title: its names say what they are.
 fn names(effects: &[&Effect]) -> Axis {
     let name = |effect: &&Effect| {
-        for_plotly(&format!(
+        plain(&format!(
             "{} {} → {}",
             effect.factor.word(),
             effect.from,
@@ -223,20 +213,15 @@ fn names(effects: &[&Effect]) -> Axis {
         .tick_values((0..effects.len()).map(|place| place as f64).collect())
         .tick_text(effects.iter().rev().map(name).collect())
         .range(vec![-0.7, effects.len() as f64 - 0.3])
-        .auto_margin(true)
 }
 
 /// The line at which nothing changes.
 fn no_change() -> Shape {
     Shape::new()
-        .shape_type(ShapeType::Line)
-        .layer(ShapeLayer::Below)
+        .kind(ShapeKind::Line)
         .x0(1.0)
         .x1(1.0)
-        .y_ref("paper")
-        .y0(0.0)
-        .y1(1.0)
-        .line(ShapeLine::new().color("var(--muted)").width(1.5))
+        .line(Line::new().color("var(--muted)").width(1.5))
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! One map a level: chunks over members, each cell with the best layout that has both.
 
-use plotly::HeatMap;
-use plotly::common::{ColorBar, Title};
-use plotly::layout::{Annotation, Axis, HoverMode};
-
 use super::super::View;
 use crate::views::sentences;
 use crate::views::units::{Unit, standing};
 use crate::{Factor, Layout, LayoutOutcome, Row};
-use page::charts::{Chart, Figure, axis, font, heat_scale, layout, rounded};
-use page::escape::for_plotly;
+use page::charts::{Chart, Figure, axis, layout, rounded};
+use page::escape::plain;
+use page::plot::{Annotation, Axis, ColorBar, Hover, Trace};
 
 /// Above this many columns what is written in the cells gets smaller.
 const WIDE: usize = 5;
@@ -146,8 +143,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// How good a row is next to the winner, 1 being as good. What misses a requirement is out of
-    /// the race, however good it is.
+    /// Merit of a row relative to the winner's, 1 being as good. What misses a requirement is out of the
+    /// race, however good it is.
     fn share(&self, row: &Row) -> Option<f64> {
         if row.standing == LayoutOutcome::Missed {
             return None;
@@ -188,23 +185,21 @@ impl<'a> Map<'a> {
         let columns: Vec<f64> = (0..self.members.len()).map(|x| x as f64).collect();
         let bands: Vec<f64> = (0..self.bands.len()).map(|y| y as f64).collect();
         let least = least.min(0.99);
-        let trace = HeatMap::new(columns.clone(), bands.clone(), shares)
+        let trace = Trace::heat_map(columns.clone(), bands.clone(), shares)
             .zmin(rounded(least))
             .zmax(1.0)
-            .color_scale(heat_scale())
             .color_bar(bar(self.unit, least))
-            .x_gap(2)
-            .y_gap(2)
+            .gap(2)
             .text_matrix(hover)
-            .hover_on_gaps(false)
-            .hover_template("%{text}<extra></extra>");
+            .hover_template("%{text}")
+            .nameless(true);
         let members = self.members.iter().map(usize::to_string).collect();
         let layout = layout(
             categories("members", columns, members),
             categories(self.rows_are, bands, self.bands.clone()),
             false,
         )
-        .hover_mode(HoverMode::Closest)
+        .hover(Hover::Closest)
         .annotations(self.notes(least));
         Chart {
             title: self.title.clone(),
@@ -223,17 +218,16 @@ impl<'a> Map<'a> {
 
     fn hover(&self, row: Option<&Row>) -> String {
         row.map_or_else(String::new, |row| {
-            let layout = for_plotly(&sentences::layout(self.view.record, row.layout));
+            let layout = plain(&sentences::layout(self.view.record, row.layout));
             let value = row.value.map_or_else(
                 || "no figure".to_owned(),
                 |value| self.unit.show_value(value),
             );
-            format!("{layout}<br>{value}<br>{}", standing(row.standing))
+            format!("{layout}\n{value}\n{}", standing(row.standing))
         })
     }
 
-    /// What is written in the cells: the value, and what became of the layout unless it is plain
-    /// from the colour.
+    /// Text of the cells: the value, and the outcome of the layout unless it is plain from the colour.
     fn notes(&self, least: f64) -> Vec<Annotation> {
         let mut notes = Vec::new();
         for (y, cells) in self.cells.iter().enumerate() {
@@ -251,8 +245,8 @@ impl<'a> Map<'a> {
                     Annotation::new()
                         .x(x as f64)
                         .y(y as f64)
-                        .show_arrow(false)
-                        .font(font(size).color(ink))
+                        .size(size)
+                        .color(ink)
                         .text(self.note(row)),
                 );
             }
@@ -267,10 +261,10 @@ impl<'a> Map<'a> {
             other => Some(standing(other)),
         };
         match (value, mark) {
-            (Some(value), Some("best")) => format!("<b>{value}<br>best</b>"),
-            (Some(value), Some(mark)) => format!("{value}<br><i>{mark}</i>"),
+            (Some(value), Some("best")) => format!("{value}\nbest"),
+            (Some(value), Some(mark)) => format!("{value}\n{mark}"),
             (Some(value), None) => value,
-            (None, mark) => format!("<i>{}</i>", mark.unwrap_or_default()),
+            (None, mark) => mark.unwrap_or_default().to_owned(),
         }
     }
 }
@@ -281,8 +275,7 @@ fn categories(title: &str, places: Vec<f64>, names: Vec<String>) -> Axis {
         .range(vec![-0.5, places.len() as f64 - 0.5])
         .tick_values(places)
         .tick_text(names)
-        .show_grid(false)
-        .auto_margin(true)
+        .grid(false)
 }
 
 fn bar(unit: Unit, least: f64) -> ColorBar {
@@ -302,15 +295,12 @@ fn bar(unit: Unit, least: f64) -> ColorBar {
     let mut shown: Vec<f64> = ticks.into_iter().rev().step_by(every).collect();
     shown.reverse();
     ColorBar::new()
-        .title(Title::with_text(title).font(font(11)))
+        .title(title)
         .tick_text(
             shown
                 .iter()
                 .map(|share| format!("{:.0} %", share * 100.0))
                 .collect(),
         )
-        .tick_vals(shown)
-        .tick_font(font(11))
-        .thickness(10)
-        .outline_width(0)
+        .tick_values(shown)
 }

@@ -6,7 +6,7 @@ mod effects;
 mod maps;
 mod scaling;
 
-use plotly::common::ErrorData;
+use page::plot::Whiskers;
 use record::Run;
 
 use super::View;
@@ -18,7 +18,7 @@ use page::charts::Chart;
 
 pub(super) use maps::all as maps;
 
-/// How the rate grows with the members, and with the money.
+/// Growth of the rate with the members, and with the money.
 pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
     scaling::chart(view)
         .into_iter()
@@ -26,7 +26,7 @@ pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
         .collect()
 }
 
-/// What each setting did.
+/// Effects of the settings.
 pub(super) fn effects(view: View<'_>) -> Vec<Chart> {
     effects::chart(view).into_iter().collect()
 }
@@ -100,17 +100,15 @@ fn speed(view: View<'_>) -> Option<(&Figure, Unit)> {
 }
 
 /// The whiskers of values that are drawn in `unit`; none where a value has no interval.
-fn whiskers(values: &[Value], unit: Unit) -> ErrorData {
+fn whiskers(values: &[Value], unit: Unit) -> Whiskers {
     let up = |value: &Value| {
         value
             .high
             .map_or(0.0, |high| unit.scaled(high - value.mean))
     };
     let down = |value: &Value| value.low.map_or(0.0, |low| unit.scaled(value.mean - low));
-    ErrorData::new(plotly::common::ErrorType::Data)
-        .symmetric(false)
+    Whiskers::new()
         .array(values.iter().map(up).collect())
         .array_minus(values.iter().map(down).collect())
         .thickness(1.5)
-        .width(3)
 }

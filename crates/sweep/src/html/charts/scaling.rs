@@ -1,15 +1,12 @@
-//! How the rate grows with the members, next to what the volumes give by themselves.
-
-use plotly::common::{DashType, Line, Marker, MarkerSymbol, Mode};
-use plotly::layout::{HoverMode, RangeMode};
-use plotly::{Scatter, Trace};
+//! Growth of the rate with the members, next to the sum of the volumes' own rates.
 
 use super::super::View;
 use super::{speed, whiskers};
 use crate::views::units::Unit;
 use crate::{Curve, Metric, Value};
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
-use page::escape::for_plotly;
+use page::escape::plain;
+use page::plot::{Dash, Hover, Line, Marker, Mode, Symbol, Trace};
 
 /// More curves than this are a tangle.
 const MOST: usize = 5;
@@ -22,7 +19,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     if curves.is_empty() {
         return None;
     }
-    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut data: Vec<Trace> = Vec::new();
     let mut ideals = false;
     for (slot, curve) in curves.iter().enumerate() {
         let colour = format!("var(--run-{})", colour_index(slot));
@@ -59,15 +56,13 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
             view.decided.curves.len()
         ));
     }
-    let y = axis(unit.word())
-        .range_mode(RangeMode::ToZero)
-        .separate_thousands(true);
-    let x = axis("members").range_mode(RangeMode::ToZero).dtick(1.0);
+    let y = axis(unit.word()).from_zero(true);
+    let x = axis("members").from_zero(true).whole(true);
     Some(Chart {
         title: format!("{figure} by members"),
         caption,
         figure: Figure {
-            layout: layout(x, y, true).hover_mode(HoverMode::Closest),
+            layout: layout(x, y, true).hover(Hover::Closest),
             data,
         },
     })
@@ -96,9 +91,9 @@ fn chosen(curves: &[Curve]) -> Vec<&Curve> {
     sorted
 }
 
-fn measured(curve: &Curve, unit: Unit, colour: &str) -> Box<dyn Trace> {
+fn measured(curve: &Curve, unit: Unit, colour: &str) -> Trace {
     let values: Vec<Value> = curve.points.iter().map(|point| point.value).collect();
-    let label = for_plotly(&curve.label);
+    let label = plain(&curve.label);
     let text = curve.points.iter().map(|point| {
         format!(
             "{label}, {} members: {}",
@@ -106,17 +101,18 @@ fn measured(curve: &Curve, unit: Unit, colour: &str) -> Box<dyn Trace> {
             unit.show_value(point.value)
         )
     });
-    Scatter::new(members(curve), scaled(&values, unit))
+    Trace::points(members(curve), scaled(&values, unit))
         .name(&label)
         .mode(Mode::LinesMarkers)
         .line(Line::new().color(colour.to_owned()).width(2.2))
         .marker(Marker::new().color(colour.to_owned()).size(7))
         .error_y(whiskers(&values, unit).color(colour.to_owned()))
         .text_array(text.collect())
-        .hover_template("%{text}<extra></extra>")
+        .hover_template("%{text}")
+        .nameless(true)
 }
 
-fn ideal(curve: &Curve, unit: Unit, colour: &str) -> Option<Box<dyn Trace>> {
+fn ideal(curve: &Curve, unit: Unit, colour: &str) -> Option<Trace> {
     let points: Vec<(usize, f64)> = curve
         .points
         .iter()
@@ -130,24 +126,24 @@ fn ideal(curve: &Curve, unit: Unit, colour: &str) -> Option<Box<dyn Trace>> {
         .map(|(members, ideal)| (members as f64, rounded(ideal)))
         .unzip();
     Some(
-        Scatter::new(x, y)
+        Trace::points(x, y)
             .mode(Mode::Lines)
             .line(
                 Line::new()
                     .color(format!("{colour} 70%"))
                     .width(1.5)
-                    .dash(DashType::Dot),
+                    .dash(Dash::Dot),
             )
-            .show_legend(false)
+            .hide_in_legend(true)
             .hover_template(format!(
-                "{}: ideal %{{y:,.4~r}}<extra></extra>",
-                for_plotly(&curve.label).replace('%', "")
+                "{}: ideal %{{y:,.4~r}}",
+                plain(&curve.label).replace('%', "")
             )),
     )
 }
 
 /// The volumes without an array: each alone, added up; and all asked at once.
-fn volumes(view: View<'_>) -> Vec<Box<dyn Trace>> {
+fn volumes(view: View<'_>) -> Vec<Trace> {
     let Some(probe) = &view.record.probe else {
         return Vec::new();
     };
@@ -162,25 +158,27 @@ fn volumes(view: View<'_>) -> Vec<Box<dyn Trace>> {
         .collect();
     let members: Vec<f64> = (1..=sums.len()).map(|members| members as f64).collect();
     let together: f64 = probe.together.iter().map(|value| value.mean).sum();
-    let mut traces: Vec<Box<dyn Trace>> = vec![
-        Scatter::new(members, sums)
+    let mut traces: Vec<Trace> = vec![
+        Trace::points(members, sums)
             .name("volumes alone, added up")
             .mode(Mode::Lines)
-            .line(Line::new().color(grey).width(1.5).dash(DashType::Dash))
-            .hover_template("%{x} volumes alone, added up: %{y:,.0f}<extra></extra>"),
+            .line(Line::new().color(grey).width(1.5).dash(Dash::Dash))
+            .hover_template("%{x} volumes alone, added up: %{y:,.0f}")
+            .nameless(true),
     ];
     if !probe.together.is_empty() {
         traces.push(
-            Scatter::new(vec![probe.together.len() as f64], vec![rounded(together)])
+            Trace::points(vec![probe.together.len() as f64], vec![rounded(together)])
                 .name("all volumes at once")
                 .mode(Mode::Markers)
                 .marker(
                     Marker::new()
-                        .symbol(MarkerSymbol::DiamondOpen)
+                        .symbol(Symbol::DiamondOpen)
                         .color(grey)
                         .size(11),
                 )
-                .hover_template("all volumes at once: %{y:,.0f}<extra></extra>"),
+                .hover_template("all volumes at once: %{y:,.0f}")
+                .nameless(true),
         );
     }
     traces

@@ -1,4 +1,4 @@
-//! What is concluded of a sample: by rules of thumb, so that the views have all there can be.
+//! Conclusions from a sample: by rules of thumb, so that the views have all there can be.
 
 use std::collections::BTreeMap;
 

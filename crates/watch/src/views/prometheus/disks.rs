@@ -14,7 +14,7 @@ struct OfDisk {
     kind: &'static str,
     help: &'static str,
     value: fn(&DiskStats) -> f64,
-    /// Whether this kernel counts it.
+    /// True if this kernel counts it.
     counted: fn(Counted) -> bool,
 }
 
@@ -159,8 +159,8 @@ const DISK: [OfDisk; 17] = [
     ),
 ];
 
-/// Whether node_exporter shows a device unless it is told to: a sum over all devices would count
-/// twice what partitions and loop devices pass on.
+/// True if node_exporter shows a device by default: a sum over all devices would count twice the requests
+/// that partitions and loop devices pass on.
 fn is_shown(name: &str, names: &HashSet<String>) -> bool {
     let kind = DeviceKind::by_name(name);
     let is_part = disks_of_partition(name).any(|disk| names.contains(disk));

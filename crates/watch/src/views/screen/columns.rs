@@ -1,8 +1,8 @@
-//! Which columns of the table there is room for.
+//! Columns of the table that there is room for.
 
 use record::sample::FlowKind;
+use ui::screen::{Capabilities, Look};
 
-use super::line::{Look, Style};
 use super::words::{MIB, UNKNOWN, rate, share, size, wait};
 use crate::screen::frame::Row;
 use crate::screen::order::SortBy;
@@ -62,7 +62,7 @@ impl Column {
     ];
 
     /// The head, with the unit that the figures do not carry.
-    pub(super) fn head(self, style: Style, is_short: bool) -> &'static str {
+    pub(super) fn head(self, capabilities: Capabilities, is_short: bool) -> &'static str {
         match self {
             Column::ReadWait if is_short => "r-aw",
             Column::WriteWait if is_short => "w-aw",
@@ -74,7 +74,7 @@ impl Column {
             Column::WriteWait => "w-await",
             Column::Flight => "flight",
             Column::Busy => "busy",
-            Column::Siblings => style.sign("×sibl", "xsibl"),
+            Column::Siblings => capabilities.sign("×sibl", "xsibl"),
             Column::Cap => "cap",
             Column::Size => "size",
             Column::Discards => "disc/s",
@@ -83,20 +83,20 @@ impl Column {
         }
     }
 
-    /// How wide it is; most figures need five columns.
+    /// Width; most figures need five columns.
     pub(super) fn width(self, is_short: bool) -> usize {
-        let style = Style {
+        let capabilities = Capabilities {
             unicode: true,
             colour: false,
         };
         match self {
             Column::Siblings => 6,
             Column::Busy => 4,
-            other => other.head(style, is_short).chars().count().max(5),
+            other => other.head(capabilities, is_short).chars().count().max(5),
         }
     }
 
-    /// Whether the rows are sorted by it.
+    /// True if the rows are sorted by it.
     pub(super) fn is_sorted_by(self, by: SortBy) -> bool {
         matches!(
             (self, by),
@@ -139,13 +139,13 @@ impl Column {
     }
 }
 
-/// What the figures of a row are taken from.
+/// Sources of a row's figures.
 pub(super) struct Cells<'a> {
-    /// What it did.
+    /// Its row.
     pub row: &'a Row,
-    /// How it compares with its siblings.
+    /// Comparison with its siblings.
     pub siblings: Option<&'a Comparison>,
-    /// What the vendor says of its caps.
+    /// Its caps, by the vendor.
     pub caps: Option<Caps>,
 }
 
@@ -188,7 +188,7 @@ fn cap(caps: Option<Caps>) -> (String, Option<Look>) {
     }
 }
 
-/// What a table has room for.
+/// Columns that a table has room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Columns of the name.
@@ -197,18 +197,18 @@ pub(super) struct Plan {
     pub columns: Vec<Column>,
     /// Columns of the sparkline; 0 where there is none.
     pub spark: usize,
-    /// Whether the heads are short.
+    /// True if the heads are short.
     pub is_short: bool,
 }
 
-/// What there is to show.
+/// Data that there is to show.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     /// The longest name.
     pub name: usize,
-    /// Whether there are members to compare.
+    /// True if there are members to compare.
     pub siblings: bool,
-    /// Whether a vendor has a word to say.
+    /// True if a vendor's caps are known.
     pub caps: bool,
 }
 
@@ -282,7 +282,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     format!("{kept}…").chars().take(width).collect()
 }
 
-/// What stands for a figure that is not known.
+/// Text for a figure that is not known.
 pub(super) fn unknown() -> String {
     UNKNOWN.to_owned()
 }

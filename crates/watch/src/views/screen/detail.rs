@@ -1,9 +1,10 @@
 //! One device, with all that is known of it.
 
+use ratatui::text::Line;
 use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
+use ui::screen::{Capabilities, Look, Pieces as _};
 
 use super::columns::{flight, right, unknown};
-use super::line::{Line, Look, Style};
 use super::table::{SPAN, name, state_words};
 use super::words::{MIB, rate, share, size, sparkline, wait};
 use crate::screen::frame::{Frame, Row};
@@ -15,7 +16,11 @@ use crate::screen::pages::page;
 const BAR: usize = 30;
 
 /// The page of the device that is selected.
-pub(super) fn lines(model: &Model, columns: usize, style: Style) -> Vec<Line> {
+pub(super) fn lines(
+    model: &Model,
+    columns: usize,
+    capabilities: Capabilities,
+) -> Vec<Line<'static>> {
     let branches = model.branches();
     let branch = branches.get(model.selected(&branches));
     let (Some(branch), Some(number), Some(frame)) = (branch, model.number(), model.frame()) else {
@@ -49,7 +54,7 @@ pub(super) fn lines(model: &Model, columns: usize, style: Style) -> Vec<Line> {
             "{:<6} to {:<7} {}",
             graph.word(),
             most.unwrap_or_else(unknown),
-            sparkline(&values, style.unicode)
+            sparkline(&values, capabilities.unicode)
         );
         lines.push(Line::of(text, Look::Plain));
     }
@@ -67,7 +72,7 @@ pub(super) fn lines(model: &Model, columns: usize, style: Style) -> Vec<Line> {
     }
     lines.extend(members(row));
     if let Some(page) = page(&model.reel, number, (branch.id, branch.place)) {
-        lines.extend(vendor(page, style));
+        lines.extend(vendor(page, capabilities));
     }
     lines
 }
@@ -81,8 +86,8 @@ fn highest_words(graph: Graph, highest: f64) -> String {
     }
 }
 
-/// Who it is, as many facts a line as fit.
-fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line> {
+/// Facts about the device, as many a line as fit.
+fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line<'static>> {
     let mut facts = vec![device.kind.word().to_owned()];
     facts.extend(device.number.map(|number| format!("number {number}")));
     facts.extend(device.size.map(|size| size.to_string()));
@@ -108,7 +113,7 @@ fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line> {
     if !below.is_empty() {
         facts.push(format!("on {}", below.join(" ")));
     }
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<Line<'static>> = Vec::new();
     for fact in facts {
         match lines.last_mut() {
             Some(line) if line.width() + 2 + fact.chars().count() <= columns => {
@@ -121,7 +126,7 @@ fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line> {
 }
 
 /// Reads, writes, discards and flushes.
-fn flows(row: &Row) -> Vec<Line> {
+fn flows(row: &Row) -> Vec<Line<'static>> {
     let cells = |first: &str, rest: [&str; 5]| {
         let rest = rest.map(|cell| right(cell, 9)).concat();
         format!("{first:<8}{rest}")
@@ -146,7 +151,7 @@ fn flows(row: &Row) -> Vec<Line> {
 }
 
 /// An array's state and members.
-fn members(row: &Row) -> Vec<Line> {
+fn members(row: &Row) -> Vec<Line<'static>> {
     let Some(state) = &row.array else {
         return Vec::new();
     };
@@ -174,7 +179,7 @@ fn members(row: &Row) -> Vec<Line> {
 }
 
 /// The vendor's page.
-fn vendor(page: &VendorSample, style: Style) -> Vec<Line> {
+fn vendor(page: &VendorSample, capabilities: Capabilities) -> Vec<Line<'static>> {
     let exceeded = &page.exceeded;
     let over = |time: Option<record::Nanos>| share(time.map(|time| page.share(time)));
     let mut lines = vec![
@@ -215,12 +220,20 @@ fn vendor(page: &VendorSample, style: Style) -> Vec<Line> {
         ),
         Look::Plain,
     ));
-    lines.extend(histogram("latency of reads", &page.read_latency, style));
-    lines.extend(histogram("latency of writes", &page.write_latency, style));
+    lines.extend(histogram(
+        "latency of reads",
+        &page.read_latency,
+        capabilities,
+    ));
+    lines.extend(histogram(
+        "latency of writes",
+        &page.write_latency,
+        capabilities,
+    ));
     lines
 }
 
-fn histogram(title: &str, bins: &[LatencyBin], style: Style) -> Vec<Line> {
+fn histogram(title: &str, bins: &[LatencyBin], capabilities: Capabilities) -> Vec<Line<'static>> {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
     if most == 0 {
         return Vec::new();
@@ -231,7 +244,7 @@ fn histogram(title: &str, bins: &[LatencyBin], style: Style) -> Vec<Line> {
             .to
             .map_or_else(unknown, |to| wait(Some(to.as_secs_f64())));
         let length = (bin.count as f64 / most as f64 * BAR as f64).ceil() as usize;
-        let bar = style.sign("█", "#").repeat(length);
+        let bar = capabilities.sign("█", "#").repeat(length);
         let from = wait(Some(bin.from.as_secs_f64()));
         let text = format!(
             "  {from:>6} to {to:<6}{:>7} {bar}",

@@ -1,22 +1,27 @@
-//! What was found, with its evidence and what to do.
+//! Findings, with their evidence and advice.
 
+use ratatui::text::Line;
 use record::{Event, Nanos, Severity};
+use ui::screen::{Capabilities, Look, Pieces as _, wrap};
 
-use super::line::{Line, Look, Style, wrap};
 use super::words::{clock, span};
 use crate::screen::model::Model;
 
-/// So many that are over are named below the table.
+/// Number of past findings named below the table.
 const OVER: usize = 5;
 
 /// The findings below the table: what is open in full, and a line for each of the last that are over.
-pub(super) fn below(model: &Model, columns: usize, style: Style) -> Vec<Line> {
+pub(super) fn below(
+    model: &Model,
+    columns: usize,
+    capabilities: Capabilities,
+) -> Vec<Line<'static>> {
     let Some(now) = now(model) else {
         return Vec::new();
     };
-    let mut lines = vec![summary(model, now, columns, style)];
+    let mut lines = vec![summary(model, now, columns, capabilities)];
     for event in model.found.open(now) {
-        lines.extend(in_full(event, now, columns, style));
+        lines.extend(in_full(event, now, columns, capabilities));
     }
     for event in model.found.over(now).into_iter().take(OVER) {
         lines.push(name_of(event, now));
@@ -26,18 +31,18 @@ pub(super) fn below(model: &Model, columns: usize, style: Style) -> Vec<Line> {
 }
 
 /// All findings, and all that could not be seen.
-pub(super) fn all(model: &Model, columns: usize, style: Style) -> Vec<Line> {
+pub(super) fn all(model: &Model, columns: usize, capabilities: Capabilities) -> Vec<Line<'static>> {
     let Some(now) = now(model) else {
         return Vec::new();
     };
-    let mut lines = vec![summary(model, now, columns, style)];
+    let mut lines = vec![summary(model, now, columns, capabilities)];
     for event in model
         .found
         .open(now)
         .into_iter()
         .chain(model.found.over(now))
     {
-        lines.extend(in_full(event, now, columns, style));
+        lines.extend(in_full(event, now, columns, capabilities));
     }
     for note in &model.notes {
         lines.extend(wrap(note, columns).iter().map(|line| said(line)));
@@ -46,12 +51,16 @@ pub(super) fn all(model: &Model, columns: usize, style: Style) -> Vec<Line> {
 }
 
 /// As many of these lines as there is room for, with a word on the others.
-pub(super) fn cut(mut lines: Vec<Line>, room: usize, style: Style) -> Vec<Line> {
+pub(super) fn cut(
+    mut lines: Vec<Line<'static>>,
+    room: usize,
+    capabilities: Capabilities,
+) -> Vec<Line<'static>> {
     if lines.len() > room {
         let hidden = lines.len() - room + 1;
         lines.truncate(room.saturating_sub(1));
         if room > 0 {
-            let dots = style.sign("…", "...");
+            let dots = capabilities.sign("…", "...");
             let text = format!("  {dots} {hidden} more lines: press f");
             lines.push(Line::of(text, Look::Note));
         }
@@ -63,7 +72,7 @@ fn now(model: &Model) -> Option<Nanos> {
     model.frame().map(|frame| frame.at.elapsed)
 }
 
-fn summary(model: &Model, now: Nanos, columns: usize, style: Style) -> Line {
+fn summary(model: &Model, now: Nanos, columns: usize, capabilities: Capabilities) -> Line<'static> {
     let (open, over) = (model.found.open(now).len(), model.found.over(now).len());
     let text = match (open, over) {
         (0, 0) => "Findings: none so far ".to_owned(),
@@ -72,18 +81,23 @@ fn summary(model: &Model, now: Nanos, columns: usize, style: Style) -> Line {
     };
     let rest = columns.saturating_sub(text.chars().count());
     let mut line = Line::of(text, Look::Strong);
-    line.push(style.sign("─", "-").repeat(rest), Look::Faint);
+    line.push(capabilities.sign("─", "-").repeat(rest), Look::Faint);
     line
 }
 
-/// When, what and where; the evidence; and what to do.
-fn in_full(event: &Event, now: Nanos, columns: usize, style: Style) -> Vec<Line> {
+/// A finding: time, kind and place; the evidence; and the advice.
+fn in_full(
+    event: &Event,
+    now: Nanos,
+    columns: usize,
+    capabilities: Capabilities,
+) -> Vec<Line<'static>> {
     let mut lines = vec![name_of(event, now)];
     let room = columns.saturating_sub(4);
     for line in wrap(&event.text, room) {
         lines.push(Line::of(format!("    {line}"), Look::Plain));
     }
-    let arrow = style.sign("→", ">");
+    let arrow = capabilities.sign("→", ">");
     for (index, line) in wrap(&event.advice, room).iter().enumerate() {
         let before = if index == 0 { arrow } else { " " };
         lines.push(Line::of(format!("  {before} {line}"), Look::Plain));
@@ -91,7 +105,7 @@ fn in_full(event: &Event, now: Nanos, columns: usize, style: Style) -> Vec<Line>
     lines
 }
 
-fn name_of(event: &Event, now: Nanos) -> Line {
+fn name_of(event: &Event, now: Nanos) -> Line<'static> {
     // What is over now lasted still at a time before.
     let ended = event.ended.filter(|ended| ended.elapsed <= now);
     let (sign, look) = match (ended, event.severity) {
@@ -113,6 +127,6 @@ fn name_of(event: &Event, now: Nanos) -> Line {
     Line::of(text, look)
 }
 
-fn said(note: &str) -> Line {
+fn said(note: &str) -> Line<'static> {
     Line::of(format!("  note: {note}"), Look::Faint)
 }

@@ -1,8 +1,9 @@
 //! The first lines, which say when and where, and the last, which says which keys there are.
 
+use ratatui::text::Line;
 use record::sample::{HostSample, InterfaceSample};
+use ui::screen::{Capabilities, Look, Pieces as _};
 
-use super::line::{Line, Look, Style};
 use super::words::{MIB, clock, date_and_clock, rate, share, span};
 use crate::screen::model::{Model, Page};
 use crate::screen::order::SortBy;
@@ -10,8 +11,8 @@ use crate::screen::order::SortBy;
 /// Interfaces that are shown, the busiest first.
 const INTERFACES: usize = 4;
 
-/// When, where, and how the rows are chosen.
-pub(super) fn title(model: &Model, style: Style) -> Line {
+/// Time, host, and the choice of rows.
+pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> {
     let mut line = Line::default();
     match model.frame() {
         None => line.push("waiting for the first interval", Look::Strong),
@@ -25,7 +26,7 @@ pub(super) fn title(model: &Model, style: Style) -> Line {
                 let state = match (behind, playing.at_end) {
                     (Some(_), _) => "PAUSED".to_owned(),
                     (None, true) => "END".to_owned(),
-                    (None, false) => format!("{}{}", style.sign("×", "x"), playing.speed),
+                    (None, false) => format!("{}{}", capabilities.sign("×", "x"), playing.speed),
                 };
                 let text = format!(" REPLAY {} {state} ", date_and_clock(frame.at));
                 line.push(text, Look::Reverse);
@@ -61,8 +62,8 @@ pub(super) fn title(model: &Model, style: Style) -> Line {
     let by = model.choice.sort;
     let is_falling = (by == SortBy::Name) == model.choice.reverse;
     let arrow = match is_falling {
-        true => style.sign("↓", "(falling)"),
-        false => style.sign("↑", "(rising)"),
+        true => capabilities.sign("↓", "(falling)"),
+        false => capabilities.sign("↑", "(rising)"),
     };
     line.push(format!("  sort: {} {arrow}", by.word()), Look::Plain);
     if let Some(frame) = model.frame() {
@@ -74,12 +75,12 @@ pub(super) fn title(model: &Model, style: Style) -> Line {
     line
 }
 
-/// What the host as a whole does, in at most so many lines.
-pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line> {
+/// The host as a whole, in at most so many lines.
+pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'static>> {
     let Some(frame) = model.frame() else {
         return Vec::new();
     };
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<Line<'static>> = Vec::new();
     for (text, look) in parts(&frame.host) {
         let width = text.chars().count();
         let is_full = lines.len() >= most;
@@ -154,8 +155,8 @@ fn parts(host: &HostSample) -> Vec<(String, Look)> {
     parts
 }
 
-/// What is typed, or the keys that there are: as many as fit.
-pub(super) fn keys(model: &Model, columns: usize, style: Style) -> Line {
+/// Text being typed, or the keys that there are: as many as fit.
+pub(super) fn keys(model: &Model, columns: usize, capabilities: Capabilities) -> Line<'static> {
     if let Some(text) = &model.typing {
         let mut line = Line::of("filter: ", Look::Strong);
         // The end of what is typed is seen, also where it is long.
@@ -170,7 +171,7 @@ pub(super) fn keys(model: &Model, columns: usize, style: Style) -> Line {
     } else {
         "pause"
     };
-    let time = style.sign("←→", "left/right");
+    let time = capabilities.sign("←→", "left/right");
     let hints: Vec<(&str, &str)> = match model.page {
         Page::Devices => vec![
             ("?", "help"),

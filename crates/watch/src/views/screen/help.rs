@@ -1,7 +1,8 @@
 //! The page of keys and signs.
 
-use super::line::{Line, Look, wrap};
 use crate::screen::model::Model;
+use ratatui::text::Line;
+use ui::screen::{Look, Pieces as _, wrap};
 
 const KEYS: [(&str, &str); 19] = [
     ("q, Ctrl-C", "quit"),
@@ -69,7 +70,7 @@ const SIGNS: [(&str, &str); 7] = [
 ];
 
 /// The page.
-pub(super) fn lines(model: &Model, columns: usize) -> Vec<Line> {
+pub(super) fn lines(model: &Model, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let mut add = |title: &str, list: &[(&str, &str)]| {
         lines.push(Line::of(title, Look::Strong));

@@ -1,4 +1,4 @@
-//! The live screen of `watch`: from what is known to lines of text. No terminal is touched here.
+//! The live screen of `watch`: from its state to widgets. No terminal is touched here.
 //!
 //! What there is no room for goes, by how much it matters: columns of the table, lines of the head,
 //! findings that are over. Nothing is broken at the edge of the screen.
@@ -8,73 +8,75 @@ mod detail;
 mod findings;
 mod head;
 mod help;
-mod line;
 mod table;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub(crate) use line::{Line, Style};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::Widget as _;
+use ui::screen::{Capabilities, Look, Pieces as _};
 
 use crate::screen::model::{Model, Page};
-use line::Look;
 
-/// The size of a screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
-    /// Columns.
-    pub columns: usize,
-    /// Lines.
-    pub lines: usize,
-}
-
-/// What is drawn.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Picture {
-    /// The lines, from the top: no more than there is room for, and none too long.
-    pub lines: Vec<Line>,
-    /// How many rows of devices or lines of a page are seen at once.
+/// The part of a list or a page that is seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    /// Rows of devices, or lines of a page, that are seen at once.
     pub page_rows: usize,
-    /// How many lines can be above the first that is seen.
+    /// The most lines that can be above the first that is seen.
     pub furthest: usize,
 }
 
 /// Draws the screen.
-pub(crate) fn draw(model: &Model, size: Size, style: Style) -> Picture {
-    let mut head = vec![head::title(model, style)];
-    let is_table = model.page == Page::Devices;
-    if is_table {
-        let most = match size.lines {
-            0..8 => 0,
-            8..14 => 1,
-            14..24 => 2,
-            _ => 3,
-        };
-        head.extend(head::host(model, size.columns, most));
-    }
-    let foot = (size.lines >= 3).then(|| head::keys(model, size.columns, style));
-    let room = size
-        .lines
-        .saturating_sub(head.len() + usize::from(foot.is_some()));
-    let mut picture = if is_table {
-        devices(model, size.columns, room, style)
-    } else {
-        page(model, size.columns, room, style)
+pub(crate) fn draw(
+    model: &Model,
+    area: Rect,
+    buffer: &mut Buffer,
+    capabilities: Capabilities,
+) -> View {
+    let columns = usize::from(area.width);
+    let host = match (model.page, area.height) {
+        (Page::Devices, 24..) => head::host(model, columns, 3),
+        (Page::Devices, 14..) => head::host(model, columns, 2),
+        (Page::Devices, 8..) => head::host(model, columns, 1),
+        _ => Vec::new(),
     };
-    picture.lines.resize(room, Line::default());
-    let lines = head.into_iter().chain(picture.lines).chain(foot);
-    picture.lines = lines
-        .take(size.lines)
-        .map(|line| line.fit(size.columns, style))
-        .collect();
-    picture
+    let [title, figures, body, keys] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(host.len() as u16),
+        Constraint::Fill(1),
+        Constraint::Length(u16::from(area.height >= 3)),
+    ])
+    .areas(area);
+    let mut put = |lines: Vec<Line<'static>>, area: Rect| {
+        let lines = lines.into_iter().map(|line| capabilities.line(line));
+        Text::from_iter(lines).render(area, buffer);
+    };
+    put(vec![head::title(model, capabilities)], title);
+    put(host, figures);
+    put(vec![head::keys(model, columns, capabilities)], keys);
+    let room = usize::from(body.height);
+    let (lines, view) = match model.page {
+        Page::Devices => devices(model, columns, room, capabilities),
+        _ => page(model, columns, room, capabilities),
+    };
+    put(lines, body);
+    view
 }
 
 /// The table of devices, and findings below it.
-fn devices(model: &Model, columns: usize, room: usize, style: Style) -> Picture {
-    let table = table::Table::new(model, columns, style);
+fn devices(
+    model: &Model,
+    columns: usize,
+    room: usize,
+    capabilities: Capabilities,
+) -> (Vec<Line<'static>>, View) {
+    let table = table::Table::new(model, columns, capabilities);
     let wanted = if room >= 8 {
-        findings::below(model, columns, style)
+        findings::below(model, columns, capabilities)
     } else {
         Vec::new()
     };
@@ -84,33 +86,38 @@ fn devices(model: &Model, columns: usize, room: usize, style: Style) -> Picture 
     let rows = table.lines(room - for_findings);
     let mut lines = rows.lines;
     lines.resize(room - for_findings, Line::default());
-    lines.extend(findings::cut(wanted, for_findings, style));
-    Picture {
-        lines,
+    lines.extend(findings::cut(wanted, for_findings, capabilities));
+    let view = View {
         page_rows: rows.page_rows,
         furthest: 0,
-    }
+    };
+    (lines, view)
 }
 
 /// A page of text, which may be longer than the screen.
-fn page(model: &Model, columns: usize, room: usize, style: Style) -> Picture {
+fn page(
+    model: &Model,
+    columns: usize,
+    room: usize,
+    capabilities: Capabilities,
+) -> (Vec<Line<'static>>, View) {
     let all = match model.page {
-        Page::Detail => detail::lines(model, columns, style),
-        Page::Findings => findings::all(model, columns, style),
+        Page::Detail => detail::lines(model, columns, capabilities),
+        Page::Findings => findings::all(model, columns, capabilities),
         Page::Help | Page::Devices => help::lines(model, columns),
     };
     let furthest = all.len().saturating_sub(room);
     let above = model.scroll.min(furthest);
-    let mut lines: Vec<Line> = all.into_iter().skip(above).take(room).collect();
+    let mut lines: Vec<Line<'static>> = all.into_iter().skip(above).take(room).collect();
     if above < furthest
         && let Some(last) = lines.last_mut()
     {
         let more = furthest - above + 1;
         *last = Line::of(format!("  {more} more lines: arrow down"), Look::Reverse);
     }
-    Picture {
-        lines,
+    let view = View {
         page_rows: room.saturating_sub(1).max(1),
         furthest,
-    }
+    };
+    (lines, view)
 }

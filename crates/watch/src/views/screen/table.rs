@@ -1,10 +1,11 @@
 //! The table of devices. Only the rows that are seen are drawn.
 
+use ratatui::text::Line;
 use record::Nanos;
 use record::sample::{ArraySample, Device, DeviceKind};
+use ui::screen::{Capabilities, Look, Pieces as _};
 
 use super::columns::{Cells, Plan, SIGNS, Wish, cut, right};
-use super::line::{Line, Look, Style};
 use super::words::{MIB, rate, span, sparkline};
 use crate::screen::frame::Row;
 use crate::screen::history::History;
@@ -19,7 +20,7 @@ pub(super) const SPAN: Nanos = Nanos::from_secs(120);
 /// The table of a frame.
 pub(super) struct Table<'a> {
     model: &'a Model,
-    style: Style,
+    capabilities: Capabilities,
     branches: Vec<Branch>,
     plan: Plan,
 }
@@ -28,13 +29,13 @@ pub(super) struct Table<'a> {
 #[derive(Default)]
 pub(super) struct Rows {
     /// Its lines, with the heads.
-    pub lines: Vec<Line>,
-    /// How many rows are seen.
+    pub lines: Vec<Line<'static>>,
+    /// Number of rows seen.
     pub page_rows: usize,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(model: &'a Model, columns: usize, style: Style) -> Table<'a> {
+    pub(super) fn new(model: &'a Model, columns: usize, capabilities: Capabilities) -> Table<'a> {
         let branches = model.branches();
         let rows = model.frame().map_or(&[][..], |frame| &frame.rows);
         let label = |branch: &Branch| {
@@ -47,13 +48,13 @@ impl<'a> Table<'a> {
         };
         Table {
             model,
-            style,
+            capabilities,
             plan: Plan::new(columns, wish),
             branches,
         }
     }
 
-    /// How many lines the whole of it has, with the heads.
+    /// Number of lines of all of it, with the heads.
     pub(super) fn height(&self) -> usize {
         let rows: usize = (0..self.branches.len())
             .map(|index| self.row_height(index))
@@ -61,7 +62,7 @@ impl<'a> Table<'a> {
         rows + 1
     }
 
-    /// So many lines of it, among which is the row that is selected.
+    /// This number of its lines, among which is the row that is selected.
     pub(super) fn lines(&self, room: usize) -> Rows {
         let (Some(number), true) = (self.model.number(), room > 0) else {
             return Rows::default();
@@ -125,7 +126,7 @@ impl<'a> Table<'a> {
         1 + usize::from(self.state(index).is_some())
     }
 
-    /// What an array does on its own, and what it lacks.
+    /// md's action on an array, and the members that it lacks.
     fn state(&self, index: usize) -> Option<(String, Look)> {
         let row = self.device_row(index)?;
         state_words(row.array.as_ref()?)
@@ -136,12 +137,12 @@ impl<'a> Table<'a> {
         self.model.frame()?.rows.get(place)
     }
 
-    fn heads(&self) -> Line {
+    fn heads(&self) -> Line<'static> {
         self.heads_with("")
     }
 
     /// The heads; where the list is longer than the screen, which part of it is seen.
-    fn heads_with(&self, part: &str) -> Line {
+    fn heads_with(&self, part: &str) -> Line<'static> {
         let choice = &self.model.choice;
         let name = if part.is_empty() { "device" } else { part };
         let mut line = Line::of(" ".repeat(SIGNS), Look::Strong);
@@ -156,7 +157,7 @@ impl<'a> Table<'a> {
             };
             line.push(
                 right(
-                    column.head(self.style, self.plan.is_short),
+                    column.head(self.capabilities, self.plan.is_short),
                     column.width(self.plan.is_short),
                 ),
                 look,
@@ -178,14 +179,18 @@ impl<'a> Table<'a> {
             let part = number
                 .and_then(|number| self.model.reel.part(number, SPAN, self.plan.spark, before));
             if let Some(sign) = part.and_then(|part| signs.get_mut(part)) {
-                *sign = if self.style.unicode { '↓' } else { '|' };
+                *sign = if self.capabilities.unicode {
+                    '↓'
+                } else {
+                    '|'
+                };
             }
         }
         signs.into_iter().collect()
     }
 
     /// The lines of a device.
-    fn row(&self, index: usize, number: u64, is_selected: bool) -> Vec<Line> {
+    fn row(&self, index: usize, number: u64, is_selected: bool) -> Vec<Line<'static>> {
         let (Some(branch), Some(row)) = (self.branches.get(index), self.device_row(index)) else {
             return Vec::new();
         };
@@ -203,8 +208,12 @@ impl<'a> Table<'a> {
             Some(Severity::Note) => line.push("*", Look::Note),
             Some(Severity::Warn | Severity::Invalid) => line.push("!", Look::Warning),
         }
-        line.push(fold_sign(branch.fold, self.style), look);
-        let label = format!("{}{}", twig(&branch.lasts, self.style), name(&row.device));
+        line.push(fold_sign(branch.fold, self.capabilities), look);
+        let label = format!(
+            "{}{}",
+            twig(&branch.lasts, self.capabilities),
+            name(&row.device)
+        );
         let name_look = if is_selected { Look::Reverse } else { look };
         line.push(cut(&label, self.plan.name), name_look);
         let device = (branch.id, branch.place);
@@ -245,7 +254,7 @@ impl<'a> Table<'a> {
         let values = reel.trace(device, number, SPAN, self.plan.spark, |row| {
             graph.figure(row)
         });
-        sparkline(&values, self.style.unicode)
+        sparkline(&values, self.capabilities.unicode)
     }
 }
 
@@ -257,7 +266,7 @@ fn has_pages(model: &Model) -> bool {
     frames.any(|frame| frame.rows.iter().any(|row| row.vendor.is_some()))
 }
 
-/// How a device is called: what people know it by.
+/// Name of a device that people know it by.
 pub(super) fn name(device: &Device) -> String {
     match (device.kind, &device.alias, &device.level) {
         (DeviceKind::Mapper, Some(alias), _) => alias.clone(),
@@ -266,16 +275,16 @@ pub(super) fn name(device: &Device) -> String {
     }
 }
 
-fn fold_sign(fold: Fold, style: Style) -> &'static str {
+fn fold_sign(fold: Fold, capabilities: Capabilities) -> &'static str {
     match fold {
         Fold::Leaf => " ",
-        Fold::Open => style.sign("▾", "-"),
-        Fold::Closed => style.sign("▸", "+"),
+        Fold::Open => capabilities.sign("▾", "-"),
+        Fold::Closed => capabilities.sign("▸", "+"),
     }
 }
 
 /// The lines of the tree before a name.
-fn twig(lasts: &[bool], style: Style) -> String {
+fn twig(lasts: &[bool], capabilities: Capabilities) -> String {
     let Some((own, above)) = lasts.split_last() else {
         return String::new();
     };
@@ -284,12 +293,12 @@ fn twig(lasts: &[bool], style: Style) -> String {
         text.push_str(if *is_last {
             "  "
         } else {
-            style.sign("│ ", "| ")
+            capabilities.sign("│ ", "| ")
         });
     }
     text.push_str(match own {
-        true => style.sign("└ ", "`-"),
-        false => style.sign("├ ", "|-"),
+        true => capabilities.sign("└ ", "`-"),
+        false => capabilities.sign("├ ", "|-"),
     });
     text
 }

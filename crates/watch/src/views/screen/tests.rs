@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use insta::assert_snapshot;
 use jiff::Timestamp;
 use ledger::Mark;
 use proptest::prelude::*;
@@ -8,25 +9,61 @@ use super::*;
 use crate::screen::Update;
 use crate::screen::fixture::{model, sample};
 use crate::screen::frame::Frame;
-use crate::screen::keys::Key;
 use crate::screen::model::Model;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Cell;
+use ratatui::style::{Color, Modifier};
+use ui::screen::Key;
 
-const FULL: Style = Style {
+const FULL: Capabilities = Capabilities {
     unicode: true,
     colour: true,
 };
-const ASCII: Style = Style {
+const ASCII: Capabilities = Capabilities {
     unicode: false,
     colour: false,
 };
 
-fn picture(model: &Model, columns: usize, lines: usize, style: Style) -> Vec<String> {
-    let picture = draw(model, Size { columns, lines }, style);
-    let text = picture
-        .lines
-        .iter()
-        .map(|line| line.text().trim_end().to_owned());
-    text.collect()
+/// The cells of a terminal that shows the model.
+fn shown(model: &Model, columns: u16, lines: u16, capabilities: Capabilities) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
+    let drawn = terminal
+        .draw(|frame| {
+            draw(model, frame.area(), frame.buffer_mut(), capabilities);
+        })
+        .unwrap();
+    drawn.buffer.clone()
+}
+
+/// The lines of it, without the spaces at their ends.
+fn picture(model: &Model, columns: u16, lines: u16, capabilities: Capabilities) -> Vec<String> {
+    let buffer = shown(model, columns, lines, capabilities);
+    let line = |cells: &[Cell]| -> String { cells.iter().map(Cell::symbol).collect() };
+    let lines = buffer.content.chunks(usize::from(columns).max(1));
+    lines
+        .map(|cells| line(cells).trim_end().to_owned())
+        .collect()
+}
+
+/// The pieces of each line that do not look plain, with their looks.
+fn looks(buffer: &Buffer) -> String {
+    let mut text = String::new();
+    for (line, cells) in buffer
+        .content
+        .chunks(usize::from(buffer.area.width))
+        .enumerate()
+    {
+        for piece in cells.chunk_by(|a, b| a.style() == b.style()) {
+            let (modifier, colour) = (piece[0].modifier, piece[0].fg);
+            if modifier.is_empty() && colour == Color::Reset {
+                continue;
+            }
+            let symbols: String = piece.iter().map(Cell::symbol).collect();
+            text.push_str(&format!("{line:>2} {modifier:?} {colour}: {symbols:?}\n"));
+        }
+    }
+    text
 }
 
 fn pressed(mut model: Model, keys: &str) -> Model {
@@ -40,33 +77,28 @@ fn pressed(mut model: Model, keys: &str) -> Model {
     model
 }
 
-/// Compares with what was looked at and found good. Where it shall be different, the test prints how it
-/// is now.
-#[track_caller]
-fn looks_like(picture: &[String], good: &str) {
-    let now = picture.join("\n");
-    assert_eq!(now.trim_end(), good.trim_end(), "\n{now}");
+#[test]
+fn the_table_at_40_to_200_columns() {
+    let model = model(130);
+    for columns in [40, 60, 80, 120, 200] {
+        assert_snapshot!(
+            format!("table-{columns}"),
+            picture(&model, columns, 24, FULL).join("\n")
+        );
+    }
+    for columns in [40, 80, 120] {
+        assert_snapshot!(
+            format!("table-{columns}-ascii"),
+            picture(&model, columns, 24, ASCII).join("\n")
+        );
+    }
 }
 
 #[test]
-fn the_table_at_60_80_120_and_200_columns() {
+fn looks_are_colours_only_where_the_terminal_has_them() {
     let model = model(130);
-    looks_like(
-        &picture(&model, 60, 24, FULL),
-        include_str!("pictures/60.txt"),
-    );
-    looks_like(
-        &picture(&model, 80, 24, ASCII),
-        include_str!("pictures/80-ascii.txt"),
-    );
-    looks_like(
-        &picture(&model, 120, 24, FULL),
-        include_str!("pictures/120.txt"),
-    );
-    looks_like(
-        &picture(&model, 200, 24, FULL),
-        include_str!("pictures/200.txt"),
-    );
+    assert_snapshot!("looks-40", looks(&shown(&model, 40, 24, FULL)));
+    assert_snapshot!("looks-40-no-color", looks(&shown(&model, 40, 24, ASCII)));
 }
 
 #[test]
@@ -129,10 +161,25 @@ fn whether_it_is_recorded_and_the_last_mark_are_in_the_first_line() {
 #[test]
 fn a_device_in_detail() {
     let model = pressed(model(130), "jjjj\n");
-    looks_like(
-        &picture(&model, 80, 40, ASCII),
-        include_str!("pictures/detail.txt"),
-    );
+    for columns in [40, 80, 120] {
+        assert_snapshot!(
+            format!("detail-{columns}-ascii"),
+            picture(&model, columns, 40, ASCII).join("\n")
+        );
+    }
+}
+
+#[test]
+fn the_pages_of_findings_and_keys() {
+    for (name, key) in [("findings", "f"), ("help", "?")] {
+        let model = pressed(model(130), key);
+        for columns in [40, 80, 120] {
+            assert_snapshot!(
+                format!("{name}-{columns}"),
+                picture(&model, columns, 40, FULL).join("\n")
+            );
+        }
+    }
 }
 
 #[test]
@@ -140,16 +187,9 @@ fn the_past_is_marked() {
     let model = pressed(model(130), "<<");
     let title = &picture(&model, 60, 24, FULL)[0];
     assert!(title.starts_with(" PAUSED 128s, 2.0s ago "), "{title}");
-    let picture = draw(
-        &model,
-        Size {
-            columns: 60,
-            lines: 24,
-        },
-        FULL,
-    );
+    let first = &shown(&model, 60, 24, FULL).content[0];
     assert!(
-        picture.lines[0].codes(FULL).starts_with("\u{1b}[7m"),
+        first.modifier.contains(Modifier::REVERSED),
         "not by its words alone"
     );
 }
@@ -193,18 +233,17 @@ fn thousands_of_devices_cost_what_is_seen_of_them() {
 proptest! {
     #[test]
     fn nothing_is_wider_or_higher_than_the_screen(
-        columns in 0_usize..250,
-        lines in 0_usize..60,
+        columns in 0_u16..250,
+        lines in 0_u16..60,
         keys in "[jkgGzZsSravf?<\n ]{0,12}",
         unicode: bool,
     ) {
         let model = pressed(model(35), &keys);
-        let style = Style { unicode, colour: true };
-        let picture = draw(&model, Size { columns, lines }, style);
-        prop_assert!(picture.lines.len() <= lines);
-        for line in &picture.lines {
-            prop_assert!(line.width() <= columns, "{}", line.text());
-            prop_assert!(unicode || line.text().is_ascii(), "{}", line.text());
+        let capabilities = Capabilities { unicode, colour: true };
+        // A cell that holds more than one sign of one column would be wider than the screen.
+        for cell in &shown(&model, columns, lines, capabilities).content {
+            prop_assert_eq!(cell.symbol().chars().count(), 1, "{}", cell.symbol());
+            prop_assert!(unicode || cell.symbol().is_ascii(), "{}", cell.symbol());
         }
     }
 }

@@ -1,9 +1,7 @@
-//! How many of all requests were at least as fast: the distribution, with as much room for the
-//! slowest one in ten thousand as for the half.
+//! Distribution of latencies: the share of requests at least as fast, with as much room for the slowest one
+//! in ten thousand as for the half.
 
-use plotly::common::Mode;
-use plotly::layout::{AxisType, HoverMode, TicksDirection};
-use plotly::{Scatter, Trace};
+use page::plot::{Axis, Hover, Mode, Scale, Trace};
 use record::{Direction, Histogram};
 
 use super::super::phases::Group;
@@ -72,7 +70,7 @@ pub(super) fn all(group: &Group<'_>, runs: usize) -> Option<Chart> {
 
 /// The distributions of these directions of all members.
 pub(super) fn of(group: &Group<'_>, directions: &[Direction], runs: usize) -> Option<Chart> {
-    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut data: Vec<Trace> = Vec::new();
     let mut highest = 2.0_f64;
     let (mut fastest, mut slowest) = (u64::MAX, 0);
     let mut open_loop = false;
@@ -124,14 +122,14 @@ pub(super) fn of(group: &Group<'_>, directions: &[Direction], runs: usize) -> Op
                 percentile_axis(highest),
                 legend,
             )
-            .hover_mode(HoverMode::Closest),
+            .hover(Hover::Closest),
             data,
         },
     })
 }
 
-fn line(curve: Curve, name: &str, style: &Style) -> Box<dyn Trace> {
-    Scatter::new(curve.latency, curve.place)
+fn line(curve: Curve, name: &str, style: &Style) -> Trace {
+    Trace::points(curve.latency, curve.place)
         .name(name)
         .mode(Mode::Lines)
         .line(style.line(2.0))
@@ -140,7 +138,7 @@ fn line(curve: Curve, name: &str, style: &Style) -> Box<dyn Trace> {
 }
 
 /// An axis on which every further nine has the same room.
-fn percentile_axis(highest: f64) -> plotly::layout::Axis {
+fn percentile_axis(highest: f64) -> Axis {
     let nines = highest.ceil().clamp(2.0, 9.0) as usize;
     let mut values = vec![0.0, -(0.5_f64.log10())];
     let mut texts = vec!["0 %".to_owned(), "50 %".to_owned()];
@@ -153,10 +151,9 @@ fn percentile_axis(highest: f64) -> plotly::layout::Axis {
         });
     }
     axis("share of requests")
-        .type_(AxisType::Linear)
+        .scale(Scale::Linear)
         .tick_values(values)
         .tick_text(texts)
-        .ticks(TicksDirection::Outside)
         .range(vec![0.0, highest * 1.03])
 }
 

@@ -1,17 +1,15 @@
-//! Where the requests of each moment lie in latency: one map for each run and direction.
+//! Heat map of latencies over time: one map for each run and direction.
 
+use page::plot::{ColorBar, Hover, Trace};
 use std::ops::RangeInclusive;
 
-use plotly::HeatMap;
-use plotly::common::{ColorBar, Title};
-use plotly::layout::HoverMode;
 use record::Direction;
 
 use super::super::phases::{Group, Member};
 use super::over_time::columns;
-use super::{Chart, Figure, font, heat_scale, latency_axis, layout, marked, rounded, time_axis};
+use super::{Chart, Figure, latency_axis, layout, marked, rounded, time_axis};
 
-/// How many rows a map has, about.
+/// Approximate number of rows of a map.
 const ROWS: f64 = 64.0;
 /// The finest rows, in parts of a decade: a histogram's own buckets are a third as wide.
 const FINEST: f64 = 48.0;
@@ -167,25 +165,21 @@ fn figure(group: &Group<'_>, map: Map, rows: &Rows, rates: RangeInclusive<f64>) 
     let (low, high) = rates.into_inner();
     let decades: Vec<i32> = (low.ceil() as i32..=high.floor() as i32).collect();
     let bar = ColorBar::new()
-        .title(Title::with_text("requests/s").font(font(11)))
-        .tick_vals(decades.iter().copied().map(f64::from).collect())
-        .tick_text(decades.iter().map(|&decade| power_of_ten(decade)).collect())
-        .tick_font(font(11))
-        .thickness(10)
-        .outline_width(0);
-    let trace = HeatMap::new(map.times, rows.edges(), map.rates)
+        .title("requests/s")
+        .tick_values(decades.iter().copied().map(f64::from).collect())
+        .tick_text(decades.iter().map(|&decade| power_of_ten(decade)).collect());
+    let trace = Trace::heat_map(map.times, rows.edges(), map.rates)
         .zmin(low)
         .zmax(if high > low { high } else { low + 1.0 })
-        .color_scale(heat_scale())
         .color_bar(bar)
-        .hover_on_gaps(false)
-        .hover_template("%{y:.3s}s at %{x:.1f} s: %{text}/s<extra></extra>");
+        .hover_template("%{y:.3s}s at %{x:.1f} s: %{text}/s")
+        .nameless(true);
     let layout = layout(
         time_axis(group),
         latency_axis(rows.fastest, rows.slowest),
         false,
     )
-    .hover_mode(HoverMode::Closest);
+    .hover(Hover::Closest);
     Figure {
         data: vec![trace],
         layout: marked(layout, group, Vec::new()),

@@ -1,4 +1,4 @@
-//! The charts of a phase as Plotly figures.
+//! The charts of a phase as figures.
 //!
 //! A colour is the name of a style property, such as `var(--run-0)`, or `var(--run-0) 20%` where it
 //! is to be seen through; the page's script puts the theme's colour in its place, so that a figure
@@ -9,12 +9,10 @@ mod heatmap;
 mod over_time;
 
 use page::charts::{
-    Chart, Figure, Marker, axis, colour_index, font, heat_scale, latency_axis, layout, markers,
-    rounded,
+    Chart, Figure, Marker, axis, colour_index, latency_axis, layout, markers, rounded,
 };
-use page::escape::for_plotly;
-use plotly::common::{DashType, Line};
-use plotly::layout::{Axis, Layout, Shape};
+use page::escape::plain;
+use page::plot::{Axis, Dash, Layout, Line, Shape};
 use record::Direction;
 
 use super::phases::{Group, Member};
@@ -53,12 +51,12 @@ fn directions_over_time(group: &Group<'_>) -> Vec<Direction> {
     present.into_iter().filter(wanted).collect()
 }
 
-/// How the lines of one run and direction look. Colour is the run's; where there is only one run
-/// it is the direction's, which the dash tells apart as well.
+/// Look of the lines of one run and direction. Colour is the run's; where there is only one run it is the
+/// direction's, which the dash tells apart as well.
 struct Style {
     colour: usize,
-    dash: DashType,
-    /// How much an area shows, in percent: less where several lie over each other.
+    dash: Dash,
+    /// Opacity of an area, in percent: less where several lie over each other.
     area: u32,
 }
 
@@ -72,10 +70,10 @@ impl Style {
                 colour_index(nth)
             },
             dash: match nth {
-                0 => DashType::Solid,
-                1 => DashType::Dash,
-                2 => DashType::Dot,
-                _ => DashType::DashDot,
+                0 => Dash::Solid,
+                1 => Dash::Dash,
+                2 => Dash::Dot,
+                _ => Dash::DashDot,
             },
             area: if runs > 1 { 6 } else { 14 },
         }
@@ -94,16 +92,16 @@ impl Style {
         Line::new()
             .color(self.colour())
             .width(width)
-            .dash(self.dash.clone())
+            .dash(self.dash)
     }
 }
 
-/// What a legend calls a line: the run where there are several, and the direction where there are
-/// several of those; then the run's short id has to do, for want of room.
+/// Name of a line in a legend: the run where there are several, and the direction where there are several of
+/// those; then the run's short id has to do, for want of room.
 fn line_name(member: &Member<'_>, direction: Option<&str>, runs: usize) -> String {
     match (runs > 1, direction) {
-        (true, Some(direction)) => for_plotly(&format!("{} {direction}", member.subject.short)),
-        (true, None) => for_plotly(&member.subject.label),
+        (true, Some(direction)) => plain(&format!("{} {direction}", member.subject.short)),
+        (true, None) => plain(&member.subject.label),
         (false, direction) => direction.unwrap_or_default().to_owned(),
     }
 }

@@ -1,10 +1,8 @@
 //! IOPS and latency over the time of a phase.
 
+use page::plot::{Fill, Line, LineShape, Mode, Shape, ShapeKind, Trace};
 use std::ops::Range;
 
-use plotly::common::{Fill, Line, LineShape, Mode};
-use plotly::layout::{RangeMode, Shape, ShapeLayer, ShapeLine, ShapeType};
-use plotly::{Scatter, Trace};
 use record::{Direction, Histogram, Phase, Window};
 
 use super::super::phases::{Group, Member};
@@ -25,7 +23,7 @@ pub(super) struct Column<'a> {
 }
 
 impl Column<'_> {
-    /// When it begins and ends, in seconds from the phase's start.
+    /// Start and end, in seconds from the phase's start.
     pub(super) fn time(&self) -> Range<f64> {
         let begin = self.windows.first().map_or(0.0, |window| window.t_s);
         let end = self
@@ -69,7 +67,7 @@ pub(super) fn columns(phase: &Phase) -> impl Iterator<Item = Column<'_>> {
         .map(|windows| Column { windows })
 }
 
-/// When a phase's windows end, in seconds from its start.
+/// End of a phase's windows, in seconds from its start.
 pub(super) fn end(phase: &Phase) -> f64 {
     phase
         .windows
@@ -77,7 +75,7 @@ pub(super) fn end(phase: &Phase) -> f64 {
         .map_or(0.0, |last| last.t_s + last.seconds)
 }
 
-/// How long a column is, for captions.
+/// Length of a column, for captions.
 fn column_seconds(group: &Group<'_>) -> f64 {
     let lengths = group.members.iter().filter_map(|member| {
         let time = columns(member.phase).next()?.time();
@@ -128,28 +126,18 @@ pub(super) fn rates(group: &Group<'_>, directions: &[Direction], runs: usize) ->
         .map(|member| slice_count(member.phase))
         .max();
     let with_slices = slices.is_some_and(|most| most <= MOST_SLICES);
-    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut data: Vec<Trace> = Vec::new();
     if with_slices {
-        data.extend(
-            series
-                .iter()
-                .map(|series| slice_line(series) as Box<dyn Trace>),
-        );
+        data.extend(series.iter().map(slice_line));
     }
-    data.extend(
-        series
-            .iter()
-            .map(|series| rate_line(series) as Box<dyn Trace>),
-    );
+    data.extend(series.iter().map(rate_line));
     let commits = directions == [Direction::Commit];
     let (title, unit) = if commits {
         ("Commits over time", "commits per second")
     } else {
         ("IOPS over time", "requests per second")
     };
-    let y = axis(unit)
-        .range_mode(RangeMode::ToZero)
-        .separate_thousands(true);
+    let y = axis(unit).from_zero(true);
     let every = words::seconds(column_seconds(group));
     let mut caption = format!("Steps of {every}");
     if with_slices {
@@ -182,7 +170,7 @@ fn slice_count(phase: &Phase) -> usize {
     phase.windows.iter().map(in_window).sum()
 }
 
-fn slice_line(series: &Series<'_, '_>) -> Box<Scatter<f64, f64>> {
+fn slice_line(series: &Series<'_, '_>) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for window in &series.member.phase.windows {
         let slices = window
@@ -196,14 +184,14 @@ fn slice_line(series: &Series<'_, '_>) -> Box<Scatter<f64, f64>> {
             y.push(rounded(slice.ops as f64 / window.slice_seconds));
         }
     }
-    Scatter::new(x, y)
+    Trace::points(x, y)
         .mode(Mode::Lines)
         .line(Line::new().color(series.style.tint(45)).width(1.0))
-        .hover_info(plotly::common::HoverInfo::Skip)
-        .show_legend(false)
+        .skip_hover(true)
+        .hide_in_legend(true)
 }
 
-fn rate_line(series: &Series<'_, '_>) -> Box<Scatter<f64, f64>> {
+fn rate_line(series: &Series<'_, '_>) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for column in columns(series.member.phase) {
         x.push(rounded(column.time().start));
@@ -214,7 +202,7 @@ fn rate_line(series: &Series<'_, '_>) -> Box<Scatter<f64, f64>> {
         x.push(rounded(end(series.member.phase)));
         y.push(last);
     }
-    Scatter::new(x, y)
+    Trace::points(x, y)
         .name(&series.name)
         .mode(Mode::Lines)
         .line(series.style.line(2.2).shape(LineShape::Hv))
@@ -228,14 +216,12 @@ fn interval_band(series: &Series<'_, '_>) -> Option<Shape> {
     let iops = series.member.flow(series.direction)?.iops;
     Some(
         Shape::new()
-            .shape_type(ShapeType::Rect)
-            .layer(ShapeLayer::Below)
+            .kind(ShapeKind::Rect)
             .x0(rounded(warmup))
             .x1(rounded(end(phase)))
             .y0(rounded(iops.low?))
             .y1(rounded(iops.high?))
-            .fill_color(series.style.tint(16))
-            .line(ShapeLine::new().width(0.0)),
+            .fill_color(series.style.tint(16)),
     )
 }
 
@@ -252,9 +238,9 @@ pub(super) fn latencies(group: &Group<'_>, directions: &[Direction], runs: usize
         .filter_map(|course| course.p99.iter().flatten().max())
         .max()?;
     let y = latency_axis(*low, *high);
-    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut data: Vec<Trace> = Vec::new();
     for (series, course) in series.iter().zip(&courses) {
-        data.extend(course.lines(series).map(|line| line as Box<dyn Trace>));
+        data.extend(course.lines(series));
     }
     Some(Chart {
         title: "Latency over time".to_owned(),
@@ -301,12 +287,12 @@ impl Course {
     }
 
     /// The lines of p50 and of p99, in this order: the second fills down to the first.
-    fn lines(&self, series: &Series<'_, '_>) -> [Box<Scatter<f64, Option<f64>>>; 2] {
+    fn lines(&self, series: &Series<'_, '_>) -> [Trace; 2] {
         let group = format!("{} {}", series.member.subject.slot, series.direction.word());
         let line = |nanos: &[Option<u64>], width, word: &str| {
             let shown = |nanos: &Option<u64>| nanos.map_or_else(String::new, words::latency);
             let seconds = nanos.iter().map(|nanos| nanos.map(as_seconds)).collect();
-            Scatter::new(self.time.clone(), seconds)
+            Trace::points(self.time.clone(), seconds)
                 .name(&series.name)
                 .legend_group(&group)
                 .mode(Mode::Lines)
@@ -314,9 +300,9 @@ impl Course {
                 .text_array(nanos.iter().map(shown).collect())
                 .hover_template(format!("{word} %{{text}}"))
         };
-        let low = line(&self.p50, 1.2, "p50").show_legend(false);
+        let low = line(&self.p50, 1.2, "p50").hide_in_legend(true);
         let high = line(&self.p99, 2.2, "p99")
-            .fill(Fill::ToNextY)
+            .fill(Fill::ToPrevious)
             .fill_color(series.style.tint(series.style.area));
         [low, high]
     }

@@ -1,4 +1,4 @@
-//! Who is terminated, and who is not.
+//! Tests of the choice: which instances are terminated and which hosts spared.
 
 use super::*;
 

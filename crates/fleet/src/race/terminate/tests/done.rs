@@ -1,14 +1,14 @@
-//! What is done with those, what came of it, and what is told.
+//! Tests of the termination itself: commands sent, results recorded, messages shown.
 
 use std::cell::RefCell;
 
 use super::*;
 
-/// What came of a termination.
+/// Result of a termination.
 struct Came {
     run: FleetRun,
     error: Option<String>,
-    /// What `aws` was asked to terminate, without the rehearsal.
+    /// Ids that `aws` was asked to terminate, dry runs left out.
     sent: Vec<String>,
     told: String,
     /// The states of all that shall be terminated, as often as the ledger was written.

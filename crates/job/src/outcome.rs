@@ -1,0 +1,68 @@
+//! The end of a command: the hint for the user of a job that was stopped, and the exit status.
+
+use anyhow::anyhow;
+use ui::exit::{Answer, Failure, Outcome};
+
+/// For how long a job can be resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumable {
+    /// Wherever and whenever its target is attached.
+    Anywhere,
+    /// While its target stays attached to a host that is not restarted.
+    WhileAttached,
+    /// Not any more: its target went away, and is known by nothing but its path.
+    Detached,
+    /// Its state is not kept.
+    Never,
+}
+
+impl Resumable {
+    /// Of a job whose checkpoint was written, or was not.
+    pub fn if_written(is_written: bool) -> Resumable {
+        match is_written {
+            true => Resumable::Anywhere,
+            false => Resumable::Never,
+        }
+    }
+
+    /// The same, when the target went away.
+    pub fn when_detached(self) -> Resumable {
+        match self {
+            Resumable::WhileAttached => Resumable::Detached,
+            other => other,
+        }
+    }
+
+    /// True when the same command goes on where the job ended.
+    pub fn goes_on(self) -> bool {
+        matches!(self, Resumable::Anywhere | Resumable::WhileAttached)
+    }
+
+    /// A sentence for the user: the same command goes on, or begins anew.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Resumable::Anywhere => "The same command goes on from there.",
+            Resumable::WhileAttached => {
+                "The same command goes on from there, unless the volume is attached anew or the \
+                 host restarted meanwhile: by nothing but its path it would not be known again."
+            }
+            Resumable::Detached => {
+                "The same command begins anew, since by nothing but its path a volume that is attached \
+                 anew cannot be known again."
+            }
+            Resumable::Never => "The same command begins anew, since how far it was is not kept.",
+        }
+    }
+}
+
+/// The outcome of a command: `stopped` has a sentence for each job that did not come to its end, and `answer` is
+/// that of those that did.
+///
+/// # Errors
+/// Failed midway, where a job did not come to its end.
+pub fn outcome(stopped: &[String], answer: Answer) -> Outcome {
+    match stopped.is_empty() {
+        true => Ok(answer),
+        false => Err(Failure::Midway(anyhow!(stopped.join("\n")))),
+    }
+}

@@ -1,0 +1,90 @@
+//! Reasons to end a job before its end: a signal, or a deadline.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Time between two looks for a signal while nothing is done.
+const POLL: Duration = Duration::from_millis(200);
+
+/// The reason to end a job before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopCause {
+    /// A signal.
+    Signal,
+    /// The time that it was given is over.
+    Deadline,
+}
+
+/// The flag that a signal raises, and the deadline of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop<'a> {
+    interrupt: &'a AtomicBool,
+    deadline: Option<Timestamp>,
+}
+
+impl<'a> Stop<'a> {
+    /// A signal alone.
+    pub fn on(interrupt: &'a AtomicBool) -> Stop<'a> {
+        Stop {
+            interrupt,
+            deadline: None,
+        }
+    }
+
+    /// The same, and a deadline, if there is one.
+    pub fn at(self, deadline: Option<Timestamp>) -> Stop<'a> {
+        Stop { deadline, ..self }
+    }
+
+    /// The flag that a signal raises.
+    pub fn interrupt(&self) -> &'a AtomicBool {
+        self.interrupt
+    }
+
+    /// The moment at which the job must end, done or not.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
+    /// The reason to end the job now; `None` while it may go on.
+    pub fn cause(&self) -> Option<StopCause> {
+        if self.interrupt.load(Relaxed) {
+            return Some(StopCause::Signal);
+        }
+        let is_over = self.deadline.is_some_and(|end| Timestamp::now() >= end);
+        is_over.then_some(StopCause::Deadline)
+    }
+
+    /// Waits until a moment; gives the reason where the wait ended before.
+    pub fn wait_until(&self, moment: Timestamp) -> Option<StopCause> {
+        while Timestamp::now() < moment {
+            if let Some(cause) = self.cause() {
+                return Some(cause);
+            }
+            sleep(POLL);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_and_a_deadline_end_it_and_the_signal_is_told_first() {
+        let interrupt = AtomicBool::new(false);
+        let stop = Stop::on(&interrupt);
+        let (past, future) = (Some(Timestamp::UNIX_EPOCH), Some(Timestamp::MAX));
+        assert_eq!(stop.cause(), None);
+        assert_eq!(stop.at(future).cause(), None);
+        assert_eq!(stop.wait_until(Timestamp::UNIX_EPOCH), None);
+        assert_eq!(stop.at(past).cause(), Some(StopCause::Deadline));
+        interrupt.store(true, Relaxed);
+        assert_eq!(stop.at(past).cause(), Some(StopCause::Signal));
+        assert_eq!(stop.wait_until(Timestamp::MAX), Some(StopCause::Signal));
+    }
+}

@@ -1,0 +1,307 @@
+//! The jobs in the ledger, and the right to work on one.
+
+use std::borrow::BorrowMut;
+use std::path::Path;
+
+use ledger::{Claim, Ledger, LongWork, Owner, OwnerLiveness, Work, WorkSummary};
+use ui::context::Context;
+use ui::exit::{ExitClass as _, Failure};
+
+use crate::process::ProcessIdentity;
+
+/// The folder of the host's settings, the machine's id among them.
+const ETC: &str = "/etc";
+
+/// The owners from whom an unfinished job may be taken, beside those of this host that have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takeover {
+    /// No others.
+    FromDead,
+    /// Those of other hosts and containers. A device is where it is attached: an owner on another host has lost
+    /// it, and if he had not, no more would be lost than the time of doing something twice.
+    WithTarget,
+    /// Those, and this process: it has claimed the job before to clean up after a kill.
+    WithTargetOrOwn,
+}
+
+impl Takeover {
+    fn judge(self, own: &ProcessIdentity, owner: &Owner) -> OwnerLiveness {
+        match (own.standing(owner), self) {
+            (OwnerLiveness::Elsewhere, Takeover::WithTarget | Takeover::WithTargetOrOwn) => {
+                OwnerLiveness::Dead
+            }
+            (OwnerLiveness::Alive, Takeover::WithTargetOrOwn) if owner == own.owner() => {
+                OwnerLiveness::Dead
+            }
+            (liveness, _) => liveness,
+        }
+    }
+}
+
+/// The ledger, and this process among the owners of jobs.
+#[derive(Debug)]
+pub struct Store {
+    ledger: Ledger,
+    identity: ProcessIdentity,
+}
+
+impl Store {
+    /// The jobs of a ledger, for a process.
+    pub fn new(ledger: Ledger, identity: ProcessIdentity) -> Store {
+        Store { ledger, identity }
+    }
+
+    /// The jobs of the user's ledger, which is made where there is none.
+    ///
+    /// # Errors
+    /// Refused, when it cannot be opened, or the kernel does not say which process this is.
+    pub fn open(context: &Context) -> Result<Store, Failure> {
+        Store::of(context.open_ledger()?, context)
+    }
+
+    /// The same; `None` where there is no ledger.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_if_there(context: &Context) -> Result<Option<Store>, Failure> {
+        let ledger = context.open_ledger_if_there()?;
+        ledger.map(|ledger| Store::of(ledger, context)).transpose()
+    }
+
+    fn of(ledger: Ledger, context: &Context) -> Result<Store, Failure> {
+        let identity = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
+        Ok(Store::new(ledger, identity))
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The ledger, to save runs beside the job.
+    pub fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// The ledger alone.
+    pub fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+
+    /// This process.
+    pub fn owner(&self) -> &Owner {
+        self.identity.owner()
+    }
+
+    /// Liveness of an owner.
+    pub fn liveness(&self, owner: &Owner) -> OwnerLiveness {
+        self.identity.standing(owner)
+    }
+
+    /// The job of a key with its last checkpoint, finished or not.
+    ///
+    /// # Errors
+    /// When the ledger or the checkpoint cannot be read.
+    pub fn find<W: LongWork>(&self, key: &str) -> ledger::Result<Option<Work<W>>> {
+        self.ledger.work::<W>(key)
+    }
+
+    /// The unfinished jobs of a kind, the newest first.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn unfinished<W: LongWork>(&self) -> ledger::Result<Vec<WorkSummary>> {
+        self.ledger.unfinished::<W>()
+    }
+
+    /// The unfinished jobs of a kind whose owners have ended on this host, the oldest first.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn abandoned<W: LongWork>(&self) -> ledger::Result<Vec<WorkSummary>> {
+        let mut works = self.unfinished::<W>()?;
+        works.retain(|work| self.liveness(&work.owner) == OwnerLiveness::Dead);
+        works.reverse();
+        Ok(works)
+    }
+
+    /// Removes a job, unless its owner may be at work.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, there is no such job, or it may not be taken.
+    pub fn remove<W: LongWork>(&mut self, key: &str, from: Takeover) -> ledger::Result<()> {
+        let own = &self.identity;
+        self.ledger
+            .remove_work(W::KIND, key, |owner| from.judge(own, owner))
+    }
+}
+
+/// A job of which this process is the owner. `S` is the store, or one that is borrowed.
+#[derive(Debug)]
+pub struct Job<W, S = Store> {
+    store: S,
+    claim: Claim<W>,
+}
+
+impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
+    /// Begins a job with its first checkpoint. A finished one of the same key is replaced.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or there is an unfinished one.
+    pub fn begin(mut store: S, key: &str, checkpoint: &W, from: Takeover) -> ledger::Result<Self> {
+        let Store { ledger, identity } = store.borrow_mut();
+        let judge = |owner: &Owner| from.judge(identity, owner);
+        let claim = ledger.begin_work(key, identity.owner(), checkpoint, judge)?;
+        Ok(Job { store, claim })
+    }
+
+    /// Claims an unfinished job, and gives its last checkpoint.
+    ///
+    /// # Errors
+    /// When there is none, its owner is not known to be dead, or the ledger cannot be used.
+    pub fn claim(mut store: S, key: &str, from: Takeover) -> ledger::Result<(Self, Work<W>)> {
+        let Store { ledger, identity } = store.borrow_mut();
+        let judge = |owner: &Owner| from.judge(identity, owner);
+        let (claim, work) = ledger.claim_work::<W>(key, identity.owner(), judge)?;
+        Ok((Job { store, claim }, work))
+    }
+
+    /// Goes on from `checkpoint`: claims the unfinished job of a key, or begins it.
+    ///
+    /// # Errors
+    /// As [`Job::begin`] and [`Job::claim`].
+    pub fn open(store: S, key: &str, checkpoint: &W, from: Takeover) -> ledger::Result<Self> {
+        let found = store.borrow().find::<W>(key)?;
+        if found.is_none_or(|work| work.summary.finished.is_some()) {
+            return Job::begin(store, key, checkpoint, from);
+        }
+        let (mut job, _) = Job::claim(store, key, from)?;
+        job.save(checkpoint)?;
+        Ok(job)
+    }
+
+    /// The name of the target.
+    pub fn key(&self) -> &str {
+        self.claim.key()
+    }
+
+    /// The store that the job is in.
+    pub fn store_mut(&mut self) -> &mut Store {
+        self.store.borrow_mut()
+    }
+
+    /// Writes a checkpoint. It is on the disk when this returns; a kill before leaves the one before.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or another process has taken the job.
+    pub fn save(&mut self, checkpoint: &W) -> ledger::Result<()> {
+        let ledger = &mut self.store.borrow_mut().ledger;
+        ledger.keep_work(&self.claim, checkpoint)
+    }
+
+    /// Writes the last checkpoint of a job that is finished.
+    ///
+    /// # Errors
+    /// As [`Job::save`].
+    pub fn finish(mut self, checkpoint: &W) -> ledger::Result<S> {
+        let ledger = &mut self.store.borrow_mut().ledger;
+        ledger.finish_work(self.claim, checkpoint)?;
+        Ok(self.store)
+    }
+
+    /// Leaves a job unfinished; the next start goes on from its last checkpoint.
+    pub fn suspend(self) -> S {
+        self.store
+    }
+
+    /// Ends a job of which nothing needs to be remembered.
+    ///
+    /// # Errors
+    /// As [`Job::save`].
+    pub fn discard(mut self) -> ledger::Result<S> {
+        let ledger = &mut self.store.borrow_mut().ledger;
+        ledger.drop_work(self.claim)?;
+        Ok(self.store)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use linux::Root;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub(crate) struct Count(pub u64);
+
+    impl LongWork for Count {
+        const KIND: &'static str = "count";
+        const FORM: u32 = 1;
+    }
+
+    pub(crate) fn store(folder: &Path) -> Store {
+        let identity = ProcessIdentity::of_process(&Root::host(), Path::new(ETC)).unwrap();
+        Store::new(Ledger::open(folder.join("ledger.db")).unwrap(), identity)
+    }
+
+    #[test]
+    fn a_job_is_taken_only_from_owners_that_the_rule_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = store(folder.path()).identity.owner().clone();
+        let on_another_host = Owner {
+            host: "another".to_owned(),
+            boot: "another".to_owned(),
+            ..own.clone()
+        };
+        let dead = Owner {
+            started: own.started.wrapping_add(1),
+            ..own.clone()
+        };
+        let all = [
+            Takeover::FromDead,
+            Takeover::WithTarget,
+            Takeover::WithTargetOrOwn,
+        ];
+        for (owner, is_dead, may) in [
+            (dead, true, [true, true, true]),
+            (on_another_host, false, [false, true, true]),
+            (own, false, [false, false, true]),
+        ] {
+            for (from, may) in all.into_iter().zip(may) {
+                let mut store = store(folder.path());
+                let of_nobody = |_: &Owner| unreachable!("it was not there");
+                let begun = store.ledger.begin_work("a", &owner, &Count(1), of_nobody);
+                begun.unwrap();
+                let abandoned = store.abandoned::<Count>().unwrap();
+                assert_eq!(abandoned.len(), usize::from(is_dead));
+                assert!(Job::begin(&mut store, "a", &Count(9), from).is_err());
+                let claimed = Job::<Count, _>::claim(&mut store, "a", from).is_ok();
+                assert_eq!(claimed, may, "{from:?} {owner:?}");
+                store
+                    .remove::<Count>("a", Takeover::WithTargetOrOwn)
+                    .unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_job_goes_on_from_its_last_checkpoint_until_it_is_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = Takeover::WithTargetOrOwn;
+        let mut job = Job::open(store(folder.path()), "a", &Count(1), from).unwrap();
+        job.save(&Count(2)).unwrap();
+        let (job, work) = Job::<Count>::claim(job.suspend(), "a", from).unwrap();
+        assert_eq!((work.document, job.key()), (Count(2), "a"));
+        let store = Job::open(job.suspend(), "a", &Count(3), from).unwrap();
+        let store = store.finish(&Count(4)).unwrap();
+        assert_eq!(
+            store.find::<Count>("a").unwrap().unwrap().document,
+            Count(4)
+        );
+        assert!(store.unfinished::<Count>().unwrap().is_empty());
+        // A finished one is begun again, and one that is discarded is forgotten.
+        let job = Job::open(store, "a", &Count(5), from).unwrap();
+        assert!(job.discard().unwrap().find::<Count>("a").unwrap().is_none());
+    }
+}

@@ -1,0 +1,234 @@
+//! What a chart draws, as the page's script reads it: traces, axes, shapes and annotations.
+
+use serde::Serialize;
+
+/// A builder of optional fields: those of `into` take whatever converts, those of `exact` the type itself.
+macro_rules! document {
+    ($(#[$doc:meta])* $name:ident {
+        into { $($into:ident: $into_type:ty = $into_key:literal,)* }
+        exact { $($exact:ident: $exact_type:ty = $exact_key:literal,)* }
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Serialize)]
+        pub struct $name {
+            $(#[serde(rename = $into_key, skip_serializing_if = "Option::is_none")] $into: Option<$into_type>,)*
+            $(#[serde(rename = $exact_key, skip_serializing_if = "Option::is_none")] $exact: Option<$exact_type>,)*
+        }
+        #[allow(missing_docs, reason = "each sets the field of its name")]
+        impl $name {
+            #[must_use] pub fn new() -> $name { $name::default() }
+            $(#[must_use] pub fn $into(mut self, value: impl Into<$into_type>) -> $name {
+                self.$into = Some(value.into());
+                self
+            })*
+            $(#[must_use] pub fn $exact(mut self, value: $exact_type) -> $name {
+                self.$exact = Some(value);
+                self
+            })*
+        }
+    };
+}
+
+/// Words of the document.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($word:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Serialize)]
+        #[allow(missing_docs, reason = "the names say it")]
+        pub enum $name { $(#[serde(rename = $text)] $word,)* }
+    };
+}
+
+/// A place on an axis: a number, the name of a category or a time of day, or a gap.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Place {
+    /// A number, or a gap.
+    Number(Option<f64>),
+    /// A name or a time of day.
+    Text(String),
+}
+
+impl From<f64> for Place {
+    fn from(value: f64) -> Place {
+        Place::Number(Some(value))
+    }
+}
+
+impl From<Option<f64>> for Place {
+    fn from(value: Option<f64>) -> Place {
+        Place::Number(value)
+    }
+}
+
+impl From<usize> for Place {
+    fn from(value: usize) -> Place {
+        Place::Number(Some(value as f64))
+    }
+}
+
+impl From<String> for Place {
+    fn from(value: String) -> Place {
+        Place::Text(value)
+    }
+}
+
+words!(
+    /// The pattern of a line.
+    Dash { Solid = "solid", Dash = "dash", Dot = "dot", DashDot = "dashdot", }
+);
+words!(
+    /// The way from point to point: straight, or level and then upright.
+    LineShape { Linear = "linear", Hv = "hv", }
+);
+words!(
+    /// The parts of a trace that are drawn.
+    Mode {
+        Lines = "lines",
+        Markers = "markers",
+        LinesMarkers = "lines+markers",
+        LinesMarkersText = "lines+markers+text",
+        MarkersText = "markers+text",
+    }
+);
+words!(
+    /// The area of a trace that is filled: down to the trace before, or the trace's own outline.
+    Fill { ToPrevious = "previous", ToSelf = "self", }
+);
+words!(
+    /// The sign at each point; a full circle where none is named.
+    Symbol { CircleOpen = "circle-open", DiamondOpen = "diamond-open", TickOpen = "tick", }
+);
+words!(
+    /// The side of a point on which its text stands.
+    Position {
+        TopCenter = "top center",
+        TopLeft = "top left",
+        TopRight = "top right",
+        BottomLeft = "bottom left",
+        BottomRight = "bottom right",
+    }
+);
+words!(
+    /// The kind of an axis.
+    Scale { Linear = "linear", Log = "log", Date = "date", Category = "category", }
+);
+words!(
+    /// The points that are named under the pointer: one of each line, or the nearest.
+    Hover { X = "x", Closest = "closest", }
+);
+words!(
+    /// The form of a shape.
+    ShapeKind { Line = "line", Rect = "rect", }
+);
+words!(
+    /// The side of a text that stands at its place.
+    Anchor { Left = "left", Right = "right", }
+);
+
+document!(
+    /// A line's look.
+    Line {
+        into { color: String = "color", }
+        exact { width: f64 = "width", dash: Dash = "dash", shape: LineShape = "shape", }
+    }
+);
+document!(
+    /// The look of points.
+    Marker {
+        into { color: String = "color", }
+        exact { size: u32 = "size", symbol: Symbol = "symbol", }
+    }
+);
+document!(
+    /// Intervals around points: what they reach beyond each, upward and downward.
+    Whiskers {
+        into { color: String = "color", }
+        exact { array: Vec<f64> = "up", array_minus: Vec<f64> = "down", thickness: f64 = "width", }
+    }
+);
+document!(
+    /// An axis. The range of a logarithmic one is in decimal logarithms.
+    Axis {
+        into { title: String = "title", }
+        exact {
+            scale: Scale = "scale",
+            range: Vec<f64> = "range",
+            tick_values: Vec<f64> = "ticks",
+            tick_text: Vec<String> = "texts",
+            from_zero: bool = "from_zero",
+            whole: bool = "whole",
+            grid: bool = "grid",
+        }
+    }
+);
+document!(
+    /// A line or an area that is no measurement. Where both places of an axis are missing it has the whole of it.
+    Shape {
+        into {
+            x0: Place = "x0", x1: Place = "x1", y0: Place = "y0", y1: Place = "y1",
+            fill_color: String = "fill",
+        }
+        exact { kind: ShapeKind = "kind", line: Line = "line", }
+    }
+);
+document!(
+    /// Text in a chart. Without `y` it stands at the upper end, `row` lines further down.
+    Annotation {
+        into { x: Place = "x", y: Place = "y", text: String = "text", color: String = "color", }
+        exact { row: usize = "row", anchor: Anchor = "anchor", size: u32 = "size", }
+    }
+);
+document!(
+    /// Axes and what is drawn beside the measurements.
+    Layout {
+        into { }
+        exact {
+            x_axis: Axis = "x", y_axis: Axis = "y", legend: bool = "legend", hover: Hover = "hover",
+            shapes: Vec<Shape> = "shapes", annotations: Vec<Annotation> = "annotations", height: usize = "height",
+        }
+    }
+);
+document!(
+    /// The key of a heat map's colours.
+    ColorBar {
+        into { title: String = "title", }
+        exact { tick_values: Vec<f64> = "ticks", tick_text: Vec<String> = "texts", }
+    }
+);
+document!(
+    /// A line, points, or a heat map.
+    Trace {
+        into {
+            name: String = "name", hover_template: String = "hover", fill_color: String = "fill_color",
+            legend_group: String = "group",
+        }
+        exact {
+            x: Vec<Place> = "x", y: Vec<Place> = "y", z: Vec<Vec<Option<f64>>> = "z",
+            mode: Mode = "mode", line: Line = "line", marker: Marker = "marker", fill: Fill = "fill",
+            error_x: Whiskers = "error_x", error_y: Whiskers = "error_y",
+            text_array: Vec<String> = "text", text_matrix: Vec<Vec<String>> = "texts",
+            labels: Vec<String> = "labels", label_side: Position = "side", label_size: u32 = "label_size",
+            skip_hover: bool = "skip_hover", nameless: bool = "nameless", hide_in_legend: bool = "hide_in_legend",
+            zmin: f64 = "zmin", zmax: f64 = "zmax", color_bar: ColorBar = "bar", gap: u32 = "gap",
+        }
+    }
+);
+
+impl Trace {
+    /// Points of places `x` and `y`.
+    pub fn points<X: Into<Place>, Y: Into<Place>>(x: Vec<X>, y: Vec<Y>) -> Trace {
+        Trace::default()
+            .x(x.into_iter().map(Into::into).collect())
+            .y(y.into_iter().map(Into::into).collect())
+    }
+
+    /// A heat map: a row of `z` for each of `y`, from below; places with one more than `z` has are edges.
+    pub fn heat_map<X: Into<Place>, Y: Into<Place>>(
+        x: Vec<X>,
+        y: Vec<Y>,
+        z: Vec<Vec<Option<f64>>>,
+    ) -> Trace {
+        Trace::points(x, y).z(z)
+    }
+}

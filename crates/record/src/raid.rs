@@ -1,0 +1,209 @@
+//! The RAID levels of md(4), and what follows from a level alone. To add one, add its rows here; the comparison of
+//! its members is `crates/scrub/src/locate/array.rs`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A RAID level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Stripes over all members, no copy.
+    Zero,
+    /// The same on all members.
+    One,
+    /// Stripes with one parity, all of it on one member.
+    Four,
+    /// Stripes with one parity.
+    Five,
+    /// Stripes with two parities.
+    Six,
+    /// Stripes with copies.
+    Ten,
+    /// One member behind the other.
+    Linear,
+}
+
+/// How a level survives the loss of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redundancy {
+    /// It does not.
+    None,
+    /// By copies.
+    Copies,
+    /// By so many parities for each stripe.
+    Parity(usize),
+}
+
+impl Level {
+    /// All that md has.
+    pub const ALL: [Level; 7] = [
+        Level::Zero,
+        Level::One,
+        Level::Four,
+        Level::Five,
+        Level::Six,
+        Level::Ten,
+        Level::Linear,
+    ];
+
+    /// The levels that are built. RAID 4 is RAID 5 with one member that takes all writes of parity.
+    pub const BUILT: [Level; 6] = [
+        Level::Zero,
+        Level::One,
+        Level::Five,
+        Level::Six,
+        Level::Ten,
+        Level::Linear,
+    ];
+
+    /// The word that mdadm takes.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Zero => "0",
+            Level::One => "1",
+            Level::Four => "4",
+            Level::Five => "5",
+            Level::Six => "6",
+            Level::Ten => "10",
+            Level::Linear => "linear",
+        }
+    }
+
+    /// md's own word, as in /proc/mdstat and sysfs.
+    pub fn md_word(self) -> &'static str {
+        match self {
+            Level::Zero => "raid0",
+            Level::One => "raid1",
+            Level::Four => "raid4",
+            Level::Five => "raid5",
+            Level::Six => "raid6",
+            Level::Ten => "raid10",
+            Level::Linear => "linear",
+        }
+    }
+
+    /// The level of md's word; `None` for what md has beside RAID levels, such as `container`.
+    pub fn of_md(word: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.md_word() == word)
+    }
+
+    /// The level in prose.
+    pub fn title(self) -> String {
+        match self {
+            Level::Linear => "a linear array".to_owned(),
+            _ => format!("RAID {}", self.word()),
+        }
+    }
+
+    /// The level in a line of help.
+    pub fn help(self) -> &'static str {
+        match self {
+            Level::Zero => "Stripes over all members, no copy",
+            Level::One => "The same on all members",
+            Level::Four => "Stripes with one parity on one member",
+            Level::Five => "Stripes with one parity",
+            Level::Six => "Stripes with two parities",
+            Level::Ten => "Stripes with two copies",
+            Level::Linear => "One member behind the other",
+        }
+    }
+
+    /// Its redundancy.
+    pub fn redundancy(self) -> Redundancy {
+        match self {
+            Level::Zero | Level::Linear => Redundancy::None,
+            Level::One | Level::Ten => Redundancy::Copies,
+            Level::Four | Level::Five => Redundancy::Parity(1),
+            Level::Six => Redundancy::Parity(2),
+        }
+    }
+
+    /// Whether a member can be lost.
+    pub fn is_redundant(self) -> bool {
+        self.redundancy() != Redundancy::None
+    }
+
+    /// Whether it writes parity.
+    pub fn has_parity(self) -> bool {
+        matches!(self.redundancy(), Redundancy::Parity(_))
+    }
+
+    /// Whether it keeps copies.
+    pub fn has_copies(self) -> bool {
+        self.redundancy() == Redundancy::Copies
+    }
+
+    /// Whether data is cut into chunks.
+    pub fn has_chunks(self) -> bool {
+        !matches!(self, Level::One | Level::Linear)
+    }
+
+    /// The least number of members. With fewer it is another level, or none. md runs RAID 10 on two, as a RAID 1
+    /// that can be laid out far.
+    pub fn least_members(self) -> usize {
+        match self.redundancy() {
+            Redundancy::None | Redundancy::Copies => 2,
+            Redundancy::Parity(parities) => 2 + parities,
+        }
+    }
+
+    /// How many of so many members may fail, whichever they are, before data is lost.
+    pub fn survives(self, members: usize) -> usize {
+        match (self, self.redundancy()) {
+            (_, Redundancy::None) => 0,
+            (Level::One, _) => members.saturating_sub(1),
+            (_, Redundancy::Copies) => 1,
+            (_, Redundancy::Parity(parities)) => parities,
+        }
+    }
+
+    /// How many I/O on the members a small write becomes.
+    ///
+    /// Copies are each written. With parity, what is overwritten and its parity are read and written: four I/O with
+    /// one parity (Patterson, Gibson and Katz, A Case for Redundant Arrays of Inexpensive Disks, 1988) and six with
+    /// two. Where fewer members than that need be read to compute the parity anew, md reads those (linux,
+    /// drivers/md/raid5.c, handle_stripe_dirtying). Writes of whole stripes, as a load makes them, need less.
+    pub fn small_write_io(self, members: usize) -> usize {
+        match (self, self.redundancy()) {
+            (_, Redundancy::None) => 1,
+            (Level::One, _) => members,
+            (_, Redundancy::Copies) => 2,
+            (_, Redundancy::Parity(parities)) => {
+                let others = members.saturating_sub(parities + 1);
+                1 + parities + others.min(1 + parities)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.md_word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_one_level_each() {
+        for level in Level::ALL {
+            assert_eq!(Level::of_md(level.md_word()), Some(level));
+            assert_eq!(level.to_string(), level.md_word());
+        }
+        assert_eq!(Level::of_md("container"), None);
+        assert_eq!(Level::of_md("10"), None);
+    }
+
+    #[test]
+    fn a_level_survives_fewer_losses_than_it_has_members() {
+        for level in Level::ALL {
+            let least = level.least_members();
+            assert!(level.survives(least) < least, "{level}");
+            assert_eq!(level.survives(least) > 0, level.is_redundant(), "{level}");
+        }
+    }
+}

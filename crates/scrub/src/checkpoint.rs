@@ -1,0 +1,199 @@
+//! What the ledger holds of the scrub of an array, by the array's id: how far it is, what it found,
+//! and the tunables as they were, while they are turned.
+
+use jiff::{SignedDuration, Timestamp};
+use ledger::LongWork;
+use linux::md::sync::Sectors;
+use record::{Bytes, Ranges};
+use serde::{Deserialize, Serialize};
+
+use super::health::Errors;
+use super::rewrite::{Intent, Sum};
+use super::saved_tunables::SavedTunables;
+
+/// What was left longer ago than this says too little of the array of today.
+const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
+
+/// The scrub of one array. Positions are sectors of 512 bytes, as md counts them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// The array's node when it was named last.
+    pub path: String,
+    /// Its level.
+    pub level: String,
+    /// How the data lies over the members, as the kernel says it; empty where that was not kept.
+    #[serde(default)]
+    pub shape: String,
+    /// What its members are known by, in order of their places; empty for one that has no name of its own.
+    #[serde(default)]
+    pub members: Vec<String>,
+    /// When it came further last.
+    #[serde(default)]
+    pub moved: Option<Timestamp>,
+    /// Whether md writes anew what differs.
+    pub repairs: bool,
+    /// Up to where it is done.
+    pub done: u64,
+    /// Where its end is; 0 until that is known.
+    pub of: u64,
+    /// Sectors that differed, up to there.
+    pub mismatches: u64,
+    /// Where they are: ranges of positions, wider than what differs. None of a repair by md.
+    #[serde(default)]
+    pub places: Ranges,
+    /// What is being written to members, from the other members.
+    #[serde(default)]
+    pub rewriting: Option<Intent>,
+    /// What was written to members, from the other members; `None` where that was not asked for.
+    #[serde(default)]
+    pub repaired: Option<Sum>,
+    /// What the members could not read since it was begun.
+    #[serde(default)]
+    pub errors: Errors,
+    /// When it was first begun.
+    pub began: Timestamp,
+    /// How long it ran, over all starts, in seconds.
+    pub ran_s: f64,
+    /// How often it was started.
+    pub starts: u32,
+    /// The tunables as they were; `None` while they are.
+    pub old: Option<SavedTunables>,
+    /// The boot in which they were turned: the next one has them as they were.
+    pub boot: String,
+}
+
+impl LongWork for Checkpoint {
+    const KIND: &'static str = "scrub";
+    const FORM: u32 = 1;
+}
+
+impl Checkpoint {
+    /// The share that is done.
+    pub(crate) fn share(&self) -> f64 {
+        match self.of {
+            0 => 0.0,
+            of => (self.done as f64 / of as f64).min(1.0),
+        }
+    }
+
+    /// Bytes a second so far, as md counts positions; `None` before anything was done.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let rate = Sectors(self.done).bytes().0 as f64 / self.ran_s;
+        (self.done > 0 && rate.is_finite()).then_some(rate)
+    }
+
+    /// How many sectors differ still: what a repair has written anew does not.
+    pub(crate) fn left(&self) -> u64 {
+        match self.repaired {
+            _ if self.repairs => 0,
+            Some(sum) => Sectors::of(Bytes(sum.left)).0,
+            None => self.mismatches,
+        }
+    }
+
+    /// When its check came to its end; `finished` is when its work did, which a repair may have opened again.
+    pub(crate) fn checked(&self, finished: Option<Timestamp>) -> Option<Timestamp> {
+        let is_done = self.of > 0 && self.done >= self.of;
+        finished.or(self.moved.filter(|_| is_done))
+    }
+
+    /// The ranges in which mismatches are, in bytes of the check's positions.
+    pub(crate) fn places_in_bytes(&self) -> Ranges {
+        let bytes = |sectors: u64| Sectors(sectors).bytes().0;
+        let places = self.places.iter();
+        places
+            .map(|range| bytes(range.start)..bytes(range.end))
+            .collect()
+    }
+
+    /// Why `fresh`, which is begun at `now`, does not go on from here, as the end of a sentence; `None` where
+    /// it does.
+    pub(crate) fn is_past(&self, fresh: &Checkpoint, now: Timestamp) -> Option<&'static str> {
+        // Of a level with parity the end stays where it is when members are added.
+        let is_same = self.level == fresh.level && self.of == fresh.of && self.shape == fresh.shape;
+        let is_old = |moved| now.duration_since(moved) > OLDEST;
+        if self.repairs != fresh.repairs {
+            Some("as another kind of work")
+        } else if !is_same || self.shape.is_empty() {
+            Some("while the array had another shape")
+        } else if self.members != fresh.members {
+            Some("with other members")
+        } else if self.moved.is_none_or(is_old) {
+            Some("and left more than 60 days ago")
+        } else if self.done == 0 || self.done >= self.of {
+            Some("and has nothing to go on from")
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn example() -> Checkpoint {
+    Checkpoint {
+        path: "/dev/md0".to_owned(),
+        level: "raid10".to_owned(),
+        shape: "raid10 over 4, chunk 65536, layout 258".to_owned(),
+        members: vec!["a".to_owned(), "b".to_owned()],
+        moved: Some(Timestamp::UNIX_EPOCH),
+        repairs: false,
+        done: 1024,
+        of: 4096,
+        mismatches: 3,
+        places: Ranges::new(),
+        rewriting: None,
+        repaired: None,
+        errors: Errors::default(),
+        began: Timestamp::UNIX_EPOCH,
+        ran_s: 2.0,
+        starts: 1,
+        old: None,
+        boot: "b".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_work_goes_on() {
+        let days = |days: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * days);
+        let past = |change: fn(&mut Checkpoint)| {
+            let mut fresh = example();
+            change(&mut fresh);
+            example().is_past(&fresh, days(59))
+        };
+        assert_eq!(past(|_| ()), None);
+        for (change, why) in [
+            (
+                (|fresh| fresh.repairs = true) as fn(&mut Checkpoint),
+                "another kind",
+            ),
+            (|fresh| fresh.of = 8192, "another shape"),
+            (|fresh| fresh.level = "raid6".to_owned(), "another shape"),
+            // As `mdadm --grow --raid-devices=5` does it at a level with parity: the end stays.
+            (
+                |fresh| fresh.shape = "raid10 over 5, chunk 65536, layout 258".to_owned(),
+                "another shape",
+            ),
+            (|fresh| fresh.members[1] = "c".to_owned(), "other members"),
+        ] {
+            let said = past(change).unwrap_or_default();
+            assert!(said.contains(why), "{why}: {said}");
+        }
+        assert!(example().is_past(&example(), days(61)).is_some());
+        // As an older program has kept it.
+        let unknown = Checkpoint {
+            shape: String::new(),
+            ..example()
+        };
+        assert!(unknown.is_past(&unknown, days(0)).is_some());
+        let fresh = Checkpoint {
+            done: 0,
+            ..example()
+        };
+        assert!(fresh.is_past(&fresh, days(0)).is_some());
+        assert_eq!((fresh.rate(), fresh.share()), (None, 0.0));
+    }
+}

@@ -1,0 +1,83 @@
+//! Tells the user that a deadline cannot be kept.
+
+use job::{EtaEstimator, ProgressLine};
+use ui::units::span;
+
+use super::when::Due;
+
+/// A deadline, and the estimate of when the work is done.
+#[derive(Debug)]
+pub(super) struct Deadline {
+    due: Option<Due>,
+    /// True when it counts more than the latency.
+    wins: bool,
+    eta: EtaEstimator,
+    path: String,
+}
+
+impl Deadline {
+    /// For the work on what is named `path`, of which so many bytes were done before.
+    pub(super) fn new(path: String, due: Option<Due>, wins: bool, done: u64) -> Deadline {
+        Deadline {
+            due,
+            wins,
+            eta: EtaEstimator::new(done),
+            path,
+        }
+    }
+
+    /// Recent bytes a second, where so many are done now; `None` while nothing moves.
+    pub(super) fn rate(&mut self, now_s: f64, done: u64) -> Option<f64> {
+        self.eta.rate(now_s, done)
+    }
+
+    /// Tells once that it cannot be kept where so many bytes are left at such a rate.
+    pub(super) fn foresee(
+        &mut self,
+        now_s: f64,
+        left: u64,
+        rate: Option<f64>,
+        line: &ProgressLine,
+    ) {
+        let (Some(due), Some(rate)) = (&self.due, rate) else {
+            return;
+        };
+        let (needs_s, has_s) = (left as f64 / rate, due.left().as_secs_f64());
+        if self.eta.must_warn(now_s, needs_s, has_s) {
+            // What is not shown now is said again.
+            if line.say(late(&self.path, needs_s, has_s, self.wins)) {
+                self.eta.warned(now_s);
+            }
+        }
+    }
+}
+
+/// The one of latency and deadline that is kept where both cannot be.
+pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
+    if deadline_wins {
+        "it goes faster, and the latency is not kept (--deadline-wins)"
+    } else {
+        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
+    }
+}
+
+/// A warning that a deadline and the latency cannot both be had, where so many seconds are needed and so many are
+/// left, and which of them is kept.
+fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
+    let (left, available) = (span(left), span(available));
+    let kept = kept_of_both(deadline_wins);
+    format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_which_of_the_two_is_kept() {
+        let said = late("/dev/md0", 7200.0, 3600.0, false);
+        assert!(said.contains("The latency is kept"), "{said}");
+        let said = late("/dev/md0", 7200.0, 3600.0, true);
+        assert!(said.contains("the latency is not kept"), "{said}");
+    }
+}

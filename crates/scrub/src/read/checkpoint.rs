@@ -1,0 +1,118 @@
+//! The checkpoint of the reading of one member or disk, and the disks that may go on from it.
+
+use jiff::Timestamp;
+use ledger::LongWork;
+use record::Ranges;
+use serde::{Deserialize, Serialize};
+
+use reader::{Attached, Key};
+
+/// The reading of one member or disk. Ranges are bytes of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// The path by which it was named last.
+    pub path: String,
+    /// By what the disk itself is known.
+    pub disk: String,
+    /// Its attachment, of a disk that is known only by its path.
+    pub attached: Option<Attached>,
+    /// What is to be read: of a member, the array's data.
+    pub whole: Ranges,
+    /// What was read.
+    pub done: Ranges,
+    /// What could not be read.
+    pub unreadable: Ranges,
+    /// When it was first begun.
+    pub began: Timestamp,
+    /// How long it ran, over all starts, in seconds.
+    pub ran_s: f64,
+    /// How often it was started.
+    pub starts: u32,
+}
+
+impl LongWork for Checkpoint {
+    const KIND: &'static str = "scrub-read";
+    const FORM: u32 = 1;
+}
+
+impl Checkpoint {
+    /// Nothing of a disk that is known by `key`, of which this is to be read.
+    pub(crate) fn fresh(path: String, key: &Key, whole: Ranges) -> Checkpoint {
+        let attached = match key {
+            Key::Path(_, attached) => attached.clone(),
+            // Its name is enough: a check may go on after a reboot, whatever the disk held before.
+            Key::Ebs(_) | Key::Unique(..) => None,
+        };
+        Checkpoint {
+            path,
+            disk: key.text().to_owned(),
+            attached,
+            whole,
+            done: Ranges::new(),
+            unreadable: Ranges::new(),
+            began: Timestamp::now(),
+            ran_s: 0.0,
+            starts: 1,
+        }
+    }
+
+    /// Whether what was read before is true of this one. A member is known by the array's id and its
+    /// place in it; the disk there may have been replaced, which is seen where disks have names, and
+    /// within one boot. A single disk without a name is known only while it stays attached.
+    pub(crate) fn goes_on_from(&self, before: &Checkpoint, is_member: bool) -> bool {
+        if self.whole != before.whole {
+            return false;
+        }
+        match (&self.attached, &before.attached) {
+            (Some(now), Some(then)) if now.boot == then.boot => now.diskseq == then.diskseq,
+            (Some(_), Some(_)) => is_member,
+            (None, None) => self.disk == before.disk && (is_member || !self.disk.starts_with('/')),
+            _ => false,
+        }
+    }
+
+    /// Takes over what was read before.
+    pub(crate) fn take_over(&mut self, before: &Checkpoint) {
+        self.done = before.done.intersect(&self.whole);
+        self.began = before.began;
+        self.ran_s = before.ran_s;
+        self.starts = before.starts.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(key: &Key) -> Checkpoint {
+        Checkpoint::fresh("/dev/sdb".to_owned(), key, Ranges::from(0..1000))
+    }
+
+    #[test]
+    fn only_the_same_disk_or_the_same_place_in_an_array_goes_on() {
+        let path = |boot: &str, diskseq| {
+            let boot = boot.to_owned();
+            kept(&Key::Path(
+                "/dev/sdb".to_owned(),
+                Some(Attached { boot, diskseq }),
+            ))
+        };
+        let now = path("b", 3);
+        for (before, member, disk) in [
+            (path("b", 3), true, true),
+            (path("b", 4), false, false),
+            (path("a", 9), true, false),
+            (kept(&Key::Unique("naa.6".to_owned(), None)), false, false),
+            (kept(&Key::Path("/dev/sdb".to_owned(), None)), false, false),
+        ] {
+            assert_eq!(now.goes_on_from(&before, true), member, "{before:?}");
+            assert_eq!(now.goes_on_from(&before, false), disk, "{before:?}");
+        }
+        let named = |name: &str| kept(&Key::Unique(name.to_owned(), path("b", 3).attached));
+        assert!(named("naa.6").goes_on_from(&named("naa.6"), false));
+        assert!(!named("naa.6").goes_on_from(&named("naa.7"), true));
+        let mut grown = path("b", 3);
+        grown.whole = Ranges::from(0..2000);
+        assert!(!grown.goes_on_from(&now, true));
+    }
+}

@@ -1,0 +1,35 @@
+//! The checkpoint of a sweep.
+
+use std::path::{Path, PathBuf};
+
+use ledger::LongWork;
+use serde::{Deserialize, Serialize};
+
+use super::record::SweepRecord;
+use super::underway::Underway;
+
+/// Folder of the layouts' mounts. What is under `/run` is gone after a reboot, as the mounts are.
+const MOUNTS: &str = "/run/disksmith";
+
+/// A sweep, and what is built just now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// The sweep.
+    pub record: SweepRecord,
+    /// Layout that is built; `None` between two layouts.
+    pub underway: Option<Underway>,
+    /// The boot of the kernel in which it ran last.
+    pub boot: String,
+}
+
+impl LongWork for Checkpoint {
+    const KIND: &'static str = "sweep";
+    const FORM: u32 = 1;
+}
+
+impl Checkpoint {
+    /// Mount point of its layouts.
+    pub(crate) fn mount(&self) -> PathBuf {
+        Path::new(MOUNTS).join(format!("sweep-{}", self.record.id))
+    }
+}

@@ -1,0 +1,92 @@
+//! The loop of a screen: new data and keys, a frame, and waiting for more.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::keys::Key;
+use super::terminal::Terminal;
+use super::text::Capabilities;
+
+/// The interval at which it is checked whether the shell has given the terminal back.
+const AWAY: Duration = Duration::from_millis(500);
+
+/// The result of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The screen goes on.
+    Continue,
+    /// The screen ends.
+    Quit,
+    /// The shell gets the terminal until it continues the process.
+    Suspend,
+}
+
+/// A screen: its state, and its layout.
+pub trait App {
+    /// Takes in what is due. Returns whether the state has changed, and the time until more is due; `None` where
+    /// that is not known.
+    ///
+    /// # Errors
+    /// Where there is no more to show.
+    fn update(&mut self) -> io::Result<(bool, Option<Duration>)>;
+
+    /// A descriptor that can be read when more is due.
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Lays out its widgets.
+    fn draw(&mut self, area: Rect, buffer: &mut Buffer, capabilities: Capabilities);
+
+    /// Does what a key asks for.
+    fn press(&mut self, key: Key) -> Flow;
+}
+
+/// Shows a screen until the flag is raised, the person quits or the terminal is gone. The terminal is put back
+/// in each case.
+///
+/// # Errors
+/// When the terminal cannot be waited for, or those of [`App::update`].
+pub fn run(mut terminal: Terminal, app: &mut dyn App, interrupt: &AtomicBool) -> io::Result<()> {
+    let mut is_stale = true;
+    while !interrupt.load(Relaxed) {
+        let (is_new, mut wait) = app.update()?;
+        is_stale |= is_new;
+        if !terminal.is_taken() {
+            if terminal.is_foreground() {
+                terminal.take_over()?;
+                is_stale = true;
+            } else {
+                wait = Some(wait.map_or(AWAY, |wait| wait.min(AWAY)));
+            }
+        }
+        if terminal.has_new_size() {
+            is_stale = true;
+        }
+        // A frame that a slow terminal has not taken yet is not followed by another: the next one shows the
+        // state at that time.
+        if is_stale && terminal.is_ready() {
+            let capabilities = terminal.capabilities();
+            terminal.show(|area, buffer| app.draw(area, buffer, capabilities))?;
+            is_stale = false;
+        }
+        let input = terminal.wait(app.bell(), wait)?;
+        for key in input.keys {
+            is_stale = true;
+            match app.press(key) {
+                Flow::Continue => {}
+                Flow::Quit => return Ok(()),
+                Flow::Suspend => terminal.suspend()?,
+            }
+        }
+        if input.is_gone {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The checkpoint of the warming of a volume.
+
+use jiff::Timestamp;
+use ledger::LongWork;
+use record::{Bytes, Ranges};
+use serde::{Deserialize, Serialize};
+
+use reader::Attached;
+
+/// How a start of a warming ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Before its end.
+    Midway,
+    /// As it was asked to, which left something out.
+    AsAsked,
+    /// With the whole volume.
+    Whole,
+}
+
+/// The warming of one volume, and how far it is. Ranges are bytes of the volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// The path by which the volume was named last. After a reboot it may have another.
+    pub path: String,
+    /// The size that the volume had.
+    pub size: Bytes,
+    /// What is fetched at once.
+    pub block: Bytes,
+    /// What was read.
+    pub done: Ranges,
+    /// What could not be read.
+    pub unreadable: Ranges,
+    /// Whether the whole volume was to be read, and not only what is used, named or held.
+    pub whole: bool,
+    /// The attachment, of a volume whose name is not enough to know it by.
+    #[serde(default)]
+    pub attached: Option<Attached>,
+    /// Whether the last start ended as it was asked to: not by a signal, a kill or trouble.
+    #[serde(default)]
+    pub ended: bool,
+    /// When it was first begun.
+    pub began: Timestamp,
+    /// How long it was worked on, over all starts, in seconds.
+    pub ran_s: f64,
+    /// How often it was started.
+    pub starts: u32,
+}
+
+impl LongWork for Checkpoint {
+    const KIND: &'static str = "warm";
+    const FORM: u32 = 1;
+}
