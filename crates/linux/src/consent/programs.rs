@@ -191,15 +191,41 @@ fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(St
             }
         }
     }
-    // A mapping outlives its descriptor. Kernel threads have none, and a kernel without this folder shows none.
-    if let Ok(entries) = fs::read_dir(process.join("map_files")) {
-        for entry in entries.flatten() {
-            if let Some(storage) = storage_at(&entry.path()).filter(|storage| wanted(*storage)) {
-                add(storage, Hold::Mapped);
-            }
+    for storage in mappings(process) {
+        if wanted(storage) {
+            add(storage, Hold::Mapped);
         }
     }
     Ok(holds)
+}
+
+/// Storage that a process has mapped, which outlives the descriptor. Kernel threads have none.
+fn mappings(process: &Path) -> Vec<Storage> {
+    let links = fs::read_dir(process.join("map_files"));
+    let links = links.map(|entries| entries.flatten().collect::<Vec<_>>());
+    let mapped = links.unwrap_or_default();
+    let mapped: Vec<Storage> = mapped
+        .iter()
+        .filter_map(|link| storage_at(&link.path()))
+        .collect();
+    if mapped.is_empty() {
+        // To follow a link takes a capability; the numbers in `maps` tell files, though no devices.
+        return attribute(&process.join("maps")).map_or_else(Vec::new, |maps| files_in_maps(&maps));
+    }
+    mapped
+}
+
+/// The files that lines of `maps` name by device and inode: `7f… r--p 00000000 fd:01 4312 /srv/data`.
+fn files_in_maps(maps: &str) -> Vec<Storage> {
+    let file = |line: &str| {
+        let mut words = line.split_whitespace().skip(3);
+        let (major, minor) = words.next()?.split_once(':')?;
+        let number = |hex: &str| u32::from_str_radix(hex, 16).ok();
+        let device = rustix::fs::makedev(number(major)?, number(minor)?);
+        let inode: u64 = words.next()?.parse().ok()?;
+        (inode > 0).then_some(Storage::File(device, inode))
+    };
+    maps.lines().filter_map(file).collect()
 }
 
 /// The storage at the end of a link of `/proc`. Following it opens nothing.
@@ -246,6 +272,13 @@ fn registered(info: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn maps_name_files_by_device_and_inode() {
+        let maps = "7f0 r--p 00000000 fd:01 4312 /srv/a file\n7f1 rw-p 00000000 00:00 0 [heap]\n";
+        let file = Storage::File(rustix::fs::makedev(0xfd, 1), 4312);
+        assert_eq!(files_in_maps(maps), [file]);
+    }
 
     #[test]
     fn writers_and_locks_are_uses_and_readers_are_none() {

@@ -160,7 +160,12 @@ fn first_beside(
         [] => (0, 0),
         _ => (MBR, 0),
     };
-    let smallest = if parts.is_empty() { 0 } else { GAP };
+    // Partitions of a table that is not known here, such as a Sun label, lie beside that table.
+    let smallest = if parts.is_empty() || tables.is_empty() {
+        0
+    } else {
+        GAP
+    };
     let end = region.size.saturating_sub(from_end);
     let mut from = from_start;
     for (start, size) in parts

@@ -175,6 +175,9 @@ pub(super) fn is_stream(path: &Path) -> anyhow::Result<bool> {
         // A socket cannot be opened anew, and only standard output is written to as it is.
         let is_written = kind.is_socket() && path == Path::new(STDOUT);
         if kind.is_fifo() || kind.is_file() || is_null(&facts) || is_written {
+            if !is_open_for_writing(path) {
+                bail!("it is open for reading only");
+            }
             return Ok(true);
         }
         // Terminals have major numbers of their own; what else is a device is not opened to be asked.
@@ -187,6 +190,22 @@ pub(super) fn is_stream(path: &Path) -> anyhow::Result<bool> {
         return Ok(false);
     };
     Ok(facts.file_type().is_fifo() || is_null(&facts))
+}
+
+/// True if the descriptor that a path names is open for writing (proc_pid_fdinfo(5), `flags` in octal).
+fn is_open_for_writing(path: &Path) -> bool {
+    let number = match path.file_name().and_then(|name| name.to_str()) {
+        Some("stdout") => "1",
+        Some("stderr") => "2",
+        Some(number) => number,
+        None => return false,
+    };
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| {
+        OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR)
+    })
 }
 
 fn is_null(facts: &Metadata) -> bool {
