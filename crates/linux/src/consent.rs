@@ -35,4 +35,5 @@ pub use open::{
 };
 pub use programs::Hold;
 pub use reason::{Reason, Refusal, Relation};
+pub use storage::Unclear;
 pub use uses::{Uses, why_not_writable};

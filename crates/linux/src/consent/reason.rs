@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::open::OpenError;
 use super::programs::Hold;
+use super::storage::Unclear;
 use crate::block::DevNum;
 use crate::signature::{LocatedContent, SignatureKind};
 
@@ -122,8 +123,8 @@ pub enum Reason {
         target: String,
         /// The loop device.
         holder: String,
-        /// The file system's type, such as `overlay`.
-        kind: String,
+        /// Why it cannot be told.
+        why: Unclear,
     },
     /// It lies on a file system that hides which storage it is.
     UnclearFile {
@@ -366,12 +367,31 @@ impl Reason {
             Reason::UnclearLoop {
                 target,
                 holder,
-                kind,
-            } => write!(
-                f,
-                "the loop device {holder} shows a file through {kind}, which hides where that file is \
-                 stored, so it may be {target}; detach that first (losetup -d {holder})"
-            ),
+                why,
+            } => {
+                match why {
+                    Unclear::Hidden(kind) => write!(
+                        f,
+                        "the loop device {holder} shows a file through {kind}, which hides where that file is stored"
+                    ),
+                    Unclear::Unknown => write!(
+                        f,
+                        "the file of the loop device {holder} cannot be found from here: its node is missing or \
+                         may not be opened, or its file system is mounted in another container"
+                    ),
+                }?;
+                if target == holder {
+                    return f.write_str(
+                        ", so that its other names and users cannot be told; name the file, or run as root \
+                         outside of containers",
+                    );
+                }
+                write!(
+                    f,
+                    ", so it may be the storage of {target}; detach that first (losetup -d {holder}), or run as \
+                     root outside of containers"
+                )
+            }
             Reason::UnclearFile { path, kind } => write!(
                 f,
                 "{} is reached through {kind}, which hides where it is stored and who else uses it; name the \

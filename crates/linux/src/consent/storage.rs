@@ -4,13 +4,14 @@
 //! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::block::{DevNum, Device, Devices, Kind};
+use crate::block::{DevNum, Device, Devices};
 use crate::mounts::Mount;
-use crate::root::Root;
+use crate::root::{self, Root};
 use crate::signature::Partition;
 
+use super::file_system::{FileSystem, file_system_of};
 use super::programs::Storage;
 use super::shown::storage_shown_by;
 use super::uses::Uses;
@@ -19,22 +20,42 @@ use super::uses::Uses;
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
 const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
 
+/// Reason for which it cannot be told which storage a loop device shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unclear {
+    /// The type of the file system that hides it, such as `overlay`.
+    Hidden(String),
+    /// Neither the device nor its path tells: its node is missing or may not be opened, or its file system is
+    /// mounted nowhere that can be seen.
+    Unknown,
+}
+
 /// The storage that each loop device in use shows, where that can be told.
 pub(super) fn shown_by_loops(root: &Root, devices: &Devices) -> Vec<(DevNum, Storage)> {
-    let in_use = devices.iter().filter_map(|device| match &device.kind {
-        Kind::Loop {
-            backing_file: Some(path),
-            ..
-        } => Some((device, path)),
-        _ => None,
-    });
-    let storage = |(device, path): (&Device, &PathBuf)| {
+    let storage = |device: &Device| {
+        let path = device.backing_file()?;
         // The device itself knows best: the path is of the mount namespace in which it was made.
-        let shown =
-            asked(root, device).or_else(|| Storage::of(&fs::metadata(root.locate(path)).ok()?))?;
+        let shown = asked(root, device).or_else(|| found_at(root, device, path))?;
         Some((device.number, shown))
     };
-    in_use.filter_map(storage).collect()
+    devices.iter().filter_map(storage).collect()
+}
+
+/// The storage at the path of a loop device's file, if that has the size that the loop device shows: in another
+/// mount namespace the path may lead to another file.
+fn found_at(root: &Root, device: &Device, path: &Path) -> Option<Storage> {
+    let found = fs::metadata(root.locate(path)).ok()?;
+    let folder = root.sys.join("class/block").join(device.sysfs_name());
+    let number = |name| root::number::<u64>(&folder.join("loop").join(name));
+    // Of a part of a file only the end of the part is known.
+    let fits = match (number("offset")?, number("sizelimit")?) {
+        (offset, 0) => found.len().saturating_sub(offset) / 512 * 512 == device.size.0,
+        (offset, _) => found.len() >= offset.saturating_add(device.size.0),
+    };
+    match Storage::of(&found)? {
+        file @ Storage::File(..) => fits.then_some(file),
+        device @ Storage::Device(_) => Some(device),
+    }
 }
 
 /// The storage that a loop device shows, asked of the device itself. Only root may.
@@ -115,21 +136,42 @@ impl Uses {
         storage
     }
 
-    /// A loop device that shows a file of a pass-through file system: which other names its storage has cannot
-    /// be told.
-    pub(super) fn unclear_loop(&self, besides: Option<DevNum>) -> Option<(&Device, &Mount)> {
+    /// A loop device in use of which it cannot be told which storage it shows, and thus which other names that has.
+    pub(super) fn unclear_loop(&self) -> Option<(&Device, Unclear)> {
         self.devices()
             .iter()
-            .filter(|device| Some(device.number) != besides)
-            .find_map(|device| {
-                let Storage::File(dev, _) = self.shown(device)? else {
-                    return None;
-                };
-                let mount = self
-                    .mounts_of_all()
-                    .find(|mount| mount.device == DevNum::from_raw(dev))?;
-                is_pass_through(mount).then_some((device, mount))
-            })
+            .filter_map(|device| Some((device, self.unclear(device, device.backing_file()?)?)))
+            .next()
+    }
+
+    /// Why the storage that a loop device shows cannot be told; `None` where it can.
+    ///
+    /// Its file system must be known, by a mount or by the file at the device's path, and keep its files itself.
+    fn unclear(&self, device: &Device, path: &Path) -> Option<Unclear> {
+        let Some(shown) = self.shown(device) else {
+            return Some(Unclear::Unknown);
+        };
+        let Storage::File(dev, _) = shown else {
+            return None;
+        };
+        let number = DevNum::from_raw(dev);
+        let mounts = || self.mounts_of_all().filter(|mount| mount.device == number);
+        if let Some(mount) = mounts().find(|mount| is_pass_through(mount)) {
+            return Some(Unclear::Hidden(mount.kind.clone()));
+        }
+        // A subvolume of btrfs has a device number of its own, which no mount lists.
+        let by_path = || {
+            let file = File::open(self.root.locate(path)).ok()?;
+            (Storage::of(&file.metadata().ok()?)? == shown).then(|| file_system_of(&file).ok())?
+        };
+        match mounts().next() {
+            Some(_) => None,
+            None => match by_path() {
+                Some(FileSystem::Plain) => None,
+                Some(FileSystem::PassThrough(kind)) => Some(Unclear::Hidden(kind.to_owned())),
+                Some(FileSystem::Kernel) | None => Some(Unclear::Unknown),
+            },
+        }
     }
 
     /// The mount that hides a part of the kernel's lists: with a folder of another file system in place of

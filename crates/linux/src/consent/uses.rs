@@ -98,13 +98,10 @@ impl Uses {
 
     /// The file that a loop device shows, with its path in the mount namespace where the device was made.
     pub(super) fn file_shown<'a>(&self, device: &'a Device) -> Option<(&'a Path, Storage)> {
-        let Kind::Loop { backing_file, .. } = &device.kind else {
-            return None;
-        };
         let shown = self.shown(device)?;
         let is_file = matches!(shown, Storage::File(..));
-        backing_file
-            .as_deref()
+        device
+            .backing_file()
             .filter(|_| is_file)
             .map(|path| (path, shown))
     }
@@ -147,7 +144,7 @@ impl Uses {
             }
         }
         if matches!(target.kind, Kind::Loop { .. }) {
-            self.add_unclear(&target.label(), Some(number), &mut reasons);
+            self.add_unclear(&target.label(), &mut reasons);
         }
         self.add_uses_below(target, &mut reasons);
         self.add_uses_of_shown(target, &mut reasons);
@@ -236,7 +233,7 @@ impl Uses {
                 holder: device.label(),
             });
         }
-        self.add_unclear(&path.display().to_string(), None, &mut reasons);
+        self.add_unclear(&path.display().to_string(), &mut reasons);
         reasons
     }
 
@@ -298,13 +295,13 @@ impl Uses {
         }
     }
 
-    /// A loop device elsewhere may show the storage of the target through a file system that passes files on.
-    fn add_unclear(&self, target: &str, besides: Option<DevNum>, reasons: &mut Vec<Reason>) {
-        if let Some((device, mount)) = self.unclear_loop(besides) {
+    /// A loop device of which it cannot be told what it shows may show the target, or be another name of it.
+    fn add_unclear(&self, target: &str, reasons: &mut Vec<Reason>) {
+        if let Some((device, why)) = self.unclear_loop() {
             reasons.push(Reason::UnclearLoop {
                 target: target.to_owned(),
                 holder: device.label(),
-                kind: mount.kind.clone(),
+                why,
             });
         }
     }
@@ -496,7 +493,7 @@ pub(super) fn add_content(
     consents: &[&Consent],
     reasons: &mut Vec<Reason>,
 ) {
-    let begun = content.given_up || consents.iter().any(|consent| consent.begun);
+    let begun = consents.iter().any(|consent| consent.has_begun(content));
     let named: Vec<SignatureKind> = consents
         .iter()
         .flat_map(|consent| consent.signatures.iter().copied())

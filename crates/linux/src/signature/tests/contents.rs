@@ -139,15 +139,22 @@ fn partitions_that_only_the_kernel_knows_are_looked_at() {
 }
 
 #[test]
-fn what_is_being_zeroed_is_given_up() {
+fn a_disk_that_is_being_zeroed_tells_by_which_zeroing() {
     let line = format!("{ZEROING}one/1\n");
     let block: Vec<u8> = line.bytes().cycle().take(4096).collect();
     let file = image(64 * MIB, &[(0, &block), (20 * MIB, &[9; 4 << 20])]);
     let content = Content::of(&file, &[]).unwrap();
-    assert!(content.given_up && content.found.is_empty());
+    let stamp = Some("one/1".to_owned());
+    assert_eq!(
+        (content.zeroing.clone(), content.kinds()),
+        (stamp, vec![Unknown])
+    );
     file.write_all_at(b"x", 4000).unwrap();
     let content = Content::of(&file, &[]).unwrap();
-    assert_eq!((content.given_up, content.kinds()), (false, vec![Unknown]));
+    assert_eq!(
+        (content.zeroing.clone(), content.kinds()),
+        (None, vec![Unknown])
+    );
 }
 
 proptest! {
