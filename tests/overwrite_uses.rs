@@ -7,16 +7,23 @@
 
 #[path = "support/loops.rs"]
 mod loops;
+#[path = "overwrite_uses/partitions.rs"]
+mod partitions;
 mod support;
+#[path = "overwrite_uses/views.rs"]
+mod views;
+#[path = "overwrite_uses/ways.rs"]
+mod ways;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use loops::{Loop, Mounted, SwapOn, digest, run};
 use support::{Place, Said};
+use ways::{HARMLESS, Holder, OF_DEVICES, Over, USES, Use, statements_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -136,123 +143,6 @@ impl Storage {
     }
 }
 
-/// A process of another program that holds a file as a line of Python says, until it is dropped.
-struct Holder(Child);
-
-impl Holder {
-    fn new(path: &Path, statements: &str) -> Holder {
-        let script = format!(
-            "import fcntl, mmap, os, struct, sys\npath = sys.argv[1]\n{statements}\nprint('ready', flush=True)\n\
-             sys.stdin.read()"
-        );
-        let mut command = Command::new("python3");
-        command.args(["-c", &script]).arg(path);
-        Holder::ready(&mut command)
-    }
-
-    /// A process in whose mount namespace alone a device is mounted, over a folder that everybody has.
-    fn mounted(device: &Path) -> Holder {
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c"]);
-        command.arg("mount \"$0\" /mnt && echo ready && read -r _");
-        Holder::ready(command.arg(device))
-    }
-
-    /// Starts a program that says when it is ready, and ends with its standard input.
-    fn ready(command: &mut Command) -> Holder {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert_eq!(line.trim(), "ready");
-        Holder(child)
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// How storage is used, until this is dropped.
-#[expect(dead_code, reason = "each is held for what its end undoes")]
-enum Use {
-    Mount(Mounted),
-    Swap(SwapOn),
-    Program(Holder),
-    Nothing,
-}
-
-/// Ways to use storage that must keep everyone out, with a word that the refusal holds.
-const USES: [(&str, &str); 15] = [
-    ("mounted", "is mounted at"),
-    ("swap", "in use as swap"),
-    (
-        "open for reading and writing",
-        "open for writing by python3",
-    ),
-    ("open for writing", "open for writing by python3"),
-    ("mapped, shared", "mapped into memory by python3"),
-    ("mapped, private", "mapped into memory by python3"),
-    ("locked by flock", "locked by python3"),
-    ("locked by flock, shared", "locked by python3"),
-    ("locked by fcntl", "locked by python3"),
-    ("locked by an open file description", "locked by python3"),
-    (
-        "open in a program whose first thread has ended",
-        "open for writing by python3",
-    ),
-    (
-        "open in a thread with descriptors of its own",
-        "open for writing by python3",
-    ),
-    (
-        "registered with io_uring",
-        "registered with io_uring by python3",
-    ),
-    (
-        "mounted in another namespace",
-        "in the mount namespace of process",
-    ),
-    ("claimed with O_EXCL", "is claimed by something"),
-];
-
-/// Uses of a device that a file has not.
-const OF_DEVICES: [&str; 4] = [
-    "mounted",
-    "swap",
-    "mounted in another namespace",
-    "claimed with O_EXCL",
-];
-
-/// Ways to use storage that harm nobody when it is overwritten.
-const HARMLESS: [&str; 2] = ["not used", "open for reading"];
-
-impl Use {
-    fn of(way: &str, device: &Loop) -> Use {
-        match way {
-            "mounted" => {
-                loops::make("ext4", device);
-                Use::Mount(Mounted::new(device.path()))
-            }
-            "swap" => Use::Swap(SwapOn::new(device.path())),
-            "not used" => Use::Nothing,
-            "mounted in another namespace" => {
-                loops::make("ext4", device);
-                Use::Program(Holder::mounted(&device.node))
-            }
-            way => Use::Program(Holder::new(&device.node, &statements_of(way))),
-        }
-    }
-}
-
 /// A line of the table.
 fn row(state: &str, expected: &str, said: &Said, wrong: bool) {
     let mark = if wrong { "WRONG" } else { "ok" };
@@ -262,89 +152,99 @@ fn row(state: &str, expected: &str, said: &Said, wrong: bool) {
     );
 }
 
-/// Every name and verb of one use must be refused, and leave the storage as it is.
-fn all_names_are_refused(way: &str, word: &str) {
-    let mut wrong = Vec::new();
-    for name in NAMES {
-        for verb in ["bench", "zero"] {
-            // zero takes disks only, and refuses a file for that alone.
-            if verb == "zero" && name == "the file itself" {
-                continue;
-            }
-            let Some(storage) = Storage::new(name) else {
-                return;
-            };
-            let used = Use::of(way, &storage.used);
-            run("sync", &[]);
-            // The kernel itself writes to swap, but never to its header.
-            let content = || match way {
-                "swap" => digest(&storage.header()),
-                _ => digest(&storage.file),
-            };
-            let before = content();
-            let said = storage.overwrite(verb);
-            run("sync", &[]);
-            let kept = content() == before;
-            // What is shown by a loop device is refused for that, and not claimed.
-            let is_shown = said.err.contains("is shown by the loop device");
-            let told = said.err.contains(word) || is_shown;
-            let state = format!("{verb}, {way}: {name}");
-            let fails = said.status != Some(2) || !kept || !told;
-            row(&state, "refusal", &said, fails);
-            if fails {
-                wrong.push(format!("{state}: unchanged: {kept}, {said:#?}"));
-            }
-            drop(used);
+/// States that are judged at once. For most of its time each waits: for a device to come and go, and for a claim or
+/// a lock to last.
+const AT_ONCE: usize = 6;
+
+/// Judges each state, several at once, and panics with what was wrong.
+fn assert_all<S: Sync>(states: &[S], judge: impl Fn(&S) -> Option<String> + Sync) {
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(state) = states.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Some(what) = judge(state) {
+                        wrong.lock().unwrap().push(what);
+                    }
+                }
+            });
         }
-    }
+    });
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A way to use storage with the word of its refusal, and a name and a verb by which it is overwritten.
+type State = ((&'static str, &'static str), &'static str, &'static str);
+
+/// Every use under every name, with every verb, must be refused, and leave the storage as it is.
+fn all_names_are_refused(ways: &[(&'static str, &'static str)]) {
+    let states = |&way| NAMES.map(|name| ["bench", "zero"].map(|verb| (way, name, verb)));
+    // zero takes disks only, and refuses a file for that alone.
+    let makes_sense = |(_, name, verb): &State| *verb == "bench" || *name != "the file itself";
+    let states = ways.iter().flat_map(states).flatten();
+    let states: Vec<State> = states.filter(makes_sense).collect();
+    assert_all(&states, |&((way, word), name, verb)| {
+        let storage = Storage::new(name)?;
+        let used = Use::of(way, &storage.used);
+        // What one writes to a stacked loop device becomes data to be written on the next.
+        for _ in 0..storage.others.len() + 2 {
+            run("sync", &[]);
+        }
+        // The kernel itself writes to swap and to a journal, but never to the header.
+        let content = || match way {
+            "swap" | "the journal of a mounted file system" => digest(&storage.header()),
+            _ => digest(&storage.file),
+        };
+        let before = content();
+        let said = storage.overwrite(verb);
+        run("sync", &[]);
+        let kept = content() == before;
+        // What is shown by a loop device is refused for that, and not claimed.
+        let is_shown = said.err.contains("is shown by the loop device");
+        let told = said.err.contains(word) || is_shown;
+        let state = format!("{verb}, {way}: {name}");
+        let fails = said.status != Some(2) || !kept || !told;
+        row(&state, "refusal", &said, fails);
+        drop(used);
+        fails.then(|| format!("{state}: unchanged: {kept}, {said:#?}"))
+    });
 }
 
 #[test]
 fn with_root_what_is_mounted_is_refused_under_all_its_names() {
-    let (way, word) = USES[0];
-    all_names_are_refused(way, word);
+    all_names_are_refused(&USES[0..=0]);
 }
 
 #[test]
 fn with_root_swap_is_refused_under_all_its_names() {
-    let (way, word) = USES[1];
-    all_names_are_refused(way, word);
+    all_names_are_refused(&USES[1..=1]);
 }
 
 #[test]
 fn with_root_what_a_program_writes_is_refused_under_all_its_names() {
-    for (way, word) in &USES[2..4] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[2..4]);
 }
 
 #[test]
 fn with_root_what_a_program_has_mapped_is_refused_under_all_its_names() {
-    for (way, word) in &USES[4..6] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[4..6]);
 }
 
 #[test]
 fn with_root_what_a_program_has_locked_is_refused_under_all_its_names() {
-    for (way, word) in &USES[6..10] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[6..10]);
 }
 
 #[test]
 fn with_root_what_threads_and_rings_alone_have_open_is_refused_under_all_its_names() {
-    for (way, word) in &USES[10..13] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[10..13]);
 }
 
 #[test]
 fn with_root_what_is_mounted_elsewhere_or_claimed_is_refused_under_all_its_names() {
-    for (way, word) in &USES[13..] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[13..]);
 }
 
 #[test]
@@ -423,69 +323,6 @@ fn with_root_a_file_that_a_program_uses_is_refused() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The statements by which a program uses a file in a way of [`USES`].
-fn statements_of(way: &str) -> String {
-    let open = |flags: &str| format!("fd = os.open(path, os.{flags})\n");
-    let mapped = |flags: &str| {
-        format!(
-            "{}kept = mmap.mmap(fd, 4096, {flags}, mmap.PROT_READ)\nos.close(fd)",
-            open("O_RDONLY")
-        )
-    };
-    match way {
-        "open for reading and writing" => open("O_RDWR"),
-        "open for writing" => open("O_WRONLY"),
-        "open for reading" => open("O_RDONLY"),
-        "mapped, shared" => mapped("mmap.MAP_SHARED"),
-        "mapped, private" => mapped("mmap.MAP_PRIVATE"),
-        "locked by flock" => format!("{}fcntl.flock(fd, fcntl.LOCK_EX)", open("O_RDONLY")),
-        "locked by flock, shared" => format!("{}fcntl.flock(fd, fcntl.LOCK_SH)", open("O_RDONLY")),
-        "locked by fcntl" => format!("{}fcntl.lockf(fd, fcntl.LOCK_EX)", open("O_RDWR")),
-        // F_OFD_SETLK is 37 (include/uapi/asm-generic/fcntl.h).
-        "locked by an open file description" => format!(
-            "{}fcntl.fcntl(fd, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))",
-            open("O_RDWR")
-        ),
-        "claimed with O_EXCL" => open("O_RDONLY | os.O_EXCL"),
-        "open in a program whose first thread has ended" => format!(
-            "{}{}",
-            open("O_RDWR"),
-            "import ctypes, threading, time
-def state():
-    return open(f'/proc/{os.getpid()}/stat').read().rsplit(')', 1)[1].split()[0]
-def rest():
-    while state() != 'Z':
-        time.sleep(0.01)
-    print('ready', flush=True)
-    sys.stdin.read()
-threading.Thread(target=rest).start()
-ctypes.CDLL(None).pthread_exit(None)"
-        ),
-        // CLONE_FILES is 0x400 (include/uapi/linux/sched.h).
-        "open in a thread with descriptors of its own" => "import ctypes, threading, time
-opened = threading.Event()
-def own():
-    ctypes.CDLL(None).unshare(0x400)
-    fd = os.open(path, os.O_RDWR)
-    opened.set()
-    time.sleep(1000)
-threading.Thread(target=own, daemon=True).start()
-opened.wait()"
-            .to_owned(),
-        // io_uring_setup, and io_uring_register with IORING_REGISTER_FILES (include/uapi/linux/io_uring.h).
-        "registered with io_uring" => format!(
-            "{}{}",
-            open("O_RDWR"),
-            "import ctypes
-call = ctypes.CDLL(None, use_errno=True).syscall
-ring = call(425, 4, (ctypes.c_char * 120)())
-assert ring >= 0 and call(427, ring, 2, (ctypes.c_int * 1)(fd), 1) == 0
-os.close(fd)"
-        ),
-        way => panic!("{way}?"),
-    }
 }
 
 /// erofs may be mounted from a file without a loop device, which claims nothing.
@@ -586,15 +423,6 @@ fn with_root_files_of_the_kernel_are_refused() {
     }
 }
 
-/// A mount that is taken down when it is dropped.
-struct Over(PathBuf);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        loops::unmount(&self.0);
-    }
-}
-
 /// Through FUSE and an overlay a file has another inode, so that who uses it cannot be found.
 #[test]
 fn with_root_paths_through_fuse_and_an_overlay_are_refused() {
@@ -663,40 +491,6 @@ fn with_root_paths_through_fuse_and_an_overlay_are_refused() {
     }
     run("sync", &[]);
     assert_eq!(digest(&file), before);
-}
-
-/// With the kernel's lists hidden, nothing is known to be unused.
-#[test]
-fn with_root_with_sys_hidden_everything_is_refused() {
-    if !support::is_root() {
-        return;
-    }
-    for hidden in ["/sys", "/sys/class/block", "/sys/devices/virtual/block"] {
-        let place = Place::new();
-        let file = place.path("plain");
-        File::create(&file).unwrap().set_len(16 * MIB).unwrap();
-        let file = file.to_str().unwrap();
-        let command = place.command(&["bench", file, "--destroy", file, "--phase", "page-write"]);
-        let mut inside = Command::new("unshare");
-        inside.args(["--mount", "--propagation", "private", "sh", "-c"]);
-        inside.arg(format!(
-            "mount -t tmpfs none {hidden} && exec \"$0\" \"$@\""
-        ));
-        inside.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            if let Some(value) = value {
-                inside.env(name, value);
-            }
-        }
-        let said = support::said(inside.current_dir(place.data()));
-        row(
-            &format!("bench, tmpfs over {hidden}"),
-            "refusal",
-            &said,
-            said.status != Some(2),
-        );
-        said.refuses(&["what uses it is not known"]);
-    }
 }
 
 /// A device that this test itself opens for writing is in use by the test, whose name and id are told.

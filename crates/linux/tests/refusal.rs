@@ -364,3 +364,26 @@ fn a_device_without_a_node_cannot_be_probed() {
     let found = why_not_writable(&tree.root, tree.number("nvme2n1"));
     assert!(matches!(&found[..], [Reason::Unprobed { .. }]), "{found:?}");
 }
+
+/// As on hybrid images of CDs, and with an extended partition, of which the kernel shows 1 KiB.
+#[test]
+fn a_partition_that_shares_bytes_with_one_in_use_is_refused() {
+    let tree = Tree::unpack("swap-partition");
+    let part = |name: &str, attribute: &str, value: &str| {
+        let path = format!("sys/class/block/{name}/{attribute}");
+        tree.write(&path, format!("{value}\n"));
+    };
+    part("vdb1", "start", "2048");
+    part("vdb2", "start", "8390656");
+    assert_eq!(reasons(&tree, "vdb2"), []);
+    let shared = Reason::Swap {
+        device: "/dev/vdb1".to_owned(),
+        relation: Relation::Sibling,
+    };
+    part("vdb2", "start", "8390655");
+    assert_eq!(reasons(&tree, "vdb2"), [shared.clone()]);
+    part("vdb1", "partition", "5");
+    part("vdb2", "start", "1024");
+    part("vdb2", "size", "2");
+    assert_eq!(reasons(&tree, "vdb2"), [shared]);
+}

@@ -4,9 +4,14 @@
 //! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
+use record::Ranges;
+use rustix::io::Errno;
+
 use crate::block::{DevNum, Device, Devices};
+use crate::mapping::Map;
 use crate::mounts::Mount;
 use crate::root::{self, Root};
 use crate::signature::Partition;
@@ -30,15 +35,30 @@ pub enum Unclear {
     Unknown,
 }
 
-/// The storage that each loop device in use shows, where that can be told.
-pub(super) fn shown_by_loops(root: &Root, devices: &Devices) -> Vec<(DevNum, Storage)> {
-    let storage = |device: &Device| {
-        let path = device.backing_file()?;
+/// The storage that each loop device in use shows, where that can be told. Those that are not in use any more are
+/// marked so.
+pub(super) fn shown_by_loops(root: &Root, devices: &mut Devices) -> Vec<(DevNum, Storage)> {
+    let mut all = Vec::new();
+    let mut free = Vec::new();
+    for device in devices.iter() {
+        let Some(path) = device.backing_file() else {
+            continue;
+        };
         // The device itself knows best: the path is of the mount namespace in which it was made.
-        let shown = asked(root, device).or_else(|| found_at(root, device, path))?;
-        Some((device.number, shown))
-    };
-    devices.iter().filter_map(storage).collect()
+        let shown = match asked(root, device) {
+            Ok(shown) => Some(shown),
+            Err(Errno::NXIO) => {
+                free.push(device.number);
+                continue;
+            }
+            Err(_) => found_at(root, device, path),
+        };
+        all.extend(shown.map(|shown| (device.number, shown)));
+    }
+    for number in free {
+        devices.put_loop_free(number);
+    }
+    all
 }
 
 /// The storage at the path of a loop device's file, if that has the size that the loop device shows: in another
@@ -58,51 +78,73 @@ fn found_at(root: &Root, device: &Device, path: &Path) -> Option<Storage> {
     }
 }
 
-/// The storage that a loop device shows, asked of the device itself. Only root may.
-fn asked(root: &Root, device: &Device) -> Option<Storage> {
-    let node = File::open(root.locate(&device.node())).ok()?;
-    (Storage::of(&node.metadata().ok()?)? == Storage::Device(device.number))
-        .then(|| storage_shown_by(&node))?
+/// The storage that a loop device shows, asked of the device itself, which only root may: `ENXIO` where it is not in
+/// use.
+fn asked(root: &Root, device: &Device) -> Result<Storage, Errno> {
+    let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let node = File::open(root.locate(&device.node())).map_err(errno)?;
+    let found = node.metadata().map_err(errno)?;
+    match Storage::of(&found) == Some(Storage::Device(device.number)) {
+        true => storage_shown_by(&node),
+        false => Err(Errno::NODEV),
+    }
 }
 
 impl Uses {
-    /// The devices that share storage with a device: loop devices that show the same file as it or as a device
-    /// below it, and partitions that overlap with one of these.
+    /// The devices that share storage with a device, without those that it is built on or that are built on it: loop
+    /// devices that show the same file as it or as a device below it, and whatever lies on the same bytes of a
+    /// device below it, such as overlapping partitions, tables of the device mapper, or loop devices over a disk.
     pub(super) fn siblings(&self, number: DevNum) -> Vec<&Device> {
+        let Some(target) = self.devices().get(number) else {
+            return Vec::new();
+        };
         let mut family: Vec<&Device> = self.devices().below(number);
-        family.extend(self.devices().get(number));
+        family.push(target);
         let shown: Vec<Storage> = family
             .iter()
             .filter_map(|device| self.shown(device))
             .collect();
+        family.extend(self.devices().stack_above(number));
         self.devices()
             .iter()
             .filter(|device| !family.iter().any(|known| known.number == device.number))
             .filter(|device| {
                 self.shown(device).is_some_and(|file| shown.contains(&file))
-                    || family.iter().any(|part| self.overlaps(part, device))
+                    || self.overlap(target, device)
             })
             .collect()
     }
 
-    /// Whether two partitions of one disk have blocks in common, as on hybrid images of CDs, or one is an extended
-    /// partition, of which the kernel shows only the beginning, and the other a logical one.
-    fn overlaps(&self, one: &Device, other: &Device) -> bool {
+    /// True if two devices lie on the same bytes of a device below both, as far as it is known how they lie there.
+    fn overlap(&self, one: &Device, other: &Device) -> bool {
+        let below = self.devices().below(other.number);
+        let bytes = |device: &Device, on: DevNum| {
+            let map = Map::down(&self.root, self.devices(), device.number, on).ok()?;
+            Some(map.ranges(&Ranges::all(device.size)))
+        };
+        let on_same = |lower: &Device| {
+            let shared = Some((bytes(one, lower.number)?, bytes(other, lower.number)?));
+            shared.filter(|(one, other)| !one.intersect(other).is_empty())
+        };
+        let common = self.devices().below(one.number).into_iter();
+        let mut common = common.filter(|lower| below.iter().any(|it| it.number == lower.number));
+        common.any(|lower| on_same(lower).is_some()) || self.is_within(one, other)
+    }
+
+    /// True if one is an extended partition, of which the kernel shows only the beginning, and the other a logical one
+    /// in it.
+    fn is_within(&self, one: &Device, other: &Device) -> bool {
         const SHOWN_OF_EXTENDED: u64 = 4096;
         const FIRST_LOGICAL: u32 = 5;
-        if one.partition_of().is_none() || one.partition_of() != other.partition_of() {
-            return false;
-        }
         let (Some(a), Some(b)) = (self.partition(one), self.partition(other)) else {
             return false;
         };
-        let end = |part: &Partition| part.start.saturating_add(part.size);
         let is_in = |extended: &Partition, logical: &Partition| {
             extended.number < FIRST_LOGICAL
                 && extended.size <= SHOWN_OF_EXTENDED
                 && logical.number >= FIRST_LOGICAL
         };
-        (a.start < end(&b) && b.start < end(&a)) || is_in(&a, &b)
+        one.partition_of() == other.partition_of() && (is_in(&a, &b) || is_in(&b, &a))
     }
 
     /// The loop devices that show a file.
@@ -148,11 +190,11 @@ impl Uses {
     ///
     /// Its file system must be known, by a mount or by the file at the device's path, and keep its files itself.
     fn unclear(&self, device: &Device, path: &Path) -> Option<Unclear> {
-        let Some(shown) = self.shown(device) else {
-            return Some(Unclear::Unknown);
-        };
-        let Storage::File(dev, _) = shown else {
+        if device.loop_on().is_some() {
             return None;
+        }
+        let Some(shown @ Storage::File(dev, _)) = self.shown(device) else {
+            return Some(Unclear::Unknown);
         };
         let number = DevNum::from_raw(dev);
         let mounts = || self.mounts_of_all().filter(|mount| mount.device == number);

@@ -37,7 +37,7 @@ impl Uses {
     /// When one of them cannot be read or understood: then nothing may be called unused.
     pub fn read(root: &Root) -> Result<Uses> {
         let mut devices = Devices::read(root)?;
-        let shown = shown_by_loops(root, &devices);
+        let shown = shown_by_loops(root, &mut devices);
         for (number, storage) in &shown {
             if let Storage::Device(below) = storage {
                 devices.put_loop_on(*number, *below);
@@ -379,25 +379,6 @@ impl Uses {
                 .any(|part| part.partition_of() == Some(device.number));
             if is_cut {
                 self.add_holders(device, Relation::Below, reasons);
-            }
-        }
-        // A loop device shows all of the device that it is on, with whatever else lies there.
-        let shown = below
-            .iter()
-            .chain([&target])
-            .filter_map(|device| device.loop_on());
-        for number in shown {
-            let beside = self.devices.stack_above(number);
-            let own = self.devices.stack_above(target.number);
-            let is_own = |device: &Device| {
-                device.number == target.number
-                    || below
-                        .iter()
-                        .chain(&own)
-                        .any(|known| known.number == device.number)
-            };
-            for device in beside.into_iter().filter(|device| !is_own(device)) {
-                self.add_uses(device, Relation::Sibling, reasons);
             }
         }
     }
