@@ -16,19 +16,20 @@ fn with_root_with_sys_hidden_everything_is_refused() {
     if !support::is_root() {
         return;
     }
-    for hidden in ["/sys", "/sys/class/block", "/sys/devices/virtual/block"] {
+    let empty = |place: &str| format!("mount -t tmpfs none {place}");
+    for prepare in [
+        empty("/sys"),
+        empty("/sys/class/block"),
+        empty("/sys/devices/virtual/block"),
+        "mount --bind /sys/class/net /sys/class/block".to_owned(),
+    ] {
         let place = Place::new();
         let file = place.path("plain");
         File::create(&file).unwrap().set_len(16 * MIB).unwrap();
         let file = file.to_str().unwrap();
-        let said = bench_in(
-            &place,
-            &["--mount"],
-            &format!("mount -t tmpfs none {hidden}"),
-            file,
-        );
+        let said = bench_in(&place, &["--mount"], &prepare, file);
         row(
-            &format!("bench, tmpfs over {hidden}"),
+            &format!("bench, after {prepare}"),
             "refusal",
             &said,
             said.status != Some(2),

@@ -381,7 +381,7 @@ fn a_partition_that_shares_bytes_with_one_in_use_is_refused() {
         relation: Relation::Sibling,
     };
     part("vdb2", "start", "8390655");
-    assert_eq!(reasons(&tree, "vdb2"), [shared.clone()]);
+    assert_eq!(reasons(&tree, "vdb2"), std::slice::from_ref(&shared));
     part("vdb1", "partition", "5");
     part("vdb2", "start", "1024");
     part("vdb2", "size", "2");

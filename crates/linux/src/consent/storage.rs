@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use record::Ranges;
 use rustix::io::Errno;
@@ -216,10 +216,10 @@ impl Uses {
         }
     }
 
-    /// The mount that hides a part of the kernel's lists: with a folder of another file system in place of
-    /// `/sys/class/block`, a device in use looks unused.
+    /// The mount that hides a part of the kernel's lists: with another folder in place of `/sys/class/block`, a device
+    /// in use looks unused.
     pub(super) fn hidden_list(&self) -> Option<&Mount> {
-        let lists = [
+        const LISTS: [(&str, &str); 6] = [
             ("/proc/swaps", "proc"),
             ("/proc/self/mountinfo", "proc"),
             ("/sys/class/block", "sysfs"),
@@ -227,7 +227,9 @@ impl Uses {
             ("/sys/block", "sysfs"),
             ("/sys/dev/block", "sysfs"),
         ];
-        lists.iter().find_map(|(list, kind)| {
+        // The folder of a file system of the kernel that belongs to a place below its usual mount point.
+        let own = |place: &Path| Path::new("/").join(place.iter().skip(2).collect::<PathBuf>());
+        LISTS.iter().find_map(|(list, kind)| {
             let list = Path::new(list);
             // Of several mounts at one place the last covers the others.
             let covering = self
@@ -238,7 +240,7 @@ impl Uses {
             covering
                 .into_iter()
                 .chain(below)
-                .find(|mount| mount.kind != *kind)
+                .find(|mount| mount.kind != *kind || mount.root != own(&mount.point))
         })
     }
 }
