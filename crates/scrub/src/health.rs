@@ -69,20 +69,28 @@ pub(crate) fn sentences(errors: &Errors, members: &[Health]) -> Vec<String> {
     unread.chain(bad).collect()
 }
 
-/// The same for a JSON document.
-pub(crate) fn document(errors: &Errors, members: &[Health]) -> serde_json::Value {
+/// A member that md could not read everywhere.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct UnreadableDocument {
+    /// Path of the member's device.
+    member: String,
+    /// Sectors of 512 bytes that were written anew since the scrub was begun.
+    unreadable_sectors: u64,
+    /// Bytes that md leaves out of every check.
+    bad_blocks_bytes: u64,
+}
+
+/// Members that could not be read everywhere.
+pub(crate) fn documents(errors: &Errors, members: &[Health]) -> Vec<UnreadableDocument> {
     let concerned = members
         .iter()
         .filter(|member| errors.of(member) > 0 || member.bad.0 > 0);
-    concerned
-        .map(|member| {
-            serde_json::json!({
-                "member": format!("/dev/{}", member.name),
-                "unreadable_sectors": errors.of(member),
-                "bad_blocks_bytes": member.bad.0,
-            })
-        })
-        .collect()
+    let document = |member: &Health| UnreadableDocument {
+        member: format!("/dev/{}", member.name),
+        unreadable_sectors: errors.of(member),
+        bad_blocks_bytes: member.bad.0,
+    };
+    concerned.map(document).collect()
 }
 
 #[cfg(test)]
@@ -123,7 +131,6 @@ mod tests {
         assert!(!are_sound(&errors, &now));
         let said = sentences(&errors, &now);
         assert!(said[0].contains("4 KiB of /dev/vd0"), "{said:?}");
-        let document = document(&errors, &now);
-        assert_eq!(document[1]["bad_blocks_bytes"], 4096);
+        assert_eq!(documents(&errors, &now)[1].bad_blocks_bytes, 4096);
     }
 }

@@ -24,6 +24,7 @@ mod checkpoint;
 mod choose;
 mod compare;
 mod deadline;
+mod document;
 mod drive;
 mod forecast;
 mod foreground;

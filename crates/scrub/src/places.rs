@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use record::{Bytes, Ranges};
-use serde_json::{Value, json};
+use record::Bytes;
+#[cfg(test)]
+use record::Ranges;
+use serde::Serialize;
 
-use super::locate::{Located, Mismatch, Odd, Owners, Summary, What, harmless};
+use super::document::pairs;
+use super::locate::{Located, Mismatch, Odd, Owner, Owners, Summary, What, harmless};
 use super::one::Scrubbed;
 use super::rewrite::{Fate, Repaired, Sum};
 use ui::table::{Column, layout, wrap};
@@ -256,36 +259,56 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
     said
 }
 
-fn pairs(ranges: &Ranges) -> Vec<[u64; 2]> {
-    ranges
-        .iter()
-        .map(|range| [range.start, range.end])
-        .collect()
+/// A place where members differ.
+#[derive(Debug, Serialize)]
+pub(crate) struct MismatchDocument<'a> {
+    /// Range of each member's data, from its start.
+    position_bytes: [u64; 2],
+    /// Ranges of the array.
+    array_bytes: Vec<[u64; 2]>,
+    /// `member`, `several` or `untold`.
+    odd: &'static str,
+    /// The member that differs from all others.
+    odd_member: Option<&'a str>,
+    /// Ranges of the array that it has wrong.
+    odd_member_bytes: Vec<[u64; 2]>,
+    /// Ranges of its device.
+    odd_member_device_bytes: Vec<[u64; 2]>,
+    repair: Option<&'static str>,
+    /// Why a repair wrote nothing, or failed.
+    repair_why: Option<&'a str>,
+    /// Paths of the files that lie there.
+    files: Vec<String>,
 }
 
-/// The mismatches for the JSON document.
-pub(crate) fn mismatches(located: &Located, repaired: Option<&Repaired>) -> Value {
-    let none = Ranges::new();
-    let all = located.mismatches.iter().map(|one| {
-        let files: Vec<&Path> = there(one, &located.owners)
-            .filter_map(|what| match what {
-                What::File { path, .. } => Some(path.as_path()),
+impl<'a> MismatchDocument<'a> {
+    /// The documents of all that were located.
+    pub(crate) fn all(
+        located: &'a Located,
+        repaired: Option<&'a Repaired>,
+    ) -> Vec<MismatchDocument<'a>> {
+        let mismatches = located.mismatches.iter();
+        let document = |one: &'a Mismatch| {
+            let slot = one.odd.slot();
+            let fate = repaired.map(|repaired| repaired.fate(&one.position));
+            let files = there(one, &located.owners).filter_map(|what| match what {
+                What::File { path, .. } => Some(path.display().to_string()),
                 _ => None,
-            })
-            .collect();
-        json!({
-            "position_bytes": [one.position.start, one.position.end],
-            "array_bytes": pairs(&one.array),
-            "odd": odd_word(one.odd),
-            "odd_member": one.odd.slot().and_then(|slot| located.members.get(&slot)),
-            "odd_member_bytes": pairs(if one.odd.slot().is_some() { &one.array } else { &none }),
-            "odd_member_device_bytes": pairs(&one.device),
-            "repair": repaired.map(|repaired| fate_word(repaired.fate(&one.position))),
-            "repair_why": repaired.and_then(|repaired| why(repaired.fate(&one.position)?)),
-            "files": files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
-        })
-    });
-    Value::Array(all.collect())
+            });
+            MismatchDocument {
+                position_bytes: [one.position.start, one.position.end],
+                array_bytes: pairs(&one.array),
+                odd: odd_word(one.odd),
+                odd_member: slot.and_then(|slot| Some(located.members.get(&slot)?.as_str())),
+                odd_member_bytes: slot.map_or_else(Vec::new, |_| pairs(&one.array)),
+                odd_member_device_bytes: pairs(&one.device),
+                repair: fate.map(fate_word),
+                repair_why: fate.and_then(|fate| why(fate?)),
+                files: files.collect(),
+            }
+        };
+        mismatches.map(document).collect()
+    }
 }
 
 /// Why a repair has written nothing, or has failed.
@@ -304,65 +327,106 @@ fn odd_word(odd: Odd) -> &'static str {
     }
 }
 
-/// What else was located, for the JSON document.
-pub(crate) fn document(located: &Located) -> Value {
-    let owners: Vec<Value> = located
-        .owners
-        .list
-        .iter()
-        .map(|owner| {
-            let (kind, path) = match &owner.what {
-                What::File { path, .. } => ("file", path.display().to_string()),
-                What::Unwritten { path } => ("unwritten", path.display().to_string()),
-                What::Free(mount) => ("free", mount.display().to_string()),
-                What::Nameless(mount) => ("nameless", mount.display().to_string()),
-                What::Swap(device) => ("swap", device.clone()),
-                What::Unknown(why) => ("unknown", why.clone()),
-            };
-            let (parts, shared) = match &owner.what {
-                What::File { parts, shared, .. } => (Some(pairs(parts)), Some(*shared)),
-                _ => (None, None),
-            };
-            json!({
-                "kind": kind,
-                "of": path,
-                "array_bytes": pairs(&owner.array),
-                "file_bytes": parts,
-                "shared": shared,
-            })
-        })
-        .collect();
-    let summary = &located.summary;
-    let unreadable: Vec<Value> = summary
-        .unreadable
-        .iter()
-        .map(|one| {
-            json!({
-                "position_bytes": [one.position.start, one.position.end],
-                "member": located.members.get(&one.slot),
-                "error": one.error,
-            })
-        })
-        .collect();
-    json!({
-        "bytes": located.bytes,
-        "more_mismatches": located.more,
-        "compared_bytes": summary.compared,
-        "alone_bytes": summary.alone,
-        "moving_blocks": summary.moving,
-        "unreadable": unreadable,
-        "more_unreadable": summary.more_unreadable,
-        "owners": owners,
-        "more_files": located.owners.more_files,
-        "unseen": located.owners.unseen,
-        "interrupted": summary.interrupted || located.owners.interrupted,
-    })
+/// What the search found besides mismatches.
+#[derive(Serialize)]
+pub(crate) struct LocatedDocument<'a> {
+    /// Bytes that differ.
+    bytes: u64,
+    /// Mismatches that are not listed.
+    more_mismatches: u64,
+    compared_bytes: u64,
+    /// Bytes without a second member to be compared with.
+    alone_bytes: u64,
+    /// Blocks that differed at first and were being written.
+    moving_blocks: u64,
+    unreadable: Vec<UnreadDocument<'a>>,
+    more_unreadable: u64,
+    owners: Vec<OwnerDocument>,
+    more_files: u64,
+    /// Files and folders that could not be looked at.
+    unseen: u64,
+    interrupted: bool,
+}
+
+/// A part of a member that could not be read.
+#[derive(Serialize)]
+struct UnreadDocument<'a> {
+    position_bytes: [u64; 2],
+    member: Option<&'a str>,
+    error: &'a str,
+}
+
+/// What lies on some ranges of the array.
+#[derive(Serialize)]
+struct OwnerDocument {
+    kind: &'static str,
+    /// Path of the file, mount point, swap device, or why it is not known.
+    of: String,
+    array_bytes: Vec<[u64; 2]>,
+    /// Ranges of the file.
+    file_bytes: Option<Vec<[u64; 2]>>,
+    /// True if other files share them.
+    shared: Option<bool>,
+}
+
+impl<'a> LocatedDocument<'a> {
+    pub(crate) fn of(located: &'a Located) -> LocatedDocument<'a> {
+        let summary = &located.summary;
+        let unreadable = summary.unreadable.iter().map(|one| UnreadDocument {
+            position_bytes: [one.position.start, one.position.end],
+            member: located.members.get(&one.slot).map(String::as_str),
+            error: &one.error,
+        });
+        LocatedDocument {
+            bytes: located.bytes,
+            more_mismatches: located.more,
+            compared_bytes: summary.compared,
+            alone_bytes: summary.alone,
+            moving_blocks: summary.moving,
+            unreadable: unreadable.collect(),
+            more_unreadable: summary.more_unreadable,
+            owners: located.owners.list.iter().map(OwnerDocument::of).collect(),
+            more_files: located.owners.more_files,
+            unseen: located.owners.unseen,
+            interrupted: summary.interrupted || located.owners.interrupted,
+        }
+    }
+}
+
+impl OwnerDocument {
+    fn of(owner: &Owner) -> OwnerDocument {
+        let shown = |path: &Path| path.display().to_string();
+        let (kind, of) = match &owner.what {
+            What::File { path, .. } => ("file", shown(path)),
+            What::Unwritten { path } => ("unwritten", shown(path)),
+            What::Free(mount) => ("free", shown(mount)),
+            What::Nameless(mount) => ("nameless", shown(mount)),
+            What::Swap(device) => ("swap", device.clone()),
+            What::Unknown(why) => ("unknown", why.clone()),
+        };
+        let (file_bytes, shared) = match &owner.what {
+            What::File { parts, shared, .. } => (Some(pairs(parts)), Some(*shared)),
+            _ => (None, None),
+        };
+        OwnerDocument {
+            kind,
+            of,
+            array_bytes: pairs(&owner.array),
+            file_bytes,
+            shared,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::locate::Owner;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn documents(located: &Located, repaired: Option<&Repaired>) -> Value {
+        serde_json::to_value(MismatchDocument::all(located, repaired)).unwrap()
+    }
 
     #[test]
     fn a_mismatch_is_shown_with_its_odd_member_and_the_file_that_lies_there() {
@@ -393,7 +457,7 @@ mod tests {
             row(&located.mismatches[0], &located, None),
             ["8192", "4 KiB", "/dev/vdb", "/b"]
         );
-        let document = mismatches(&located, None);
+        let document = documents(&located, None);
         assert_eq!(document[0]["files"], json!(["/b"]));
         assert_eq!(document[0]["odd_member"], "/dev/vdb");
         assert_eq!(document[0]["position_bytes"], json!([8192, 12_288]));
@@ -412,7 +476,7 @@ mod tests {
             }],
             ..located.clone()
         };
-        let document = mismatches(&untold, None);
+        let document = documents(&untold, None);
         assert_eq!(document[0]["files"], json!(["/a", "/b"]));
         assert_eq!(document[0]["odd_member_bytes"], json!([]));
         let lines: Vec<_> = untold
@@ -460,7 +524,7 @@ mod tests {
             };
             let row = row(&located.mismatches[0], &located, Some(&repaired));
             assert_eq!(row[4], word);
-            let document = mismatches(&located, Some(&repaired));
+            let document = documents(&located, Some(&repaired));
             assert_eq!(document[0]["repair"], word);
             assert_eq!(document[0]["repair_why"], json!(why));
         }

@@ -2,13 +2,14 @@
 
 use job::{Resumable, StopCause};
 use linux::md::sync::Sectors;
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::document::ForegroundDocument;
 use super::drive::Ending;
+use super::health::{self, UnreadableDocument};
 use super::one::{Scrubbed, why};
-use super::{health, places};
+use super::places::{self, LocatedDocument, MismatchDocument};
 use ui::exit::{Answer, Outcome};
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 use ui::words::{number, percent, short_latency};
@@ -137,59 +138,103 @@ fn meaning(one: &Scrubbed) -> String {
 
 /// The answer as JSON.
 pub(crate) fn document(scrubbed: &[Scrubbed]) -> String {
-    let arrays: Vec<Value> = scrubbed.iter().map(array).collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": "scrub",
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "arrays": arrays,
-    });
-    format!("{document:#}\n")
+    let arrays = scrubbed.iter().map(ArrayDocument::of).collect();
+    ui::json::document("scrub", &Document { arrays })
 }
 
-fn array(one: &Scrubbed) -> Value {
-    let targets = one.at.targets.unwrap_or_default();
-    let located = one
-        .located
-        .as_ref()
-        .and_then(|located| located.as_ref().ok());
-    let repaired = one.repaired.as_ref();
-    let repaired = repaired.and_then(|repaired| repaired.as_ref().ok());
-    let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
-    json!({
-        "array": one.target.path(),
-        "uuid": one.target.uuid,
-        "level": one.target.level.md_word(),
-        "action": if one.way.is_some() { "repair" } else { "check" },
-        "done_bytes": Sectors(one.kept.done).bytes().0,
-        "of_bytes": Sectors(one.kept.of).bytes().0,
-        "mismatched_sectors": one.kept.mismatches,
-        "unreadable": health::document(&one.kept.errors, &one.members),
-        "ended": ended(&one.ending),
-        "why": why(&one.ending),
-        "seconds": one.seconds,
-        "bytes": one.moved,
-        "seconds_of_all_starts": one.kept.ran_s,
-        "starts": one.kept.starts,
-        "kept": one.is_kept,
-        "foreground": {
-            "mean_ns": nanos(one.at.mean),
-            "p99_ns": nanos(one.at.p99),
-            "keep_mean_ns": nanos(targets.mean),
-            "keep_p99_ns": nanos(targets.p99),
-        },
-        "notes": one.notes,
-        "not_put_back": one.left,
-        "mismatches": located.map(|located| places::mismatches(located, repaired)),
-        "located": located.map(places::document),
-        "repaired": repaired.map(|repaired| json!({
-            "restored_bytes": repaired.sum.restored,
-            "left_bytes": repaired.sum.left,
-            "interrupted": repaired.interrupted,
-        })),
-        "not_repaired": not_repaired(one),
-        "not_located": one.located.as_ref().and_then(|located| located.as_ref().err()),
-    })
+/// The document of `scrub --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    arrays: Vec<ArrayDocument<'a>>,
+}
+
+/// What came of an array.
+#[derive(Serialize)]
+struct ArrayDocument<'a> {
+    /// Path of its device.
+    array: String,
+    uuid: &'a str,
+    /// md's word for the level, such as `raid10`.
+    level: &'static str,
+    /// `check` or `repair`.
+    action: &'static str,
+    /// Position that is done, in bytes of each member.
+    done_bytes: u64,
+    /// The size to be done, in bytes of each member.
+    of_bytes: u64,
+    /// Sectors of 512 bytes that md counted as differing.
+    mismatched_sectors: u64,
+    /// Members that md could not read everywhere.
+    unreadable: Vec<UnreadableDocument>,
+    ended: &'static str,
+    /// Why it ended before its end, as a clause.
+    why: Option<String>,
+    /// Duration of this start, in seconds.
+    seconds: f64,
+    /// Bytes of each member that this start checked.
+    bytes: u64,
+    seconds_of_all_starts: f64,
+    starts: u32,
+    /// True if the ledger knows how far it is.
+    kept: bool,
+    foreground: ForegroundDocument,
+    notes: &'a [String],
+    /// Tunables that are not as they were, as clauses.
+    not_put_back: &'a [String],
+    mismatches: Option<Vec<MismatchDocument<'a>>>,
+    located: Option<LocatedDocument<'a>>,
+    repaired: Option<RepairedDocument>,
+    not_repaired: Option<String>,
+    /// Why the places of mismatches are not known.
+    not_located: Option<&'a str>,
+}
+
+/// Sum of a repair from the other members.
+#[derive(Serialize)]
+struct RepairedDocument {
+    /// Bytes written anew.
+    restored_bytes: u64,
+    /// Bytes that differ still.
+    left_bytes: u64,
+    interrupted: bool,
+}
+
+impl<'a> ArrayDocument<'a> {
+    fn of(one: &'a Scrubbed) -> ArrayDocument<'a> {
+        let located = one.located.as_ref();
+        let found = located.and_then(|located| located.as_ref().ok());
+        let repaired = one.repaired.as_ref();
+        let repaired = repaired.and_then(|repaired| repaired.as_ref().ok());
+        ArrayDocument {
+            array: one.target.path(),
+            uuid: &one.target.uuid,
+            level: one.target.level.md_word(),
+            action: if one.way.is_some() { "repair" } else { "check" },
+            done_bytes: Sectors(one.kept.done).bytes().0,
+            of_bytes: Sectors(one.kept.of).bytes().0,
+            mismatched_sectors: one.kept.mismatches,
+            unreadable: health::documents(&one.kept.errors, &one.members),
+            ended: ended(&one.ending),
+            why: why(&one.ending),
+            seconds: one.seconds,
+            bytes: one.moved,
+            seconds_of_all_starts: one.kept.ran_s,
+            starts: one.kept.starts,
+            kept: one.is_kept,
+            foreground: ForegroundDocument::of(&one.at),
+            notes: &one.notes,
+            not_put_back: &one.left,
+            mismatches: found.map(|found| MismatchDocument::all(found, repaired)),
+            located: found.map(LocatedDocument::of),
+            repaired: repaired.map(|repaired| RepairedDocument {
+                restored_bytes: repaired.sum.restored,
+                left_bytes: repaired.sum.left,
+                interrupted: repaired.interrupted,
+            }),
+            not_repaired: not_repaired(one),
+            not_located: located.and_then(|located| located.as_ref().err().map(String::as_str)),
+        }
+    }
 }
 
 /// Why a repair from the other members was not made, or not to its end, as a clause.

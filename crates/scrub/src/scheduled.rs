@@ -3,7 +3,7 @@
 use array::programs::Programs;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use linux::Root;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
 use super::schedule::{self, Found};
@@ -88,24 +88,47 @@ impl Plans {
         self.now.checked_add(left).ok()
     }
 
-    /// For the JSON document.
-    pub(crate) fn document(&self) -> Value {
-        let all = self.found.scheduled.iter().map(|one| {
-            json!({
-                "source": one.source.to_string(),
-                "checker": one.checker.name(),
-                "command": one.command,
-                "off": one.off,
-                "next": one.next().map(|next| next.timestamp().to_string()),
-                "unclear": one.unclear,
-            })
+    /// The part of a document that tells of them.
+    pub(crate) fn document(&self) -> PlansDocument<'_> {
+        let checks = self.found.scheduled.iter().map(|one| CheckDocument {
+            source: one.source.to_string(),
+            checker: one.checker.name(),
+            command: &one.command,
+            off: one.off.as_deref(),
+            next: one.next().map(|next| next.timestamp().to_string()),
+            unclear: &one.unclear,
         });
-        json!({
-            "checks": all.collect::<Vec<_>>(),
-            "unread": self.found.unread,
-            "own_timer": self.has_own,
-        })
+        PlansDocument {
+            checks: checks.collect(),
+            unread: &self.found.unread,
+            own_timer: self.has_own,
+        }
     }
+}
+
+/// The checks of arrays that are scheduled on a host.
+#[derive(Serialize)]
+pub(crate) struct PlansDocument<'a> {
+    checks: Vec<CheckDocument<'a>>,
+    /// What could not be read, as sentences.
+    unread: &'a [String],
+    /// True if the timer of `--install-timer` is there.
+    own_timer: bool,
+}
+
+/// A check that is scheduled.
+#[derive(Serialize)]
+struct CheckDocument<'a> {
+    /// Its timer, or the file and line of cron.
+    source: String,
+    checker: &'static str,
+    command: &'a str,
+    /// Why it does nothing.
+    off: Option<&'a str>,
+    /// The moment of its next start.
+    next: Option<String>,
+    /// Parts of the timer's settings that are not understood.
+    unclear: &'a [String],
 }
 
 #[cfg(test)]
@@ -180,8 +203,8 @@ mod tests {
             "{unknown}"
         );
         assert_eq!(
-            plans.document()["checks"][0]["next"],
-            "2026-11-22T00:57:00Z"
+            plans.document().checks[0].next.as_deref(),
+            Some("2026-11-22T00:57:00Z")
         );
     }
 

@@ -7,18 +7,18 @@ use linux::block::Devices;
 use linux::md::health::Health;
 use linux::md::sync::{Action, Sectors, Sync};
 use linux::md::{self, Array};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
-use super::health::{self, Errors};
+use super::document::ForegroundDocument;
+use super::health::{self, Errors, UnreadableDocument};
 use super::lock;
 use super::now::{self, Now};
 use super::progress::message;
 use super::saved_tunables::SavedTunables;
-use super::scheduled::Plans;
+use super::scheduled::{Plans, PlansDocument};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words::{date, percent};
 
@@ -76,10 +76,6 @@ impl ArrayStatus {
     fn errors(&self) -> Errors {
         let kept = self.kept.as_ref();
         kept.map(|kept| kept.errors.clone()).unwrap_or_default()
-    }
-
-    fn unreadable(&self) -> Value {
-        health::document(&self.errors(), &self.members)
     }
 
     /// What would get in the way of a scrub that is not done.
@@ -187,27 +183,6 @@ fn goes_on(now: &Now) -> String {
     format!("{}.", message(&now.at(), now.rate, &moment))
 }
 
-/// The same in the document.
-fn goes_on_value(now: &Now) -> Value {
-    let at = now.at();
-    let targets = at.targets.unwrap_or_default();
-    let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
-    json!({
-        "position_bytes": at.live.bytes().0,
-        "bytes_per_s": now.rate,
-        "seconds_left": now.left_s(),
-        "done": now.done().map(|moment| moment.to_string()),
-        "alone": !at.company,
-        "measuring": at.measuring,
-        "foreground": {
-            "mean_ns": nanos(at.mean),
-            "p99_ns": nanos(at.p99),
-            "keep_mean_ns": nanos(targets.mean),
-            "keep_p99_ns": nanos(targets.p99),
-        },
-    })
-}
-
 fn row(one: &ArrayStatus) -> Vec<String> {
     let far = one.kept.as_ref().map(Checkpoint::share).map(percent);
     let scrub = match (one.word(), far) {
@@ -224,43 +199,108 @@ fn row(one: &ArrayStatus) -> Vec<String> {
     ]
 }
 
+/// The document of `scrub --status --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    status: bool,
+    arrays: Vec<ArrayDocument<'a>>,
+    notes: &'a [String],
+    scheduled: PlansDocument<'a>,
+}
+
+/// State of the scrub of an array.
+#[derive(Serialize)]
+struct ArrayDocument<'a> {
+    array: String,
+    uuid: Option<&'a str>,
+    level: Option<&'a str>,
+    /// `running`, `unfinished`, `done` or `never`.
+    scrub: &'static str,
+    /// md's own word for what it does now.
+    action: Option<&'static str>,
+    /// State at this moment, of one that runs.
+    now: Option<NowDocument>,
+    done_bytes: Option<u64>,
+    of_bytes: Option<u64>,
+    mismatched_sectors: Option<u64>,
+    unreadable: Vec<UnreadableDocument>,
+    /// Settings that a scrub which was killed has left.
+    left_over: Option<&'a str>,
+    repair: Option<bool>,
+    began: Option<String>,
+    changed: Option<String>,
+    finished: Option<String>,
+    seconds_of_all_starts: Option<f64>,
+    starts: Option<u32>,
+    /// Scheduled checks that would disturb it, as sentences.
+    in_the_way: Vec<String>,
+}
+
+/// State of a scrub that runs.
+#[derive(Serialize)]
+struct NowDocument {
+    position_bytes: u64,
+    bytes_per_s: Option<f64>,
+    seconds_left: Option<f64>,
+    /// The moment at which it will be done.
+    done: Option<String>,
+    /// True if nobody else uses the array.
+    alone: bool,
+    /// True while the foreground's own latency is measured.
+    measuring: bool,
+    foreground: ForegroundDocument,
+}
+
+impl NowDocument {
+    fn of(now: &Now) -> NowDocument {
+        let at = now.at();
+        NowDocument {
+            position_bytes: at.live.bytes().0,
+            bytes_per_s: now.rate,
+            seconds_left: now.left_s(),
+            done: now.done().map(|moment| moment.to_string()),
+            alone: !at.company,
+            measuring: at.measuring,
+            foreground: ForegroundDocument::of(&at),
+        }
+    }
+}
+
+impl<'a> ArrayDocument<'a> {
+    fn of(one: &'a ArrayStatus, plans: &Plans) -> ArrayDocument<'a> {
+        let kept = one.kept.as_ref();
+        ArrayDocument {
+            array: format!("/dev/{}", one.array.name),
+            uuid: one.uuid.as_deref(),
+            level: one.array.level.as_deref(),
+            scrub: one.word(),
+            action: one.action.map(Action::word),
+            now: one.now.as_ref().map(NowDocument::of),
+            done_bytes: kept.map(|kept| Sectors(kept.done).bytes().0),
+            of_bytes: kept.map(|kept| Sectors(kept.of).bytes().0),
+            mismatched_sectors: one.mismatches(),
+            unreadable: health::documents(&one.errors(), &one.members),
+            left_over: one.left_over.as_deref(),
+            repair: kept.map(|kept| kept.repairs),
+            began: kept.map(|kept| kept.began.to_string()),
+            changed: one.changed.map(|moment| moment.to_string()),
+            finished: one.finished.map(|moment| moment.to_string()),
+            seconds_of_all_starts: kept.map(|kept| kept.ran_s),
+            starts: kept.map(|kept| kept.starts),
+            in_the_way: one.in_the_way(plans),
+        }
+    }
+}
+
 fn document(standings: &[ArrayStatus], notes: &[String], plans: &Plans) -> String {
-    let arrays: Vec<Value> = standings
-        .iter()
-        .map(|one| {
-            let kept = one.kept.as_ref();
-            json!({
-                "array": format!("/dev/{}", one.array.name),
-                "uuid": one.uuid,
-                "level": one.array.level,
-                "scrub": one.word(),
-                "action": one.action.map(Action::word),
-                "now": one.now.as_ref().map(goes_on_value),
-                "done_bytes": kept.map(|kept| Sectors(kept.done).bytes().0),
-                "of_bytes": kept.map(|kept| Sectors(kept.of).bytes().0),
-                "mismatched_sectors": one.mismatches(),
-                "unreadable": one.unreadable(),
-                "left_over": one.left_over,
-                "repair": kept.map(|kept| kept.repairs),
-                "began": kept.map(|kept| kept.began.to_string()),
-                "changed": one.changed.map(|moment| moment.to_string()),
-                "finished": one.finished.map(|moment| moment.to_string()),
-                "seconds_of_all_starts": kept.map(|kept| kept.ran_s),
-                "starts": kept.map(|kept| kept.starts),
-                "in_the_way": one.in_the_way(plans),
-            })
-        })
-        .collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": "scrub",
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "status": true,
-        "arrays": arrays,
-        "notes": notes,
-        "scheduled": plans.document(),
-    });
-    format!("{document:#}\n")
+    let arrays = standings.iter().map(|one| ArrayDocument::of(one, plans));
+    let document = Document {
+        status: true,
+        arrays: arrays.collect(),
+        notes,
+        scheduled: plans.document(),
+    };
+    ui::json::document("scrub", &document)
 }
 
 #[cfg(test)]
@@ -277,12 +317,12 @@ mod tests {
             said.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),
             "{said}"
         );
-        let value = goes_on_value(&now);
+        let value = serde_json::to_value(NowDocument::of(&now)).unwrap();
         assert_eq!(value["position_bytes"], 512 << 20);
         assert_eq!(value["seconds_left"], 1536.0);
         assert_eq!(value["done"], "1970-01-01T00:42:16Z");
         assert_eq!(value["foreground"]["p99_ns"], 3_100_000);
         assert_eq!(value["foreground"]["keep_p99_ns"], 5_000_000);
-        assert_eq!(value["foreground"]["mean_ns"], Value::Null);
+        assert_eq!(value["foreground"]["mean_ns"], serde_json::Value::Null);
     }
 }

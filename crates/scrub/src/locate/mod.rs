@@ -20,9 +20,7 @@ pub(super) use buffer::Buffer;
 pub(crate) use geometry::{Copies, Kin, Parity, Rotation, Ten};
 pub(crate) use geometry::{Geometry, Group, Place};
 pub(crate) use judge::{Odd, judge, restored};
-#[cfg(test)]
-pub(crate) use owners::Owner;
-pub(crate) use owners::{Owners, What, owners};
+pub(crate) use owners::{Owner, Owners, What, owners};
 pub(crate) use search::{Again, BLOCK, Members, Mismatch, Summary, search};
 pub(crate) use upward::above;
 

@@ -1,20 +1,21 @@
 //! What is said in the end: what cannot be read, which bytes of the array and which files these are,
 //! and what to do.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use job::Resumable;
 use linux::Root;
 use linux::block::Devices;
-use record::Ranges;
-use serde_json::{Value, json};
+use record::{Bytes, Ranges};
+use serde::Serialize;
 
+use super::super::document::ForegroundDocument;
 use super::super::locate::{Owners, What, owners};
 use super::member::Came;
 use super::one::{Ending, Read};
 use super::places;
 use super::source::Part;
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 use ui::words::short_latency;
@@ -279,7 +280,7 @@ pub(crate) fn midway(one: &Found) -> Option<String> {
         "{}: {why} after {}, with {} left to read. {hint}",
         one.read.source.path(),
         span(one.read.seconds),
-        record::Bytes(one.left()),
+        Bytes(one.left()),
     ))
 }
 
@@ -306,82 +307,158 @@ fn word(ending: &Ending) -> &'static str {
 
 /// The answer as JSON.
 pub(crate) fn document(found: &[Found]) -> String {
-    let read: Vec<Value> = found.iter().map(value).collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": "scrub",
-        "mode": "read",
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "read": read,
-    });
-    format!("{document:#}\n")
+    let read = found.iter().map(SourceDocument::of).collect();
+    let document = Document { mode: "read", read };
+    ui::json::document("scrub", &document)
 }
 
-fn value(one: &Found) -> Value {
-    let array = one.read.source.array.as_ref();
-    let disks: Vec<Value> = one
-        .parts()
-        .map(|(part, came)| {
+/// The document of `scrub --read --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    mode: &'static str,
+    read: Vec<SourceDocument<'a>>,
+}
+
+/// What came of an array or disk.
+#[derive(Serialize)]
+struct SourceDocument<'a> {
+    device: String,
+    /// Of an array.
+    uuid: Option<&'a str>,
+    level: Option<&'a str>,
+    disks: Vec<DiskDocument<'a>>,
+    /// What cannot be read of the array or disk.
+    unreadable: Vec<ExtentDocument>,
+    located: Option<Vec<OwnerDocument<'a>>>,
+    ended: &'static str,
+    why: Option<String>,
+    seconds: f64,
+    /// True if the ledger knows how far all of it is.
+    kept: bool,
+    foreground: ForegroundDocument,
+    notes: &'a [String],
+}
+
+/// What came of a disk that was read.
+#[derive(Serialize)]
+struct DiskDocument<'a> {
+    device: &'a Path,
+    /// Its place in the array.
+    slot: Option<u32>,
+    of_bytes: Bytes,
+    /// Bytes that earlier starts read.
+    before_bytes: Bytes,
+    read_bytes: Bytes,
+    left_bytes: Bytes,
+    unreadable: Vec<ExtentDocument>,
+    starts: u32,
+    seconds_of_all_starts: f64,
+}
+
+#[derive(Serialize)]
+struct ExtentDocument {
+    offset_bytes: u64,
+    length_bytes: u64,
+}
+
+/// What lies on some extents.
+#[derive(Serialize)]
+struct OwnerDocument<'a> {
+    extents: Vec<ExtentDocument>,
+    what: WhatDocument<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum WhatDocument<'a> {
+    File {
+        path: &'a Path,
+        parts: Vec<ExtentDocument>,
+        shared: bool,
+    },
+    Unwritten {
+        path: &'a Path,
+    },
+    Free {
+        mount: &'a Path,
+    },
+    Nameless {
+        mount: &'a Path,
+    },
+    Swap {
+        device: &'a str,
+    },
+    Unknown {
+        why: &'a str,
+    },
+}
+
+impl<'a> SourceDocument<'a> {
+    fn of(one: &'a Found) -> SourceDocument<'a> {
+        let array = one.read.source.array.as_ref();
+        let disks = one.parts().map(|(part, came)| {
             let done = came.kept.done.total();
-            json!({
-                "device": part.volume.path,
-                "slot": part.slot,
-                "of_bytes": part.whole.total(),
-                "before_bytes": done - came.read,
-                "read_bytes": came.read,
-                "left_bytes": came.left,
-                "unreadable": extents_value(&came.kept.unreadable),
-                "starts": came.kept.starts,
-                "seconds_of_all_starts": came.kept.ran_s,
-            })
-        })
-        .collect();
-    let targets = one.read.at.targets.unwrap_or_default();
-    let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
-    json!({
-        "device": one.read.source.path(),
-        "uuid": array.map(|array| &array.uuid),
-        "level": array.map(|array| &array.level),
-        "disks": disks,
-        "unreadable": extents_value(&one.bad),
-        "located": one.owners.as_ref().map(|owners| {
-            owners.list.iter().map(|owner| json!({
-                "extents": extents_value(&owner.array),
-                "what": what(&owner.what),
-            })).collect::<Vec<Value>>()
-        }),
-        "ended": word(&one.read.ending),
-        "why": why(&one.read.ending),
-        "seconds": one.read.seconds,
-        "kept": one.is_kept(),
-        "foreground": {
-            "mean_ns": nanos(one.read.at.mean),
-            "p99_ns": nanos(one.read.at.p99),
-            "keep_mean_ns": nanos(targets.mean),
-            "keep_p99_ns": nanos(targets.p99),
-        },
-        "notes": one.notes,
-    })
+            DiskDocument {
+                device: &part.volume.path,
+                slot: part.slot,
+                of_bytes: part.whole.total(),
+                before_bytes: done - came.read,
+                read_bytes: came.read,
+                left_bytes: came.left,
+                unreadable: extent_documents(&came.kept.unreadable),
+                starts: came.kept.starts,
+                seconds_of_all_starts: came.kept.ran_s,
+            }
+        });
+        let located = one.owners.as_ref().map(|owners| {
+            let owners = owners.list.iter().map(|owner| OwnerDocument {
+                extents: extent_documents(&owner.array),
+                what: WhatDocument::of(&owner.what),
+            });
+            owners.collect()
+        });
+        SourceDocument {
+            device: one.read.source.path(),
+            uuid: array.map(|array| array.uuid.as_str()),
+            level: array.map(|array| array.level.as_str()),
+            disks: disks.collect(),
+            unreadable: extent_documents(&one.bad),
+            located,
+            ended: word(&one.read.ending),
+            why: why(&one.read.ending),
+            seconds: one.read.seconds,
+            kept: one.is_kept(),
+            foreground: ForegroundDocument::of(&one.read.at),
+            notes: &one.notes,
+        }
+    }
 }
 
-fn extents_value(ranges: &Ranges) -> Value {
-    let extents = ranges
-        .iter()
-        .map(|range| json!({"offset_bytes": range.start, "length_bytes": range.end - range.start}));
-    Value::Array(extents.collect())
+fn extent_documents(ranges: &Ranges) -> Vec<ExtentDocument> {
+    let extents = ranges.iter().map(|range| ExtentDocument {
+        offset_bytes: range.start,
+        length_bytes: range.end - range.start,
+    });
+    extents.collect()
 }
 
-fn what(what: &What) -> Value {
-    match what {
-        What::File {
-            path,
-            parts,
-            shared,
-        } => json!({"kind": "file", "path": path, "parts": extents_value(parts), "shared": shared}),
-        What::Unwritten { path } => json!({"kind": "unwritten", "path": path}),
-        What::Free(point) => json!({"kind": "free", "mount": point}),
-        What::Nameless(point) => json!({"kind": "nameless", "mount": point}),
-        What::Swap(device) => json!({"kind": "swap", "device": device}),
-        What::Unknown(why) => json!({"kind": "unknown", "why": why}),
+impl<'a> WhatDocument<'a> {
+    fn of(what: &'a What) -> WhatDocument<'a> {
+        match what {
+            What::File {
+                path,
+                parts,
+                shared,
+            } => WhatDocument::File {
+                path,
+                parts: extent_documents(parts),
+                shared: *shared,
+            },
+            What::Unwritten { path } => WhatDocument::Unwritten { path },
+            What::Free(mount) => WhatDocument::Free { mount },
+            What::Nameless(mount) => WhatDocument::Nameless { mount },
+            What::Swap(device) => WhatDocument::Swap { device },
+            What::Unknown(why) => WhatDocument::Unknown { why },
+        }
     }
 }

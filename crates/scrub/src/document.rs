@@ -1,0 +1,39 @@
+//! Parts that the JSON documents of `scrub` share.
+
+use record::Ranges;
+use serde::Serialize;
+
+use super::drive::At;
+
+/// Latency of the foreground and what it is kept to.
+#[derive(Serialize)]
+pub(crate) struct ForegroundDocument {
+    /// Mean latency, in nanoseconds; `null` where none was measured.
+    mean_ns: Option<u64>,
+    /// 99th percentile, in nanoseconds.
+    p99_ns: Option<u64>,
+    /// Target of the mean, in nanoseconds.
+    keep_mean_ns: Option<u64>,
+    /// Target of the p99, in nanoseconds.
+    keep_p99_ns: Option<u64>,
+}
+
+impl ForegroundDocument {
+    /// Of a scrub as it is, or was in the end.
+    pub(crate) fn of(at: &At) -> ForegroundDocument {
+        let targets = at.targets.unwrap_or_default();
+        let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
+        ForegroundDocument {
+            mean_ns: nanos(at.mean),
+            p99_ns: nanos(at.p99),
+            keep_mean_ns: nanos(targets.mean),
+            keep_p99_ns: nanos(targets.p99),
+        }
+    }
+}
+
+/// Ranges as pairs of their first byte and the one behind their last.
+pub(crate) fn pairs(ranges: &Ranges) -> Vec<[u64; 2]> {
+    let pairs = ranges.iter().map(|range| [range.start, range.end]);
+    pairs.collect()
+}
