@@ -319,6 +319,12 @@ fn table_of_depths() {
             let runs: Vec<_> = (0..20).map(|seed| judge(&parts, seed, noise)).collect();
             let worst = |of: &dyn Fn(&Judged) -> f64| runs.iter().map(of).fold(0.0, f64::max);
             let mean = |of: &dyn Fn(&Judged) -> f64| runs.iter().map(of).sum::<f64>() / 20.0;
+            let most = match seconds {
+                ..30.0 => 1.14,
+                30.0..120.0 => 1.09,
+                _ => 1.04,
+            };
+            assert!(mean(&|run| run.0) <= most, "{seconds} s {noisy} {name}");
             print!(
                 "{seconds:>4} s {noisy} {name:32} time {:.3} {:.3}, depth",
                 mean(&|run| run.0),

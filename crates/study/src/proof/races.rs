@@ -255,6 +255,17 @@ fn table_of_races() {
     println!("cells is); ratios that their interval covers; cells measured");
     for sweep in sweeps() {
         let got = outcome(sweep, 300);
+        let least = |share: f64| share - error(share, 300);
+        assert!(
+            got.strict >= least(0.95) && got.lenient >= least(0.97),
+            "{sweep:?}: {got:?}"
+        );
+        assert!(
+            got.best_dropped <= 0.05 + error(0.05, 300),
+            "{sweep:?}: {got:?}"
+        );
+        // Intervals are of few blocks, and of heavy tails narrower than they should be.
+        assert!(got.covered >= 0.88, "{sweep:?}: {got:?}");
         let shares = [
             got.strict,
             got.lenient,
