@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the table is printed")]
 
+#[path = "overwrite_content/group.rs"]
+mod group;
 #[path = "support/loops.rs"]
 mod loops;
 mod support;
@@ -12,6 +14,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use group::Inside;
 use loops::{Loop, digest, run};
 use support::{Place, Said};
 
@@ -28,6 +31,8 @@ enum Made {
         &'static str,
         &'static [(&'static str, &'static [&'static str])],
     ),
+    /// By LVM, with these volumes.
+    Grouped(&'static [group::Volume]),
 }
 
 /// Something that a device carries.
@@ -187,6 +192,51 @@ const TABLES: &[Case] = &[
     },
 ];
 
+const fn grouped(
+    name: &'static str,
+    volumes: &'static [group::Volume],
+    kinds: &'static [&'static str],
+) -> Case {
+    let made = Made::Grouped(volumes);
+    let mib = 64;
+    Case {
+        name,
+        mib,
+        made,
+        kinds,
+    }
+}
+
+/// Groups of LVM that are not active.
+const GROUPS: &[Case] = &[
+    grouped("a group without volumes", &[], &["LVM2_member"]),
+    grouped(
+        "a group with a blank volume",
+        &[("data", &[2], Inside::Nothing)],
+        &["LVM2_member"],
+    ),
+    grouped(
+        "a group with ext4",
+        &[("data", &[2], Inside::Ext4)],
+        &["LVM2_member", "ext4"],
+    ),
+    grouped(
+        "a group with ext4 and data",
+        &[("data", &[2], Inside::Ext4), ("log", &[7], Inside::Noise)],
+        &["LVM2_member", "ext4", "unknown"],
+    ),
+    grouped(
+        "a group with a striped volume",
+        &[("data", &[2, 5], Inside::Noise)],
+        &["LVM2_member", "unknown"],
+    ),
+    grouped(
+        "a group without its metadata",
+        &[("data", &[2], Inside::Ext4)],
+        &["LVM2_member", "unknown"],
+    ),
+];
+
 /// Data of which no format tells.
 const DATA: &[Case] = &[
     written(
@@ -279,6 +329,9 @@ impl Case {
                 );
             }
             Made::Written(write) => write(&file),
+            Made::Grouped(volumes) => group::make(place, &path, volumes)
+                .map_err(|why| support::skipped(&why))
+                .ok()?,
             Made::Partitioned(table, inside) => {
                 sfdisk(&path, table);
                 for (program, arguments) in *inside {
@@ -307,6 +360,9 @@ impl Case {
         if self.name.ends_with("without its beginning") {
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             file.write_all_at(&[0; 4096], 0).unwrap();
+        }
+        if self.name.ends_with("without its metadata") {
+            group::damage(&path);
         }
         let device = Loop::on(&path).map_err(|why| support::skipped(&why)).ok()?;
         Some((device, path))
@@ -418,6 +474,11 @@ fn with_root_formats_are_overwritten_only_by_their_names() {
 #[test]
 fn with_root_tables_are_overwritten_only_with_what_their_partitions_carry() {
     only_the_right_names_will_do(TABLES);
+}
+
+#[test]
+fn with_root_groups_are_overwritten_only_with_what_their_volumes_carry() {
+    only_the_right_names_will_do(GROUPS);
 }
 
 #[test]

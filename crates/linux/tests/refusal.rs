@@ -349,6 +349,7 @@ fn a_signature_is_a_reason_for_the_list_of_devices() {
             path: "/dev/nvme2n1".into(),
             unnamed: vec![LocatedContent {
                 partition: None,
+                volume: None,
                 offset: 1080,
                 kind: SignatureKind::Ext4
             }],

@@ -110,6 +110,7 @@ fn a_signature_must_be_named() {
         path: file.clone(),
         unnamed: vec![LocatedContent {
             partition: None,
+            volume: None,
             offset: 1080,
             kind: SignatureKind::Ext4,
         }],

@@ -300,6 +300,7 @@ fn root_loop_a_signature_must_be_named() {
         path: disk.node.clone(),
         unnamed: vec![LocatedContent {
             partition: None,
+            volume: None,
             offset: 1080,
             kind: SignatureKind::Ext4,
         }],

@@ -485,8 +485,8 @@ pub(super) fn add_content(
     let unnamed: Vec<LocatedContent> = content
         .found
         .iter()
-        .copied()
         .filter(|found| !is_allowed(found.kind))
+        .cloned()
         .collect();
     let mut missing: Vec<SignatureKind> = named
         .into_iter()

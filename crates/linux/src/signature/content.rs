@@ -5,17 +5,20 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 
-use super::SignatureKind::{self, Dos, Gpt, Unknown};
+use super::SignatureKind::{self, Dos, Gpt, Lvm2Member, Unknown};
 use super::image::{Image, direct};
+use super::lvm::{self, Volumes};
 use super::partitions::{self, Partition};
 use super::region::Region;
 use super::{blank, detect};
 
 /// Content and its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocatedContent {
     /// The partition that carries it; `None` where the device itself does.
     pub partition: Option<Partition>,
+    /// Name of the logical volume that carries it, of an LVM group.
+    pub volume: Option<String>,
     /// Position, in bytes from the start of the device.
     pub offset: u64,
     /// Kind of the content.
@@ -59,11 +62,11 @@ impl Content {
             found: Vec::new(),
             zeroing: zeroing(&region)?,
         };
-        look(&region, None, listed, 0, &mut content)?;
+        look(&region, &Carrier::default(), listed, 0, &mut content)?;
         content.found.sort_unstable();
         let mut seen = Vec::new();
         content.found.retain(|found| {
-            let which = (found.partition, found.kind);
+            let which = (found.partition, found.volume.clone(), found.kind);
             let is_first = !seen.contains(&which);
             seen.push(which);
             is_first
@@ -73,7 +76,9 @@ impl Content {
 
     /// True if the device itself carries the mark of a format.
     pub fn has_signature(&self) -> bool {
-        let is_mark = |found: &LocatedContent| found.partition.is_none() && found.kind != Unknown;
+        let is_mark = |found: &LocatedContent| {
+            found.partition.is_none() && found.volume.is_none() && found.kind != Unknown
+        };
         self.found.iter().any(is_mark)
     }
 
@@ -89,20 +94,35 @@ impl Content {
     }
 }
 
+/// The outermost partition and the innermost logical volume in which something lies.
+#[derive(Clone, Default)]
+struct Carrier {
+    partition: Option<Partition>,
+    volume: Option<String>,
+}
+
+impl Carrier {
+    fn content(&self, offset: u64, kind: SignatureKind) -> LocatedContent {
+        LocatedContent {
+            partition: self.partition,
+            volume: self.volume.clone(),
+            offset,
+            kind,
+        }
+    }
+}
+
 fn look(
     region: &Region,
-    partition: Option<Partition>,
+    carrier: &Carrier,
     listed: &[Partition],
     depth: u32,
     content: &mut Content,
 ) -> io::Result<()> {
     let signatures = detect(&Image::read(region)?);
     let mut push = |offset: u64, kind: SignatureKind| {
-        content.found.push(LocatedContent {
-            partition,
-            offset: region.start + offset,
-            kind,
-        });
+        let found = carrier.content(region.start + offset, kind);
+        content.found.push(found);
     };
     for signature in &signatures {
         push(signature.offset, signature.kind);
@@ -128,17 +148,57 @@ fn look(
     if !is_known {
         let data = first_beside(region, &tables, &parts)?;
         if let Some(at) = data {
-            content.found.push(LocatedContent {
-                partition,
-                offset: region.start + at,
-                kind: Unknown,
-            });
+            content
+                .found
+                .push(carrier.content(region.start + at, Unknown));
         }
     }
     for part in parts {
         if let Some(inside) = region.part(part.start, part.size) {
-            let outermost = partition.unwrap_or(part);
-            look(&inside, Some(outermost), &[], depth + 1, content)?;
+            let carrier = Carrier {
+                partition: Some(carrier.partition.unwrap_or(part)),
+                ..carrier.clone()
+            };
+            look(&inside, &carrier, &[], depth + 1, content)?;
+        }
+    }
+    let labels = signatures.iter().filter(|found| found.kind == Lvm2Member);
+    for label in labels {
+        look_into_group(region, label.offset, carrier, depth, content)?;
+    }
+    Ok(())
+}
+
+/// Looks at the logical volumes that begin on a physical one, and at all of its data where they are not known.
+fn look_into_group(
+    region: &Region,
+    label: u64,
+    carrier: &Carrier,
+    depth: u32,
+    content: &mut Content,
+) -> io::Result<()> {
+    match lvm::volumes(region, label)? {
+        Volumes::Known(volumes) if depth < DEEPEST => {
+            for volume in volumes {
+                if let Some(inside) = region.part(volume.start, volume.size) {
+                    let carrier = Carrier {
+                        volume: Some(volume.name),
+                        ..carrier.clone()
+                    };
+                    look(&inside, &carrier, &[], depth + 1, content)?;
+                }
+            }
+        }
+        Volumes::Known(_) => content.found.push(carrier.content(region.start, Unknown)),
+        Volumes::Unknown(areas) => {
+            for (start, size) in areas {
+                let data = match region.part(start, size) {
+                    Some(area) => blank::first_data(&area)?,
+                    None => None,
+                };
+                let data = data.map(|at| carrier.content(region.start + start + at, Unknown));
+                content.found.extend(data);
+            }
         }
     }
     Ok(())
@@ -205,12 +265,17 @@ impl fmt::Display for LocatedContent {
             Unknown => "data of an unknown kind".to_owned(),
             kind => format!("the signature '{kind}'"),
         };
-        match self.partition {
-            Some(part) => {
-                let at = record::Bytes(part.start);
-                write!(f, "{kind} in partition {} (at {at})", part.number)
-            }
-            None => write!(f, "{kind} (at {})", record::Bytes(self.offset)),
+        f.write_str(&kind)?;
+        if let Some(volume) = &self.volume {
+            write!(f, " in the logical volume {volume}")?;
         }
+        let at = match self.partition {
+            Some(part) => {
+                write!(f, " in partition {}", part.number)?;
+                part.start
+            }
+            None => self.offset,
+        };
+        write!(f, " (at {})", record::Bytes(at))
     }
 }

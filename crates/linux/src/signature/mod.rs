@@ -11,6 +11,7 @@ mod content;
 mod file_system_id;
 mod image;
 mod kind;
+mod lvm;
 mod magic;
 mod partitions;
 mod region;

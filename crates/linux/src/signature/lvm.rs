@@ -1,0 +1,228 @@
+//! Logical volumes of a physical volume of LVM2, by the metadata on it: which of its bytes each one begins with.
+//!
+//! The volumes of a group that is active are devices that hold this one; those of another group are known by the
+//! metadata only. On disk: a label in one of the first four sectors, with a header that lists the data areas and the
+//! metadata areas; each of these has a header of its own, and a text in a ring behind it (lvm2, lib/label/label.h,
+//! `struct label_header`; lib/format_text/layout.h, `struct pv_header`, `struct mda_header`, `struct raw_locn`).
+
+mod text;
+
+use std::io;
+
+use super::region::Region;
+use text::{Node, Section};
+
+/// LVM counts in sectors of this many bytes.
+const SECTOR: u64 = 512;
+/// Size of the header of a metadata area, behind which its ring begins.
+const HEADER: u64 = 512;
+/// Longer metadata is taken for damage; LVM's own areas are 1 MiB by default.
+const LONGEST: u64 = 64 << 20;
+/// Endings of the names of volumes that hold LVM's own metadata, some with a number behind them (lvm(8), "reserved
+/// names").
+const OWN: [&str; 5] = ["_rmeta_", "_mlog", "_tmeta", "_cmeta", "_pmspare"];
+
+/// A logical volume, as far as it lies in one piece at its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Volume {
+    /// Its name.
+    pub name: String,
+    /// Its first byte, from the start of the physical volume.
+    pub start: u64,
+    /// Size of the piece in bytes.
+    pub size: u64,
+}
+
+/// What the metadata of a physical volume tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Volumes {
+    /// The volumes that begin on it.
+    Known(Vec<Volume>),
+    /// It has no metadata, or damaged one. Its data areas, as positions and sizes.
+    Unknown(Vec<(u64, u64)>),
+}
+
+/// Reads the volumes of a physical volume whose label was found at `label`.
+pub(super) fn volumes(region: &Region, label: u64) -> io::Result<Volumes> {
+    let sector = region.read(label, SECTOR)?;
+    let Some(header) = Header::parse(&sector) else {
+        return Ok(Volumes::Unknown(vec![(label + SECTOR, region.size)]));
+    };
+    for (start, size) in &header.metadata {
+        if let Some(text) = metadata(region, *start, *size)?
+            && let Some(found) = Section::parse(&text)
+            && let Some(volumes) = in_group(&found, &header.uuid)
+        {
+            return Ok(Volumes::Known(volumes));
+        }
+    }
+    // An area of size 0 goes to the end.
+    let areas = header.data.iter().map(|(start, size)| match size {
+        0 => (*start, region.size.saturating_sub(*start)),
+        _ => (*start, *size),
+    });
+    Ok(Volumes::Unknown(areas.collect()))
+}
+
+/// The header of a physical volume.
+struct Header {
+    uuid: String,
+    data: Vec<(u64, u64)>,
+    metadata: Vec<(u64, u64)>,
+}
+
+impl Header {
+    fn parse(sector: &[u8]) -> Option<Header> {
+        let at = usize::try_from(le32(sector, 20)?).ok()?;
+        let uuid = sector.get(at..at.checked_add(32)?)?;
+        let mut lists = [Vec::new(), Vec::new()];
+        let mut at = at + 40;
+        for list in &mut lists {
+            loop {
+                let (start, size) = (le64(sector, at)?, le64(sector, at + 8)?);
+                at += 16;
+                if start == 0 {
+                    break;
+                }
+                list.push((start, size));
+            }
+        }
+        let [data, metadata] = lists;
+        Some(Header {
+            uuid: String::from_utf8_lossy(uuid).into_owned(),
+            data,
+            metadata,
+        })
+    }
+}
+
+/// The text of a metadata area, if it holds one that is in force.
+fn metadata(region: &Region, start: u64, size: u64) -> io::Result<Option<String>> {
+    const MAGIC: &[u8] = b" LVM2 x[5A%r0N*>";
+    const IGNORED: u64 = 1;
+    if size <= HEADER || start.checked_add(size).is_none_or(|end| end > region.size) {
+        return Ok(None);
+    }
+    let header = region.read(start, HEADER)?;
+    let place = header
+        .get(4..20)
+        .filter(|magic| *magic == MAGIC)
+        .and_then(|_| {
+            let slot = 40;
+            let (offset, length) = (le64(&header, slot)?, le64(&header, slot + 8)?);
+            let is_used = offset >= HEADER && le32(&header, slot + 20)? & IGNORED == 0;
+            let fits = offset < size && length <= LONGEST.min(size - HEADER);
+            (is_used && fits).then_some((offset, length))
+        });
+    let Some((offset, length)) = place else {
+        return Ok(None);
+    };
+    let first = length.min(size - offset);
+    let mut text = region.read(start + offset, first)?;
+    text.extend(region.read(start + HEADER, length - first)?);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok(Some(text.trim_end_matches('\0').to_owned()))
+}
+
+/// The volumes that begin on the physical volume with this id, of the one group that the metadata describes.
+fn in_group(all: &Section, uuid: &str) -> Option<Vec<Volume>> {
+    let (_, group) = all.sections().next()?;
+    let extent = group.number("extent_size")?.checked_mul(SECTOR)?;
+    let plain = |id: &str| id.replace('-', "");
+    let mut members = group.section("physical_volumes")?.sections();
+    let (name, own) =
+        members.find(|(_, member)| member.text("id").map(plain).as_deref() == Some(uuid))?;
+    let begins = own.number("pe_start")?.checked_mul(SECTOR)?;
+    let Some(volumes) = group.section("logical_volumes") else {
+        return Some(Vec::new());
+    };
+    let mut found = Vec::new();
+    for (volume, section) in volumes.sections().filter(|(volume, _)| !is_own(volume)) {
+        let mut segments = section.sections().map(|(_, segment)| segment);
+        let first = segments.find(|segment| segment.number("start_extent") == Some(0));
+        // Volumes without stripes lie in others, which are listed too.
+        let Some(stripes) = first.and_then(|segment| segment.list("stripes")) else {
+            continue;
+        };
+        let (Some(Node::Text(member)), Some(Node::Number(at))) = (stripes.first(), stripes.get(1))
+        else {
+            return None;
+        };
+        if member != name {
+            continue;
+        }
+        let segment = first?;
+        let size = match segment.number("stripe_size") {
+            Some(stripe) if stripes.len() > 2 => stripe.checked_mul(SECTOR)?,
+            _ => segment.number("extent_count")?.checked_mul(extent)?,
+        };
+        found.push(Volume {
+            name: volume.to_owned(),
+            start: at.checked_mul(extent)?.checked_add(begins)?,
+            size,
+        });
+    }
+    Some(found)
+}
+
+fn is_own(name: &str) -> bool {
+    let name = name.trim_end_matches(|sign: char| sign.is_ascii_digit());
+    OWN.iter().any(|ending| name.ends_with(ending))
+}
+
+fn le32(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    Some(u64::from(u32::from_le_bytes(bytes.try_into().ok()?)))
+}
+
+fn le64(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "dfYjZlabVDGDPlB80Fia0gCYi9YMEgt4";
+
+    fn group(volumes: &str) -> Section {
+        let text = format!(
+            "vg {{ extent_size = 8192 physical_volumes {{ pv0 {{ id = \"other\" }} pv1 {{ id = \
+             \"dfYjZl-abVD-GDPl-B80F-ia0g-CYi9-YMEgt4\" pe_start = 2048 }} }} logical_volumes {{ {volumes} }} }}"
+        );
+        Section::parse(&text).unwrap()
+    }
+
+    fn segment(start: u64, rest: &str) -> String {
+        format!("segment1 {{ start_extent = {start} extent_count = 3 {rest} }}")
+    }
+
+    #[test]
+    fn volumes_that_begin_here_are_found_by_their_first_extent() {
+        let volumes = [
+            format!("data {{ {} }}", segment(0, "stripes = [\"pv1\", 2]")),
+            format!("there {{ {} }}", segment(0, "stripes = [\"pv0\", 2]")),
+            format!("grown {{ {} }}", segment(5, "stripes = [\"pv1\", 2]")),
+            format!(
+                "wide {{ {} }}",
+                segment(0, "stripe_size = 128 stripes = [\"pv1\", 9, \"pv0\", 4]")
+            ),
+            format!(
+                "data_rmeta_0 {{ {} }}",
+                segment(0, "stripes = [\"pv1\", 1]")
+            ),
+            format!("thin {{ {} }}", segment(0, "thin_pool = \"pool\"")),
+        ];
+        let found = in_group(&group(&volumes.join(" ")), UUID).unwrap();
+        let volume = |name: &str, extent: u64, size| Volume {
+            name: name.to_owned(),
+            start: (1 << 20) + extent * (4 << 20),
+            size,
+        };
+        let expected = [volume("data", 2, 12 << 20), volume("wide", 9, 64 << 10)];
+        assert_eq!(found, expected);
+        assert_eq!(in_group(&group(""), "another disk"), None);
+        assert_eq!(in_group(&group(""), UUID), Some(Vec::new()));
+    }
+}
