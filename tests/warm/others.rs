@@ -105,5 +105,7 @@ fn as_root_a_ledger_on_the_volume_itself_is_no_stranger() {
     assert_eq!(codes(volume), Vec::<String>::new(), "{volume}");
     assert_eq!(number(&volume["read_bytes"]), 160 * MIB);
     let seconds = volume["seconds"].as_f64().unwrap();
-    assert!(seconds < 12.5, "{seconds}: 10 at the limit");
+    // Beside foreground it would read at a sixteenth of that: 160 s. How long 10 s at the limit take on a busy host
+    // nobody knows.
+    assert!(seconds < 60.0, "{seconds}: 10 at the limit");
 }
