@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde::{Deserialize, Serialize};
 
 use crate::floor::Floor;
-use crate::hosts::{Address, Pattern, user};
-use crate::top::{Only, Sort};
+use crate::hosts::{Address, Pattern, Per, Ties, user};
+use crate::sort_key::{Condition, SortKey};
 use domain::plan_binding::Planned;
 use domain::values::{Percent, Size, Span};
 use sweep::{Figure, Requirement};
@@ -62,7 +61,7 @@ pub struct SourceArgs {
     /// By which address an instance of EC2 is reached
     #[arg(long, value_enum, default_value_t, requires = "ec2")]
     pub address: Address,
-    /// Only hosts whose name, address or id this regular expression matches
+    /// Condition hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub include: Vec<Pattern>,
     /// Without hosts whose name, address or id this regular expression matches
@@ -191,11 +190,11 @@ pub struct TopArgs {
     pub lasts: Option<Span>,
     /// What the hosts are sorted by; the largest stands first
     #[arg(long, value_enum, default_value_t)]
-    pub sort: Sort,
+    pub sort: SortKey,
     /// Show only hosts of which this is so, such as 'latency>=10ms', 'iops<100' or 'load>8'; all
     /// must be
     #[arg(long, value_name = "WHAT>=BAR")]
-    pub only: Vec<Only>,
+    pub only: Vec<Condition>,
     /// Write one JSON document a line, each time it is looked
     #[arg(long)]
     pub json: bool,
@@ -217,16 +216,6 @@ pub struct HostsArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-}
-
-/// What hosts have in common that compete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Per {
-    /// The zone.
-    Zone,
-    /// The instance type.
-    Type,
 }
 
 /// What `fleet plan` takes.
@@ -265,16 +254,6 @@ pub struct PlanArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-}
-
-/// By what ties are broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ties {
-    /// By name, in the order of the alphabet
-    Name,
-    /// By price, the cheapest first, which each host of the list has as 'price=0.172'
-    Price,
 }
 
 /// What `fleet race` takes.

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use linux::block::{Device, Devices, Kind};
 use linux::{Root, cloud, machine, process};
 
-use crate::talk::{DiskFacts, Facts};
+use crate::protocol::{DiskFacts, Facts};
 
 /// What this host is. What cannot be found out stays unknown.
 pub(super) fn facts(root: &Root) -> Facts {

@@ -1,5 +1,5 @@
 //! The agent: what `fleet` runs on a host. It hears orders on standard input and answers on standard
-//! output, one message a line (see [`talk`](super::talk)).
+//! output, one message a line (see [`talk`](crate::protocol)).
 //!
 //! It removes its own file as soon as it runs, so that nothing of it is left even after `kill -9`.
 //! When the input ends, or nothing comes for [`SILENCE`], the connection is lost: it ends what runs,
@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 
-use super::talk::{
-    self, BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, understand,
+use crate::protocol;
+use crate::protocol::{
+    BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, understand,
 };
 use claim::Claim;
 use sample::Sampler;
@@ -45,7 +46,7 @@ pub fn agent(context: &Context) -> Outcome {
     remove_own_file();
     let interrupt = signals::interrupt_flag().refused()?;
     let (events, arriving) = channel();
-    let lines = talk::lines(BufReader::new(io::stdin())).refused()?;
+    let lines = protocol::lines(BufReader::new(io::stdin())).refused()?;
     let hands_on = events.clone();
     let hand_on = move || {
         for line in lines {
@@ -114,7 +115,7 @@ enum Event {
     /// What measures round by round has said something.
     Round(String),
     /// What ran has ended.
-    Ended(Box<talk::Ended>),
+    Ended(Box<protocol::Ended>),
 }
 
 /// What speaks: on a thread of its own, since a connection that is stuck must not hold up the end.
@@ -131,7 +132,7 @@ impl Mouth {
         let speak = move || {
             let mut out = io::stdout();
             for message in arriving {
-                let said = talk::say(&mut out, &message);
+                let said = protocol::say(&mut out, &message);
                 counted.fetch_sub(1, Relaxed);
                 if said.is_err() {
                     let _ = events.send(Event::Gone);
@@ -259,7 +260,7 @@ impl Agent {
     }
 
     /// Runs a verb, which is talked with where somebody hears it.
-    fn run(&mut self, order: talk::Order, hear: Option<Hear>) {
+    fn run(&mut self, order: protocol::Order, hear: Option<Hear>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";
             self.mouth.say(FromAgent::Failed(why.to_owned()));
@@ -286,7 +287,7 @@ impl Agent {
     }
 
     /// Keeps an answer until it is collected. What was talked with has said all it knows.
-    fn keep(&self, ended: &talk::Ended) {
+    fn keep(&self, ended: &protocol::Ended) {
         if !is_talked_with(&ended.order) {
             self.spool.keep(ended);
         }

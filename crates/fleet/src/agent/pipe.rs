@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::task::Hear;
-use crate::talk::MOST_SAID;
+use crate::agent::task::Hear;
+use crate::protocol::MOST_SAID;
 
 /// What comes from a pipe, read on a thread of its own.
 pub(super) struct Said {

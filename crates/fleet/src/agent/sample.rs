@@ -9,8 +9,8 @@ use linux::diskstats::{Counter, DiskStats};
 use linux::network::Traffic;
 use linux::pulse::{KeptFile, load};
 
-use super::facts::is_disk;
-use crate::talk::{DiskSample, Sample};
+use crate::agent::facts::is_disk;
+use crate::protocol::{DiskSample, Sample};
 
 /// How often it is looked whether there are other disks.
 const DISKS: Duration = Duration::from_secs(10);

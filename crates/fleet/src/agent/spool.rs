@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::talk::Ended;
+use crate::protocol::Ended;
 
 /// How many days an answer is kept.
 const DAYS: u64 = 30;
@@ -177,7 +177,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::talk::{EndedBy, Order};
+    use crate::protocol::{EndedBy, Order};
 
     fn ended(name: &str) -> Ended {
         Ended {

@@ -16,9 +16,11 @@ use record::Run;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use super::pipe::Said;
-use crate::rounds::{self, Round};
-use crate::talk::{self, Ended, EndedBy, Order};
+use crate::agent::pipe::Said;
+use crate::protocol;
+use crate::protocol::rounds::Round;
+use crate::protocol::{Ended, EndedBy, Order};
+use crate::rounds;
 
 /// How long a verb may take to end where the connection is lost, before it is killed: its I/O ends within
 /// 10 s then, and what it had not undone is left to its next start.
@@ -105,7 +107,7 @@ impl Task {
     pub(super) fn say(&mut self, round: &Round) {
         if let Some(input) = &mut self.input {
             // Where it has ended, that is told.
-            let _ = talk::say(input, round);
+            let _ = protocol::say(input, round);
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use super::{Found, Host, duplicates, no_address, shortened};
+use crate::hosts::{Found, Host, duplicates, no_address, shortened};
 use now::Interface;
 pub(crate) use now::{Now, now};
 

@@ -4,9 +4,11 @@
 //! metadata service is asked for the others later.
 
 mod ec2;
+mod grouping;
 mod inventory;
 mod list;
 mod select;
+pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use linux::exec::Exec;
 use serde::Serialize;
 
 pub(crate) use ec2::{Address, Now, is_instance_id, is_keep, now as instances_now};
+pub(crate) use grouping::{Per, Ties};
 pub(crate) use select::{Pattern, Selection};
 
 /// How long `ansible-inventory` or one page of `aws` may take: both ask a cloud.

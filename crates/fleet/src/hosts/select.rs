@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use regex_lite::Regex;
 
-use super::Host;
+use crate::hosts::Host;
 
 /// A regular expression for names of hosts.
 #[derive(Clone, Debug)]

@@ -4,11 +4,11 @@ mod doubts;
 
 use study::burnin::{End, HostStatus, Known};
 
-use super::super::run::{Came, FleetRun};
-use super::super::setup;
-use super::course::{Course, Fate, Group, Replayed};
-use super::record::RaceRecord;
-use crate::args::Ties;
+use crate::hosts::Ties;
+use crate::race::course::{Course, Fate, Group, Replayed};
+use crate::race::setup;
+use crate::store::race::RaceRecord;
+use crate::store::{Came, FleetRun};
 use ui::words;
 
 /// Decision on a host.

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use study::burnin::{Decision, End, HostStatus, Known, Measured, Race, Rule};
 
-use super::super::floor::{Floor, Missed, Watch};
-use super::super::rounds::TargetRound;
-use super::record::{Absent, Lap, RoundRecord};
+use crate::floor::{Floor, Missed, Watch};
+use crate::protocol::rounds::TargetRound;
+use crate::store::race::{Absent, Lap, RoundRecord};
 use absence::Absences;
 use sweep::Figure;
 use ui::words;

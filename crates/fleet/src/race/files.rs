@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::super::hosts::{Host, is_keep};
-use super::super::run::{FleetRun, HostRun};
-use super::conclude::{Concluded, Decided, Ranked};
+use crate::hosts::{Host, is_keep};
+use crate::race::conclude::{Concluded, Decided, Ranked};
+use crate::store::{FleetRun, HostRun};
 use ui::exit::{ExitClass as _, Failure};
 use ui::output::{Format, HOST_LIST_MARK, OutputFile};
 use ui::words;
@@ -148,7 +148,7 @@ mod tests {
         FleetRun {
             id: "20260101-000000-abcd".to_owned(),
             began: jiff::Timestamp::UNIX_EPOCH,
-            kind: crate::run::Kind::Race,
+            kind: crate::store::Kind::Race,
             args: Vec::new(),
             hosts: hosts.iter().map(HostRun::waiting).collect(),
             race: None,

@@ -2,10 +2,10 @@
 
 use record::Bytes;
 
-use super::super::rounds::TargetFacts;
-use super::super::run::HostRun;
-use super::super::setup;
-use crate::args::Per;
+use crate::hosts::Per;
+use crate::protocol::rounds::TargetFacts;
+use crate::race::setup;
+use crate::store::HostRun;
 
 /// Name for a type that a host does not report, where others differ in theirs.
 const UNKNOWN_KIND: &str = "unknown type";

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ledger::{Claim, Ledger};
 
-use super::super::run::FleetRun;
+use crate::store::FleetRun;
 use job::process::ProcessIdentity;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -96,14 +96,14 @@ mod tests {
     use ledger::LongWork as _;
 
     use super::*;
-    use crate::race::sample;
+    use crate::race::test_races;
 
     #[test]
     fn a_ledger_that_fails_is_told_once_and_tried_again() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
         let here = ProcessIdentity::of_process(&linux::Root::host(), Path::new("/etc")).unwrap();
-        let run = sample::raced(&[1000.0, 900.0, 500.0]);
+        let run = test_races::raced(&[1000.0, 900.0, 500.0]);
         let ledger = Ledger::open(&path).unwrap();
         let mut keeper = Keeper::begin(ledger, &here, &run).unwrap();
         let mut told: Vec<String> = Vec::new();
@@ -140,7 +140,7 @@ mod tests {
             let path = place.path().join("ledger.db");
             let here =
                 ProcessIdentity::of_process(&linux::Root::host(), Path::new("/etc")).unwrap();
-            let run = sample::raced(&[1000.0, 900.0, 500.0]);
+            let run = test_races::raced(&[1000.0, 900.0, 500.0]);
             let mut keeper = Keeper::begin(Ledger::open(&path).unwrap(), &here, &run).unwrap();
             if is_kept {
                 keeper.keep_now(&run).unwrap();

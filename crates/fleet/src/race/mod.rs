@@ -1,72 +1,74 @@
 //! `fleet race`: hosts measured at the same time, round by round, until it is known which are the best.
 //!
-//! | module | what |
+//! | module | contents |
 //! | --- | --- |
+//! | `setup`, `groups` | groups that compete, and the rounds they get |
 //! | `runner` | one host: reached, prepared, told its rounds |
-//! | `drive` | all of them: brought to the start, and through each round |
-//! | `course` | who is measured next, and who is out for what; it only decides |
-//! | `plan` | what it overwrites, which is agreed to first |
-//! | `dark` | rounds in which no host answers |
-//! | `run` | the whole of it |
-//! | `board` | the table that is watched meanwhile |
-//! | `record`, `keeper` | the race as it was measured, in the ledger |
-//! | `conclude` | what that comes to, host by host |
-//! | `groups` | who competes with whom |
-//! | `say`, `files` | the answer, and the lists |
-//! | `terminate` | whose instances are ended for it |
+//! | `field` | all hosts: brought to the start, and through each round |
+//! | `course` | the decisions: hosts to measure next, and hosts that are out |
+//! | `overwrite_plan` | data that is overwritten, agreed to first |
+//! | `outage` | rounds in which no host answers |
+//! | `run` | the race from start to end |
+//! | `board` | live table |
+//! | `conclude` | conclusion of the record, host by host |
+//! | `view`, `dry_run`, `html`, `files` | the answer, its page, and the lists |
+//! | `terminate` | termination of bad instances |
 
 mod board;
 mod conclude;
 mod course;
-mod dark;
-mod drive;
+mod dry_run;
+mod field;
 mod files;
 mod groups;
 mod html;
 mod keeper;
-mod plan;
-mod record;
+mod outage;
+mod overwrite_plan;
 mod run;
 mod runner;
-#[cfg(test)]
-pub(crate) mod sample;
-pub(crate) mod say;
+pub(crate) mod setup;
 mod terminate;
 #[cfg(test)]
+pub(crate) mod test_races;
+#[cfg(test)]
 mod tests;
+pub(crate) mod view;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::store::race::RacedHost;
 use ::record::Nanos;
 use anyhow::anyhow;
 use ledger::Ledger;
-use record::RacedHost;
 use study::burnin::End;
 
-use super::agree::must_be_askable;
-use super::floor::Floor;
-use super::hosts::{Host, is_keep};
-use super::run::{self as fleet_run, FleetRun, Kind};
-use super::setup::Setup;
-use super::{allow_connections, find, reach, rounds};
 use crate::args::RaceArgs;
-use crate::args::Ties;
+use crate::destroy::confirm::must_be_askable;
+use crate::floor::Floor;
 use crate::host_line::{HostVerb, LineVerb, parse};
+use crate::hosts::Ties;
+use crate::hosts::{Host, is_keep};
+use crate::reach::{allow_connections, find, reach};
+use crate::rounds;
+use crate::run as fleet_run;
+use crate::store::{FleetRun, Kind};
 use files::Lists;
 use job::process::ProcessIdentity;
 use keeper::Keeper;
 use run::Conditions;
 use runner::Running;
+use setup::Setup;
 use sweep::{Figure, Metric};
 use terminate::Unrehearsed;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
+pub(crate) use crate::store::race::RaceRecord;
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
-pub(crate) use record::RaceRecord;
 
 /// Default phase by which hosts are ranked: one that only reads.
 const READS: &str = "page-read";
@@ -86,9 +88,9 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let setup = Setup::of(&hosts, args).map_err(Failure::refused)?;
     if args.dry_run {
         let answer = if args.json {
-            super::say::setup_json(&setup, &hosts)
+            dry_run::json(&setup, &hosts)
         } else {
-            super::say::setup(&setup, &hosts, context.columns)
+            dry_run::text(&setup, &hosts, context.columns)
         };
         context.print(&answer)?;
         return Ok(Answer::Done);
@@ -97,7 +99,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if asked.overwrites && !args.yes {
         // To hear it when all hosts have prepared would be late.
-        must_be_askable(plan::DONE)?;
+        must_be_askable(overwrite_plan::DONE)?;
     }
     if args.terminate {
         if !args.yes {
@@ -378,7 +380,7 @@ fn answer(
             cull.display()
         ));
     }
-    for said in concluded.groups.iter().filter_map(say::not_there) {
+    for said in concluded.groups.iter().filter_map(view::not_there) {
         context.tell(&format!("disksmith: {said}"));
     }
     let is_full = |group: &conclude::GroupEnd| group.there >= record.keep;
@@ -399,9 +401,9 @@ fn shown(
     columns: usize,
 ) -> String {
     if as_json {
-        say::json(run, record, concluded)
+        view::json(run, record, concluded)
     } else {
-        say::text(run, record, concluded, columns)
+        view::text(run, record, concluded, columns)
     }
 }
 

@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::super::hosts::Host;
-use super::super::known::Met;
-use super::super::link::Transport;
-use super::super::pool::{Gate, STACK};
-use super::super::rounds::Round;
-use super::super::run::{Came, FleetRun};
-use super::super::setup::Setup;
-use super::super::talk::SMALL_STACK;
-use super::board::{Board, Picture};
-use super::course::{Course, Replayed};
-use super::dark::Dark;
-use super::drive::{Field, State};
-use super::groups;
-use super::plan::Plan;
-use super::record::{RaceRecord, RoundRecord};
-use super::runner::{Runner, Running};
 use crate::args::RaceArgs;
+use crate::connection::Transport;
+use crate::connection::machines::Met;
+use crate::connection::pool::{Gate, STACK};
+use crate::hosts::Host;
+use crate::protocol::SMALL_STACK;
+use crate::protocol::rounds::Round;
+use crate::race::board::{Board, Picture};
+use crate::race::course::{Course, Replayed};
+use crate::race::field::{Field, State};
+use crate::race::groups;
+use crate::race::outage::Dark;
+use crate::race::overwrite_plan::Plan;
+use crate::race::runner::{Runner, Running};
+use crate::race::setup::Setup;
+use crate::store::race::{RaceRecord, RoundRecord};
+use crate::store::{Came, FleetRun};
 use ui::exit::{ExitClass as _, Failure};
 
 /// Interval at which the signal is polled.

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::super::hosts::Host;
-use super::super::known::{Met, facts, know};
-use super::super::link::{Transport, Trouble};
-use super::super::pool::Gate;
-use super::super::rounds::{HostRound, Round, RoundSaid, TargetFacts};
-use super::super::run::{HostRun, with};
-use super::super::session::{Heard, Session};
-use super::super::talk::{FromAgent, Order, ToAgent};
-use super::plan::bound;
+use crate::connection::machines::{Met, facts};
+use crate::connection::pool::Gate;
+use crate::connection::session::{Heard, Session};
+use crate::connection::{Transport, Trouble};
+use crate::host_line::check::with;
+use crate::hosts::Host;
+use crate::protocol::rounds::{HostRound, Round, RoundSaid, TargetFacts};
+use crate::protocol::{FromAgent, Order, ToAgent};
+use crate::race::overwrite_plan::bound;
+use crate::store::HostRun;
 
 /// Interval at which a round to measure is polled for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -241,7 +242,7 @@ impl<'a> Runner<'a> {
         }
         self.boot = Some(facts.boot.clone());
         self.came.clock_ahead_s = Some(ahead);
-        let known = know(&mut self.came, &facts);
+        let known = self.came.take_facts(&facts);
         let met = known.and_then(|()| self.running.met.meet(&facts, self.host));
         let left = session.left().len();
         if left > 0 && !self.was_ready && met.is_ok() {

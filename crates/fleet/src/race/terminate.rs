@@ -20,29 +20,29 @@
 //!     state that EC2 then reports takes the place of `unknown`. A batch that fails stops no other; a ledger that
 //!     cannot be written stops all that are left.
 
+mod address;
 mod aws;
-mod chosen;
-mod place;
-mod plan;
+mod choice;
+mod list;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
 
-use super::super::agree::is_agreed;
-use super::super::hosts::{Host, Now, instances_now, is_instance_id, is_keep};
-use super::super::run::FleetRun;
-use super::conclude::Concluded;
-use super::keeper::Keeper;
 use crate::args::RaceArgs;
+use crate::destroy::confirm::is_agreed;
+use crate::hosts::{Host, Now, instances_now, is_instance_id, is_keep};
+use crate::race::conclude::Concluded;
+use crate::race::keeper::Keeper;
+use crate::store::FleetRun;
 use ui::context::Context;
 use ui::exit::{Failure, listed};
 
+use crate::store::termination::Termination;
+use address::Resolve;
 use aws::{BATCH, RunProgram, terminate};
 pub(super) use aws::{Unrehearsed, check_permission, really};
-use chosen::{Asked, Candidate, choose};
-use place::Resolve;
-pub(crate) use plan::{Doomed, Spared, Termination};
+use choice::{Asked, Candidate, choose};
 
 /// The state of an instance of which it is not known what came of it.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -102,9 +102,9 @@ pub(super) fn carry_out(
     let names = run
         .race
         .as_deref()
-        .map(|record| place::names(run, record, concluded));
+        .map(|record| address::names(run, record, concluded));
     let names = names.unwrap_or_default();
-    let found = place::found(names, place::LOOKUP_TIMEOUT, interrupt, place::really);
+    let found = address::found(names, address::LOOKUP_TIMEOUT, interrupt, address::really);
     let mut means = Means {
         program: &mut really,
         resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
@@ -150,7 +150,7 @@ impl Means<'_> {
         let (chosen, spared) = choose(run, record, concluded, asked, self.resolve);
         let mut plan =
             Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
-        (self.tell)(&plan.text(&plan::kept(run, record, concluded)));
+        (self.tell)(&plan.text(&list::kept(run, record, concluded)));
         note(run, &plan);
         if plan.doomed.is_empty() {
             return Ok(());

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::*;
-use crate::alone::{is_alone, resident, run_alone, used};
 use crate::args::FleetVerb;
-use crate::link::Simulated;
-use crate::run::Came;
+use crate::connection::Simulated;
+use crate::store::Came;
+use crate::test_process::{is_alone, resident, run_alone, used};
 
 fn args(words: &[&str]) -> RaceArgs {
     let line = ["disksmith", "fleet", "race", "--list", "x"];
@@ -85,7 +85,7 @@ fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
     let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
     let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
     let said = std::cell::RefCell::new(Vec::new());
-    let refuse = |plan: &plan::Plan| {
+    let refuse = |plan: &overwrite_plan::Plan| {
         said.borrow_mut().push((plan.text(100), plan.question()));
         Err(Failure::refused("nobody agrees"))
     };
@@ -365,7 +365,7 @@ fn a_zone_of_which_no_host_came_is_said() {
     );
     assert_eq!(concluded.empty, ["b"]);
     let record = run.race.as_ref().unwrap();
-    let said = say::sentences(record, &concluded).join(" ");
+    let said = view::sentences(record, &concluded).join(" ");
     assert!(said.contains("b: none of its hosts came"), "{said}");
     let kept = of(&run, &concluded, "h0");
     assert_eq!(kept.decided, Decided::Keep, "{}", kept.reason);

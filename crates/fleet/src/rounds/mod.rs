@@ -1,9 +1,8 @@
 //! `rounds`: what `fleet race` runs on a host. It opens and prepares all targets, says that it is ready,
 //! and measures them at the same time whenever it is told to, until nobody is there to tell it.
 
-mod asked;
-mod said;
-mod value;
+mod bench_args;
+mod figures;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader};
@@ -20,15 +19,15 @@ use linux::block::{self, Devices};
 use record::{Code, Finding};
 use rustix::io::Errno;
 
-use super::talk::{lines, say, understand};
 use crate::args::RoundsArgs;
+use crate::protocol::{lines, say, understand};
 use bench::prepared_target::{PreparedTarget, RoundResult};
 use sweep::Figure;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
-pub(crate) use asked::{check, overwrites};
-pub(crate) use said::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
+pub(crate) use crate::protocol::rounds::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
+pub(crate) use bench_args::{check, overwrites};
 
 /// The verb.
 pub(crate) const VERB: &str = "rounds";
@@ -79,7 +78,8 @@ fn prepare(
 ) -> Result<Vec<Track>, Failure> {
     let root = &context.root;
     let one = |target: &Path| {
-        let bench = asked::of_target(args, target, target.is_dir()).map_err(Failure::refused)?;
+        let bench =
+            bench_args::of_target(args, target, target.is_dir()).map_err(Failure::refused)?;
         let lane = PreparedTarget::prepare(&bench, root, engine, interrupt)?;
         Ok(Track {
             lane,
@@ -225,7 +225,7 @@ fn of_lap(
             .collect(),
         figures: figures
             .iter()
-            .map(|figure| value::value_of(&lap.phases, figure))
+            .map(|figure| figures::value_of(&lap.phases, figure))
             .collect(),
         disk_latency_ns: lap.disk_latency_ns,
         invalid: lap.invalid.clone(),

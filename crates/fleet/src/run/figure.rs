@@ -3,7 +3,7 @@
 use record::Verdict;
 use serde_json::Value;
 
-use super::outcome::{Came, HostRun};
+use crate::store::{Came, HostRun};
 
 /// The phase of the suite `database` that stands for all of it.
 const MAIN_PHASE: &str = "page-mixed";

@@ -5,14 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::book::Book;
-use super::outcome::HostRun;
-use super::verb::with;
+use crate::host_line::check::with;
 use crate::hosts::Host;
-use crate::known::{Met, facts, know};
-use crate::link::{Transport, Trouble};
-use crate::session::{Heard, Session};
-use crate::talk::{Ended, FromAgent, Order, ToAgent};
+use crate::store::HostRun;
+use crate::store::writer::Book;
+use domain::values::Span;
+
+use crate::connection::machines::{Met, facts};
+use crate::connection::session::{Heard, Session};
+use crate::connection::{Transport, Trouble};
+use crate::protocol::{Ended, FromAgent, Order, ToAgent};
 
 /// Time limit for the agent to send an answer that it has kept.
 const COLLECT: Duration = Duration::from_secs(30);
@@ -26,7 +28,7 @@ const LONG: Duration = Duration::from_secs(3600);
 const AFTER_LOSS: Duration = Duration::from_secs(12);
 
 /// Work for each host.
-pub(super) struct Ordered<'a> {
+pub(crate) struct Ordered<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,
     /// The run of the fleet.
@@ -49,7 +51,7 @@ pub(super) struct Ordered<'a> {
 
 /// Time limits of a verb.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Limits {
+pub(crate) struct Limits {
     /// After how long it is told to end; `None` where it may take as long as it wants.
     pub verb: Option<Duration>,
     /// Further time to undo what it has begun, before it is killed.
@@ -59,15 +61,23 @@ pub(in super::super) struct Limits {
 impl Limits {
     /// A verb may take as long as it wants, and has as long to end as a Ctrl-C on the host itself would
     /// leave it in most cases: it takes arrays apart, and unmounts what must first be written.
-    pub(in super::super) const NONE: Limits = Limits {
+    pub(crate) const NONE: Limits = Limits {
         verb: None,
         grace: Duration::from_secs(60),
     };
+
+    /// The time limit that the user gives a verb, if any.
+    pub(crate) fn of_verb(limit: Option<Span>) -> Limits {
+        Limits {
+            verb: limit.map(|limit| Duration::from_nanos(limit.0.0)),
+            ..Limits::NONE
+        }
+    }
 }
 
 impl Ordered<'_> {
     /// Does it on a host, and puts down what came of it.
-    pub(super) fn do_on(&self, at: usize, host: &Host) -> HostRun {
+    pub(crate) fn do_on(&self, at: usize, host: &Host) -> HostRun {
         let mut came = HostRun::waiting(host);
         match self.converse(at, host, &mut came) {
             Ok(()) => return came,
@@ -88,7 +98,7 @@ impl Ordered<'_> {
         let mut session = Session::open(self.transport, host, self.interrupt)?;
         if let Some((facts, ahead)) = facts(&mut session)? {
             came.clock_ahead_s = Some(ahead);
-            know(came, &facts)?;
+            came.take_facts(&facts)?;
             self.met.meet(&facts, host)?;
         }
         let (collected, unread) = self.collect(&mut session)?;
@@ -148,7 +158,7 @@ impl Ordered<'_> {
     }
 
     /// Tries once more to reach a host that was lost, for what it had until then: it goes to the book.
-    pub(super) fn collect_after_loss(&self, host: &Host, lost: Instant) {
+    pub(crate) fn collect_after_loss(&self, host: &Host, lost: Instant) {
         let until = lost + AFTER_LOSS;
         while Instant::now() < until {
             if self.interrupt.load(Relaxed) {

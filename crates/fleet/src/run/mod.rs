@@ -1,70 +1,44 @@
 //! `fleet run`: a verb on every host, with the answers in the ledger under one run of the fleet.
 
-mod book;
 mod figure;
 mod host;
-mod outcome;
-mod say;
-mod under_way;
-mod verb;
+mod progress;
+pub(crate) mod view;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use ledger::LongWork as _;
 use record::RunId;
 
-use super::destroy::Destroying;
-use super::hosts::Host;
-use super::known::Met;
-use super::pool::each;
-use super::{allow_connections, find, reach};
-use crate::args::FleetShowArgs;
 use crate::args::ReachArgs;
 use crate::args::RunArgs;
-use book::Book;
-pub(super) use host::Limits;
+use crate::connection::machines::Met;
+use crate::connection::pool::each;
+use crate::host_line::check::checked;
+use crate::hosts::Host;
+use crate::reach::{allow_connections, find, reach};
+use crate::store::writer::Book;
+pub(crate) use crate::store::{Came, FleetRun, HostRun, Kind};
+pub(crate) use host::Limits;
 use host::Ordered;
 use job::process::ProcessIdentity;
-pub(crate) use outcome::{Came, FleetRun, HostRun, Kind};
+use progress::UnderWay;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use under_way::UnderWay;
-use verb::checked;
-pub(crate) use verb::{destroyed, look_before, with, zero as words_of_zero};
 
-/// Name of the newest run.
-const LAST: &str = "last";
 /// Name of the limit that is lowered where a process may not have as many connections.
 const BATCH: &str = "hosts at the same time (--batch)";
 
 /// Runs a verb on every host.
-pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let words = checked(&args.verb)?;
-    let limits = Limits {
-        verb: args.limit.map(|limit| Duration::from_nanos(limit.0.0)),
-        ..Limits::NONE
-    };
-    if let Some(look) = look_before(&words) {
-        let destroying = Destroying {
-            kind: Kind::Run,
-            look,
-            words,
-            limits,
-            source: &args.source,
-            reach: &args.reach,
-            yes: args.yes,
-            dry_run: args.dry_run,
-            json: args.json,
-        };
-        return destroying.carry_out(context, interrupt);
-    }
+    let limits = Limits::of_verb(args.limit);
     if args.dry_run {
         return Err(Failure::refused(format!(
             "--dry-run shows what would be overwritten, and '{}' overwrites nothing; where it has a \
@@ -85,7 +59,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
 }
 
 /// Work on hosts.
-pub(super) struct Work {
+pub(crate) struct Work {
     /// Verb of `fleet`.
     pub kind: Kind,
     /// The verb and its arguments.
@@ -98,7 +72,7 @@ pub(super) struct Work {
 
 impl Work {
     /// The same on all hosts.
-    pub(super) fn alike(kind: Kind, words: Vec<String>) -> Work {
+    pub(crate) fn alike(kind: Kind, words: Vec<String>) -> Work {
         Work {
             kind,
             words,
@@ -113,7 +87,7 @@ impl Work {
 /// # Errors
 /// Refused, before any host is touched, where the ledger or the program that is to be sent is in the
 /// way; failed midway, where no thread can be started.
-pub(super) fn on_all(
+pub(crate) fn on_all(
     work: Work,
     hosts: &[Host],
     reach_args: &ReachArgs,
@@ -189,81 +163,24 @@ fn try_lost(ordered: &Ordered<'_>, hosts: &[Host], batch: usize) -> std::io::Res
     each(&lost, batch, work, |_, ()| {})
 }
 
-/// Shows a run of the fleet again.
-pub(super) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
-    let none = || Failure::refused("the ledger has no run of a fleet");
-    let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
-    let kept = ledger.list_work(Some(FleetRun::KIND)).refused()?;
-    let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
-    let key = chosen(&keys, &args.run)
-        .map_err(Failure::refused)?
-        .ok_or_else(none)?;
-    let work = ledger.work::<FleetRun>(key).refused()?;
-    let mut run = work.ok_or_else(none)?.document;
-    for late in keys.iter().filter(|other| is_beside(other, key)) {
-        let late = ledger.work::<FleetRun>(late).refused()?;
-        late.into_iter().for_each(|late| run.merge(late.document));
-    }
-    let of_race = super::race::show(&run, args.json, context.columns);
-    let shown = of_race.unwrap_or_else(|| {
-        if args.json {
-            say::json(&run)
-        } else {
-            say::text(&run, context.columns)
-        }
-    });
-    context.print(&shown)?;
-    Ok(Answer::Done)
-}
-
-/// True where an answer was kept beside this run, since another process was at it when it came: its name
-/// begins with the run's id and a dot, which is in no id.
-fn is_beside(key: &str, run: &str) -> bool {
-    key.strip_prefix(run)
-        .is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// The run that is asked for; `None` where there is none. Ids begin with when a run began, so that the
-/// last of them is that of the newest; the ledger may have got to know an older one later.
-///
-/// # Errors
-/// A sentence, where several are meant.
-fn chosen<'a>(keys: &[&'a str], asked: &str) -> Result<Option<&'a str>, String> {
-    if let Some(key) = keys.iter().find(|key| **key == asked) {
-        return Ok(Some(key));
-    }
-    let runs = || keys.iter().copied().filter(|key| !key.contains('.'));
-    if asked == LAST {
-        return Ok(runs().max());
-    }
-    let mut fitting = runs().filter(|key| key.starts_with(asked));
-    let first = fitting.next();
-    match fitting.next() {
-        None => Ok(first),
-        Some(_) => Err(format!(
-            "several runs of a fleet begin with '{asked}'; write more of the id"
-        )),
-    }
-}
-
 /// Answers with what came of a run, and ends as it did.
-pub(super) fn answer(
+pub(crate) fn answer(
     run: &FleetRun,
     as_json: bool,
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let answer = if as_json {
-        say::json(run)
+        view::json(run)
     } else {
-        say::text(run, context.columns)
+        view::text(run, context.columns)
     };
     context.print(&answer)?;
     ended(run, interrupt.load(Relaxed))
 }
 
 /// The run as it begins.
-pub(super) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
+pub(crate) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
     let began = Timestamp::now();
     FleetRun {
         id: RunId::new(began, u64::from(std::process::id())).to_string(),

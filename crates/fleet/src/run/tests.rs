@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use ledger::Ledger;
+use ledger::{Ledger, LongWork as _};
 use linux::Root;
 
 use super::*;
-use crate::link::{EARLIER, Simulated, simulated_hosts};
+use crate::connection::{EARLIER, Simulated, simulated_hosts};
+use crate::show;
 
 /// Runs on these hosts, and gives what came of it and what the ledger has.
 fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
@@ -88,7 +89,8 @@ fn collect_from(count: usize) {
     // What was collected is older, and the last run is the one that collected it.
     let kept = ledger.list_work(Some(FleetRun::KIND)).unwrap();
     let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
-    assert_eq!(chosen(&keys, LAST), Ok(Some(run.id.as_str())));
+    let last = show::chosen(&keys, show::LAST);
+    assert_eq!(last, Ok(Some(run.id.as_str())));
 }
 
 #[test]
@@ -111,7 +113,7 @@ fn who_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
     assert_eq!(run, kept);
     let came: Vec<Came> = run.hosts.iter().map(|host| host.came).collect();
     assert_eq!(came, [Came::Done, Came::Unreached, Came::Done, Came::Lost]);
-    let text = say::text(&run, 100);
+    let text = view::text(&run, 100);
     for told in [
         "dead: unreached: dead was not reached.",
         "mute: lost: the connection",
@@ -144,20 +146,6 @@ fn a_signal_after_the_last_host_changes_nothing() {
     run.hosts[1].seconds = Some(1.0);
     run.hosts[0].came = Came::Unreached;
     assert!(matches!(ended(&run, true), Err(Failure::Midway(_))));
-}
-
-#[test]
-fn the_run_that_is_asked_for_is_found_whatever_is_beside_it() {
-    let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
-    let beside = "20260101-000000-aaaa.h1.4711";
-    // The ledger lists what it has got to know last first, and an answer is kept beside its run.
-    let keys = [beside, old, new];
-    assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
-    assert_eq!(chosen(&keys, old), Ok(Some(old)));
-    assert_eq!(chosen(&keys, "20260101"), Ok(Some(old)));
-    assert_eq!(chosen(&keys, "2025"), Ok(None));
-    assert!(chosen(&keys, "2026").unwrap_err().contains("several runs"));
-    assert!(is_beside(beside, old) && !is_beside(new, old) && !is_beside(old, old));
 }
 
 #[test]

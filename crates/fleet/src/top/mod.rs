@@ -1,7 +1,7 @@
 //! `fleet top`: what all hosts do, again and again.
 
 mod row;
-mod say;
+mod view;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -11,20 +11,18 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use jiff::Timestamp;
 
-use super::hosts::Host;
-use super::link::{Transport, Trouble};
-use super::pool::{Gate, STACK};
-use super::session::{Heard, Session};
-use super::talk::{FromAgent, Sample, ToAgent};
-use super::{allow_connections, find, reach};
 use crate::args::TopArgs;
+use crate::connection::pool::{Gate, STACK};
+use crate::connection::session::{Heard, Session};
+use crate::connection::{Transport, Trouble};
+use crate::hosts::Host;
+use crate::protocol::{FromAgent, Sample, ToAgent};
+use crate::reach::{allow_connections, find, reach};
 use row::{Row, State, shown};
-use say::Picture;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::screen::{self, Inline};
-
-pub(crate) use row::{Only, Sort};
+use view::Picture;
 
 /// How long is waited before a host is tried again: at first, and at most.
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
@@ -82,7 +80,7 @@ impl<'a> Show<'a> {
     fn show(&mut self, rows: &[Row]) -> Result<(), Failure> {
         let shown = shown(rows, self.args.sort, &self.args.only);
         if self.args.json {
-            return self.context.print(&say::json(rows, &shown));
+            return self.context.print(&view::json(rows, &shown));
         }
         let room = self.screen.as_ref().map(Inline::room);
         let picture = Picture {
@@ -92,7 +90,7 @@ impl<'a> Show<'a> {
             width: room.map_or(self.context.columns, |room| room.width.into()),
             late: 3 * Duration::from_nanos(self.args.every.0.0) + Duration::from_secs(3),
         };
-        let lines = say::table(&picture, Timestamp::now());
+        let lines = view::table(&picture, Timestamp::now());
         match &mut self.screen {
             Some(screen) => {
                 screen.draw(lines);

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use super::super::LIMIT;
-use super::{Instance, Tag, is_keep, page, program};
+use crate::hosts::LIMIT;
+use crate::hosts::ec2::{Instance, Tag, is_keep, page, program};
 
 /// A network interface (Amazon EC2 API Reference, InstanceNetworkInterface): an instance may have several, and
 /// several addresses on each.

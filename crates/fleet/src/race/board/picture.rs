@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use study::burnin::{HostStatus, Known};
 
-use super::super::course::{Course, Fate};
-use super::super::record::{RaceRecord, RoundRecord};
-use super::super::say::{bounds_word, figure_name, worst};
-use crate::run::FleetRun;
+use crate::race::course::{Course, Fate};
+use crate::race::view::{bounds_word, figure_name, worst};
+use crate::store::FleetRun;
+use crate::store::race::{RaceRecord, RoundRecord};
 use ratatui::layout::Size;
 use ratatui::text::Line;
 use ui::charset;
@@ -99,7 +99,7 @@ struct Group {
 
 /// What the table shows.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Picture {
+pub(crate) struct Picture {
     figure: String,
     groups: Vec<Group>,
     /// The newest changes, the newest last.
@@ -124,11 +124,7 @@ pub(super) struct Now {
 
 impl Picture {
     /// A race that begins.
-    pub(in super::super) fn of(
-        course: &Course<'_>,
-        run: &FleetRun,
-        record: &RaceRecord,
-    ) -> Picture {
+    pub(crate) fn of(course: &Course<'_>, run: &FleetRun, record: &RaceRecord) -> Picture {
         let mut picture = Picture {
             figure: figure_name(record),
             groups: Vec::new(),
@@ -145,7 +141,7 @@ impl Picture {
     }
 
     /// Takes in a round. `out` are those who are out since then.
-    pub(in super::super) fn take(
+    pub(crate) fn take(
         &mut self,
         course: &Course<'_>,
         run: &FleetRun,
@@ -374,15 +370,15 @@ fn cut(line: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::course::Replayed;
     use super::*;
-    use crate::race::sample;
+    use crate::race::course::Replayed;
+    use crate::race::test_races;
     use insta::assert_snapshot;
 
     /// A race of two groups, as it stands after its rounds.
     fn picture(hosts: usize) -> Picture {
         let levels: Vec<f64> = (0..hosts).map(|at| 1000.0 - 30.0 * at as f64).collect();
-        let run = sample::raced(&levels);
+        let run = test_races::raced(&levels);
         let record = run.race.as_ref().unwrap();
         let replayed = Replayed::of(record);
         let setup = replayed.setup(record);

@@ -2,9 +2,9 @@
 
 use study::burnin::Known;
 
-use super::super::course::Course;
-use super::super::record::{Lap, RaceRecord};
-use crate::run::{Came, HostRun};
+use crate::race::course::Course;
+use crate::store::race::{Lap, RaceRecord};
+use crate::store::{Came, HostRun};
 
 /// What a host gave, also too late.
 fn laps(place: usize, record: &RaceRecord) -> impl Iterator<Item = &Lap> {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::hosts::Host;
-use crate::race::record::RacedHost;
-use crate::race::sample::with_ties as raced;
-use crate::run::HostRun;
+use crate::race::test_races::with_ties as raced;
+use crate::store::HostRun;
+use crate::store::race::RacedHost;
 
 fn decided(run: &FleetRun) -> Vec<(usize, Decided, bool)> {
     let concluded = conclude(run, run.race.as_ref().unwrap());
@@ -83,12 +83,12 @@ fn a_host_that_is_kept_and_dead_by_now_is_told() {
     // One is kept, and of the three that tie one will be.
     let group = &concluded.groups[0];
     assert_eq!((group.kept, group.places, group.there), (1, 1, 1));
-    let said = crate::race::say::not_there(group);
+    let said = crate::race::view::not_there(group);
     let told = "all: of 2 that are kept 1 were there when the race was over.";
     assert_eq!(said.as_deref(), Some(told));
-    let text = crate::race::say::text(&run, record, &concluded, 200);
+    let text = crate::race::view::text(&run, record, &concluded, 200);
     assert!(text.contains("db1: It was not there any more"), "{text}");
-    let json = crate::race::say::json(&run, record, &concluded);
+    let json = crate::race::view::json(&run, record, &concluded);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["hosts"][0]["came"], "lost");
 }

@@ -8,8 +8,9 @@ use std::io;
 
 use askama::Template;
 
-use crate::race::{Concluded, Decided, RaceRecord, Ranked, say};
-use crate::run::FleetRun;
+use crate::race::{Concluded, Decided, Ranked, view};
+use crate::store::FleetRun;
+use crate::store::race::RaceRecord;
 use page::ChartView;
 use page::charts::Figure;
 use ui::output::OutputFile;
@@ -113,7 +114,7 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
         heading,
         badge: badge(view),
         identity: vec![
-            ("Ranked by", say::figure_name(record)),
+            ("Ranked by", view::figure_name(record)),
             ("Kept of each group", record.keep.to_string()),
             ("Rounds", record.rounds.len().to_string()),
             ("A round", words::seconds(record.round_s)),
@@ -121,12 +122,12 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
             ("Race", run.id.clone()),
         ],
         sentences: [
-            say::sentences(record, concluded),
-            say::remarks(run, record, concluded),
+            view::sentences(record, concluded),
+            view::remarks(run, record, concluded),
         ]
         .concat(),
         charts,
-        figure: say::figure_name(record),
+        figure: view::figure_name(record),
         lines: concluded.ranked.iter().map(|one| line(one, view)).collect(),
         figures,
     };
@@ -158,9 +159,9 @@ fn line(one: &Ranked, view: View<'_>) -> Line {
         kind: word(host.and_then(|host| host.kind.as_ref())),
         id: word(host.and_then(|host| host.id.as_ref())),
         figure: known.map_or_else(String::new, |known| words::number(known.figure)),
-        bounds: known.map_or_else(String::new, say::bounds_word),
+        bounds: known.map_or_else(String::new, view::bounds_word),
         worst: known
-            .and_then(|known| say::worst(known, raced))
+            .and_then(|known| view::worst(known, raced))
             .unwrap_or_default(),
         rounds: known.map_or_else(String::new, |known| known.rounds.to_string()),
         decision: one.decided.word(),

@@ -3,7 +3,7 @@
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use super::super::super::hosts;
+use crate::hosts;
 use ui::exit::Failure;
 
 /// Instances that one command describes or terminates (Amazon EC2 API Reference, TerminateInstances: a batch
@@ -13,7 +13,7 @@ pub(super) const BATCH: usize = 50;
 const WOULD: &str = "DryRunOperation";
 
 /// Runs a program, and gives what it writes.
-pub(in super::super) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>;
+pub(crate) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>;
 
 /// Runs a program that does not outlive this one.
 ///
@@ -48,7 +48,7 @@ impl Unrehearsed {
     }
 
     /// Failure before a race: it has touched nothing, unless there is doubt of it.
-    pub(in super::super) fn before_race(self) -> Failure {
+    pub(crate) fn before_race(self) -> Failure {
         let why = anyhow::Error::msg(self.sentence());
         match self {
             Unrehearsed::Refused(_) => Failure::Refused(why),

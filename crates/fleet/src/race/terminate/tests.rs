@@ -1,14 +1,14 @@
 //! An EC2 and races for tests.
 
-mod chosen;
+mod choice;
 mod done;
 
 use linux::exec::Exec;
 
 use super::*;
 use crate::race::conclude::{Decided, GroupEnd, Ranked};
-use crate::race::record::{RaceRecord, RacedHost};
-use crate::run::{HostRun, Kind};
+use crate::store::race::{RaceRecord, RacedHost};
+use crate::store::{HostRun, Kind};
 
 type Member = (&'static str, Option<&'static str>, RacedHost);
 

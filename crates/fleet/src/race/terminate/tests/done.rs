@@ -165,11 +165,11 @@ fn what_somebody_tagged_while_the_question_stood_stays() {
 
 #[test]
 fn who_is_asked_sees_the_figures_and_those_that_are_better() {
-    let run = crate::race::sample::raced(&[1000.0, 900.0, 300.0]);
+    let run = crate::race::test_races::raced(&[1000.0, 900.0, 300.0]);
     let record = run.race.as_ref().unwrap();
     let mut concluded = crate::race::conclude(&run, record);
     concluded.ranked[0].doubts = vec!["It holds only zeros.".to_owned()];
-    let kept = plan::kept(&run, record, &concluded);
+    let kept = list::kept(&run, record, &concluded);
     let line = kept.lines().next().unwrap();
     assert!(line.starts_with("  db0 is kept (page-read.iops "), "{kept}");
     assert!(line.contains(", within "), "{kept}");
@@ -199,7 +199,7 @@ fn who_stays_is_in_the_answer_with_the_reason() {
     );
     let (_, concluded) = race(&two());
     let record = came.run.race.as_ref().unwrap();
-    let remarks = crate::race::say::remarks(&came.run, record, &concluded);
+    let remarks = crate::race::view::remarks(&came.run, record, &concluded);
     assert_eq!(remarks, ["h2 stays: i-2 is tagged keep."]);
 }
 
@@ -246,7 +246,7 @@ fn after_an_error_it_is_asked_what_is_gone_and_the_rest_is_not_known() {
     assert_eq!(came.kept.len(), 3, "what came of it is kept");
     let (_, concluded) = race(&two());
     let record = came.run.race.as_ref().unwrap();
-    let remarks = crate::race::say::remarks(&came.run, record, &concluded).join(" ");
+    let remarks = crate::race::view::remarks(&came.run, record, &concluded).join(" ");
     assert!(
         remarks.contains("h6: what came of its instance i-6 is not known"),
         "{remarks}"

@@ -1,0 +1,211 @@
+//! A conversation with the agent on a host.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use crate::connection::{Transport, Trouble, Wire};
+use crate::hosts::Host;
+use crate::protocol::{BEAT, FromAgent, Hello, PROTOCOL, ToAgent, say, understand};
+
+/// How long the agent may take to say its first word.
+const FIRST_WORD: Duration = Duration::from_secs(30);
+/// After how long without a word a host is given up. ssh gives up after 15 s by itself; this is for
+/// a host that keeps the connection and whose agent hangs, as behind a disk that answers nothing.
+const SILENCE: Duration = Duration::from_secs(25);
+/// How long a connection may take to be closed in order.
+const GOODBYE: Duration = Duration::from_secs(3);
+/// How often it is looked whether the user wants the end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A conversation with an agent.
+pub(crate) struct Session<'a> {
+    host: &'a Host,
+    wire: Wire,
+    interrupt: &'a AtomicBool,
+    hello: Hello,
+    heard: Instant,
+    said: Instant,
+}
+
+/// What came of listening.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// The agent said something.
+    Said(FromAgent),
+    /// The time was up.
+    Nothing,
+    /// The user wants the end, and the agent does not know yet.
+    Interrupt,
+}
+
+impl<'a> Session<'a> {
+    /// Starts an agent on a host, and hears its first word.
+    ///
+    /// # Errors
+    /// Where none comes to run, or another program answers.
+    pub(crate) fn open(
+        transport: &dyn Transport,
+        host: &'a Host,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Session<'a>, Trouble> {
+        let wire = transport.open(host, interrupt)?;
+        let now = Instant::now();
+        let mut session = Session {
+            host,
+            wire,
+            interrupt,
+            hello: Hello {
+                protocol: PROTOCOL,
+                disksmith: String::new(),
+                left: Vec::new(),
+            },
+            heard: now,
+            said: now,
+        };
+        match session.hear(FIRST_WORD)? {
+            Heard::Said(FromAgent::Hello(hello)) => session.hello = hello,
+            Heard::Interrupt => return Err(Trouble::Interrupted),
+            Heard::Nothing => {
+                return Err(Trouble::Lost(format!(
+                    "the agent on {} said nothing for {} s.",
+                    host.name,
+                    FIRST_WORD.as_secs()
+                )));
+            }
+            Heard::Said(other) => {
+                return Err(Trouble::Unfit(format!(
+                    "the agent on {} began with {other:?} in place of a hello.",
+                    host.name
+                )));
+            }
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        if session.hello.protocol != PROTOCOL || session.hello.disksmith != own {
+            return Err(Trouble::Unfit(format!(
+                "the agent on {} is disksmith {}, and this is {own}; give the same version to \
+                 --binary.",
+                host.name, session.hello.disksmith
+            )));
+        }
+        Ok(session)
+    }
+
+    /// The names of answers that nobody has collected.
+    pub(crate) fn left(&self) -> &[String] {
+        &self.hello.left
+    }
+
+    /// Says something to the agent.
+    ///
+    /// # Errors
+    /// Where the connection is lost.
+    pub(crate) fn say(&mut self, message: &ToAgent) -> Result<(), Trouble> {
+        self.said = Instant::now();
+        let said: io::Result<()> = say(&mut *self.wire.input, message);
+        said.map_err(|_| self.lost())
+    }
+
+    /// Lets the agent know that somebody is there, where this thread waits for something else.
+    pub(crate) fn beat(&mut self) {
+        // Where the connection is lost, the next that is said or heard tells so.
+        let _ = self.say(&ToAgent::Alive);
+    }
+
+    /// For how long the agent has not said anything. It does every second, if the connection is there.
+    pub(crate) fn silent_for(&self) -> Duration {
+        self.heard.elapsed()
+    }
+
+    /// Listens, at most for `limit`, and lets the agent know meanwhile that somebody does. After the
+    /// user has wanted the end it goes on listening only if it is called again.
+    ///
+    /// # Errors
+    /// Where the connection is lost, or what comes cannot be understood.
+    pub(crate) fn hear(&mut self, limit: Duration) -> Result<Heard, Trouble> {
+        self.listen(limit, true)
+    }
+
+    /// The same, for what must be heard although the user wants the end.
+    ///
+    /// # Errors
+    /// As [`Session::hear`].
+    pub(crate) fn hear_out(&mut self, limit: Duration) -> Result<Heard, Trouble> {
+        self.listen(limit, false)
+    }
+
+    fn listen(&mut self, limit: Duration, until_interrupt: bool) -> Result<Heard, Trouble> {
+        let until = Instant::now() + limit;
+        loop {
+            if until_interrupt && self.interrupt.load(Relaxed) {
+                return Ok(Heard::Interrupt);
+            }
+            if self.said.elapsed() >= BEAT {
+                self.say(&ToAgent::Alive)?;
+            }
+            match self.wire.lines.recv_timeout(LOOK.min(limit)) {
+                Ok(line) => {
+                    self.heard = Instant::now();
+                    match self.understand(&line)? {
+                        Some(FromAgent::Alive) | None => {}
+                        Some(message) => return Ok(Heard::Said(message)),
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.heard.elapsed() > SILENCE {
+                return Err(Trouble::Lost(format!(
+                    "{} has said nothing for {} s.",
+                    self.host.name,
+                    SILENCE.as_secs()
+                )));
+            }
+            if Instant::now() >= until {
+                return Ok(Heard::Nothing);
+            }
+        }
+    }
+
+    /// The message of a line; none for the last line of what started the agent.
+    fn understand(&mut self, line: &str) -> Result<Option<FromAgent>, Trouble> {
+        if line.starts_with("disksmith-fleet ended") {
+            let lost = self.lost();
+            // Before its first word it has done nothing, and is not waited for.
+            return Err(if self.hello.disksmith.is_empty() {
+                Trouble::Unfit(format!("no agent came to run: {lost}"))
+            } else {
+                lost
+            });
+        }
+        let message = understand(line);
+        message
+            .map(Some)
+            .map_err(|why| Trouble::Lost(format!("{}: {why}.", self.host.name)))
+    }
+
+    /// Says goodbye, and waits a moment until the agent is gone.
+    pub(crate) fn end(mut self) {
+        if self.say(&ToAgent::End).is_err() {
+            return;
+        }
+        let until = Instant::now() + GOODBYE;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if let Err(RecvTimeoutError::Disconnected) = self.wire.lines.recv_timeout(left) {
+                return;
+            }
+        }
+    }
+
+    /// The connection is lost; says why, as far as that is known.
+    fn lost(&mut self) -> Trouble {
+        let why = self.wire.end.why();
+        let why = why.lines().next_back().unwrap_or_default();
+        let why = why.trim().trim_end_matches('.');
+        Trouble::Lost(match why {
+            "" => format!("the connection to {} was lost.", self.host.name),
+            why => format!("the connection to {} was lost: {why}.", self.host.name),
+        })
+    }
+}
