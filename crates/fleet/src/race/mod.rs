@@ -15,6 +15,7 @@
 //! | `terminate` | termination of bad instances |
 
 mod board;
+mod checkpoint;
 mod conclude;
 mod course;
 mod dry_run;
@@ -22,7 +23,6 @@ mod field;
 mod files;
 mod groups;
 mod html;
-mod keeper;
 mod outage;
 mod overwrite_plan;
 mod run;
@@ -37,12 +37,11 @@ pub(crate) mod view;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::store::race::RacedHost;
 use ::record::Nanos;
 use anyhow::anyhow;
-use ledger::Ledger;
 use study::burnin::End;
 
 use crate::args::RaceArgs;
@@ -56,8 +55,7 @@ use crate::rounds;
 use crate::run as fleet_run;
 use crate::store::{FleetRun, Kind};
 use files::Lists;
-use job::process::ProcessIdentity;
-use keeper::Keeper;
+use job::{EndState, Store};
 use run::Conditions;
 use runner::Running;
 use setup::Setup;
@@ -126,11 +124,10 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);
     allow_connections(starting, hosts.len(), "hosts")?;
-    let here = ProcessIdentity::of_process(&context.root, Path::new("/etc")).refused()?;
-    let ledger = context.open_ledger()?;
-    check_none_under_way(&ledger, &here, &hosts)?;
+    let store = Store::open(context)?;
+    check_none_under_way(&store, &hosts)?;
     let run = begun(args, &asked, &hosts);
-    let mut keeper = Keeper::begin(ledger, &here, &run)?;
+    let mut writer = checkpoint::begin(store, &run)?;
     let columns = context.columns;
     let conditions = Conditions {
         transport: &ssh,
@@ -142,22 +139,27 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         watched: context.watched,
         agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
-    let mut keep = |run: &FleetRun| keeper.keep(run, &mut ui::context::tell);
+    let began = Instant::now();
+    let mut keep = |run: &FleetRun| {
+        checkpoint::write(&mut writer, began.elapsed(), run, &mut ui::context::tell);
+    };
+    let begun = run.clone();
     let mut run = match conditions.race(&hosts, args, run, &mut keep) {
         Ok(run) => run,
         Err(failure) => {
-            keeper.forget();
+            // Where that cannot be written, it stays as one that was not finished.
+            let _ = writer.end(&begun, EndState::Discarded);
             return Err(failure);
         }
     };
     // Before anything else can go wrong; it is tried once more in the end.
-    let _ = keeper.keep_now(&run);
+    let _ = writer.save(&run);
     let concluded = conclude_of(&run)?;
     let listed = lists.write_of(&run, &hosts, &concluded);
     let mut terminated = match (args.terminate, &listed) {
         (false, _) => Ok(()),
         (true, Ok(_)) => {
-            terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
+            terminate::carry_out(&mut run, &concluded, args, context, interrupt, &writer)
         }
         (true, Err(_)) => {
             context
@@ -165,7 +167,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             Ok(())
         }
     };
-    if let Err(why) = keeper.finish(&run) {
+    if let Err(why) = checkpoint::finish(writer, &run) {
         context.tell(&format!("disksmith: {why}"));
         if args.terminate && terminated.is_ok() {
             terminated = Err(Failure::Midway(anyhow!(
@@ -283,17 +285,13 @@ fn price(host: &Host) -> Option<f64> {
 
 /// # Errors
 /// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
-fn check_none_under_way(
-    ledger: &Ledger,
-    here: &ProcessIdentity,
-    hosts: &[Host],
-) -> Result<(), Failure> {
-    let unfinished = ledger.unfinished::<FleetRun>().refused()?;
+fn check_none_under_way(store: &Store, hosts: &[Host]) -> Result<(), Failure> {
+    let unfinished = store.unfinished::<FleetRun>().refused()?;
     let alive = unfinished
         .iter()
-        .filter(|work| here.standing(&work.owner) == ledger::OwnerLiveness::Alive);
+        .filter(|work| store.liveness(&work.owner) == ledger::OwnerLiveness::Alive);
     for work in alive {
-        let Some(other) = ledger.work::<FleetRun>(&work.key).refused()? else {
+        let Some(other) = store.find::<FleetRun>(&work.key).refused()? else {
             continue;
         };
         let other = other.document;

@@ -28,12 +28,12 @@ mod list;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
+use job::CheckpointWriter;
 
 use crate::args::RaceArgs;
 use crate::destroy::confirm::is_agreed;
 use crate::hosts::{Host, Now, instances_now, is_instance_id, is_keep};
 use crate::race::conclude::Concluded;
-use crate::race::keeper::Keeper;
 use crate::store::FleetRun;
 use ui::context::Context;
 use ui::exit::{Failure, listed};
@@ -97,7 +97,7 @@ pub(super) fn carry_out(
     args: &RaceArgs,
     context: &Context,
     interrupt: &AtomicBool,
-    keeper: &mut Keeper,
+    writer: &CheckpointWriter<FleetRun>,
 ) -> Result<(), Failure> {
     let names = run
         .race
@@ -108,7 +108,7 @@ pub(super) fn carry_out(
     let mut means = Means {
         program: &mut really,
         resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
-        keep: &mut |run| keeper.keep_now(run),
+        keep: &mut |run| writer.save(run).map_err(|why| why.to_string()),
         is_agreed: &mut |words| Ok(args.yes || is_agreed(words, "terminated", interrupt)?),
         tell: &mut |text| context.tell(text),
         interrupt,

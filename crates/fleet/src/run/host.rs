@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::host_line::check::with;
 use crate::hosts::Host;
 use crate::store::HostRun;
-use crate::store::writer::Book;
+use crate::store::answers::AnswerStore;
 use domain::values::Span;
 
 use crate::connection::machines::{Met, facts};
@@ -46,7 +46,7 @@ pub(crate) struct Ordered<'a> {
     /// The machines that were met.
     pub met: Met,
     /// Store of the results.
-    pub book: &'a Book,
+    pub answers: &'a AnswerStore,
 }
 
 /// Time limits of a verb.
@@ -83,14 +83,14 @@ impl Ordered<'_> {
             Ok(()) => return came,
             Err(Trouble::Lost(why)) => {
                 came.take_trouble(&Trouble::Lost(why));
-                self.book.put(at, came.clone(), Vec::new(), &mut || {});
+                self.answers.put(at, came.clone(), Vec::new(), &mut || {});
                 let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
                 lost.push((at, Instant::now()));
                 return came;
             }
             Err(trouble) => came.take_trouble(&trouble),
         }
-        self.book.put(at, came.clone(), Vec::new(), &mut || {});
+        self.answers.put(at, came.clone(), Vec::new(), &mut || {});
         came
     }
 
@@ -120,7 +120,7 @@ impl Ordered<'_> {
             came.why = Some(format!("it was ended after {} s.", limit.as_secs_f64()));
         }
         let beat = &mut || session.beat();
-        if self.book.put(at, came.clone(), ended.runs, beat) {
+        if self.answers.put(at, came.clone(), ended.runs, beat) {
             // Where it does not hear that, the answer is collected once more, and is the same.
             let _ = session.say(&ToAgent::Forget(ended.name));
         }
@@ -139,7 +139,7 @@ impl Ordered<'_> {
                 match session.hear_out(left)? {
                     Heard::Said(FromAgent::Kept(ended)) if ended.name == name => {
                         let beat = &mut || session.beat();
-                        if self.book.put_collected((*ended).clone(), beat) {
+                        if self.answers.put_collected((*ended).clone(), beat) {
                             session.say(&ToAgent::Forget(name))?;
                         }
                         collected.push(*ended);
@@ -157,7 +157,7 @@ impl Ordered<'_> {
         Ok((collected, unread))
     }
 
-    /// Tries once more to reach a host that was lost, for what it had until then: it goes to the book.
+    /// Tries once more to reach a host that was lost, for what it had until then: it goes to the store.
     pub(crate) fn collect_after_loss(&self, host: &Host, lost: Instant) {
         let until = lost + AFTER_LOSS;
         while Instant::now() < until {

@@ -6,7 +6,6 @@ mod progress;
 pub(crate) mod view;
 
 use std::io::Write as _;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -23,11 +22,11 @@ use crate::connection::pool::each;
 use crate::host_line::check::checked;
 use crate::hosts::Host;
 use crate::reach::{allow_connections, find, reach};
-use crate::store::writer::Book;
+use crate::store::answers::AnswerStore;
 pub(crate) use crate::store::{Came, FleetRun, HostRun, Kind};
 pub(crate) use host::Limits;
 use host::Ordered;
-use job::process::ProcessIdentity;
+use job::{Job, Store, Takeover};
 use progress::UnderWay;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
@@ -96,15 +95,10 @@ pub(crate) fn on_all(
 ) -> Result<FleetRun, Failure> {
     let ssh = reach(reach_args)?;
     allow_connections(hosts.len().min(reach_args.batch as usize), 0, BATCH)?;
-    let here = ProcessIdentity::of_process(&context.root, Path::new("/etc")).refused()?;
-    let mut ledger = context.open_ledger()?;
     let run = begun(work.kind, work.words, hosts);
-    let standing = |owner: &ledger::Owner| here.standing(owner);
-    let claim = ledger
-        .begin_work(&run.id, here.owner(), &run, standing)
-        .refused()?;
+    let job = Job::begin(Store::open(context)?, &run.id, &run, Takeover::FromDead).refused()?;
     let (fleet, args) = (run.id.clone(), run.args.clone());
-    let book = Book::new(run);
+    let answers = AnswerStore::new(run);
     let ordered = Ordered {
         transport: &ssh,
         fleet: &fleet,
@@ -114,7 +108,7 @@ pub(crate) fn on_all(
         limits: work.limits,
         lost: Mutex::default(),
         met: Met::default(),
-        book: &book,
+        answers: &answers,
     };
     let under_way = UnderWay::new(hosts);
     let mut number = 0;
@@ -125,23 +119,23 @@ pub(crate) fn on_all(
         }
     };
     let worked = thread::scope(|scope| {
-        scope.spawn(|| book.keep_all(ledger, claim, &here));
+        scope.spawn(|| answers.write_all(job));
         scope.spawn(|| under_way.tell());
         let batch = reach_args.batch as usize;
         let work = |at: usize, host: &Host| under_way.work(at, || ordered.do_on(at, host));
         let worked = each(hosts, batch, work, done).and_then(|()| try_lost(&ordered, hosts, batch));
         under_way.end();
-        book.close();
+        answers.close();
         worked
     });
     worked.midway()?;
-    if let Some(why) = book.failed() {
+    if let Some(why) = answers.failure() {
         context.tell(&format!(
             "disksmith: the answers are not in the ledger: {why}. What the hosts have kept of them is \
              collected by the next 'fleet run'."
         ));
     }
-    Ok(book.run())
+    Ok(answers.run())
 }
 
 /// Tries the hosts once more that were lost.

@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use ledger::{Ledger, LongWork as _};
-use linux::Root;
+use std::path::Path;
 
 use super::*;
 use crate::connection::{EARLIER, Simulated, simulated_hosts};
 use crate::show;
+use crate::store::store_at;
 
 /// Runs on these hosts, and gives what came of it and what the ledger has.
 fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
@@ -17,14 +18,10 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
 
 /// The same, with this ledger.
 fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
-    let mut ledger = Ledger::open(path).unwrap();
-    let here = ProcessIdentity::of_process(&Root::host(), Path::new("/etc")).unwrap();
     let run = begun(Kind::Run, vec!["devices".to_owned()], hosts);
-    let claim = ledger
-        .begin_work(&run.id, here.owner(), &run, |owner| here.standing(owner))
-        .unwrap();
+    let job = Job::begin(store_at(path), &run.id, &run, Takeover::FromDead).unwrap();
     let id = run.id.clone();
-    let book = Book::new(run);
+    let answers = AnswerStore::new(run);
     let ordered = Ordered {
         transport: &Simulated::default(),
         fleet: &id,
@@ -34,21 +31,21 @@ fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, F
         limits: Limits::NONE,
         lost: Mutex::default(),
         met: Met::default(),
-        book: &book,
+        answers: &answers,
     };
     thread::scope(|scope| {
-        scope.spawn(|| book.keep_all(ledger, claim, &here));
+        scope.spawn(|| answers.write_all(job));
         each(hosts, 256, |at, host| ordered.do_on(at, host), |_, _| {}).unwrap();
-        book.close();
+        answers.close();
     });
-    assert_eq!(book.failed(), None);
+    assert!(answers.failure().is_none());
     let kept = Ledger::open(path)
         .unwrap()
         .work::<FleetRun>(&id)
         .unwrap()
         .unwrap();
     assert!(kept.summary.finished.is_some());
-    (book.run(), kept.document)
+    (answers.run(), kept.document)
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Results of a verb on hosts, as the ledger keeps them.
 
+pub(crate) mod answers;
 pub(crate) mod race;
 pub(crate) mod termination;
-pub(crate) mod writer;
 
 use jiff::Timestamp;
 use ledger::LongWork;
@@ -301,6 +301,24 @@ fn reason(stderr: &str, status: Option<i32>) -> String {
         ("", Some(status)) => format!("it ended with status {status} and said nothing."),
         ("", None) => "it was killed.".to_owned(),
         (said, _) => said.to_owned(),
+    }
+}
+
+/// The jobs of the ledger in this file.
+#[cfg(test)]
+pub(crate) fn store_at(path: &std::path::Path) -> job::Store {
+    let etc = std::path::Path::new("/etc");
+    let identity = job::ProcessIdentity::of_process(&linux::Root::host(), etc).unwrap();
+    job::Store::new(ledger::Ledger::open(path).unwrap(), identity)
+}
+
+/// Puts runs that are over into the ledger in this file.
+#[cfg(test)]
+pub(crate) fn put_finished(path: &std::path::Path, runs: &[FleetRun]) {
+    let mut store = store_at(path);
+    for run in runs {
+        let job = job::Job::begin(&mut store, &run.id, run, job::Takeover::FromDead).unwrap();
+        job.finish(run).unwrap();
     }
 }
 

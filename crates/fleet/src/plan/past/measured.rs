@@ -138,14 +138,12 @@ mod tests {
     use crate::plan::past::Past;
     use crate::plan::past::tests::goods;
     use crate::race::test_races;
-    use crate::store::{HostRun, Kind};
+    use crate::store::{HostRun, Kind, put_finished};
 
     #[test]
     fn a_host_that_never_came_to_a_run_is_of_the_past_too() {
         let place = tempfile::tempdir().unwrap();
-        let mut ledger = Ledger::open(place.path().join("ledger.db")).unwrap();
-        let root = linux::Root::host();
-        let here = job::process::ProcessIdentity::of_process(&root, Path::new("/etc")).unwrap();
+        let path = place.path().join("ledger.db");
         let host = |name: &str, came: Came, runs: &[&str]| HostRun {
             came,
             runs: runs.iter().map(|run| (*run).to_owned()).collect(),
@@ -176,20 +174,16 @@ mod tests {
             ),
             ("c", "devices", vec![host("other", Came::Failed, &[])]),
         ];
-        for (id, verb, hosts) in all {
-            let run = FleetRun {
-                id: id.to_owned(),
-                began: jiff::Timestamp::UNIX_EPOCH,
-                kind: Kind::Run,
-                args: vec![verb.to_owned()],
-                hosts,
-                race: None,
-            };
-            let standing = |owner: &ledger::Owner| here.standing(owner);
-            let claim = ledger.begin_work(id, here.owner(), &run, standing).unwrap();
-            ledger.finish_work(claim, &run).unwrap();
-        }
-        let never = never_measured(&ledger).unwrap();
+        let runs = all.map(|(id, verb, hosts)| FleetRun {
+            id: id.to_owned(),
+            began: jiff::Timestamp::UNIX_EPOCH,
+            kind: Kind::Run,
+            args: vec![verb.to_owned()],
+            hosts,
+            race: None,
+        });
+        put_finished(&path, &runs);
+        let never = never_measured(&Ledger::open(&path).unwrap()).unwrap();
         assert_eq!(never.len(), 1, "{never:?}");
         assert_eq!(
             (never[0].zone.as_deref(), never[0].figure),
@@ -201,16 +195,7 @@ mod tests {
     fn the_races_of_a_ledger_are_of_the_past_too() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
-        let mut ledger = Ledger::open(&path).unwrap();
-        let root = linux::Root::host();
-        let here = job::process::ProcessIdentity::of_process(&root, Path::new("/etc")).unwrap();
-        let run = test_races::raced(&[1000.0, 900.0, 500.0]);
-        let standing = |owner: &ledger::Owner| here.standing(owner);
-        let claim = ledger
-            .begin_work(&run.id, here.owner(), &run, standing)
-            .unwrap();
-        ledger.finish_work(claim, &run).unwrap();
-        drop(ledger);
+        put_finished(&path, &[test_races::raced(&[1000.0, 900.0, 500.0])]);
         let good = |text: &str| {
             let bar: Requirement = text.parse().unwrap();
             let past = Past::read(&path, Some(&bar)).map_err(|why| why.error().to_string());

@@ -174,32 +174,19 @@ mod tests {
     use super::*;
     use crate::plan::past::tests::goods;
     use crate::race::test_races;
-
-    /// Puts these runs into a ledger of this place.
-    fn kept(path: &Path, runs: &[FleetRun]) {
-        let mut ledger = Ledger::open(path).unwrap();
-        let root = linux::Root::host();
-        let here = job::process::ProcessIdentity::of_process(&root, Path::new("/etc")).unwrap();
-        for run in runs {
-            let standing = |owner: &ledger::Owner| here.standing(owner);
-            let claim = ledger
-                .begin_work(&run.id, here.owner(), run, standing)
-                .unwrap();
-            ledger.finish_work(claim, run).unwrap();
-        }
-    }
+    use crate::store::put_finished;
 
     #[test]
     fn without_a_bar_the_races_themselves_say_who_was_good() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
         let read = || Past::read(&path, None).map_err(|why| why.error().to_string());
-        kept(&path, &[]);
+        put_finished(&path, &[]);
         let none = read().unwrap_err();
         assert!(none.contains("without a race that was decided"), "{none}");
         // Two are kept, of which the second ties with the third.
         let race = test_races::raced(&[1000.0, 900.0, 899.0, 500.0]);
-        kept(&path, std::slice::from_ref(&race));
+        put_finished(&path, std::slice::from_ref(&race));
         let past = read().unwrap();
         assert_eq!(goods(&past), [true, true, true, false]);
         assert!(
@@ -217,7 +204,7 @@ mod tests {
             record.rounds.truncate(1);
             record.interrupted = true;
         }
-        kept(&path, &[early]);
+        put_finished(&path, &[early]);
         let beside = read().unwrap();
         assert_eq!(beside.hosts, past.hosts);
         assert!(
@@ -230,7 +217,7 @@ mod tests {
             id: "h".to_owned(),
             ..test_races::raced(&[400.0, 1000.0, 900.0, 500.0])
         };
-        kept(&path, &[again]);
+        put_finished(&path, &[again]);
         let past = read().unwrap();
         assert_eq!(goods(&past), [false, true, true, false]);
         assert!(past.good.contains("each of the 2 races"), "{}", past.good);
@@ -240,7 +227,7 @@ mod tests {
     fn alone(race: FleetRun) -> Result<Past, String> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
-        kept(&path, &[race]);
+        put_finished(&path, &[race]);
         Past::read(&path, None).map_err(|why| why.error().to_string())
     }
 

@@ -1,6 +1,7 @@
 use record::{Bytes, Machine, Origin, Target, TargetKind};
 
 use super::*;
+use crate::store::store_at;
 
 /// A run of a host that has measured nothing.
 fn run_of(host: &str) -> Run {
@@ -67,18 +68,19 @@ fn empty(id: &str) -> FleetRun {
 
 #[test]
 fn who_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
-    let book = Book::new(empty("f"));
+    let store = AnswerStore::new(empty("f"));
     let beats = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // Nobody keeps anything: the disk of the ledger is slow.
+        // Nobody writes anything: the disk of the ledger is slow.
         let waiting = scope.spawn(|| {
-            book.put_collected(ended("old", "h1"), &mut || {
+            store.put_collected(ended("old", "h1"), &mut || {
                 beats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             })
         });
-        std::thread::sleep(BEAT * 3 + BEAT / 2);
-        assert!(beats.load(std::sync::atomic::Ordering::Relaxed) >= 2);
-        book.close();
+        while beats.load(std::sync::atomic::Ordering::Relaxed) < 2 {
+            std::thread::sleep(BEAT / 10);
+        }
+        store.close();
         assert!(!waiting.join().unwrap());
     });
 }
@@ -86,18 +88,11 @@ fn who_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
 #[test]
 fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
     let place = tempfile::tempdir().unwrap();
-    let mut ledger = Ledger::open(place.path().join("ledger.db")).unwrap();
-    let here =
-        ProcessIdentity::of_process(&linux::Root::host(), std::path::Path::new("/etc")).unwrap();
-    let standing = |owner: &Owner| here.standing(owner);
-    let claim = ledger
-        .begin_work("done", here.owner(), &empty("done"), standing)
-        .unwrap();
-    ledger.finish_work(claim, &empty("done")).unwrap();
-    let claim = ledger
-        .begin_work("busy", here.owner(), &empty("busy"), standing)
-        .unwrap();
-    let began = ledger.list_work(None).unwrap();
+    let mut store = store_at(&place.path().join("ledger.db"));
+    add(&mut store, "done", &empty("done")).unwrap();
+    let busy = store_at(&place.path().join("ledger.db"));
+    let busy = Job::begin(busy, "busy", &empty("busy"), Takeover::FromDead).unwrap();
+    let began = store.ledger().list_work(None).unwrap();
     let names: Vec<String> = (0..60).map(|at| format!("h{at:02}")).collect();
     let mut earlier: Vec<Ended> = names
         .iter()
@@ -106,23 +101,27 @@ fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
     earlier.push(ended("busy", "h1"));
     // What is collected twice changes nothing.
     for _ in 0..2 {
-        keep(&mut ledger, &mut empty("new"), &mut [], &mut earlier, &here).unwrap();
+        let mut received = Received {
+            earlier: earlier.clone(),
+            ..Received::default()
+        };
+        received.write(&mut store).unwrap();
     }
     for fleet in ["done", "unknown"] {
-        let work = ledger.work::<FleetRun>(fleet).unwrap().unwrap();
+        let work = store.find::<FleetRun>(fleet).unwrap().unwrap();
         let hosts: Vec<&String> = work.document.hosts.iter().map(|host| &host.host).collect();
         assert!(hosts.iter().copied().eq(&names), "{hosts:?}");
         assert!(work.summary.finished.is_some());
     }
-    let done = ledger.work::<FleetRun>("done").unwrap().unwrap().summary;
+    let done = store.find::<FleetRun>("done").unwrap().unwrap().summary;
     assert!(
         began
             .iter()
             .any(|work| work.key == "done" && work.began == done.began)
     );
     // Somebody is at this one, who keeps it as it is; the answer lies beside it.
-    assert!(ledger.work::<FleetRun>("busy.h1.1").unwrap().is_some());
-    ledger.finish_work(claim, &empty("busy")).unwrap();
+    assert!(store.find::<FleetRun>("busy.h1.1").unwrap().is_some());
+    busy.finish(&empty("busy")).unwrap();
 }
 
 #[test]
