@@ -35,9 +35,9 @@ mod test_process;
 pub(crate) mod top;
 
 use args::{FleetArgs, FleetVerb, HostsArgs, PlanArgs};
-use destroy::Destroying;
+use destroy::DestructiveVerb;
 use plan::past::Past;
-use plan::{Asked, Plan};
+use plan::{Plan, PlanGoals};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::signals;
@@ -50,8 +50,8 @@ pub fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
     match &args.verb {
         FleetVerb::Hosts(args) => list(args, context),
         FleetVerb::Top(args) => top::top(args, context, &*interrupt()?),
-        FleetVerb::Zero(args) => Destroying::of_zero(args)?.carry_out(context, &*interrupt()?),
-        FleetVerb::Run(args) => match Destroying::of_run(args)? {
+        FleetVerb::Zero(args) => DestructiveVerb::of_zero(args)?.carry_out(context, &*interrupt()?),
+        FleetVerb::Run(args) => match DestructiveVerb::of_run(args)? {
             Some(destroying) => destroying.carry_out(context, &*interrupt()?),
             None => run::run(args, context, &*interrupt()?),
         },
@@ -79,18 +79,18 @@ fn list(args: &HostsArgs, context: &mut Context) -> Outcome {
 /// Plans the number of hosts to start.
 fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
     let past = Past::read(&args.from, args.good.as_ref())?;
-    let asked = Asked {
+    let goals = PlanGoals {
         want: args.want as usize,
         per: args.per,
         chance: args.chance.0,
         round_s: args.round.0.0 as f64 / 1e9,
         price: args.price,
     };
-    let plan = Plan::of(&past, &asked).map_err(Failure::refused)?;
+    let plan = Plan::of(&past, &goals).map_err(Failure::refused)?;
     let answer = if args.json {
-        plan::view::json(&plan, &asked, &past)
+        plan::view::json(&plan, &goals, &past)
     } else {
-        plan::view::text(&plan, &asked, &past, context.columns)
+        plan::view::text(&plan, &goals, &past, context.columns)
     };
     context.print(&answer)?;
     let enough = plan.total().is_some();

@@ -7,13 +7,13 @@ use ui::exit::{ExitClass as _, Failure};
 
 use crate::args::{ReachArgs, SourceArgs};
 use crate::connection::{OpenSsh, Program};
-use crate::hosts::{Found, Host, Selection, Source};
+use crate::hosts::{Host, HostList, Selection, Source};
 
 /// The hosts that the arguments name.
 ///
 /// # Errors
 /// Refused, for all that is wrong with the source, or where no host is left.
-pub(crate) fn find(args: &SourceArgs) -> Result<Found, Failure> {
+pub(crate) fn find(args: &SourceArgs) -> Result<HostList, Failure> {
     let source = match (&args.list, &args.inventory) {
         (Some(list), _) => Source::List(list.clone()),
         (None, Some(inventory)) => Source::Inventory(inventory.clone()),
@@ -28,7 +28,7 @@ pub(crate) fn find(args: &SourceArgs) -> Result<Found, Failure> {
         exclude: args.exclude.clone(),
     };
     let hosts: Vec<Host> = selection.of(found.hosts).map_err(Failure::refused)?;
-    Ok(Found { hosts, ..found })
+    Ok(HostList { hosts, ..found })
 }
 
 /// The way to the hosts that the arguments ask for.
@@ -48,7 +48,7 @@ pub(crate) fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
     Ok(OpenSsh {
         config: args.ssh_config.clone(),
         user: args.user.clone(),
-        patience: std::time::Duration::from_nanos(args.connect.0.0),
+        connect_timeout: std::time::Duration::from_nanos(args.connect.0.0),
         sudo: args.sudo,
         programs,
     })

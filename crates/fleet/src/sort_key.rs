@@ -1,4 +1,4 @@
-//! What the table of `fleet top` is sorted by, and the conditions on it.
+//! Sort key of the table of `fleet top`, and the conditions on its rows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use record::{Bytes, Nanos};
 
 use crate::protocol::{DiskSample, Sample};
 
-/// What hosts can be sorted by, and be left out for.
+/// Value that hosts are sorted by, and left out for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum SortKey {
     /// As in the list.
@@ -31,7 +31,7 @@ pub enum SortKey {
     Latency,
 }
 
-/// What must be so of a host that is shown.
+/// Condition on a host that is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     what: SortKey,

@@ -1,4 +1,4 @@
-//! What a test costs, in a process that runs nothing else: memory and processor time are those of a whole
+//! Cost of a test in a process that runs nothing else: memory and processor time are those of a whole
 //! process.
 
 use std::process::Command;
@@ -25,7 +25,7 @@ pub(crate) fn run_alone(name: &str) -> String {
     said
 }
 
-/// Whether this process is such a one.
+/// True in such a process.
 pub(crate) fn is_alone() -> bool {
     std::env::var_os(ALONE).is_some()
 }

@@ -1,4 +1,4 @@
-//! Who measures on a host: two at once would measure each other.
+//! The right to measure on a host: two at once would measure each other.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -10,7 +10,7 @@ use crate::host_line::{HostVerb, LineVerb, parse};
 /// with the process that has it, and is one for all users of a host.
 const NAME: &str = "disksmith-fleet-measures";
 
-/// That nobody else measures on this host for a fleet, as long as this lives.
+/// The right to measure on this host for a fleet, as long as this lives.
 #[derive(Debug)]
 pub(super) struct Claim {
     _name: UnixListener,
@@ -31,7 +31,7 @@ impl Claim {
     }
 }
 
-/// Whether what a verb says is of no worth while another measures beside it.
+/// True where the result of a verb is worthless while another measures beside it.
 fn measures(words: &[String]) -> bool {
     let Ok(LineVerb::Host(verb)) = parse(words) else {
         // An error of the line is reported where it is run.

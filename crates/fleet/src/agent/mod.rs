@@ -24,20 +24,20 @@ use linux::Root;
 
 use crate::protocol;
 use crate::protocol::{
-    BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, understand,
+    BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, parse,
 };
 use claim::Claim;
 use sample::Sampler;
 use spool::Spool;
-use task::{GRACE, Hear, Task, is_talked_with};
+use task::{GRACE, LineHandler, Task, is_talked_with};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::signals;
 
-/// How the name of the folder begins that the program is sent to.
+/// Prefix of the name of the folder that the program is sent to.
 const OWN_FOLDER: &str = "disksmith-agent.";
-/// How often it is looked whether it is time for something.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which timers are checked.
+const POLL: Duration = Duration::from_millis(100);
 /// More samples than so many are not kept waiting for a connection that is slow.
 const MOST_WAITING: usize = 16;
 
@@ -50,7 +50,7 @@ pub fn agent(context: &Context) -> Outcome {
     let hands_on = events.clone();
     let hand_on = move || {
         for line in lines {
-            let event = understand(&line).map_or_else(Event::Nonsense, Event::Said);
+            let event = parse(&line).map_or_else(Event::Nonsense, Event::PipeOutput);
             if hands_on.send(event).is_err() {
                 return;
             }
@@ -58,7 +58,7 @@ pub fn agent(context: &Context) -> Outcome {
         let _ = hands_on.send(Event::Gone);
     };
     small_thread("input", hand_on).refused()?;
-    let mouth = Mouth::open(events.clone()).refused()?;
+    let mouth = MessageWriter::open(events.clone()).refused()?;
     let spool = Spool::of_user();
     mouth.say(FromAgent::Hello(Hello {
         protocol: PROTOCOL,
@@ -104,35 +104,35 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     thread.stack_size(SMALL_STACK).spawn(work).map(drop)
 }
 
-/// What the agent reacts to.
+/// Events for the agent.
 enum Event {
     /// `fleet` said something.
-    Said(ToAgent),
+    PipeOutput(ToAgent),
     /// `fleet` said something that cannot be understood.
     Nonsense(String),
     /// Nobody is at the other end any more.
     Gone,
-    /// What measures round by round has said something.
+    /// A line from the verb that measures round by round.
     Round(String),
-    /// What ran has ended.
+    /// A verb has ended.
     Ended(Box<protocol::Ended>),
 }
 
-/// What speaks: on a thread of its own, since a connection that is stuck must not hold up the end.
-struct Mouth {
+/// Writer of messages, on a thread of its own, since a connection that is stuck must not hold up the end.
+struct MessageWriter {
     messages: Sender<FromAgent>,
     waiting: Arc<AtomicUsize>,
 }
 
-impl Mouth {
-    fn open(events: Sender<Event>) -> io::Result<Mouth> {
+impl MessageWriter {
+    fn open(events: Sender<Event>) -> io::Result<MessageWriter> {
         let (messages, arriving) = channel::<FromAgent>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&waiting);
         let speak = move || {
             let mut out = io::stdout();
             for message in arriving {
-                let said = protocol::say(&mut out, &message);
+                let said = protocol::send(&mut out, &message);
                 counted.fetch_sub(1, Relaxed);
                 if said.is_err() {
                     let _ = events.send(Event::Gone);
@@ -141,7 +141,7 @@ impl Mouth {
             }
         };
         small_thread("output", speak)?;
-        Ok(Mouth { messages, waiting })
+        Ok(MessageWriter { messages, waiting })
     }
 
     fn say(&self, message: FromAgent) {
@@ -171,7 +171,7 @@ impl Mouth {
 struct Agent {
     root: Root,
     events: Sender<Event>,
-    mouth: Mouth,
+    mouth: MessageWriter,
     spool: Spool,
     task: Option<Task>,
     sampler: Option<Sampler>,
@@ -183,12 +183,12 @@ impl Agent {
     /// Serves until there is nobody to serve.
     fn serve(&mut self, arriving: &Receiver<Event>, interrupt: &AtomicBool) {
         loop {
-            match arriving.recv_timeout(LOOK) {
-                Ok(Event::Said(ToAgent::End) | Event::Gone)
+            match arriving.recv_timeout(POLL) {
+                Ok(Event::PipeOutput(ToAgent::End) | Event::Gone)
                 | Err(RecvTimeoutError::Disconnected) => {
                     return;
                 }
-                Ok(Event::Said(message)) => {
+                Ok(Event::PipeOutput(message)) => {
                     self.heard = Instant::now();
                     self.obey(message);
                 }
@@ -197,7 +197,7 @@ impl Agent {
                     self.mouth.say(FromAgent::Failed(why));
                 }
                 Ok(Event::Round(line)) => {
-                    let said = understand(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
+                    let said = parse(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
                     self.mouth.say(said);
                 }
                 Ok(Event::Ended(ended)) => {
@@ -260,7 +260,7 @@ impl Agent {
     }
 
     /// Runs a verb, which is talked with where somebody hears it.
-    fn run(&mut self, order: protocol::Order, hear: Option<Hear>) {
+    fn run(&mut self, order: protocol::Order, hear: Option<LineHandler>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";
             self.mouth.say(FromAgent::Failed(why.to_owned()));

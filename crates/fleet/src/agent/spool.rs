@@ -12,16 +12,16 @@ use std::time::{Duration, SystemTime};
 
 use crate::protocol::Ended;
 
-/// How many days an answer is kept.
+/// Days for which an answer is kept.
 const DAYS: u64 = 30;
-/// How many answers are kept at most.
+/// The most answers that are kept.
 const MOST: usize = 64;
-/// What the name of an answer's file ends with.
+/// Suffix of an answer's file.
 const SUFFIX: &str = ".json";
-/// What takes the place of that for an answer that cannot be read.
+/// Suffix of an answer that cannot be read.
 const ASIDE: &str = "unread";
 
-/// Where answers are kept; nowhere, where the user has no place for it.
+/// Folder of answers; none, where the user has no place for it.
 pub(super) struct Spool {
     folder: Option<PathBuf>,
 }
@@ -123,7 +123,7 @@ impl Spool {
         }
     }
 
-    /// What is kept, the oldest first, with when it was written.
+    /// Names of the answers, the oldest first, with the times at which they were written.
     fn files(&self) -> Vec<(SystemTime, String)> {
         let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else {
             return Vec::new();

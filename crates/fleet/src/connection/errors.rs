@@ -1,6 +1,6 @@
-//! Why a host cannot be worked on, as sentences for people.
+//! Reasons why a host cannot be worked on, as sentences for people.
 
-/// Why no agent can run on a host, as a sentence.
+/// Reason why no agent can run on a host, as a sentence.
 pub(crate) fn refusal(name: &str, words: &str) -> String {
     let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
     match word {
@@ -41,7 +41,7 @@ fn places(words: &str) -> String {
     places.join(",")
 }
 
-/// Why a host was not reached, as a sentence, by what ssh said.
+/// Reason why a host was not reached, as a sentence, by the output of ssh.
 pub(crate) fn unreached(name: &str, said: &str) -> String {
     let said_line = said.replace("\r\n", "\n");
     let last = said_line.lines().rfind(|line| !line.trim().is_empty());

@@ -1,28 +1,28 @@
-//! What is known of a host once it was reached: what it says of itself counts more than its source.
+//! Facts that a host reports about itself, and the machines that were met.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::connection::Trouble;
-use crate::connection::session::{Heard, Session};
+use crate::connection::ConnectionError;
+use crate::connection::session::{Incoming, Session};
 use crate::hosts::Host;
 use crate::protocol::{Facts, FromAgent, ToAgent};
 
-/// How long the agent may take to say what the host is: it asks the cloud.
+/// Time limit for the facts about a host: the agent asks the cloud.
 const FACTS: Duration = Duration::from_secs(20);
 
 /// The machines that were met, by their boot and name, with what each was called.
 #[derive(Default)]
-pub(crate) struct Met(Mutex<BTreeMap<(String, String), String>>);
+pub(crate) struct MachineRegistry(Mutex<BTreeMap<(String, String), String>>);
 
-impl Met {
+impl MachineRegistry {
     /// Notes which machine a host is.
     ///
     /// # Errors
     /// Unfit, where it was met under another name: what is done twice at the same time on one machine
     /// measures itself. (Containers share the boot of their host, and have names of their own.)
-    pub(crate) fn meet(&self, facts: &Facts, host: &Host) -> Result<(), Trouble> {
+    pub(crate) fn meet(&self, facts: &Facts, host: &Host) -> Result<(), ConnectionError> {
         if facts.boot.is_empty() {
             return Ok(());
         }
@@ -32,29 +32,28 @@ impl Met {
         if *first == host.name {
             return Ok(());
         }
-        Err(Trouble::Unfit(format!(
+        Err(ConnectionError::Unfit(format!(
             "{} is the same machine as {first}, under another name; leave one of them out.",
             host.name
         )))
     }
 }
 
-/// What the host is, and by how many seconds its clock is ahead; `None` where it does not say, or the
-/// user wants the end.
+/// Facts about the host, and the seconds by which its clock is ahead; `None` where it does not report them, or the user wants the end.
 ///
 /// # Errors
 /// Where the connection is lost.
-pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, Trouble> {
+pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, ConnectionError> {
     let asked = now_ms();
-    session.say(&ToAgent::Facts)?;
+    session.send(&ToAgent::Facts)?;
     let until = Instant::now() + FACTS;
     while let Some(left) = until.checked_duration_since(Instant::now()) {
-        match session.hear(left)? {
-            Heard::Said(FromAgent::Facts(facts)) => {
+        match session.receive(left)? {
+            Incoming::Message(FromAgent::Facts(facts)) => {
                 let ahead = ahead_s(facts.clock_ms, asked, now_ms());
                 return Ok(Some((*facts, ahead)));
             }
-            Heard::Interrupt => return Ok(None),
+            Incoming::Interrupt => return Ok(None),
             _ => {}
         }
     }
@@ -88,7 +87,7 @@ mod tests {
 
     #[test]
     fn one_machine_under_two_names_is_one_host() {
-        let met = Met::default();
+        let met = MachineRegistry::default();
         let host = |name: &str| Host {
             name: name.to_owned(),
             ..Host::default()

@@ -26,13 +26,13 @@ pub(crate) trait Transport: Sync {
     /// Starts an agent on the host, and gives the wire to it.
     ///
     /// # Errors
-    /// [`Trouble`], where no agent came to run.
-    fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, Trouble>;
+    /// [`ConnectionError`], where no agent came to run.
+    fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError>;
 }
 
 /// The wire to an agent. Dropping it ends the connection.
 pub(crate) struct Wire {
-    /// Where what is said goes.
+    /// Messages to the agent.
     pub input: Box<dyn Write + Send>,
     /// The lines that come.
     pub lines: Receiver<String>,
@@ -42,13 +42,13 @@ pub(crate) struct Wire {
 
 /// The end of a wire.
 pub(crate) trait WireEnd: Send {
-    /// What is known of why the connection ended; empty where nothing is.
+    /// Reason why the connection ended; empty where none is known.
     fn why(&mut self) -> String;
 }
 
-/// What stands between `fleet` and a host.
+/// Reason why `fleet` cannot work on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum ConnectionError {
     /// It was not reached: nothing ran on it.
     Unreached(String),
     /// It was reached, and no agent can run on it.
@@ -59,11 +59,13 @@ pub(crate) enum Trouble {
     Interrupted,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Unreached(why) | Trouble::Unfit(why) | Trouble::Lost(why) => f.write_str(why),
-            Trouble::Interrupted => f.write_str("interrupted"),
+            ConnectionError::Unreached(why)
+            | ConnectionError::Unfit(why)
+            | ConnectionError::Lost(why) => f.write_str(why),
+            ConnectionError::Interrupted => f.write_str("interrupted"),
         }
     }
 }

@@ -27,31 +27,31 @@ use linux::exec::spawn_bound_apart;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::connection::errors::{refusal, unreached};
-use crate::connection::{Program, Transport, Trouble, Wire, WireEnd};
+use crate::connection::{ConnectionError, Program, Transport, Wire, WireEnd};
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::SMALL_STACK;
 
 const SCRIPT: &str = include_str!("bootstrap.sh");
-/// How each line of the script begins that is for us.
+/// Prefix of each line of the script that is for us.
 const PREFIX: &str = "disksmith-fleet ";
-/// How long the host may take for each step but the first, whose limit the user has set, and the
-/// program's way, beyond what ssh itself bounds.
+/// Time limit for each step of the host but the first, whose limit the user has set, and the program's way,
+/// beyond what ssh itself bounds.
 const STEP: Duration = Duration::from_secs(30);
-/// How long the program may be on its way. The script gives up after as long.
+/// Time limit for sending the program. The script gives up after as long.
 const UPLOAD: Duration = Duration::from_secs(900);
 /// A host that takes nothing of the program for so long is given up. What is on its way in buffers, some
 /// 2 MiB, may be all that a slow line carries in that time.
 const STALLED: Duration = Duration::from_secs(120);
 /// The program is sent in pieces of so many bytes.
 const PIECE: usize = 1 << 16;
-/// How often it is looked whether the user wants the end.
-const LOOK: Duration = Duration::from_millis(100);
-/// How much of what ssh says is kept, in bytes from its end.
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(100);
+/// Bytes kept from the end of the output of ssh.
 const KEPT: usize = 2000;
-/// How long an ssh whose channel has closed may take to say why.
+/// Time limit for an ssh whose channel has closed to report why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long what it said may be on its way when it has ended.
+/// Time limit for the output of an ssh that has ended.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// Hosts over ssh.
@@ -59,11 +59,11 @@ const ON_THE_WAY: Duration = Duration::from_secs(1);
 pub(crate) struct OpenSsh {
     /// The configuration; `None` for the user's own.
     pub config: Option<PathBuf>,
-    /// Who to log in as where the host says nothing else.
+    /// User to log in as, where the host names none.
     pub user: Option<String>,
-    /// How long a connection may take to be made.
-    pub patience: Duration,
-    /// Whether the agent is to be root by sudo.
+    /// Time limit for a connection to be made.
+    pub connect_timeout: Duration,
+    /// True where the agent is to be root by sudo.
     pub sudo: bool,
     /// The programs that can be sent. The first that fits a host's processor is.
     pub programs: Vec<Program>,
@@ -81,7 +81,7 @@ impl OpenSsh {
         if let Some(config) = &self.config {
             command.arg("-F").arg(config);
         }
-        let patience = self.patience.as_secs().max(1);
+        let connect_timeout = self.connect_timeout.as_secs().max(1);
         command.arg("-T");
         for option in [
             "BatchMode=yes",
@@ -94,7 +94,7 @@ impl OpenSsh {
             "PermitLocalCommand=no",
             "RemoteCommand=none",
             "LogLevel=ERROR",
-            &format!("ConnectTimeout={patience}"),
+            &format!("ConnectTimeout={connect_timeout}"),
         ] {
             command.arg("-o").arg(option);
         }
@@ -112,9 +112,9 @@ impl OpenSsh {
     }
 
     /// The program for a host with this processor.
-    fn program(&self, host: &Host, system: &str, arch: &str) -> Result<&Program, Trouble> {
+    fn program(&self, host: &Host, system: &str, arch: &str) -> Result<&Program, ConnectionError> {
         if system != "Linux" {
-            return Err(Trouble::Unfit(format!(
+            return Err(ConnectionError::Unfit(format!(
                 "{} runs {system}, and disksmith runs on Linux; leave it out with --exclude.",
                 host.name
             )));
@@ -125,7 +125,7 @@ impl OpenSsh {
         };
         self.programs.iter().find(fits).ok_or_else(|| {
             let have: Vec<&str> = self.programs.iter().map(|program| program.arch).collect();
-            Trouble::Unfit(format!(
+            ConnectionError::Unfit(format!(
                 "{} is {arch}, and the disksmith at hand is for {}; name one that was built for {arch} \
                  with --binary FILE ('make static' builds it on such a host), or leave the host out \
                  with --exclude.",
@@ -137,14 +137,14 @@ impl OpenSsh {
 }
 
 impl Transport for OpenSsh {
-    fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, Trouble> {
+    fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError> {
         let mut ssh = Ssh::start(&mut self.command(host))?;
         let mut talk = Bootstrap {
             host,
             ssh: &mut ssh,
             interrupt,
         };
-        let words = talk.step("host", self.patience + STEP)?;
+        let words = talk.step("host", self.connect_timeout + STEP)?;
         let (system, arch) = words.split_once(' ').unwrap_or((&words, "unknown"));
         let program = self.program(host, system, arch.trim())?;
         let go = format!(
@@ -195,16 +195,16 @@ struct Ssh {
 /// The process, and what it says.
 struct ChildEnd {
     child: Child,
-    /// How it ended, since when its number may be another's.
+    /// Its exit status, since when its number may be another's.
     status: Option<ExitStatus>,
     said: Arc<Mutex<Vec<u8>>>,
     listener: Option<JoinHandle<()>>,
 }
 
 impl Ssh {
-    fn start(command: &mut Command) -> Result<Ssh, Trouble> {
+    fn start(command: &mut Command) -> Result<Ssh, ConnectionError> {
         let failed = |why: std::io::Error| {
-            Trouble::Unreached(match why.kind() {
+            ConnectionError::Unreached(match why.kind() {
                 std::io::ErrorKind::NotFound => {
                     "the program ssh is not installed, or not on the PATH.".to_owned()
                 }
@@ -257,7 +257,7 @@ fn keep_end(from: &mut impl std::io::Read, said: &Mutex<Vec<u8>>) {
 }
 
 impl ChildEnd {
-    /// How it ended; `None` while it runs.
+    /// Its exit status; `None` while it runs.
     fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -265,7 +265,7 @@ impl ChildEnd {
         self.status
     }
 
-    /// What it said, and how it ended where it did.
+    /// Its last output, and its exit status where it has ended.
     fn last_words(&mut self) -> (String, Option<ExitStatus>) {
         let began = Instant::now();
         while self.ended().is_none() && began.elapsed() < LAST_WORDS {
@@ -331,7 +331,7 @@ struct Bootstrap<'a> {
 
 impl Bootstrap<'_> {
     /// Waits for the script to come to a step, and gives what else it says.
-    fn step(&mut self, step: &str, limit: Duration) -> Result<String, Trouble> {
+    fn step(&mut self, step: &str, limit: Duration) -> Result<String, ConnectionError> {
         self.step_while(step, limit, &mut || true)
     }
 
@@ -341,17 +341,17 @@ impl Bootstrap<'_> {
         step: &str,
         limit: Duration,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, ConnectionError> {
         let until = Instant::now() + limit;
         loop {
             if self.interrupt.load(Relaxed) {
-                return Err(Trouble::Interrupted);
+                return Err(ConnectionError::Interrupted);
             }
-            let line = match self.ssh.lines.recv_timeout(LOOK) {
+            let line = match self.ssh.lines.recv_timeout(POLL) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(step)),
                 Err(RecvTimeoutError::Timeout) if !goes_on() => {
-                    return Err(Trouble::Unreached(format!(
+                    return Err(ConnectionError::Unreached(format!(
                         "{} took nothing of the program for {} s.",
                         self.host.name,
                         STALLED.as_secs()
@@ -359,7 +359,7 @@ impl Bootstrap<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => continue,
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(Trouble::Unreached(format!(
+                    return Err(ConnectionError::Unreached(format!(
                         "{} was silent for {} s while the agent was to be started.",
                         self.host.name,
                         limit.as_secs()
@@ -374,27 +374,27 @@ impl Bootstrap<'_> {
                 return Ok(rest.to_owned());
             }
             if word == "refused" {
-                return Err(Trouble::Unfit(refusal(&self.host.name, rest)));
+                return Err(ConnectionError::Unfit(refusal(&self.host.name, rest)));
             }
         }
     }
 
-    /// Why the connection ended before a step.
-    fn ended(&mut self, step: &str) -> Trouble {
+    /// Reason why the connection ended before a step.
+    fn ended(&mut self, step: &str) -> ConnectionError {
         let (said, status) = self.ssh.end.last_words();
         let name = &self.host.name;
         let code = status.and_then(|status| status.code());
         // ssh itself ends with 255 where something of its own went wrong (ssh(1), EXIT STATUS).
         if code == Some(255) || code.is_none() || step == "host" {
-            return Trouble::Unreached(unreached(name, &said));
+            return ConnectionError::Unreached(unreached(name, &said));
         }
-        Trouble::Lost(format!(
+        ConnectionError::Lost(format!(
             "{name} ended while the agent was to be started: {said}."
         ))
     }
 
     /// Tells it something short.
-    fn tell(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    fn tell(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         let told = match &mut self.ssh.input {
             Some(input) => input.write_all(bytes).and_then(|()| input.flush()),
             None => Ok(()),
@@ -404,9 +404,10 @@ impl Bootstrap<'_> {
 
     /// Sends the program, on a thread of its own: a host that stops reading would hold this one.
     /// Gives the input back when the host has all of it.
-    fn send(&mut self, program: &Program) -> Result<ChildStdin, Trouble> {
-        let lost =
-            |name: &str| Trouble::Lost(format!("{name} was lost before the program was sent."));
+    fn send(&mut self, program: &Program) -> Result<ChildStdin, ConnectionError> {
+        let lost = |name: &str| {
+            ConnectionError::Lost(format!("{name} was lost before the program was sent."))
+        };
         let Some(mut input) = self.ssh.input.take() else {
             return Err(lost(&self.host.name));
         };
@@ -423,7 +424,7 @@ impl Bootstrap<'_> {
         let sender = thread::Builder::new()
             .stack_size(SMALL_STACK)
             .spawn(send)
-            .map_err(|why| Trouble::Lost(format!("no thread could be started: {why}.")))?;
+            .map_err(|why| ConnectionError::Lost(format!("no thread could be started: {why}.")))?;
         // Where this fails, ssh is killed, the pipe breaks, and the thread ends.
         let mut moved = (0, Instant::now());
         let mut goes_on = || {

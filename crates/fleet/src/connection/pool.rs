@@ -11,8 +11,8 @@ use crate::hosts::Host;
 
 /// The stack of a thread that talks with a host, in bytes: it also takes in the answers.
 pub(crate) const STACK: usize = 512 << 10;
-/// How often it is looked whether the user wants the end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Does `work` for each host, at most `batch` at the same time and in their order, and hands what
 /// comes of it to `done`, on the thread that calls, as soon as it comes.
@@ -73,7 +73,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// One with so many places.
+    /// A gate with so many places.
     pub(crate) fn new(places: usize) -> Gate {
         Gate {
             free: Mutex::new(places.max(1)),
@@ -88,7 +88,7 @@ impl Gate {
             if over.load(Relaxed) {
                 return None;
             }
-            let waited = self.changed.wait_timeout(free, LOOK);
+            let waited = self.changed.wait_timeout(free, POLL);
             (free, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
         *free -= 1;

@@ -11,11 +11,11 @@ use linux::exec::spawn_bound;
 /// A program that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// Where it lies.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Which processor it is for, as `uname -m` calls it.
+    /// Processor that it is for, as `uname -m` calls it.
     pub arch: &'static str,
-    /// Whether it needs nothing else on the host: no loader, no libraries.
+    /// True where it needs nothing else on the host: no loader, no libraries.
     pub is_static: bool,
     /// Its SHA-256, in hexadecimal.
     pub hash: String,
@@ -79,9 +79,9 @@ fn hash(bytes: &[u8]) -> Result<String, String> {
     }
 }
 
-/// Which processor a program is for, and whether it is static: whether no program header asks for an
-/// interpreter (elf(5), `e_machine` and `PT_INTERP`). `None` for what is no ELF program, or for a
-/// processor that has no name here.
+/// Processor that a program is for, and true where it is static: where no program header asks for an
+/// interpreter (elf(5), `e_machine` and `PT_INTERP`). `None` for what is no ELF program, or for a processor
+/// that has no name here.
 fn elf(bytes: &[u8]) -> Option<(&'static str, bool)> {
     const INTERPRETER: u64 = 3;
 

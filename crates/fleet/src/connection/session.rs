@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use crate::connection::{Transport, Trouble, Wire};
+use crate::connection::{ConnectionError, Transport, Wire};
 use crate::hosts::Host;
-use crate::protocol::{BEAT, FromAgent, Hello, PROTOCOL, ToAgent, say, understand};
+use crate::protocol::{BEAT, FromAgent, Hello, PROTOCOL, ToAgent, parse, send};
 
-/// How long the agent may take to say its first word.
+/// Time limit for the agent's first message.
 const FIRST_WORD: Duration = Duration::from_secs(30);
 /// After how long without a word a host is given up. ssh gives up after 15 s by itself; this is for
 /// a host that keeps the connection and whose agent hangs, as behind a disk that answers nothing.
 const SILENCE: Duration = Duration::from_secs(25);
-/// How long a connection may take to be closed in order.
+/// Time limit for closing a connection in order.
 const GOODBYE: Duration = Duration::from_secs(3);
-/// How often it is looked whether the user wants the end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(100);
 
 /// A conversation with an agent.
 pub(crate) struct Session<'a> {
@@ -29,13 +29,13 @@ pub(crate) struct Session<'a> {
     said: Instant,
 }
 
-/// What came of listening.
+/// Result of waiting for a message.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Incoming {
     /// The agent said something.
-    Said(FromAgent),
+    Message(FromAgent),
     /// The time was up.
-    Nothing,
+    Timeout,
     /// The user wants the end, and the agent does not know yet.
     Interrupt,
 }
@@ -49,7 +49,7 @@ impl<'a> Session<'a> {
         transport: &dyn Transport,
         host: &'a Host,
         interrupt: &'a AtomicBool,
-    ) -> Result<Session<'a>, Trouble> {
+    ) -> Result<Session<'a>, ConnectionError> {
         let wire = transport.open(host, interrupt)?;
         let now = Instant::now();
         let mut session = Session {
@@ -64,18 +64,18 @@ impl<'a> Session<'a> {
             heard: now,
             said: now,
         };
-        match session.hear(FIRST_WORD)? {
-            Heard::Said(FromAgent::Hello(hello)) => session.hello = hello,
-            Heard::Interrupt => return Err(Trouble::Interrupted),
-            Heard::Nothing => {
-                return Err(Trouble::Lost(format!(
+        match session.receive(FIRST_WORD)? {
+            Incoming::Message(FromAgent::Hello(hello)) => session.hello = hello,
+            Incoming::Interrupt => return Err(ConnectionError::Interrupted),
+            Incoming::Timeout => {
+                return Err(ConnectionError::Lost(format!(
                     "the agent on {} said nothing for {} s.",
                     host.name,
                     FIRST_WORD.as_secs()
                 )));
             }
-            Heard::Said(other) => {
-                return Err(Trouble::Unfit(format!(
+            Incoming::Message(other) => {
+                return Err(ConnectionError::Unfit(format!(
                     "the agent on {} began with {other:?} in place of a hello.",
                     host.name
                 )));
@@ -83,7 +83,7 @@ impl<'a> Session<'a> {
         }
         let own = env!("CARGO_PKG_VERSION");
         if session.hello.protocol != PROTOCOL || session.hello.disksmith != own {
-            return Err(Trouble::Unfit(format!(
+            return Err(ConnectionError::Unfit(format!(
                 "the agent on {} is disksmith {}, and this is {own}; give the same version to \
                  --binary.",
                 host.name, session.hello.disksmith
@@ -101,20 +101,20 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Where the connection is lost.
-    pub(crate) fn say(&mut self, message: &ToAgent) -> Result<(), Trouble> {
+    pub(crate) fn send(&mut self, message: &ToAgent) -> Result<(), ConnectionError> {
         self.said = Instant::now();
-        let said: io::Result<()> = say(&mut *self.wire.input, message);
+        let said: io::Result<()> = send(&mut *self.wire.input, message);
         said.map_err(|_| self.lost())
     }
 
     /// Lets the agent know that somebody is there, where this thread waits for something else.
-    pub(crate) fn beat(&mut self) {
+    pub(crate) fn send_alive(&mut self) {
         // Where the connection is lost, the next that is said or heard tells so.
-        let _ = self.say(&ToAgent::Alive);
+        let _ = self.send(&ToAgent::Alive);
     }
 
     /// For how long the agent has not said anything. It does every second, if the connection is there.
-    pub(crate) fn silent_for(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         self.heard.elapsed()
     }
 
@@ -123,71 +123,78 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Where the connection is lost, or what comes cannot be understood.
-    pub(crate) fn hear(&mut self, limit: Duration) -> Result<Heard, Trouble> {
-        self.listen(limit, true)
+    pub(crate) fn receive(&mut self, limit: Duration) -> Result<Incoming, ConnectionError> {
+        self.wait_for(limit, true)
     }
 
     /// The same, for what must be heard although the user wants the end.
     ///
     /// # Errors
-    /// As [`Session::hear`].
-    pub(crate) fn hear_out(&mut self, limit: Duration) -> Result<Heard, Trouble> {
-        self.listen(limit, false)
+    /// As [`Session::receive`].
+    pub(crate) fn receive_uninterrupted(
+        &mut self,
+        limit: Duration,
+    ) -> Result<Incoming, ConnectionError> {
+        self.wait_for(limit, false)
     }
 
-    fn listen(&mut self, limit: Duration, until_interrupt: bool) -> Result<Heard, Trouble> {
+    fn wait_for(
+        &mut self,
+        limit: Duration,
+        until_interrupt: bool,
+    ) -> Result<Incoming, ConnectionError> {
         let until = Instant::now() + limit;
         loop {
             if until_interrupt && self.interrupt.load(Relaxed) {
-                return Ok(Heard::Interrupt);
+                return Ok(Incoming::Interrupt);
             }
             if self.said.elapsed() >= BEAT {
-                self.say(&ToAgent::Alive)?;
+                self.send(&ToAgent::Alive)?;
             }
-            match self.wire.lines.recv_timeout(LOOK.min(limit)) {
+            match self.wire.lines.recv_timeout(POLL.min(limit)) {
                 Ok(line) => {
                     self.heard = Instant::now();
-                    match self.understand(&line)? {
+                    match self.parse(&line)? {
                         Some(FromAgent::Alive) | None => {}
-                        Some(message) => return Ok(Heard::Said(message)),
+                        Some(message) => return Ok(Incoming::Message(message)),
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.heard.elapsed() > SILENCE {
-                return Err(Trouble::Lost(format!(
+                return Err(ConnectionError::Lost(format!(
                     "{} has said nothing for {} s.",
                     self.host.name,
                     SILENCE.as_secs()
                 )));
             }
             if Instant::now() >= until {
-                return Ok(Heard::Nothing);
+                return Ok(Incoming::Timeout);
             }
         }
     }
 
     /// The message of a line; none for the last line of what started the agent.
-    fn understand(&mut self, line: &str) -> Result<Option<FromAgent>, Trouble> {
+    fn parse(&mut self, line: &str) -> Result<Option<FromAgent>, ConnectionError> {
         if line.starts_with("disksmith-fleet ended") {
             let lost = self.lost();
             // Before its first word it has done nothing, and is not waited for.
             return Err(if self.hello.disksmith.is_empty() {
-                Trouble::Unfit(format!("no agent came to run: {lost}"))
+                ConnectionError::Unfit(format!("no agent came to run: {lost}"))
             } else {
                 lost
             });
         }
-        let message = understand(line);
+        let message = parse(line);
         message
             .map(Some)
-            .map_err(|why| Trouble::Lost(format!("{}: {why}.", self.host.name)))
+            .map_err(|why| ConnectionError::Lost(format!("{}: {why}.", self.host.name)))
     }
 
     /// Says goodbye, and waits a moment until the agent is gone.
     pub(crate) fn end(mut self) {
-        if self.say(&ToAgent::End).is_err() {
+        if self.send(&ToAgent::End).is_err() {
             return;
         }
         let until = Instant::now() + GOODBYE;
@@ -199,11 +206,11 @@ impl<'a> Session<'a> {
     }
 
     /// The connection is lost; says why, as far as that is known.
-    fn lost(&mut self) -> Trouble {
+    fn lost(&mut self) -> ConnectionError {
         let why = self.wire.end.why();
         let why = why.lines().next_back().unwrap_or_default();
         let why = why.trim().trim_end_matches('.');
-        Trouble::Lost(match why {
+        ConnectionError::Lost(match why {
             "" => format!("the connection to {} was lost.", self.host.name),
             why => format!("the connection to {} was lost: {why}.", self.host.name),
         })

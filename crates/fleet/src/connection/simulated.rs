@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::connection::{Transport, Trouble, Wire, WireEnd};
+use crate::connection::{ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::{
@@ -30,13 +30,13 @@ pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 /// races, see [`racing`].
 #[derive(Default)]
 pub(crate) struct Simulated {
-    /// How often a host was connected to.
+    /// Number of connections.
     pub opened: AtomicUsize,
-    /// How often each was, by its name.
+    /// Number of connections to each host, by its name.
     met: Mutex<BTreeMap<String, usize>>,
 }
 
-/// So many hosts.
+/// This number of hosts.
 pub(crate) fn hosts(count: usize) -> Vec<Host> {
     let host = |at: usize| Host {
         name: format!("h{at}"),
@@ -47,10 +47,10 @@ pub(crate) fn hosts(count: usize) -> Vec<Host> {
 }
 
 impl Transport for Simulated {
-    fn open(&self, host: &Host, _: &AtomicBool) -> Result<Wire, Trouble> {
+    fn open(&self, host: &Host, _: &AtomicBool) -> Result<Wire, ConnectionError> {
         self.opened.fetch_add(1, Relaxed);
         if host.name.starts_with("dead") {
-            return Err(Trouble::Unreached(format!(
+            return Err(ConnectionError::Unreached(format!(
                 "{} was not reached.",
                 host.name
             )));
@@ -62,7 +62,10 @@ impl Transport for Simulated {
             *count
         };
         if nth > 1 && host.name.starts_with("gone") {
-            return Err(Trouble::Unreached(format!("{} is gone.", host.name)));
+            return Err(ConnectionError::Unreached(format!(
+                "{} is gone.",
+                host.name
+            )));
         }
         let (near, far) = UnixStream::pair().unwrap();
         let name = host.name.clone();
@@ -129,7 +132,8 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     // What reads the lines has the wire too, so that it must be cut.
     let cut = wire.try_clone().unwrap();
     let cut = || cut.shutdown(Shutdown::Both).unwrap_or_default();
-    let mut say = |message: FromAgent| protocol::say(&mut wire as &mut dyn Write, &message).is_ok();
+    let mut say =
+        |message: FromAgent| protocol::send(&mut wire as &mut dyn Write, &message).is_ok();
     say(FromAgent::Hello(hello));
     let mut every: Option<Duration> = None;
     let mut last = Instant::now();
@@ -173,10 +177,10 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     }
 }
 
-/// What was said, and that something was.
+/// Parses a message, and notes that something came.
 fn hear(line: &str, heard: &mut Instant) -> ToAgent {
     *heard = Instant::now();
-    protocol::understand(line).unwrap()
+    protocol::parse(line).unwrap()
 }
 
 /// A sample of a host with four disks.

@@ -13,14 +13,14 @@ use ui::exit::{ExitClass as _, Failure};
 
 /// The word that agrees to a plan.
 const AGREED: &str = "yes";
-/// How often it is looked whether the user wants the end in place of an answer.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the signal is polled while an answer is waited for.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Makes sure that somebody can be asked. `done` is what would be done, as in `nothing is written`.
 ///
 /// # Errors
 /// Refused, where nobody can.
-pub(crate) fn must_be_askable(done: &str) -> Result<(), Failure> {
+pub(crate) fn require_terminal(done: &str) -> Result<(), Failure> {
     askable(io::stdin().is_terminal(), io::stderr().is_terminal(), done)
 }
 
@@ -42,12 +42,12 @@ fn forget_typed(from: impl AsFd) {
     let _ = tcflush(from, QueueSelector::IFlush);
 }
 
-/// Whether the user agrees, after these words.
+/// Asks for agreement, after these words; true where the user agrees.
 ///
 /// # Errors
 /// Refused, where nobody can be asked, or a signal came in place of an answer.
-pub(crate) fn is_agreed(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
-    must_be_askable(done)?;
+pub(crate) fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
+    require_terminal(done)?;
     forget_typed(io::stdin());
     let words = ui::context::printable(words);
     let _ = write!(io::stderr(), "{words} Write {AGREED} to go on: ");
@@ -64,7 +64,7 @@ pub(crate) fn is_agreed(words: &str, done: &str, interrupt: &AtomicBool) -> Resu
         .spawn(listen)
         .refused()?;
     loop {
-        match heard.recv_timeout(LOOK) {
+        match heard.recv_timeout(POLL) {
             Ok(agreed) => return Ok(agreed),
             Err(RecvTimeoutError::Disconnected) => return Ok(false),
             Err(RecvTimeoutError::Timeout) if interrupt.load(Relaxed) => {

@@ -37,10 +37,10 @@ pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
             )));
         }
     };
-    let doomed = destroyed(&verb).to_vec();
+    let named = destroyed(&verb).to_vec();
     rehearse(verb, context)?;
     let devices = Devices::read(&context.root).refused()?;
-    let disks = doomed
+    let disks = named
         .iter()
         .map(|consent| disk(consent, &devices, &context.root))
         .collect::<Result<Vec<Value>, Failure>>()?;

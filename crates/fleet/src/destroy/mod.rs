@@ -18,50 +18,50 @@ use crate::host_line::check;
 use crate::reach::find;
 use crate::run;
 use crate::run::{Limits, Work};
-use crate::store::{Came, FleetRun, HostRun, Kind};
-use confirm::is_agreed;
-use targets::Disk;
+use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
+use confirm::confirm;
+use targets::DestroyTarget;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, listed};
 use ui::json::SCHEMA;
 
 /// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
 /// takes longer waits for a disk that answers nothing, and holds up the plan of all.
-const LOOK: Limits = Limits {
+const POLL: Limits = Limits {
     verb: Some(Duration::from_secs(60)),
     grace: Duration::from_secs(2),
 };
 
-/// What is to be done, and on which hosts.
-pub(crate) struct Destroying<'a> {
-    /// Which verb of `fleet` it is.
+/// A verb that overwrites something, and its hosts.
+pub(crate) struct DestructiveVerb<'a> {
+    /// Verb of `fleet`.
     pub kind: Kind,
-    /// What says on each host what would be overwritten.
+    /// Command that reports on each host what would be overwritten.
     pub look: Vec<String>,
     /// The verb and its arguments.
     pub words: Vec<String>,
-    /// How long the verb may take.
+    /// Time limits of the verb.
     pub limits: Limits,
-    /// Which hosts.
+    /// Source of the hosts.
     pub source: &'a SourceArgs,
-    /// How they are reached.
+    /// Connections to the hosts.
     pub reach: &'a ReachArgs,
-    /// Whether the plan was agreed to before.
+    /// True where the plan was agreed to before.
     pub yes: bool,
-    /// Whether only the plan is shown.
+    /// True where only the plan is shown.
     pub dry_run: bool,
-    /// Whether the answer is a JSON document.
+    /// True where the answer is a JSON document.
     pub json: bool,
 }
 
-impl<'a> Destroying<'a> {
+impl<'a> DestructiveVerb<'a> {
     /// A `fleet run` of a verb that overwrites something; `None` where it overwrites nothing.
     ///
     /// # Errors
     /// Refused, where the verb makes no sense on hosts.
-    pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<Destroying<'a>>, Failure> {
+    pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<DestructiveVerb<'a>>, Failure> {
         let words = check::checked(&args.verb)?;
-        Ok(check::look_before(&words).map(|look| Destroying {
+        Ok(check::look_before(&words).map(|look| DestructiveVerb {
             kind: Kind::Run,
             look,
             words,
@@ -78,8 +78,8 @@ impl<'a> Destroying<'a> {
     ///
     /// # Errors
     /// Refused, where the arguments of `zero` make no sense.
-    pub(crate) fn of_zero(args: &'a FleetZeroArgs) -> Result<Destroying<'a>, Failure> {
-        Ok(Destroying {
+    pub(crate) fn of_zero(args: &'a FleetZeroArgs) -> Result<DestructiveVerb<'a>, Failure> {
+        Ok(DestructiveVerb {
             kind: Kind::Zero,
             look: check::zero(&args.zero, true)?,
             words: check::zero(&args.zero, false)?,
@@ -99,12 +99,12 @@ impl<'a> Destroying<'a> {
             context.tell(one);
         }
         let look = Work {
-            limits: LOOK,
+            limits: POLL,
             ..Work::alike(self.kind, self.look.clone())
         };
         let plan = run::on_all(look, &found.hosts, self.reach, context, interrupt)?;
-        let (doomed, refusals) = (doomed(&plan), refusals(&plan));
-        let shown = || targets::table(&doomed, &self.what(), context.columns);
+        let (disks, refusals) = (targets_of(&plan), refusals(&plan));
+        let shown = || targets::table(&disks, &self.what(), context.columns);
         if self.dry_run || !refusals.is_empty() {
             let shown = if self.json { as_json(&plan) } else { shown() };
             context.print(&shown)?;
@@ -126,9 +126,9 @@ impl<'a> Destroying<'a> {
         if !self.yes {
             let lost = format!(
                 "All that is on these {} will be lost.",
-                targets::count(&doomed)
+                targets::count(&disks)
             );
-            if !is_agreed(&lost, "written", interrupt)? {
+            if !confirm(&lost, "written", interrupt)? {
                 return Err(Failure::refused("nothing was written"));
             }
         }
@@ -141,7 +141,7 @@ impl<'a> Destroying<'a> {
         run::answer(&done, self.json, context, interrupt)
     }
 
-    /// What the plan is of, in words.
+    /// Heading of the plan.
     fn what(&self) -> String {
         match self.words.first().map(String::as_str) {
             Some("zero") => "This would be zeroed".to_owned(),
@@ -151,31 +151,34 @@ impl<'a> Destroying<'a> {
 }
 
 /// The disks that a host would overwrite.
-fn disks_of(host: &HostRun) -> Vec<Disk> {
+fn disks_of(host: &HostRun) -> Vec<DestroyTarget> {
     let disks = host.answer["disks"].as_array().into_iter().flatten();
     disks
-        .map(|said| Disk::of(&host.host, host.zone.as_deref(), said))
+        .map(|said| DestroyTarget::of(&host.host, host.zone.as_deref(), said))
         .collect()
 }
 
 /// The disks of the plan.
-fn doomed(plan: &FleetRun) -> Vec<Disk> {
+fn targets_of(plan: &FleetRun) -> Vec<DestroyTarget> {
     plan.hosts.iter().flat_map(disks_of).collect()
 }
 
 /// The options that bind a host's work to the plan: what was seen of each of its disks. A disk that has
 /// come under the name of one of them since is refused on the host when it is opened.
 fn bound(host: &HostRun) -> Vec<String> {
-    disks_of(host).iter().flat_map(Disk::bound).collect()
+    disks_of(host)
+        .iter()
+        .flat_map(DestroyTarget::bound)
+        .collect()
 }
 
-/// Why hosts do not do it, as sentences.
+/// Reasons why hosts do not do it, as sentences.
 fn refusals(plan: &FleetRun) -> Vec<String> {
     let refusal = |host: &HostRun| {
         let disks = disks_of(host);
         // Without what was seen of a disk, another could be written in its place.
         let are_known = !disks.is_empty() && disks.iter().all(|disk| disk.seen.is_some());
-        let is_well = host.came == Came::Done && are_known;
+        let is_well = host.outcome == HostOutcome::Done && are_known;
         let why = host
             .why
             .as_deref()
@@ -196,7 +199,7 @@ fn as_json(plan: &FleetRun) -> String {
                 "zone": host.zone,
                 "type": host.kind,
                 "id": host.id,
-                "came": host.came.word(),
+                "came": host.outcome.word(),
                 "why": host.why,
                 "disks": host.answer["disks"],
             })
@@ -218,13 +221,13 @@ mod tests {
     use super::*;
     use crate::hosts::Host;
 
-    fn host(came: Came, answer: Value) -> HostRun {
+    fn host(outcome: HostOutcome, answer: Value) -> HostRun {
         let host = Host {
             name: "h".to_owned(),
             ..Host::default()
         };
         HostRun {
-            came,
+            outcome,
             answer,
             ..HostRun::waiting(&host)
         }
@@ -238,7 +241,7 @@ mod tests {
     fn the_work_is_bound_to_what_the_plan_has_seen_of_each_disk() {
         let disk = |path: &str, boot: &str| json!({ "path": path, "seen": seen(boot) });
         let answer = json!({ "disks": [disk("/dev/a", "b1"), disk("/dev/b", "b2")] });
-        let options = bound(&host(Came::Done, answer));
+        let options = bound(&host(HostOutcome::Done, answer));
         assert_eq!(options.len(), 4);
         assert_eq!(
             (options[0].as_str(), options[2].as_str()),
@@ -252,21 +255,21 @@ mod tests {
     fn a_host_that_does_not_say_which_disks_it_saw_refuses() {
         let well = json!({ "disks": [{ "path": "/dev/a", "seen": seen("b") }] });
         let blind = json!({ "disks": [{ "path": "/dev/a" }] });
-        let plan = |came, answer: &Value| FleetRun {
+        let plan = |outcome, answer: &Value| FleetRun {
             id: "f".to_owned(),
             began: jiff::Timestamp::UNIX_EPOCH,
             kind: Kind::Zero,
             args: Vec::new(),
-            hosts: vec![host(came, answer.clone())],
+            hosts: vec![host(outcome, answer.clone())],
             race: None,
         };
-        assert_eq!(refusals(&plan(Came::Done, &well)), [""; 0]);
+        assert_eq!(refusals(&plan(HostOutcome::Done, &well)), [""; 0]);
         for bad in [
-            plan(Came::Done, &blind),
-            plan(Came::Done, &json!({ "disks": [] })),
-            plan(Came::Done, &json!("text")),
-            plan(Came::Lost, &well),
-            plan(Came::Interrupted, &well),
+            plan(HostOutcome::Done, &blind),
+            plan(HostOutcome::Done, &json!({ "disks": [] })),
+            plan(HostOutcome::Done, &json!("text")),
+            plan(HostOutcome::Lost, &well),
+            plan(HostOutcome::Interrupted, &well),
         ] {
             assert_eq!(refusals(&bad).len(), 1, "{bad:?}");
         }

@@ -8,13 +8,13 @@ use ui::context::printable;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
-/// What stands for a disk on which nothing known was found.
+/// Cell for a disk on which no known signature was found.
 const NOTHING: &str = "nothing known";
 
 /// A disk of the plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Disk {
-    /// What its host is called.
+pub(crate) struct DestroyTarget {
+    /// Name of its host.
     pub host: String,
     /// The zone of that.
     pub zone: Option<String>,
@@ -24,23 +24,23 @@ pub(crate) struct Disk {
     pub size_bytes: Option<u64>,
     /// The kinds of signatures that it carries; `None` where that was not looked at.
     pub content: Option<Vec<String>>,
-    /// How much of it is left to be written, in bytes, where only a part is.
+    /// Bytes that are left to be written, where only a part is.
     pub left_bytes: Option<u64>,
-    /// How it is written, where there are several ways.
+    /// Method by which it is written, where there are several.
     pub how: Option<String>,
     /// The maker's name for it.
     pub model: Option<String>,
     /// Its serial number.
     pub serial: Option<String>,
-    /// Which disk it is; `None` where the host does not say it.
+    /// Identity of the disk; `None` where the host does not report it.
     pub seen: Option<DiskIdentity>,
 }
 
-impl Disk {
+impl DestroyTarget {
     /// A disk as a host's look or rehearsal says it.
-    pub(crate) fn of(host: &str, zone: Option<&str>, said: &Value) -> Disk {
+    pub(crate) fn of(host: &str, zone: Option<&str>, said: &Value) -> DestroyTarget {
         let word = |key: &str| said[key].as_str().map(str::to_owned);
-        Disk {
+        DestroyTarget {
             host: host.to_owned(),
             zone: zone.map(str::to_owned),
             path: word("path").unwrap_or_default(),
@@ -74,7 +74,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// The plan as a table, and what it is.
-pub(crate) fn table(disks: &[Disk], what: &str, columns: usize) -> String {
+pub(crate) fn table(disks: &[DestroyTarget], what: &str, columns: usize) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_default();
     let size = |size: Option<u64>| size.map_or_else(String::new, |size| Bytes(size).to_string());
     let content = |content: &Option<Vec<String>>| match content.as_deref() {
@@ -82,7 +82,7 @@ pub(crate) fn table(disks: &[Disk], what: &str, columns: usize) -> String {
         Some([]) => NOTHING.to_owned(),
         Some(words) => words.join(", "),
     };
-    let row = |disk: &Disk| {
+    let row = |disk: &DestroyTarget| {
         vec![
             disk.host.clone(),
             word(&disk.zone),
@@ -101,8 +101,8 @@ pub(crate) fn table(disks: &[Disk], what: &str, columns: usize) -> String {
     printable(&format!("{table}{}\n", wrap(&told, columns, ""))).into_owned()
 }
 
-/// How many disks of how many hosts, in words.
-pub(crate) fn count(disks: &[Disk]) -> String {
+/// Number of disks and of hosts, in words.
+pub(crate) fn count(disks: &[DestroyTarget]) -> String {
     let mut hosts: Vec<&str> = disks.iter().map(|disk| disk.host.as_str()).collect();
     hosts.sort_unstable();
     hosts.dedup();
@@ -126,11 +126,11 @@ mod tests {
             "size_bytes": 1 << 30 });
         let said = json!({ "path": "/dev/sdf", "size_bytes": 1 << 30, "content": ["ext4"],
             "model": "EBS", "serial": "vol-1", "seen": seen });
-        let disk = Disk::of("db1", Some("a"), &said);
+        let disk = DestroyTarget::of("db1", Some("a"), &said);
         let bound = disk.bound();
         let planned: Planned = bound[1].parse().unwrap();
         assert_eq!(planned.path.to_str(), Some("/dev/sdf"));
-        let bare = Disk::of("db2", None, &json!({ "path": "/dev/sdf", "content": [] }));
+        let bare = DestroyTarget::of("db2", None, &json!({ "path": "/dev/sdf", "content": [] }));
         assert_eq!(bare.bound(), [""; 0]);
         let shown = table(&[disk, bare], "This would be zeroed", 100);
         for told in [
@@ -143,7 +143,7 @@ mod tests {
         ] {
             assert!(shown.contains(told), "{told}: {shown}");
         }
-        let narrow = table(&[Disk::of("db1", Some("a"), &said)], "x", 40);
+        let narrow = table(&[DestroyTarget::of("db1", Some("a"), &said)], "x", 40);
         assert!(
             narrow.contains("1 disk of 1 host") && !narrow.contains("EBS"),
             "{narrow}"

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What hosts have in common that compete.
+/// Property that hosts of one group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Per {
@@ -22,7 +22,7 @@ impl Per {
     }
 }
 
-/// By what ties are broken.
+/// Rule that breaks ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ties {

@@ -1,7 +1,7 @@
-//! Which hosts: from a list, an Ansible inventory or EC2, chosen by regular expressions.
+//! Hosts from a list, an Ansible inventory or EC2, chosen by regular expressions.
 //!
-//! A host's zone, instance type and id come with it where the source knows them; the hosts' own
-//! metadata service is asked for the others later.
+//! A host's zone, instance type and id come with it where the source knows them; the hosts' own metadata
+//! service is asked for the others later.
 
 mod ec2;
 mod grouping;
@@ -17,11 +17,11 @@ use std::time::Duration;
 use linux::exec::Exec;
 use serde::Serialize;
 
-pub(crate) use ec2::{Address, Now, is_instance_id, is_keep, now as instances_now};
+pub(crate) use ec2::{Address, InstanceState, is_instance_id, is_keep, now as instances_now};
 pub(crate) use grouping::{Per, Ties};
 pub(crate) use select::{Pattern, Selection};
 
-/// How long `ansible-inventory` or one page of `aws` may take: both ask a cloud.
+/// Time limit for `ansible-inventory` or one page of `aws`: both ask a cloud.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// More problems than so many are counted, not listed.
@@ -30,9 +30,9 @@ const MOST_LISTED: usize = 20;
 /// A host, as its source has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Host {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What is given to ssh: a name of its configuration, a host name or an address.
+    /// Host as ssh is given it: a name of its configuration, a host name or an address.
     pub address: String,
     /// The user to log in as, where the source says so.
     pub user: Option<String>,
@@ -47,20 +47,20 @@ pub(crate) struct Host {
     pub id: Option<String>,
     /// The comment behind it in a list.
     pub comment: Option<String>,
-    /// What else the source says: attributes of a list, tags of an instance.
+    /// Further attributes of its source: those of a list, tags of an instance.
     pub tags: BTreeMap<String, String>,
 }
 
-/// What a source gave.
+/// Hosts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct HostList {
     /// The hosts, in the order of the source.
     pub hosts: Vec<Host>,
-    /// Who was left out and why, as sentences: instances that do not run.
+    /// Hosts that were left out, with the reason, as sentences: instances that do not run.
     pub left_out: Vec<String>,
 }
 
-/// Where hosts come from.
+/// Source of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A text file, or the name of one below `~/.dsh`.
@@ -76,14 +76,14 @@ impl Source {
     ///
     /// # Errors
     /// Sentences that say what is wrong with the source, with its name and line.
-    pub(crate) fn ask(&self, home: Option<&Path>) -> Result<Found, Vec<String>> {
+    pub(crate) fn ask(&self, home: Option<&Path>) -> Result<HostList, Vec<String>> {
         let alone = |why: String| vec![why];
         let found = match self {
             Source::List(name) => {
                 let file = list::place(name, home).map_err(alone)?;
                 let bytes = read(&file).map_err(alone)?;
                 let hosts = list::parse(&file.display().to_string(), &bytes)?;
-                Ok(Found {
+                Ok(HostList {
                     hosts,
                     left_out: Vec::new(),
                 })
@@ -102,7 +102,7 @@ impl Source {
                 run(&page.clone().limit(LIMIT))
             }),
         }?;
-        Ok(Found {
+        Ok(HostList {
             hosts: told_apart(found.hosts),
             ..found
         })
@@ -153,7 +153,7 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
         .map_err(|why| format!("{} cannot be read: {why}", file.display()))
 }
 
-/// What a program writes, which does not outlive this one.
+/// Output of a program, which does not outlive this one.
 ///
 /// # Errors
 /// A sentence, where it is missing, fails or takes too long.
@@ -164,10 +164,10 @@ pub(crate) fn run(program: &Exec) -> Result<Vec<u8>, String> {
         .map_err(|why| why.to_string())
 }
 
-/// Why ssh must not be given this as a host; `None` where it may.
+/// Reason why ssh must not be given this as a host; `None` where it may.
 ///
-/// A word that begins with a dash would be an option to ssh, and spaces and control characters are in
-/// no name of a host.
+/// A word that begins with a dash would be an option to ssh, and spaces and control characters are in no name
+/// of a host.
 fn no_address(word: &str) -> Option<String> {
     // A user of a domain has a backslash before the address, as in `DOMAIN\\me@db1`.
     let user_end = word.rfind('@').unwrap_or(0);
@@ -195,7 +195,7 @@ fn no_address(word: &str) -> Option<String> {
     }
 }
 
-/// Whether colons and brackets stand only where they do in one IPv6 address. With a port behind it, ssh
+/// True where colons and brackets stand only where they do in one IPv6 address. With a port behind it, ssh
 /// would be given another address, which may well be somebody's.
 fn is_one_address(host: &str) -> bool {
     if !host.contains([':', '[', ']']) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use ui::table::{Column, layout};
 
-use super::{Found, Host};
+use super::{Host, HostList};
 use crate::document::Document;
 
 const COLUMNS: [Column; 6] = [
@@ -48,7 +48,7 @@ struct Listed<'a> {
 }
 
 /// The hosts as one JSON document.
-pub(crate) fn json(found: &Found) -> String {
+pub(crate) fn json(found: &HostList) -> String {
     let body = Listed {
         hosts: &found.hosts,
         left_out: &found.left_out,

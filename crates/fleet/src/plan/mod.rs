@@ -1,10 +1,10 @@
-//! How many hosts to start, and what the race among them will cost.
+//! Number of hosts to start, and cost of the race among them.
 //!
-//! The number comes from how many of the past were good ([`study::supply`]). The chance that was asked
-//! for is that of all groups together: what may go wrong is shared among them (Bonferroni). The cost
-//! comes from rehearsals of the race ([`study::burnin::rehearse`]) among hosts drawn from those of the
-//! past, with the noise of its plain conditions. A host is paid for until the race is over: those that
-//! dropped out may be called back.
+//! The number comes from how many of the past were good ([`study::supply`]). The chance that was asked for is
+//! that of all groups together: what may go wrong is shared among them (Bonferroni). The cost comes from
+//! rehearsals of the race ([`study::burnin::rehearse`]) among hosts drawn from those of the past, with the
+//! noise of its plain conditions. A host is paid for until the race is over: those that dropped out may be
+//! called back.
 
 pub(crate) mod past;
 pub(crate) mod view;
@@ -18,7 +18,7 @@ use study::supply;
 use crate::hosts::Per;
 use past::{Past, PastHost};
 
-/// So many races are rehearsed, and of very many hosts only [`FEWER`].
+/// Number of rehearsals of a race; of very many hosts only [`FEWER`].
 const REHEARSALS: usize = 21;
 const FEWER: usize = 3;
 /// From so many hosts on.
@@ -26,24 +26,25 @@ const MANY: usize = 2_000;
 /// More hosts are not rehearsed.
 const MOST: usize = 50_000;
 
-/// What a host without a figure has in a rehearsal, as the logarithm of a share: so little that it drops out at once.
+/// Level of a host without a figure in a rehearsal, as the logarithm of a share: so little that it drops out
+/// at once.
 const DEAD: f64 = -4.0;
 
-/// What the one group is called where all hosts are one.
+/// Name of the group where all hosts are one.
 const ALL: &str = "all";
 
-/// What was asked for.
+/// Goals of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
-    /// How many good ones of each group.
+pub(crate) struct PlanGoals {
+    /// Number of good hosts wanted of each group.
     pub want: usize,
-    /// What makes a group.
+    /// Property that makes a group.
     pub per: Option<Per>,
     /// The chance that enough come in all groups.
     pub chance: f64,
-    /// How long a round of the race takes, in seconds.
+    /// Length of a round of the race, in seconds.
     pub round_s: f64,
-    /// What a host costs in an hour.
+    /// Price of a host for an hour.
     pub price: Option<f64>,
 }
 
@@ -52,15 +53,15 @@ pub(crate) struct Asked {
 pub(crate) struct Group {
     /// The zone or type.
     pub name: String,
-    /// How the past was.
+    /// Good hosts of the past.
     pub past: supply::Past,
-    /// How many to start; `None` where the past does not say.
+    /// Number to start; `None` where the past does not say it.
     pub start: Option<usize>,
-    /// How likely enough good ones are then among them, at the least.
+    /// Least probability that enough good ones are then among them.
     pub chance: f64,
 }
 
-/// What the race will cost.
+/// Cost of the race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
     /// Rounds in the middle one of the rehearsals.
@@ -80,8 +81,8 @@ pub(crate) struct Cost {
 pub(crate) struct Plan {
     /// The groups, in the order of their names.
     pub groups: Vec<Group>,
-    /// What the race will cost; `None` where the past does not say how many to start, or has no
-    /// figures, or they are too many to rehearse.
+    /// Cost of the race; `None` where the past does not say how many to start, or has no figures, or they are
+    /// too many to rehearse.
     pub cost: Option<Cost>,
 }
 
@@ -90,11 +91,11 @@ impl Plan {
     ///
     /// # Errors
     /// A sentence, where the past does not say which group a host is of.
-    pub(crate) fn of(past: &Past, asked: &Asked) -> Result<Plan, String> {
+    pub(crate) fn of(past: &Past, goals: &PlanGoals) -> Result<Plan, String> {
         let mut hosts: BTreeMap<String, Vec<&(PastHost, bool)>> = BTreeMap::new();
         let mut lost = 0;
         for one in &past.hosts {
-            let group = match asked.per {
+            let group = match goals.per {
                 None => Some(ALL.to_owned()),
                 Some(Per::Zone) => one.0.zone.clone(),
                 Some(Per::Type) => one.0.kind.clone(),
@@ -105,7 +106,7 @@ impl Plan {
             }
         }
         if lost > 0 {
-            let what = asked.per.map_or("group", Per::word);
+            let what = goals.per.map_or("group", Per::word);
             return Err(format!(
                 "of {lost} of the {} hosts of the past no {what} is known; add it to them, or leave \
                  --per out",
@@ -113,27 +114,27 @@ impl Plan {
             ));
         }
         // What may go wrong is shared among the groups.
-        let chance = 1.0 - (1.0 - asked.chance) / hosts.len().max(1) as f64;
+        let chance = 1.0 - (1.0 - goals.chance) / hosts.len().max(1) as f64;
         let groups: Vec<Group> = hosts
             .iter()
-            .map(|(name, hosts)| group(name, hosts, asked.want, chance))
+            .map(|(name, hosts)| group(name, hosts, goals.want, chance))
             .collect();
         let pools: Vec<Vec<&PastHost>> = hosts
             .values()
             .map(|hosts| hosts.iter().map(|one| &one.0).collect())
             .collect();
         let mut plan = Plan { groups, cost: None };
-        plan.cost = plan.rehearsed(&pools, asked);
+        plan.cost = plan.rehearsed(&pools, goals);
         Ok(plan)
     }
 
-    /// How many to start in all; `None` where the past does not say it of every group.
+    /// Number to start in all; `None` where the past does not say it of every group.
     pub(crate) fn total(&self) -> Option<usize> {
         self.groups.iter().map(|group| group.start).sum()
     }
 
     /// Rehearses the race among as many hosts as are to be started.
-    fn rehearsed(&self, pools: &[Vec<&PastHost>], asked: &Asked) -> Option<Cost> {
+    fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals) -> Option<Cost> {
         let total = self.total().filter(|total| *total <= MOST)?;
         pools
             .iter()
@@ -147,7 +148,7 @@ impl Plan {
                 rehearse(
                     &Conditions::plain(),
                     &hosts,
-                    Rule::keeping(asked.want),
+                    Rule::keeping(goals.want),
                     &mut rng,
                 )
             })
@@ -156,7 +157,7 @@ impl Plan {
         let (middle, most) = (races.get(trials / 2)?, races.get(trials - 1 - trials / 20)?);
         let mut measured: Vec<usize> = races.iter().map(|race| race.host_rounds).collect();
         measured.sort_unstable();
-        let hours = |rounds: usize| rounds as f64 * asked.round_s / 3600.0;
+        let hours = |rounds: usize| rounds as f64 * goals.round_s / 3600.0;
         Some(Cost {
             rounds: middle.rounds,
             most_rounds: most.rounds,
@@ -206,7 +207,7 @@ fn group(name: &str, hosts: &[&(PastHost, bool)], want: usize, chance: f64) -> G
 mod tests {
     use super::*;
 
-    const ASKED: Asked = Asked {
+    const GOALS: PlanGoals = PlanGoals {
         want: 3,
         per: Some(Per::Zone),
         chance: 0.95,
@@ -239,7 +240,7 @@ mod tests {
     #[test]
     fn a_poor_zone_needs_more_hosts() {
         let both = past([zone("a", 18, 2), zone("b", 10, 10)].concat());
-        let plan = Plan::of(&both, &ASKED).unwrap();
+        let plan = Plan::of(&both, &GOALS).unwrap();
         let starts: Vec<usize> = plan
             .groups
             .iter()
@@ -251,14 +252,14 @@ mod tests {
         let total = plan.total().unwrap() as f64;
         assert!(cost.rounds <= cost.most_rounds && cost.measured_h < cost.running_h);
         assert!((cost.running_h - total * cost.rounds as f64 / 360.0).abs() < 1e-9);
-        let one = Plan::of(&both, &Asked { per: None, ..ASKED }).unwrap();
+        let one = Plan::of(&both, &PlanGoals { per: None, ..GOALS }).unwrap();
         assert_eq!((one.groups.len(), one.groups[0].past.all), (1, 40));
     }
 
     #[test]
     fn a_past_without_a_good_host_says_no_number() {
         let none = past([zone("a", 18, 2), zone("b", 0, 10)].concat());
-        let plan = Plan::of(&none, &ASKED).unwrap();
+        let plan = Plan::of(&none, &GOALS).unwrap();
         assert_eq!((plan.total(), plan.cost), (None, None));
         assert!(plan.groups[0].start.is_some() && plan.groups[1].start.is_none());
     }
@@ -267,7 +268,7 @@ mod tests {
     fn a_host_of_no_zone_is_told() {
         let mut hosts = zone("a", 3, 0);
         hosts[1].0.zone = None;
-        let told = Plan::of(&past(hosts), &ASKED).unwrap_err();
+        let told = Plan::of(&past(hosts), &GOALS).unwrap_err();
         assert!(
             told.starts_with("of 1 of the 3 hosts of the past no zone"),
             "{told}"

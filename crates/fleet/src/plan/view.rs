@@ -5,7 +5,7 @@ use ui::table::{Column, layout, wrap};
 use ui::units::duration;
 
 use super::past::Past;
-use super::{Asked, Cost, Group, Plan};
+use super::{Cost, Group, Plan, PlanGoals};
 use crate::document::Document;
 use crate::hosts::Per;
 
@@ -17,7 +17,7 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// A plan as text.
-pub(crate) fn text(plan: &Plan, asked: &Asked, past: &Past, columns: usize) -> String {
+pub(crate) fn text(plan: &Plan, goals: &PlanGoals, past: &Past, columns: usize) -> String {
     let row = |group: &Group| {
         vec![
             group.name.clone(),
@@ -30,15 +30,15 @@ pub(crate) fn text(plan: &Plan, asked: &Asked, past: &Past, columns: usize) -> S
     };
     let rows: Vec<Vec<String>> = plan.groups.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
-    for sentence in sentences(plan, asked, past) {
+    for sentence in sentences(plan, goals, past) {
         text.push_str(&wrap(&sentence, columns, ""));
         text.push('\n');
     }
     text
 }
 
-fn sentences(plan: &Plan, asked: &Asked, past: &Past) -> Vec<String> {
-    let each = asked
+fn sentences(plan: &Plan, goals: &PlanGoals, past: &Past) -> Vec<String> {
+    let each = goals
         .per
         .map_or_else(String::new, |per| format!(" of each {}", per.word()));
     let mut sentences = vec![format!("Good is: {}.", past.good)];
@@ -46,8 +46,8 @@ fn sentences(plan: &Plan, asked: &Asked, past: &Past) -> Vec<String> {
         Some(total) => format!(
             "Start {total} hosts: with at least {} enough come for {} good ones{each}, if they are \
              like those of the past.",
-            percent(asked.chance),
-            asked.want
+            percent(goals.chance),
+            goals.want
         ),
         None => "No number can be said where no host of the past was good.".to_owned(),
     });
@@ -57,11 +57,11 @@ fn sentences(plan: &Plan, asked: &Asked, past: &Past) -> Vec<String> {
              measures for {:.1} host-hours. The hosts run for {:.1} host-hours until it is over{}, \
              and in one of twenty for more than {:.1}.",
             cost.rounds,
-            duration(cost.rounds as f64 * asked.round_s),
+            duration(cost.rounds as f64 * goals.round_s),
             cost.most_rounds,
             cost.measured_h,
             cost.running_h,
-            priced(asked.price, cost.running_h),
+            priced(goals.price, cost.running_h),
             cost.most_running_h,
         ));
     }
@@ -141,10 +141,10 @@ struct RaceBody {
 }
 
 impl RaceBody {
-    fn of(cost: Cost, asked: &Asked) -> RaceBody {
-        let price = |hours: f64| asked.price.map(|price| price * hours);
+    fn of(cost: Cost, goals: &PlanGoals) -> RaceBody {
+        let price = |hours: f64| goals.price.map(|price| price * hours);
         RaceBody {
-            round_s: asked.round_s,
+            round_s: goals.round_s,
             rounds: cost.rounds,
             rounds_p95: cost.most_rounds,
             measured_host_hours: cost.measured_h,
@@ -157,15 +157,15 @@ impl RaceBody {
 }
 
 /// A plan as one JSON document.
-pub(crate) fn json(plan: &Plan, asked: &Asked, past: &Past) -> String {
+pub(crate) fn json(plan: &Plan, goals: &PlanGoals, past: &Past) -> String {
     let body = PlanBody {
-        want: asked.want,
-        per: asked.per.map(Per::word),
-        asked_chance: asked.chance,
+        want: goals.want,
+        per: goals.per.map(Per::word),
+        asked_chance: goals.chance,
         good: &past.good,
         groups: plan.groups.iter().map(GroupBody::of).collect(),
         start: plan.total(),
-        race: plan.cost.map(|cost| RaceBody::of(cost, asked)),
+        race: plan.cost.map(|cost| RaceBody::of(cost, goals)),
     };
     format!("{:#}", Document::of("fleet plan", body))
 }

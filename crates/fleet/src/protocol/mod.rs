@@ -1,7 +1,7 @@
-//! What `fleet` and the agent on a host say to each other: JSON, one message a line.
+//! Messages between `fleet` and the agent on a host: JSON, one message a line.
 //!
-//! Both are the same program of the same version, since the one sends the other; a message that
-//! the other does not know is an error, not a dialect.
+//! Both are the same program of the same version, since the one sends the other; a message that the other
+//! does not know is an error, not a dialect.
 
 pub(crate) mod rounds;
 
@@ -14,11 +14,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use rounds::{Round, RoundSaid};
+use rounds::{Round, RoundMessage};
 
 /// The version of these messages.
 pub(crate) const PROTOCOL: u32 = 1;
-/// How often each side says that it is there.
+/// Interval at which each side reports that it is there.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
 /// After how long without a word the agent takes the connection for lost. With the time that its
 /// work is given to end, it is less than 10 s after the last word.
@@ -34,7 +34,7 @@ pub(crate) const MOST_SAID: usize = 8 << 20;
 /// The stack of a thread that only hands lines on, in bytes: there are several for each host.
 pub(crate) const SMALL_STACK: usize = 128 << 10;
 
-/// What `fleet` says.
+/// Messages of `fleet`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToAgent {
@@ -44,7 +44,7 @@ pub(crate) enum ToAgent {
     Facts,
     /// Say from now on what the host does.
     Sample {
-        /// How often, in milliseconds.
+        /// Interval, in milliseconds.
         every_ms: u64,
     },
     /// Run a verb.
@@ -55,7 +55,7 @@ pub(crate) enum ToAgent {
     Round(Round),
     /// End what runs, in order.
     Stop {
-        /// How long it may take to undo what it has begun, in milliseconds, before it is killed.
+        /// Time for undoing what it has begun, in milliseconds, before it is killed.
         grace_ms: u64,
     },
     /// Say the answer of this name that was kept.
@@ -71,13 +71,13 @@ pub(crate) enum ToAgent {
 pub(crate) struct Order {
     /// The run of the fleet that it belongs to.
     pub fleet: String,
-    /// What `fleet` calls the host.
+    /// Name of the host in `fleet`.
     pub host: String,
     /// The verb and its arguments.
     pub args: Vec<String>,
 }
 
-/// What the agent says.
+/// Messages of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromAgent {
@@ -85,12 +85,12 @@ pub(crate) enum FromAgent {
     Hello(Hello),
     /// It is there.
     Alive,
-    /// What the host is.
+    /// Facts about the host.
     Facts(Box<Facts>),
-    /// What the host did since the last sample.
+    /// Sample of the host since the last one.
     Sample(Box<Sample>),
-    /// What measures round by round has said something.
-    Round(RoundSaid),
+    /// Message of the verb that measures round by round.
+    Round(RoundMessage),
     /// The verb has ended.
     Ended(Box<Ended>),
     /// An answer that was kept.
@@ -99,7 +99,7 @@ pub(crate) enum FromAgent {
     Failed(String),
 }
 
-/// How the agent introduces itself.
+/// First message of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// The version of its messages.
@@ -110,10 +110,10 @@ pub(crate) struct Hello {
     pub left: Vec<String>,
 }
 
-/// What a host is.
+/// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// What it calls itself.
+    /// Its own name.
     pub hostname: String,
     /// The kernel's release.
     pub kernel: String,
@@ -123,11 +123,11 @@ pub(crate) struct Facts {
     pub cores: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// What names this boot of it.
+    /// Id of its boot.
     pub boot: String,
     /// Its clock, in milliseconds after the beginning of 1970 (UTC).
     pub clock_ms: i64,
-    /// What its cloud says of it.
+    /// Facts of its cloud about it.
     pub cloud: Option<Cloud>,
     /// Its disks.
     pub disks: Vec<DiskFacts>,
@@ -146,7 +146,7 @@ pub(crate) struct DiskFacts {
     pub serial: Option<String>,
 }
 
-/// What a host did over a short while.
+/// Rates and load of a host over a short while.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// Over how many seconds.
@@ -171,7 +171,7 @@ impl Sample {
     }
 }
 
-/// What a disk did over a short while.
+/// Rates and latency of a disk over a short while.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DiskSample {
     /// The kernel's name for it.
@@ -189,7 +189,7 @@ pub(crate) struct DiskSample {
     pub latency_ns: Option<f64>,
 }
 
-/// Why a verb came to its end.
+/// Cause of a verb's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EndedBy {
@@ -204,19 +204,19 @@ pub(crate) enum EndedBy {
 /// A verb that has ended, and what it said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ended {
-    /// What the answer is called until it is collected.
+    /// Name of the answer until it is collected.
     pub name: String,
-    /// What was ordered.
+    /// The order.
     pub order: Order,
-    /// Why it ended.
+    /// Cause of its end.
     pub by: EndedBy,
     /// Its exit status; `None` where a signal killed it or it never started.
     pub status: Option<i32>,
-    /// How long it ran, in seconds.
+    /// Run time, in seconds.
     pub seconds: f64,
-    /// What it answered: the JSON document, or the text where it was none.
+    /// Its answer: the JSON document, or the text where it was none.
     pub answer: Value,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
     /// The runs that it measured.
     pub runs: Vec<Run>,
@@ -226,7 +226,7 @@ pub(crate) struct Ended {
 ///
 /// # Errors
 /// When the other side is gone.
-pub(crate) fn say<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) -> io::Result<()> {
+pub(crate) fn send<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     to.write_all(&line)?;
@@ -237,7 +237,7 @@ pub(crate) fn say<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) -> 
 ///
 /// # Errors
 /// A sentence, where the line is none.
-pub(crate) fn understand<M: DeserializeOwned>(line: &str) -> Result<M, String> {
+pub(crate) fn parse<M: DeserializeOwned>(line: &str) -> Result<M, String> {
     serde_json::from_str(line).map_err(|why| {
         let begins: String = line.chars().take(80).collect();
         format!("'{begins}' is no message of the agent's protocol ({why})")
@@ -296,13 +296,10 @@ mod tests {
         ];
         let mut wire = Vec::new();
         for message in &said {
-            say(&mut wire, message).unwrap();
+            send(&mut wire, message).unwrap();
         }
         let lines = lines(io::Cursor::new(wire)).unwrap();
-        let heard: Vec<ToAgent> = lines
-            .iter()
-            .map(|line| understand(&line).unwrap())
-            .collect();
+        let heard: Vec<ToAgent> = lines.iter().map(|line| parse(&line).unwrap()).collect();
         assert_eq!(heard, said);
     }
 
@@ -315,8 +312,8 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_told() {
-        let why = understand::<FromAgent>("Welcome to db1!").unwrap_err();
+        let why = parse::<FromAgent>("Welcome to db1!").unwrap_err();
         assert!(why.contains("'Welcome to db1!' is no message"), "{why}");
-        assert!(understand::<FromAgent>(r#"{"dance":1}"#).is_err());
+        assert!(parse::<FromAgent>(r#"{"dance":1}"#).is_err());
     }
 }

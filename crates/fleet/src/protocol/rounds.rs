@@ -1,4 +1,4 @@
-//! What is said to a host that measures round by round, and what it answers: JSON, one message a line.
+//! Messages to and from a host that measures round by round: JSON, one message a line.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,23 +7,23 @@ use domain::plan_binding::BoundTarget;
 /// A round that is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
-    /// Which, from 0.
+    /// Its number, from 0.
     pub number: usize,
-    /// How long it takes, in seconds.
+    /// Its length, in seconds.
     pub seconds: f64,
 }
 
-/// What a host answers.
+/// Messages of such a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RoundSaid {
+pub(crate) enum RoundMessage {
     /// All targets are prepared, and the next round may come.
     Ready(Vec<TargetFacts>),
     /// A round was measured.
     Measured(HostRound),
 }
 
-/// What a target is.
+/// Facts about a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TargetFacts {
     /// The path as it was given.
@@ -36,23 +36,24 @@ pub(crate) struct TargetFacts {
     pub serial: Option<String>,
     /// The size of that device in bytes; of the target where there is none.
     pub size_bytes: u64,
-    /// What is lost of it when it is measured; `None` where it is only read, or is a test file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doomed: Option<BoundTarget>,
+    /// Content and identity of a target whose content is lost; `None` where it is only read, or is a test
+    /// file.
+    #[serde(rename = "doomed", default, skip_serializing_if = "Option::is_none")]
+    pub overwritten: Option<BoundTarget>,
 }
 
-/// What a round gave on a host.
+/// Results of a round on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HostRound {
-    /// Which round.
+    /// Number of the round.
     pub number: usize,
-    /// How long it took, in seconds.
+    /// Its length, in seconds.
     pub seconds: f64,
     /// The targets, in their order.
     pub targets: Vec<TargetRound>,
 }
 
-/// What a round gave on a target.
+/// Results of a round on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TargetRound {
     /// The figures that were asked for, in their order and units; `None` where one was not measured,
@@ -61,16 +62,16 @@ pub(crate) struct TargetRound {
     /// The mean time that a request took on the slowest disk below, in nanoseconds, as the kernel counts
     /// it.
     pub disk_latency_ns: Option<f64>,
-    /// Why the figures are not the disk's, as a sentence.
+    /// Reason why the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
     /// The request that the disk answered with an error, as a sentence.
     pub broken: Option<String>,
-    /// What else ended it before its end, as a sentence: nothing that the disk is blamed for.
+    /// Another cause of its early end, as a sentence: nothing that the disk is blamed for.
     pub failed: Option<String>,
     /// Reasons to doubt that the figures are the disk's alone, as sentences, each said once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// Whether something else than the disk may have slowed it in this round: others that used it, or the
+    /// True where something else than the disk may have slowed it in this round: others that used it, or the
     /// processor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_slowed: bool,

@@ -43,18 +43,18 @@ struct DryRun<'a> {
     /// Rounds in which a host is measured before it is kept.
     proof_rounds: usize,
     most_rounds: usize,
-    hosts: Vec<Entrant<'a>>,
+    hosts: Vec<ListedHost<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entrant<'a> {
+struct ListedHost<'a> {
     host: &'a Host,
     group: Option<&'a String>,
 }
 
 /// The race that would be run, as one JSON document.
 pub(crate) fn json(setup: &Setup, hosts: &[Host]) -> String {
-    let entrant = |(host, group): (_, &usize)| Entrant {
+    let entrant = |(host, group): (_, &usize)| ListedHost {
         host,
         group: setup.groups.get(*group),
     };

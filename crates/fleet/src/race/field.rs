@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use crate::hosts::Host;
 use crate::protocol::rounds::{HostRound, Round, TargetFacts};
-use crate::race::runner::Told;
-use crate::store::race::{Absent, Lap, RoundRecord};
-use crate::store::{Came, HostRun};
+use crate::race::runner::HostEvent;
+use crate::store::race::{Absent, Measurement, RoundRecord};
+use crate::store::{HostOutcome, HostRun};
 
 /// Interval at which the signal is polled.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// Time before the first notice of hosts that are waited for; it doubles each time.
 const FIRST_WORD: Duration = Duration::from_secs(30);
 /// More hosts than so many are counted, not named.
 const MOST_NAMED: usize = 5;
 
 /// A host, as the race sees it.
-pub(super) struct Seat<'a> {
+pub(super) struct Entrant<'a> {
     /// Result of it so far.
-    pub came: HostRun,
+    pub host_run: HostRun,
     /// Boot id.
     pub boot: String,
     /// The id by which it knows itself.
@@ -57,13 +57,13 @@ pub(super) enum State {
 /// The hosts of a race.
 pub(super) struct Field<'a> {
     /// The hosts, in the order of their source.
-    pub seats: Vec<Seat<'a>>,
-    told: Receiver<(usize, Told)>,
+    pub seats: Vec<Entrant<'a>>,
+    told: Receiver<(usize, HostEvent)>,
     interrupt: &'a AtomicBool,
 }
 
 /// The ends of the wires to the hosts' threads: where they tell, and where each hears its rounds.
-pub(super) type Wires = (Sender<(usize, Told)>, Vec<Receiver<Round>>);
+pub(super) type Wires = (Sender<(usize, HostEvent)>, Vec<Receiver<Round>>);
 
 impl<'a> Field<'a> {
     /// Hosts of which none is reached yet. `over` is where each one's thread looks whether the race is
@@ -81,8 +81,8 @@ impl<'a> Field<'a> {
             .map(|(host, over)| {
                 let (tell, rounds) = channel();
                 receivers.push(rounds);
-                Seat {
-                    came: HostRun::waiting(host),
+                Entrant {
+                    host_run: HostRun::waiting(host),
                     boot: String::new(),
                     own_id: None,
                     targets: Vec::new(),
@@ -107,7 +107,7 @@ impl<'a> Field<'a> {
         let began = Instant::now();
         let mut pause = FIRST_WORD;
         let mut next = began + pause;
-        let coming = |seats: &[Seat<'_>]| seats.iter().any(|seat| seat.state == State::Coming);
+        let coming = |seats: &[Entrant<'_>]| seats.iter().any(|seat| seat.state == State::Coming);
         while coming(&self.seats) && !self.interrupt.load(Relaxed) && began.elapsed() < patience {
             self.hear();
             if Instant::now() >= next {
@@ -120,8 +120,8 @@ impl<'a> Field<'a> {
         for seat in &mut self.seats {
             if seat.state == State::Coming && !is_over {
                 let late = format!("it was not ready after {} s.", patience.as_secs());
-                seat.came.came = Came::Failed;
-                seat.came.why = Some(late);
+                seat.host_run.outcome = HostOutcome::Failed;
+                seat.host_run.why = Some(late);
                 seat.leave();
             }
         }
@@ -132,7 +132,7 @@ impl<'a> Field<'a> {
         let coming = || self.seats.iter().filter(|seat| seat.state == State::Coming);
         let named: Vec<&str> = coming()
             .take(MOST_NAMED)
-            .map(|seat| seat.came.host.as_str())
+            .map(|seat| seat.host_run.host.as_str())
             .collect();
         let more = match coming().count().saturating_sub(named.len()) {
             0 => String::new(),
@@ -171,7 +171,7 @@ impl<'a> Field<'a> {
                 continue;
             };
             if !waiting.contains(&place) {
-                record.late.extend(measured.map(|measured| Lap {
+                record.late.extend(measured.map(|measured| Measurement {
                     host: place,
                     targets: measured.targets,
                     round: Some(measured.number),
@@ -181,7 +181,7 @@ impl<'a> Field<'a> {
             let gave = match (measured, &self.seats[place].state) {
                 (Some(measured), _) if measured.number == round.number => {
                     let targets = measured.targets;
-                    record.measured.push(Lap {
+                    record.measured.push(Measurement {
                         host: place,
                         targets,
                         round: None,
@@ -257,11 +257,11 @@ impl<'a> Field<'a> {
 
     /// The race is over: all hosts are told so.
     pub(super) fn end(&mut self) {
-        self.seats.iter_mut().for_each(Seat::release);
+        self.seats.iter_mut().for_each(Entrant::release);
     }
 
     /// Takes in all that hosts have told by now, such as that they were lost while others were measured.
-    pub(super) fn hear_out(&mut self) {
+    pub(super) fn receive_uninterrupted(&mut self) {
         while let Ok(told) = self.told.try_recv() {
             self.take_in(told);
         }
@@ -270,33 +270,33 @@ impl<'a> Field<'a> {
     /// Takes in what a host tells, if one does within a moment: its place, and the round that it has
     /// measured, if it is that.
     fn hear(&mut self) -> Option<(usize, Option<HostRound>)> {
-        match self.told.recv_timeout(LOOK) {
+        match self.told.recv_timeout(POLL) {
             Ok(told) => self.take_in(told),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL);
                 None
             }
         }
     }
 
-    /// What a host has told.
-    fn take_in(&mut self, (place, told): (usize, Told)) -> Option<(usize, Option<HostRound>)> {
+    /// Takes in an event of a host.
+    fn take_in(&mut self, (place, told): (usize, HostEvent)) -> Option<(usize, Option<HostRound>)> {
         let seat = self.seats.get_mut(place)?;
-        if seat.state == State::Gone && !matches!(told, Told::Gone(..)) {
+        if seat.state == State::Gone && !matches!(told, HostEvent::Gone(..)) {
             return None;
         }
         let mut measured = None;
         match told {
-            Told::Known(came, boot, own_id) => {
-                (seat.came, seat.boot, seat.own_id) = (*came, boot, own_id);
+            HostEvent::Known(host_run, boot, own_id) => {
+                (seat.host_run, seat.boot, seat.own_id) = (*host_run, boot, own_id);
                 // Until it says what it measures: the race may be over before.
                 seat.may_be_other = !seat.targets.is_empty();
             }
-            Told::Ready(targets) => match others(&seat.targets, &targets) {
+            HostEvent::Ready(targets) => match others(&seat.targets, &targets) {
                 Some(why) => {
-                    seat.came.came = Came::Failed;
-                    seat.came.why = Some(why);
+                    seat.host_run.outcome = HostOutcome::Failed;
+                    seat.host_run.why = Some(why);
                     seat.may_be_other = true;
                     seat.leave();
                 }
@@ -306,16 +306,16 @@ impl<'a> Field<'a> {
                     seat.state = State::Ready;
                 }
             },
-            Told::Measured(round) => {
+            HostEvent::Measured(round) => {
                 seat.state = State::Ready;
                 measured = Some(round);
             }
-            Told::Away(why) => seat.state = State::Away(why),
-            Told::Gone(came, may_be_other) => {
+            HostEvent::Away(why) => seat.state = State::Away(why),
+            HostEvent::Gone(host_run, may_be_other) => {
                 seat.may_be_other |= may_be_other;
                 // That it was too late to the start stays.
-                if seat.came.why.is_none() {
-                    seat.came = *came;
+                if seat.host_run.why.is_none() {
+                    seat.host_run = *host_run;
                 }
                 seat.leave();
             }
@@ -331,8 +331,8 @@ fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
         let known = (&first.path, &first.serial, first.size_bytes);
         // Where a disk has a number of its own, its name may change.
         known == (&now.path, &now.serial, now.size_bytes)
-            && first.doomed.as_ref().map(|one| &one.seen)
-                == now.doomed.as_ref().map(|one| &one.seen)
+            && first.overwritten.as_ref().map(|one| &one.seen)
+                == now.overwritten.as_ref().map(|one| &one.seen)
             && (now.serial.is_some() || first.device == now.device)
     };
     let all = || first.iter().zip(now);
@@ -348,10 +348,10 @@ fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
     })
 }
 
-impl Seat<'_> {
-    /// That it is gone, and why.
+impl Entrant<'_> {
+    /// The host as one that is gone, with the reason.
     fn gone(&self, place: usize) -> Absent {
-        absent(place, self.came.why.as_deref().unwrap_or_default())
+        absent(place, self.host_run.why.as_deref().unwrap_or_default())
     }
 
     fn leave(&mut self) {
@@ -406,12 +406,18 @@ mod tests {
     fn one_that_comes_back_with_another_disk_is_gone_and_known_to_be_so() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
         let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
-        told.send((0, Told::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")])))
-            .unwrap();
+        told.send((
+            0,
+            HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]),
+        ))
+        .unwrap();
         field.hear();
         assert!(!field.seats[0].may_be_other);
-        told.send((0, Told::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")])))
-            .unwrap();
+        told.send((
+            0,
+            HostEvent::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")]),
+        ))
+        .unwrap();
         field.hear();
         let seat = &field.seats[0];
         assert_eq!((&seat.state, seat.may_be_other), (&State::Gone, true));
@@ -421,19 +427,19 @@ mod tests {
     fn one_that_is_met_again_may_be_another_until_it_is_ready() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
         let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
-        let mut hear = |one: Told| {
+        let mut hear = |one: HostEvent| {
             told.send((0, one)).unwrap();
             field.hear();
             field.seats[0].may_be_other
         };
         let known = || {
-            let came = HostRun::waiting(&Host::default());
-            Told::Known(Box::new(came), "boot".to_owned(), None)
+            let host_run = HostRun::waiting(&Host::default());
+            HostEvent::Known(Box::new(host_run), "boot".to_owned(), None)
         };
-        let ready = || Told::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]);
+        let ready = || HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]);
         assert!(!hear(known()));
         assert!(!hear(ready()));
-        assert!(!hear(Told::Away("it was lost".to_owned())));
+        assert!(!hear(HostEvent::Away("it was lost".to_owned())));
         assert!(hear(known()));
         assert!(!hear(ready()));
     }
@@ -445,12 +451,21 @@ mod tests {
         field.gather(Duration::ZERO, &mut |_| {});
         assert!(over[0].load(Relaxed), "its thread does not hear of it");
         let late = HostRun::waiting(&Host::default());
-        let known = Told::Known(Box::new(late), "b".to_owned(), None);
+        let known = HostEvent::Known(Box::new(late), "b".to_owned(), None);
         told.send((0, known)).unwrap();
-        told.send((0, Told::Ready(Vec::new()))).unwrap();
+        told.send((0, HostEvent::Ready(Vec::new()))).unwrap();
         assert!(field.hear().is_none() && field.hear().is_none());
         let seat = &field.seats[0];
-        assert_eq!((&seat.state, seat.came.came), (&State::Gone, Came::Failed));
-        assert!(seat.came.why.as_ref().unwrap().contains("was not ready"));
+        assert_eq!(
+            (&seat.state, seat.host_run.outcome),
+            (&State::Gone, HostOutcome::Failed)
+        );
+        assert!(
+            seat.host_run
+                .why
+                .as_ref()
+                .unwrap()
+                .contains("was not ready")
+        );
     }
 }

@@ -45,7 +45,7 @@ use anyhow::anyhow;
 use study::burnin::End;
 
 use crate::args::RaceArgs;
-use crate::destroy::confirm::must_be_askable;
+use crate::destroy::confirm::require_terminal;
 use crate::floor::Floor;
 use crate::host_line::{HostVerb, LineVerb, parse};
 use crate::hosts::Ties;
@@ -57,16 +57,16 @@ use crate::store::{FleetRun, Kind};
 use files::Lists;
 use job::{EndState, Store};
 use run::Conditions;
-use runner::Running;
+use runner::RunnerContext;
 use setup::Setup;
 use sweep::{Figure, Metric};
-use terminate::Unrehearsed;
+use terminate::DryRunError;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
 pub(crate) use crate::store::race::RaceRecord;
-pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
+pub(crate) use conclude::{Decision, RaceConclusion, RankedHost, conclude};
 
 /// Default phase by which hosts are ranked: one that only reads.
 const READS: &str = "page-read";
@@ -81,7 +81,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         context.tell(one);
     }
     let hosts = found.hosts;
-    let asked = Asked::of(args)?;
+    let asked = RoundsCommand::of(args)?;
     check_prices(args, &hosts)?;
     let setup = Setup::of(&hosts, args).map_err(Failure::refused)?;
     if args.dry_run {
@@ -97,11 +97,11 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if asked.overwrites && !args.yes {
         // To hear it when all hosts have prepared would be late.
-        must_be_askable(overwrite_plan::DONE)?;
+        require_terminal(overwrite_plan::DONE)?;
     }
     if args.terminate {
         if !args.yes {
-            must_be_askable("terminated")?;
+            require_terminal("terminated")?;
         }
         // To hear it after an hour of racing would be late.
         let ids = terminate::ids_of(&hosts)
@@ -113,7 +113,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             );
         }
         terminate::check_permission(&ids, &mut terminate::really)
-            .map_err(Unrehearsed::before_race)?;
+            .map_err(DryRunError::before_race)?;
         if let Some([floor, longer]) = args.yes.then(|| floor_of_one_round(args)).flatten() {
             context.tell(&format!(
                 "disksmith: who misses {floor} is out, but with --yes its instance is not terminated for that: one \
@@ -135,7 +135,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         batch: args.reach.batch as usize,
         ready: Duration::from_nanos(args.ready.0.0),
         late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
-        after_loss: Running::AFTER_LOSS,
+        after_loss: RunnerContext::AFTER_LOSS,
         watched: context.watched,
         agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
@@ -183,7 +183,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
 }
 
 /// Conclusion of a race.
-fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
+fn conclude_of(run: &FleetRun) -> Result<RaceConclusion, Failure> {
     let record = run.race.as_ref();
     let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
     Ok(conclude(run, record))
@@ -212,8 +212,8 @@ pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
     }
 }
 
-/// What is asked of each host.
-struct Asked {
+/// Command for each host.
+struct RoundsCommand {
     /// Measuring verb and its arguments.
     words: Vec<String>,
     /// The figures of each round; hosts are ranked by the first.
@@ -222,10 +222,10 @@ struct Asked {
     overwrites: bool,
 }
 
-impl Asked {
+impl RoundsCommand {
     /// # Errors
     /// Refused, where what shall be measured makes no sense.
-    fn of(args: &RaceArgs) -> Result<Asked, Failure> {
+    fn of(args: &RaceArgs) -> Result<RoundsCommand, Failure> {
         let floors = || args.floor.iter().filter(|floor| !floor.is_of_disks());
         let of_floors = || floors().map(|floor| &floor.requirement.figure);
         let ranked = args.by.clone();
@@ -240,7 +240,7 @@ impl Asked {
         words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
         words.extend_from_slice(&args.targets);
         let overwrites = !args.targets.is_empty() && check_words(&words)?;
-        Ok(Asked {
+        Ok(RoundsCommand {
             words,
             figures,
             overwrites,
@@ -309,7 +309,7 @@ fn check_none_under_way(store: &Store, hosts: &[Host]) -> Result<(), Failure> {
 }
 
 /// The run as it begins.
-fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
+fn begun(args: &RaceArgs, asked: &RoundsCommand, hosts: &[Host]) -> FleetRun {
     let raced = |host: &Host| RacedHost {
         price: price(host),
         given_id: host.id.clone(),
@@ -340,7 +340,7 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
 /// Answers with what a race came to, and ends as it did.
 fn answer(
     run: &FleetRun,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
     args: &RaceArgs,
     page: Option<&OutputFile>,
     listed: Option<[&Path; 2]>,
@@ -394,7 +394,7 @@ fn answer(
 fn shown(
     run: &FleetRun,
     record: &RaceRecord,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
     as_json: bool,
     columns: usize,
 ) -> String {
@@ -405,7 +405,7 @@ fn shown(
     }
 }
 
-/// What a race of the ledger came to, as `fleet show` shows it; `None` where the run is none.
+/// Answer of a race of the ledger, as `fleet show` shows it; `None` where the run is none.
 pub(super) fn show(run: &FleetRun, as_json: bool, columns: usize) -> Option<String> {
     let record = run.race.as_ref()?;
     let concluded = conclude(run, record);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::store::race::RoundRecord;
 
 /// The hosts from which nothing came since a round in which nothing came from any.
-pub(super) struct Dark {
+pub(super) struct Outage {
     /// For how long that is not held against them.
     patience: Duration,
     /// End of that round, by the host's place. One that never comes back has its patience once, however often
@@ -15,10 +15,10 @@ pub(super) struct Dark {
     hosts: BTreeMap<usize, Instant>,
 }
 
-impl Dark {
+impl Outage {
     /// All hosts are there.
-    pub(super) fn new(patience: Duration) -> Dark {
-        Dark {
+    pub(super) fn new(patience: Duration) -> Outage {
+        Outage {
             patience,
             hosts: BTreeMap::new(),
         }
@@ -48,11 +48,11 @@ impl Dark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::race::{Absent, Lap};
+    use crate::store::race::{Absent, Measurement};
 
     fn round(measured: &[usize], late: &[usize], missed: &[usize]) -> RoundRecord {
-        let laps = |hosts: &[usize]| {
-            let lap = |host: &usize| Lap {
+        let measurements = |hosts: &[usize]| {
+            let lap = |host: &usize| Measurement {
                 host: *host,
                 targets: Vec::new(),
                 round: None,
@@ -64,22 +64,22 @@ mod tests {
             why: "it is silent".to_owned(),
         };
         RoundRecord {
-            measured: laps(measured),
-            late: laps(late),
+            measured: measurements(measured),
+            late: measurements(late),
             missed: missed.iter().map(absent).collect(),
             ..RoundRecord::default()
         }
     }
 
-    /// Whether each round counts, and who is missing in it.
-    fn sorted(dark: &mut Dark, now: Instant, mut round: RoundRecord) -> (bool, Vec<usize>) {
+    /// For each round, true where it counts, and the hosts that are missing in it.
+    fn sorted(dark: &mut Outage, now: Instant, mut round: RoundRecord) -> (bool, Vec<usize>) {
         let counts = dark.sort(&mut round, now);
         (counts, round.missed.iter().map(|one| one.host).collect())
     }
 
     #[test]
     fn where_all_were_silent_at_once_none_is_missing_until_it_is_back() {
-        let (mut dark, now) = (Dark::new(Duration::from_secs(300)), Instant::now());
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let mut step = |round| sorted(&mut dark, now, round);
         // One alone is.
         assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![2]));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn nobody_is_waited_for_without_end() {
-        let (mut dark, now) = (Dark::new(Duration::from_secs(300)), Instant::now());
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let all = || round(&[], &[], &[0, 1]);
         let at = |s: u64| now + Duration::from_secs(s);
         assert_eq!(sorted(&mut dark, now, all()), (false, vec![]));
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn another_silence_of_all_excuses_none_that_is_dead_since_an_earlier_one() {
-        let (mut dark, now) = (Dark::new(Duration::from_secs(300)), Instant::now());
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let at = |s: u64| now + Duration::from_secs(s);
         let all = || round(&[], &[], &[0, 1]);
         let one = || round(&[0], &[], &[1]);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn who_is_gone_for_good_counts_in_the_dark_too() {
-        let (mut dark, now) = (Dark::new(Duration::from_secs(300)), Instant::now());
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let mut one = round(&[], &[], &[0]);
         one.gone = round(&[], &[], &[1]).missed;
         assert_eq!(sorted(&mut dark, now, one), (true, vec![]));

@@ -4,9 +4,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::destroy::confirm::is_agreed;
+use crate::destroy::confirm::confirm;
 use crate::destroy::targets;
-use crate::destroy::targets::Disk;
+use crate::destroy::targets::DestroyTarget;
 use crate::protocol::rounds::TargetFacts;
 use crate::race::field::{Field, State};
 use crate::store::FleetRun;
@@ -23,7 +23,7 @@ pub(super) const DONE: &str = "overwritten";
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
     /// The disks that are overwritten.
-    disks: Vec<Disk>,
+    disks: Vec<DestroyTarget>,
     /// Reasons why hosts take no part, as sentences.
     absent: Vec<String>,
     /// Reasons why hosts that take part are away at the moment, as sentences.
@@ -73,7 +73,7 @@ impl Plan {
         if yes {
             return Ok(());
         }
-        if is_agreed(&self.question(), DONE, interrupt)? {
+        if confirm(&self.question(), DONE, interrupt)? {
             Ok(())
         } else {
             Err(Failure::refused("nothing was overwritten"))
@@ -117,23 +117,23 @@ impl Plan {
 }
 
 /// A target as the plan has it; `None` where nothing of it is lost.
-fn disk(host: &str, zone: Option<&str>, target: &TargetFacts) -> Option<Disk> {
-    let doomed = target.doomed.as_ref()?;
-    Some(Disk {
+fn disk(host: &str, zone: Option<&str>, target: &TargetFacts) -> Option<DestroyTarget> {
+    let overwritten = target.overwritten.as_ref()?;
+    Some(DestroyTarget {
         host: host.to_owned(),
         zone: zone.map(str::to_owned),
         path: target.path.clone(),
-        size_bytes: Some(doomed.seen.size_bytes),
-        content: Some(doomed.content.clone()),
+        size_bytes: Some(overwritten.seen.size_bytes),
+        content: Some(overwritten.content.clone()),
         model: target.model.clone(),
         serial: target.serial.clone(),
-        seen: Some(doomed.seen.clone()),
-        ..Disk::default()
+        seen: Some(overwritten.seen.clone()),
+        ..DestroyTarget::default()
     })
 }
 
 /// The options that bind a host to the disks that it has said.
 pub(super) fn bound(targets: &[TargetFacts]) -> Vec<String> {
-    let bound = |target: &TargetFacts| Some(target.doomed.as_ref()?.seen.bound(&target.path));
+    let bound = |target: &TargetFacts| Some(target.overwritten.as_ref()?.seen.bound(&target.path));
     targets.iter().filter_map(bound).flatten().collect()
 }

@@ -1,4 +1,4 @@
-//! How a race is set up: who competes with whom, and for how many rounds.
+//! Setup of a race: groups that compete, and number of rounds.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::hosts::Host;
 use crate::hosts::Per;
 use ui::units::duration;
 
-/// What the group is called of hosts whose source does not say their zone or type.
+/// Name of the group of hosts whose source does not say their zone or type.
 pub(crate) const UNKNOWN: &str = "unknown";
-/// What the one group is called where all hosts are one.
+/// Name of the group where all hosts are one.
 const ALL: &str = "all";
 
 /// A race that may begin.
@@ -22,17 +22,17 @@ pub(crate) struct Setup {
     pub groups: Vec<String>,
     /// The group of each host.
     pub group_of: Vec<usize>,
-    /// How the race is run.
+    /// Rule of the race.
     pub rule: Rule,
-    /// What a host must reach throughout.
+    /// Bars that a host must meet throughout.
     pub floors: Vec<Floor>,
-    /// How long a round takes, in seconds.
+    /// Length of a round, in seconds.
     pub round_s: f64,
     /// In how many rounds a host is measured before it is kept.
     pub proof_rounds: usize,
     /// In how many it would be, were the race as long as it takes.
     proof_wanted: usize,
-    /// How many hosts are of an unknown group.
+    /// Number of hosts of an unknown group.
     unknown: usize,
 }
 
@@ -93,7 +93,7 @@ impl Setup {
         })
     }
 
-    /// How many hosts each group has.
+    /// Number of hosts of each group.
     pub(crate) fn sizes(&self) -> Vec<usize> {
         let mut sizes = vec![0; self.groups.len()];
         for group in &self.group_of {
@@ -102,7 +102,7 @@ impl Setup {
         sizes
     }
 
-    /// What else is to be said of the race.
+    /// Sentences behind the table.
     pub(crate) fn sentences(&self, hosts: usize) -> Vec<String> {
         let lasts = |rounds: usize| duration(rounds as f64 * self.round_s);
         let mut sentences = vec![format!(

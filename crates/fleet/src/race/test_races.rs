@@ -6,7 +6,7 @@ use crate::hosts::Host;
 use crate::hosts::Ties;
 use crate::protocol::rounds::{TargetFacts, TargetRound};
 use crate::race::course::{Course, Replayed};
-use crate::store::race::{Lap, RaceRecord, RacedHost, RoundRecord};
+use crate::store::race::{Measurement, RaceRecord, RacedHost, RoundRecord};
 use crate::store::{FleetRun, HostRun, Kind};
 
 /// A race as [`with_ties`] makes it, in which ties stay.
@@ -60,7 +60,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
         if next.is_empty() {
             break;
         }
-        let lap = |host: &usize| Lap {
+        let lap = |host: &usize| Measurement {
             host: *host,
             targets: vec![TargetRound {
                 figures: vec![Some(levels[*host] * (0.01 * rng.normal()).exp())],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use study::burnin::{End, Known};
 
-use crate::race::conclude::{Concluded, Decided, GroupEnd, Ranked};
+use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
 use crate::race::course::end_word;
 use crate::race::terminate::UNKNOWN;
 use crate::store::FleetRun;
@@ -21,7 +21,7 @@ const CLOCKS: f64 = 2.0;
 pub(crate) fn text(
     run: &FleetRun,
     record: &RaceRecord,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
     columns: usize,
 ) -> String {
     let figure = figure_name(record);
@@ -77,10 +77,14 @@ pub(crate) fn text(
 }
 
 /// Doubts about the figures, and results for the instances that were to be terminated.
-pub(crate) fn remarks(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
+pub(crate) fn remarks(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &RaceConclusion,
+) -> Vec<String> {
     let mut remarks = doubts(run, concluded);
-    let doomed = record.termination.iter().flat_map(|one| &one.doomed);
-    remarks.extend(doomed.map(|one| match one.state.as_deref() {
+    let targets = record.termination.iter().flat_map(|one| &one.targets);
+    remarks.extend(targets.map(|one| match one.state.as_deref() {
         None => format!("{}: its instance {} is not terminated.", one.host, one.id),
         Some(UNKNOWN) => format!(
             "{}: what came of its instance {} is not known; look with 'aws ec2 describe-instances \
@@ -94,7 +98,7 @@ pub(crate) fn remarks(run: &FleetRun, record: &RaceRecord, concluded: &Concluded
     remarks
 }
 
-fn row(one: &Ranked, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<String> {
+fn row(one: &RankedHost, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<String> {
     let word = |text: Option<&String>| text.cloned().unwrap_or_default();
     let host = run.hosts.get(one.place);
     let raced = record.hosts.get(one.place);
@@ -118,7 +122,7 @@ fn row(one: &Ranked, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<Str
 }
 
 /// Doubts about the figures, each sentence once with the hosts that it is about.
-fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
+fn doubts(run: &FleetRun, concluded: &RaceConclusion) -> Vec<String> {
     let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in &concluded.ranked {
         let name = run
@@ -139,7 +143,7 @@ fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
 }
 
 /// Sentences on how the race of each group ended, how long it took, and what it rests on.
-pub(crate) fn sentences(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
+pub(crate) fn sentences(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
     let groups = concluded.groups.iter();
     let empty = concluded.empty.iter();
     groups
@@ -234,8 +238,8 @@ pub(crate) fn not_there(group: &GroupEnd) -> Option<String> {
 }
 
 /// Sentences on how long it took, and what it rests on.
-fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
-    let laps: usize = record.rounds.iter().map(|round| round.measured.len()).sum();
+fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
+    let measurements: usize = record.rounds.iter().map(|round| round.measured.len()).sum();
     let noise = concluded.noise.map_or_else(String::new, |noise| {
         format!(
             " One round of a disk scatters by {}.",
@@ -246,7 +250,7 @@ fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
         "{} rounds of {}, in which {:.1} host-hours were measured.{noise}",
         record.rounds.len(),
         words::seconds(record.round_s),
-        laps as f64 * record.round_s / 3600.0
+        measurements as f64 * record.round_s / 3600.0
     )];
     if record.rounds.len() < concluded.proof_rounds && !record.interrupted {
         sentences.push(format!(
@@ -259,7 +263,7 @@ fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     sentences.extend(record.floors.iter().map(|floor| {
         // One that missed several is out for the first.
         let missed = concluded.ranked.iter().filter(|one| {
-            one.decided == Decided::Floor && one.reason.contains(&format!("missed {floor}:"))
+            one.decided == Decision::Floor && one.reason.contains(&format!("missed {floor}:"))
         });
         format!(
             "Hosts that are out for the floor {floor}: {}.",
@@ -270,7 +274,7 @@ fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
 }
 
 /// One JSON document.
-pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -> String {
+pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusion) -> String {
     let hosts: Vec<Value> = concluded
         .ranked
         .iter()
@@ -292,7 +296,7 @@ pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -
         "least_rounds": record.least_rounds,
         "most_rounds": record.most_rounds,
         "interrupted": record.interrupted,
-        "terminated": record.termination.as_ref().map(|termination| &termination.doomed),
+        "terminated": record.termination.as_ref().map(|termination| &termination.targets),
         "spared": record.termination.as_ref().map(|termination| &termination.spared),
         "noise": concluded.noise,
         "proof_rounds": concluded.proof_rounds,
@@ -315,7 +319,7 @@ fn group_json(group: &GroupEnd) -> Value {
     })
 }
 
-fn host_json(one: &Ranked, run: &FleetRun, record: &RaceRecord) -> Option<Value> {
+fn host_json(one: &RankedHost, run: &FleetRun, record: &RaceRecord) -> Option<Value> {
     let host = run.hosts.get(one.place)?;
     let raced = record.hosts.get(one.place);
     let figure = one.known.map(|known| {
@@ -332,7 +336,7 @@ fn host_json(one: &Ranked, run: &FleetRun, record: &RaceRecord) -> Option<Value>
         "zone": host.zone,
         "type": host.kind,
         "id": host.id,
-        "came": host.came.word(),
+        "came": host.outcome.word(),
         "decision": one.decided.word(),
         "reason": one.reason,
         "figure": figure,

@@ -1,4 +1,4 @@
-//! What a host is asked to measure: the arguments of `rounds` as those of a `bench` for each target.
+//! Arguments of `rounds` as those of a `bench` for each target.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use bench::suite;
 use domain::plan_binding::Planned;
 use sweep::{Figure, why_never};
 
-/// How large the test file in a directory is where nobody says: it must be the same on all hosts, so
-/// that it cannot go by how fast they are.
+/// Size of the test file in a directory where none is given: it must be the same on all hosts, so that it
+/// cannot go by how fast they are.
 const FILE: &str = "1GiB";
 
 /// The phases that the figures are of, each once, in the order of the figures.
@@ -25,7 +25,7 @@ fn phases(figures: &[Figure]) -> Vec<&str> {
     phases
 }
 
-/// What `bench` would be asked for a target. Whether it is a folder is known only on the host.
+/// Arguments of `bench` for a target. Whether it is a folder is known only on the host.
 ///
 /// # Errors
 /// A sentence, where that makes no sense.
@@ -67,7 +67,7 @@ pub(super) fn of_target(
     }
 }
 
-/// Whether a consent is for this target.
+/// True where a consent is for this target.
 fn names(consent: &OsString, target: &Path) -> bool {
     let (consent, target) = (consent.to_string_lossy(), target.to_string_lossy());
     let rest = consent.strip_prefix(target.as_ref());
@@ -106,7 +106,7 @@ pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether something that was there before is overwritten: a phase writes, and a --destroy names a target.
+/// True where existing data is overwritten: a phase writes, and a --destroy names a target.
 pub(crate) fn overwrites(args: &RoundsArgs) -> bool {
     let writes = |target: &PathBuf| {
         let plans = of_target(args, target, false).and_then(|bench| {

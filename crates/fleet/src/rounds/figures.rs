@@ -43,8 +43,8 @@ pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
     }
 }
 
-/// How long a phase took, in seconds. A disk that was stuck when the time was up was so for its whole
-/// silence, and not only for what of it lay before the end.
+/// Length of a phase, in seconds. A disk that was stuck when the time was up was so for its whole silence,
+/// and not only for what of it lay before the end.
 fn seconds(phase: &Phase, usual: &Histogram) -> f64 {
     let drain = phase.drain_seconds;
     let usual_s = if usual.is_empty() {

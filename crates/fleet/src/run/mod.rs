@@ -17,17 +17,17 @@ use record::RunId;
 
 use crate::args::ReachArgs;
 use crate::args::RunArgs;
-use crate::connection::machines::Met;
+use crate::connection::machines::MachineRegistry;
 use crate::connection::pool::each;
 use crate::host_line::check::checked;
 use crate::hosts::Host;
 use crate::reach::{allow_connections, find, reach};
 use crate::store::answers::AnswerStore;
-pub(crate) use crate::store::{Came, FleetRun, HostRun, Kind};
+pub(crate) use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
 pub(crate) use host::Limits;
-use host::Ordered;
+use host::VerbRunner;
 use job::{Job, Store, Takeover};
-use progress::UnderWay;
+use progress::ProgressNotices;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
@@ -99,7 +99,7 @@ pub(crate) fn on_all(
     let job = Job::begin(Store::open(context)?, &run.id, &run, Takeover::FromDead).refused()?;
     let (fleet, args) = (run.id.clone(), run.args.clone());
     let answers = AnswerStore::new(run);
-    let ordered = Ordered {
+    let ordered = VerbRunner {
         transport: &ssh,
         fleet: &fleet,
         args: &args,
@@ -107,23 +107,24 @@ pub(crate) fn on_all(
         interrupt,
         limits: work.limits,
         lost: Mutex::default(),
-        met: Met::default(),
+        met: MachineRegistry::default(),
         answers: &answers,
     };
-    let under_way = UnderWay::new(hosts);
+    let under_way = ProgressNotices::new(hosts);
     let mut number = 0;
-    let done = |at: usize, came: HostRun| {
+    let done = |at: usize, host_run: HostRun| {
         number += 1;
         if context.watched {
-            progress(&hosts[at].name, &came, number, hosts.len());
+            progress(&hosts[at].name, &host_run, number, hosts.len());
         }
     };
     let worked = thread::scope(|scope| {
         scope.spawn(|| answers.write_all(job));
         scope.spawn(|| under_way.tell());
         let batch = reach_args.batch as usize;
-        let work = |at: usize, host: &Host| under_way.work(at, || ordered.do_on(at, host));
-        let worked = each(hosts, batch, work, done).and_then(|()| try_lost(&ordered, hosts, batch));
+        let work = |at: usize, host: &Host| under_way.work(at, || ordered.run_on(at, host));
+        let worked =
+            each(hosts, batch, work, done).and_then(|()| retry_lost(&ordered, hosts, batch));
         under_way.end();
         answers.close();
         worked
@@ -139,7 +140,7 @@ pub(crate) fn on_all(
 }
 
 /// Tries the hosts once more that were lost.
-fn try_lost(ordered: &Ordered<'_>, hosts: &[Host], batch: usize) -> std::io::Result<()> {
+fn retry_lost(ordered: &VerbRunner<'_>, hosts: &[Host], batch: usize) -> std::io::Result<()> {
     let lost = ordered
         .lost
         .lock()
@@ -187,19 +188,19 @@ pub(crate) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
 }
 
 /// Says on standard error that a host is done.
-fn progress(name: &str, came: &HostRun, number: usize, all: usize) {
-    let line = format!("{number} of {all}: {name}: {}", came.came.word());
+fn progress(name: &str, host_run: &HostRun, number: usize, all: usize) {
+    let line = format!("{number} of {all}: {name}: {}", host_run.outcome.word());
     let line = ui::context::printable(&line);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Outcome of the command: a failure where a host failed, unless nothing was touched anywhere.
 fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
-    let is = |came: Came| move |host: &HostRun| host.came == came;
+    let is = |outcome: HostOutcome| move |host: &HostRun| host.outcome == outcome;
     let badly: Vec<&HostRun> = run
         .hosts
         .iter()
-        .filter(|host| !matches!(host.came, Came::Done | Came::No))
+        .filter(|host| !matches!(host.outcome, HostOutcome::Done | HostOutcome::No))
         .collect();
     let told = format!(
         "{} of {} hosts did not come to an end; the answer says why, host by host",
@@ -216,7 +217,7 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
             Failure::refused(format!("nothing was touched on any host: {told}"))
         });
     }
-    if run.hosts.iter().all(|host| host.came.is_untouched()) {
+    if run.hosts.iter().all(|host| host.outcome.is_untouched()) {
         return Err(Failure::refused(format!(
             "nothing was touched on any host: {told}"
         )));
@@ -224,7 +225,7 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
     if !badly.is_empty() {
         return Err(Failure::Midway(anyhow!(told)));
     }
-    Ok(if run.hosts.iter().any(is(Came::No)) {
+    Ok(if run.hosts.iter().any(is(HostOutcome::No)) {
         Answer::No
     } else {
         Answer::Done

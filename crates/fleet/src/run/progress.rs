@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 const MOST_NAMED: usize = 5;
 
 /// The hosts that are being worked on.
-pub(crate) struct UnderWay<'a> {
+pub(crate) struct ProgressNotices<'a> {
     hosts: &'a [Host],
     began: Instant,
     state: Mutex<State>,
@@ -30,10 +30,10 @@ struct State {
     over: bool,
 }
 
-impl<'a> UnderWay<'a> {
+impl<'a> ProgressNotices<'a> {
     /// None is being worked on yet.
-    pub(crate) fn new(hosts: &'a [Host]) -> UnderWay<'a> {
-        UnderWay {
+    pub(crate) fn new(hosts: &'a [Host]) -> ProgressNotices<'a> {
+        ProgressNotices {
             hosts,
             began: Instant::now(),
             state: Mutex::default(),
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_host_that_is_through_is_not_under_way() {
         let hosts = simulated_hosts(2);
-        let under_way = UnderWay::new(&hosts);
+        let under_way = ProgressNotices::new(&hosts);
         under_way.work(1, || {
             let told = sentence(&under_way.lock(), &hosts, FIRST).unwrap();
             assert!(told.ends_with("under way: h1."), "{told}");

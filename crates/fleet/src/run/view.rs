@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::run::figure::{Comparison, Figure, compare};
-use crate::store::{Came, FleetRun, HostRun};
+use crate::store::{FleetRun, HostOutcome, HostRun};
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words;
@@ -57,7 +57,7 @@ fn row(host: &HostRun, at: usize, compared: &Comparison) -> Vec<String> {
         word(&host.zone),
         word(&host.kind),
         word(&host.id),
-        host.came.word().to_owned(),
+        host.outcome.word().to_owned(),
         host.seconds.map_or_else(String::new, words::seconds),
         shown(&|figure| words::number(figure.value)),
         shown(&|figure| {
@@ -82,7 +82,7 @@ fn sentences(run: &FleetRun, compared: &Comparison) -> Vec<String> {
         .iter()
         .filter_map(|host| {
             let why = host.why.as_ref()?;
-            Some(format!("{}: {}: {why}", host.host, host.came.word()))
+            Some(format!("{}: {}: {why}", host.host, host.outcome.word()))
         })
         .collect();
     for host in &run.hosts {
@@ -110,7 +110,7 @@ fn sentences(run: &FleetRun, compared: &Comparison) -> Vec<String> {
     let done = run
         .hosts
         .iter()
-        .filter(|host| host.came == Came::Done)
+        .filter(|host| host.outcome == HostOutcome::Done)
         .count();
     let runs: usize = run.hosts.iter().map(|host| host.runs.len()).sum();
     let shown = match runs {
@@ -157,7 +157,7 @@ pub(crate) fn json(run: &FleetRun) -> String {
                 "zone": host.zone,
                 "type": host.kind,
                 "id": host.id,
-                "came": host.came.word(),
+                "came": host.outcome.word(),
                 "why": host.why,
                 "notes": host.notes,
                 "status": host.status,

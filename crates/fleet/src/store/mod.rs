@@ -9,7 +9,7 @@ use ledger::LongWork;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::connection::Trouble;
+use crate::connection::ConnectionError;
 use crate::hosts::Host;
 use crate::protocol::{Ended, EndedBy, Facts};
 use race::RaceRecord;
@@ -92,7 +92,7 @@ impl LongWork for FleetRun {
 /// Result of a verb on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Came {
+pub(crate) enum HostOutcome {
     /// It is not known yet.
     Waiting,
     /// The verb is done.
@@ -113,19 +113,19 @@ pub(crate) enum Came {
     Interrupted,
 }
 
-impl Came {
+impl HostOutcome {
     /// As the answer has it.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Came::Waiting => "waiting",
-            Came::Done => "done",
-            Came::No => "no",
-            Came::Refused => "refused",
-            Came::Failed => "failed",
-            Came::Unreached => "unreached",
-            Came::Unfit => "unfit",
-            Came::Lost => "lost",
-            Came::Interrupted => "interrupted",
+            HostOutcome::Waiting => "waiting",
+            HostOutcome::Done => "done",
+            HostOutcome::No => "no",
+            HostOutcome::Refused => "refused",
+            HostOutcome::Failed => "failed",
+            HostOutcome::Unreached => "unreached",
+            HostOutcome::Unfit => "unfit",
+            HostOutcome::Lost => "lost",
+            HostOutcome::Interrupted => "interrupted",
         }
     }
 
@@ -133,7 +133,10 @@ impl Came {
     pub(crate) fn is_untouched(self) -> bool {
         matches!(
             self,
-            Came::Refused | Came::Unreached | Came::Unfit | Came::Waiting
+            HostOutcome::Refused
+                | HostOutcome::Unreached
+                | HostOutcome::Unfit
+                | HostOutcome::Waiting
         )
     }
 }
@@ -153,7 +156,8 @@ pub(crate) struct HostRun {
     /// Its instance's id.
     pub id: Option<String>,
     /// Result of the verb on it.
-    pub came: Came,
+    #[serde(rename = "came")]
+    pub outcome: HostOutcome,
     /// Reason, as a sentence, where it did not succeed.
     pub why: Option<String>,
     /// Further notes, as sentences.
@@ -184,7 +188,7 @@ impl HostRun {
             zone: host.zone.clone(),
             kind: host.kind.clone(),
             id: host.id.clone(),
-            came: Came::Waiting,
+            outcome: HostOutcome::Waiting,
             why: None,
             notes: Vec::new(),
             status: None,
@@ -199,21 +203,21 @@ impl HostRun {
 
     /// True where the verb may have begun on it.
     pub(crate) fn has_begun(&self) -> bool {
-        match self.came {
-            Came::Interrupted => self.seconds.is_some(),
-            came => !came.is_untouched(),
+        match self.outcome {
+            HostOutcome::Interrupted => self.seconds.is_some(),
+            outcome => !outcome.is_untouched(),
         }
     }
 
     /// Takes what the verb said, without the runs themselves.
     pub(crate) fn take(&mut self, ended: &Ended) {
-        self.came = match (ended.by, ended.status) {
-            (EndedBy::Loss, _) => Came::Lost,
-            (EndedBy::Order, _) => Came::Interrupted,
-            (EndedBy::Itself, Some(0)) => Came::Done,
-            (EndedBy::Itself, Some(1)) => Came::No,
-            (EndedBy::Itself, Some(2)) => Came::Refused,
-            (EndedBy::Itself, _) => Came::Failed,
+        self.outcome = match (ended.by, ended.status) {
+            (EndedBy::Loss, _) => HostOutcome::Lost,
+            (EndedBy::Order, _) => HostOutcome::Interrupted,
+            (EndedBy::Itself, Some(0)) => HostOutcome::Done,
+            (EndedBy::Itself, Some(1)) => HostOutcome::No,
+            (EndedBy::Itself, Some(2)) => HostOutcome::Refused,
+            (EndedBy::Itself, _) => HostOutcome::Failed,
         };
         self.status = ended.status;
         self.seconds = Some(ended.seconds);
@@ -221,14 +225,14 @@ impl HostRun {
         let excess = ended.stderr.chars().count().saturating_sub(KEPT);
         self.stderr = ended.stderr.chars().skip(excess).collect();
         self.runs = ended.runs.iter().map(|run| run.id.to_string()).collect();
-        self.why = match self.came {
-            Came::Refused | Came::Failed => Some(reason(&self.stderr, ended.status)),
-            Came::Lost => Some(format!(
+        self.why = match self.outcome {
+            HostOutcome::Refused | HostOutcome::Failed => Some(reason(&self.stderr, ended.status)),
+            HostOutcome::Lost => Some(format!(
                 "the connection was lost; what it had after {:.0} s was kept on the host and is \
                  collected.",
                 ended.seconds
             )),
-            Came::Interrupted => Some("it was ended by a signal.".to_owned()),
+            HostOutcome::Interrupted => Some("it was ended by a signal.".to_owned()),
             _ => None,
         };
     }
@@ -239,14 +243,14 @@ impl HostRun {
     /// # Errors
     /// Unfit, where the address is another instance's by now: what is measured of this one must not be
     /// put down to the other, which somebody may terminate for it.
-    pub(crate) fn take_facts(&mut self, facts: &Facts) -> Result<(), Trouble> {
+    pub(crate) fn take_facts(&mut self, facts: &Facts) -> Result<(), ConnectionError> {
         let Some(cloud) = &facts.cloud else {
             return Ok(());
         };
         if let (Some(listed), Some(own)) = (&self.id, &cloud.instance_id)
             && listed != own
         {
-            return Err(Trouble::Unfit(format!(
+            return Err(ConnectionError::Unfit(format!(
                 "{} calls itself {own}, and it was given as {listed}: another instance has its address \
                  now; correct the list, or leave the host out with --exclude.",
                 self.host
@@ -268,15 +272,15 @@ impl HostRun {
     }
 
     /// Takes what stood in the way.
-    pub(crate) fn take_trouble(&mut self, trouble: &Trouble) {
-        self.came = match trouble {
-            Trouble::Unreached(_) => Came::Unreached,
-            Trouble::Unfit(_) => Came::Unfit,
-            Trouble::Lost(_) => Came::Lost,
-            Trouble::Interrupted => Came::Interrupted,
+    pub(crate) fn take_trouble(&mut self, trouble: &ConnectionError) {
+        self.outcome = match trouble {
+            ConnectionError::Unreached(_) => HostOutcome::Unreached,
+            ConnectionError::Unfit(_) => HostOutcome::Unfit,
+            ConnectionError::Lost(_) => HostOutcome::Lost,
+            ConnectionError::Interrupted => HostOutcome::Interrupted,
         };
         self.why = Some(match trouble {
-            Trouble::Interrupted => "it was ended by a signal before it began.".to_owned(),
+            ConnectionError::Interrupted => "it was ended by a signal before it began.".to_owned(),
             trouble => trouble.to_string(),
         });
     }
@@ -349,17 +353,17 @@ mod tests {
     #[test]
     fn the_exit_status_says_what_came_of_it() {
         let mut host = HostRun::waiting(&Host::default());
-        for (by, status, came) in [
-            (EndedBy::Itself, Some(0), Came::Done),
-            (EndedBy::Itself, Some(1), Came::No),
-            (EndedBy::Itself, Some(2), Came::Refused),
-            (EndedBy::Itself, Some(3), Came::Failed),
-            (EndedBy::Itself, None, Came::Failed),
-            (EndedBy::Order, Some(3), Came::Interrupted),
-            (EndedBy::Loss, Some(0), Came::Lost),
+        for (by, status, outcome) in [
+            (EndedBy::Itself, Some(0), HostOutcome::Done),
+            (EndedBy::Itself, Some(1), HostOutcome::No),
+            (EndedBy::Itself, Some(2), HostOutcome::Refused),
+            (EndedBy::Itself, Some(3), HostOutcome::Failed),
+            (EndedBy::Itself, None, HostOutcome::Failed),
+            (EndedBy::Order, Some(3), HostOutcome::Interrupted),
+            (EndedBy::Loss, Some(0), HostOutcome::Lost),
         ] {
             host.take(&ended(by, status, ""));
-            assert_eq!(host.came, came);
+            assert_eq!(host.outcome, outcome);
         }
     }
 
@@ -378,8 +382,8 @@ mod tests {
         assert_eq!(reason("error: x\n\nUsage", Some(2)), "error: x\n\nUsage");
     }
 
-    fn know_of(id: Option<&str>, zone: Option<&str>) -> (HostRun, Result<(), Trouble>) {
-        let mut came = HostRun::waiting(&Host {
+    fn know_of(id: Option<&str>, zone: Option<&str>) -> (HostRun, Result<(), ConnectionError>) {
+        let mut host = HostRun::waiting(&Host {
             name: "db1".to_owned(),
             id: id.map(str::to_owned),
             zone: zone.map(str::to_owned),
@@ -394,21 +398,21 @@ mod tests {
             }),
             ..Facts::default()
         };
-        let known = came.take_facts(&facts);
-        (came, known)
+        let known = host.take_facts(&facts);
+        (host, known)
     }
 
     #[test]
     fn what_the_host_s_cloud_says_counts_more_than_what_the_list_says() {
-        let (came, known) = know_of(None, None);
+        let (host, known) = know_of(None, None);
         assert_eq!(known, Ok(()));
-        assert_eq!(came.id.as_deref(), Some("i-new"));
-        assert_eq!(came.notes, [""; 0]);
-        let (came, known) = know_of(Some("i-new"), Some("us-east-1a"));
+        assert_eq!(host.id.as_deref(), Some("i-new"));
+        assert_eq!(host.notes, [""; 0]);
+        let (host, known) = know_of(Some("i-new"), Some("us-east-1a"));
         assert_eq!(known, Ok(()));
-        assert_eq!(came.zone.as_deref(), Some("us-east-1b"));
+        assert_eq!(host.zone.as_deref(), Some("us-east-1b"));
         assert_eq!(
-            came.notes,
+            host.notes,
             ["its zone is us-east-1b, and was given as us-east-1a, which does not count."]
         );
     }
@@ -416,12 +420,32 @@ mod tests {
     #[test]
     fn a_host_that_is_another_instance_than_the_list_s_is_left_alone() {
         let (_, known) = know_of(Some("i-old"), None);
-        let Err(Trouble::Unfit(why)) = known else {
+        let Err(ConnectionError::Unfit(why)) = known else {
             panic!("{known:?}")
         };
         assert!(
             why.contains("calls itself i-new, and it was given as i-old"),
             "{why}"
         );
+    }
+
+    #[test]
+    fn documents_of_earlier_versions_are_read() {
+        let text = r#"{"id": "f", "began": "2026-03-01T10:15:00Z", "args": ["zero"], "hosts": [{"host": "db1",
+            "address": "db1", "zone": null, "type": "t", "id": "i-1", "came": "no", "why": null, "status": 1,
+            "seconds": 2.5, "clock_ahead_s": null, "answer": null, "stderr": "", "runs": [], "collected": []}]}"#;
+        let run: FleetRun = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            (run.kind, run.hosts[0].outcome),
+            (Kind::Run, HostOutcome::No)
+        );
+        let text = r#"{"doomed": [{"host": "db1", "id": "i-1", "why": "w", "state": "terminated"}], "spared": []}"#;
+        let termination: termination::Termination = serde_json::from_str(text).unwrap();
+        assert_eq!(termination.targets[0].state.as_deref(), Some("terminated"));
+        let text = r#"{"path": "/a", "device": null, "model": null, "serial": null, "size_bytes": 1, "doomed":
+            {"content": ["ext4"], "seen": {"boot": "b", "diskseq": 1, "number": "8:0", "identity": null,
+            "size_bytes": 1}}}"#;
+        let target: crate::protocol::rounds::TargetFacts = serde_json::from_str(text).unwrap();
+        assert!(target.overwritten.is_some());
     }
 }

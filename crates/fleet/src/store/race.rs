@@ -71,10 +71,10 @@ pub(crate) struct RacedHost {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RoundRecord {
     /// The hosts that were measured, by their places.
-    pub measured: Vec<Lap>,
+    pub measured: Vec<Measurement>,
     /// Results of earlier rounds that came too late for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub late: Vec<Lap>,
+    pub late: Vec<Measurement>,
     /// Those that should have been, and why they were not.
     pub missed: Vec<Absent>,
     /// Those that should have been too, and are only missing since all were at once: that is not held against
@@ -87,7 +87,7 @@ pub(crate) struct RoundRecord {
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Lap {
+pub(crate) struct Measurement {
     /// Its place.
     pub host: usize,
     /// Results of its targets.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// An instance that shall be terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Doomed {
+pub(crate) struct TerminationTarget {
     /// Name of the host, or of all hosts on this instance.
     pub host: String,
     /// The instance's id.
@@ -23,16 +23,16 @@ pub(crate) struct Doomed {
 
 /// A host that was measured to be bad and stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spared {
+pub(crate) struct SparedHost {
     /// Name of the host.
     pub host: String,
     /// Reason, as a clause.
     pub why: String,
 }
 
-impl Spared {
-    pub(crate) fn new(host: &str, why: String) -> Spared {
-        Spared {
+impl SparedHost {
+    pub(crate) fn new(host: &str, why: String) -> SparedHost {
+        SparedHost {
             host: host.to_owned(),
             why,
         }
@@ -47,8 +47,9 @@ impl Spared {
 /// Instances to terminate and hosts to spare.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Termination {
-    /// Those that are.
-    pub doomed: Vec<Doomed>,
-    /// Those that could have been.
-    pub spared: Vec<Spared>,
+    /// Instances to terminate.
+    #[serde(rename = "doomed")]
+    pub targets: Vec<TerminationTarget>,
+    /// Bad hosts that stay.
+    pub spared: Vec<SparedHost>,
 }

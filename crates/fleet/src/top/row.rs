@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::protocol::{DiskSample, Sample};
 use crate::sort_key::{Condition, SortKey};
 
-/// What is known of a host now.
+/// State of a host.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     /// It is being connected to.
@@ -19,16 +19,16 @@ pub(super) enum State {
 /// A host's row.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// What the host is called.
+    /// Name of the host.
     pub host: String,
     /// Its zone.
     pub zone: Option<String>,
-    /// What is known of it.
+    /// Its state.
     pub state: State,
 }
 
 impl Row {
-    /// What it does; `None` where that is not known.
+    /// Its latest sample; `None` where it is not connected.
     pub(super) fn sample(&self) -> Option<&Sample> {
         match &self.state {
             State::Live(sample, _) => Some(sample),

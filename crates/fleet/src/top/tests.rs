@@ -4,8 +4,8 @@ use super::*;
 use crate::connection::{Simulated, simulated_hosts};
 use crate::test_process::{is_alone, resident, run_alone, used};
 
-fn watching(lasts: Duration, interrupt: &AtomicBool) -> Watching<'_> {
-    Watching {
+fn watching(lasts: Duration, interrupt: &AtomicBool) -> Monitor<'_> {
+    Monitor {
         every: Duration::from_secs(1),
         lasts: Some(lasts),
         batch: 64,

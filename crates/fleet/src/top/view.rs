@@ -1,4 +1,4 @@
-//! What `fleet top` shows: a table each time it looks, or one JSON document a line.
+//! Output of `fleet top`: a table each time, or one JSON document a line.
 
 use std::time::Duration;
 
@@ -36,22 +36,22 @@ const COLUMNS: [Column; 12] = [
     Column::words(""),
 ];
 
-/// What the table shows beside what the hosts say of themselves.
-pub(super) struct Picture<'a> {
+/// Content and limits of the table.
+pub(super) struct TableView<'a> {
     /// All hosts.
     pub all: &'a [Row],
     /// Those that are shown.
     pub shown: Vec<&'a Row>,
     /// The most lines that there is room for.
     pub height: Option<usize>,
-    /// How wide it may be.
+    /// Its width, in columns.
     pub width: usize,
-    /// What a host said longer ago is told to be old.
+    /// Age from which a sample is reported as old.
     pub late: Duration,
 }
 
 /// The table.
-pub(super) fn table(picture: &Picture<'_>, now: Timestamp) -> Vec<Line<'static>> {
+pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static>> {
     let slow = slow(picture.all);
     let mut rows: Vec<Vec<String>> = picture
         .shown
@@ -59,8 +59,8 @@ pub(super) fn table(picture: &Picture<'_>, now: Timestamp) -> Vec<Line<'static>>
         .map(|row| cells(row, &slow, picture.late))
         .collect();
     let live: Vec<&Row> = live(picture.all);
-    rows.push(summary("all", &live, Over::Sum));
-    rows.push(summary("mean", &live, Over::Mean));
+    rows.push(summary("all", &live, Aggregate::Sum));
+    rows.push(summary("mean", &live, Aggregate::Mean));
     let text = layout(&COLUMNS, &rows, picture.width);
     let text = printable(&text);
     let lines: Vec<&str> = text.lines().collect();
@@ -138,7 +138,7 @@ fn cells(row: &Row, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
 
 /// A line over all hosts that are live: sums, or means where it is divided by their number. Of
 /// latencies it is the worst, or the mean of the worst.
-fn summary(name: &str, live: &[&Row], by: Over) -> Vec<String> {
+fn summary(name: &str, live: &[&Row], by: Aggregate) -> Vec<String> {
     let mib = |what| by.all(live, |row| row.value(what)).map(|value| value / MIB);
     let number = |what| by.all(live, |row| row.value(what));
     let load = |at: usize| {
@@ -147,11 +147,11 @@ fn summary(name: &str, live: &[&Row], by: Over) -> Vec<String> {
     };
     let word = |value: Option<f64>| value.map_or_else(String::new, words::number);
     let latency = match by {
-        Over::Sum => live
+        Aggregate::Sum => live
             .iter()
             .filter_map(|row| row.value(SortKey::Latency))
             .reduce(f64::max),
-        Over::Mean => number(SortKey::Latency),
+        Aggregate::Mean => number(SortKey::Latency),
     };
     vec![
         name.to_owned(),
@@ -169,21 +169,21 @@ fn summary(name: &str, live: &[&Row], by: Over) -> Vec<String> {
     ]
 }
 
-/// How the values of hosts become one.
+/// Aggregate of the values of hosts.
 #[derive(Clone, Copy)]
-enum Over {
+enum Aggregate {
     Sum,
     Mean,
 }
 
-impl Over {
+impl Aggregate {
     /// One value of those of all hosts that have it; `None` where none has.
     fn all(self, rows: &[&Row], of: impl Fn(&Row) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
         let sum = values.iter().copied().reduce(|a, b| a + b)?;
         Some(match self {
-            Over::Sum => sum,
-            Over::Mean => sum / values.len() as f64,
+            Aggregate::Sum => sum,
+            Aggregate::Mean => sum / values.len() as f64,
         })
     }
 }
@@ -241,7 +241,7 @@ pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
         })
         .collect();
     let live = live(all);
-    let sums = |by: Over| {
+    let sums = |by: Aggregate| {
         let total = |what| by.all(&live, |row| row.value(what));
         json!({
             "received_bytes_per_s": total(SortKey::Received),
@@ -258,8 +258,8 @@ pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
         "live": live.len(),
         "of": all.len(),
         "hosts": hosts,
-        "totals": sums(Over::Sum),
-        "means": sums(Over::Mean),
+        "totals": sums(Aggregate::Sum),
+        "means": sums(Aggregate::Mean),
     });
     format!("{document}\n")
 }
@@ -281,8 +281,8 @@ mod tests {
         rows
     }
 
-    fn picture(rows: &[Row]) -> Picture<'_> {
-        Picture {
+    fn picture(rows: &[Row]) -> TableView<'_> {
+        TableView {
             all: rows,
             shown: rows.iter().collect(),
             height: None,
@@ -295,7 +295,7 @@ mod tests {
         "2026-11-23T12:00:00Z".parse().unwrap()
     }
 
-    fn text(picture: &Picture<'_>) -> String {
+    fn text(picture: &TableView<'_>) -> String {
         let lines = table(picture, at());
         let lines: Vec<String> = lines.iter().map(Line::to_string).collect();
         lines.join("\n")
@@ -305,7 +305,7 @@ mod tests {
     fn the_table_at_40_80_and_120_columns() {
         let rows = rows();
         for width in [40, 80, 120] {
-            let shown = text(&Picture {
+            let shown = text(&TableView {
                 width,
                 height: Some(24),
                 ..picture(&rows)
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_counted_and_the_dead_are_grey() {
         let rows = rows();
-        let low = text(&Picture {
+        let low = text(&TableView {
             height: Some(8),
             ..picture(&rows)
         });

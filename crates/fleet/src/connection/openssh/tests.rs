@@ -16,7 +16,7 @@ fn ssh() -> OpenSsh {
     OpenSsh {
         config: None,
         user: Some("root".to_owned()),
-        patience: Duration::from_secs(7),
+        connect_timeout: Duration::from_secs(7),
         sudo: false,
         programs: vec![program("x86_64"), program("aarch64")],
     }
@@ -289,7 +289,7 @@ fn a_host_that_is_not_there_is_told_without_waiting_long() {
         panic!("somebody listens on port 1");
     };
     let is_told = match &trouble {
-        Trouble::Unreached(why) => {
+        ConnectionError::Unreached(why) => {
             why.contains("db1 was not reached") || why.contains("not installed")
         }
         _ => false,

@@ -1,5 +1,5 @@
-//! How a simulated host races: its name says what is wrong with it. Each has four disks, and answers a
-//! round at once.
+//! Races of simulated hosts, each with the fault that its name says. Each has four disks, and answers a round
+//! at once.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use study::burnin::rehearse::Rng;
 
 use crate::connection::simulated::{EndedBy, FromAgent, Order, ended};
 use crate::protocol::Facts;
-use crate::protocol::rounds::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
+use crate::protocol::rounds::{HostRound, Round, RoundMessage, TargetFacts, TargetRound};
 use domain::plan_binding::{BoundTarget, DiskIdentity};
 
 /// The rate of a disk of a host that is as it should be.
 const RATE: f64 = 12_000.0;
-/// How much a round of a disk scatters.
+/// Scatter of a round of a disk, as the standard deviation of a logarithm.
 const NOISE: f64 = 0.02;
 
-/// What comes of a round.
+/// Result of a round.
 pub(super) enum Answer {
     /// This is said.
     Says(Box<FromAgent>),
@@ -27,7 +27,7 @@ pub(super) enum Answer {
     IsLost,
 }
 
-/// What the host is: `boot…` is another boot each time, and `other…` another instance than it is called.
+/// Facts of the host: `boot…` is another boot each time, and `other…` another instance than it is called.
 pub(super) fn facts(name: &str, nth: usize) -> Facts {
     let boot = if name.starts_with("boot") { nth } else { 1 };
     Facts {
@@ -50,7 +50,7 @@ pub(super) fn ready(name: &str) -> FromAgent {
         path: format!("/mnt/d{at}"),
         device: Some(format!("nvme{at}n1")),
         size_bytes,
-        doomed: (name.starts_with("wipe") && at == 1).then(|| BoundTarget {
+        overwritten: (name.starts_with("wipe") && at == 1).then(|| BoundTarget {
             content: vec!["ext4".to_owned()],
             seen: DiskIdentity {
                 boot: format!("{name}-1"),
@@ -62,10 +62,10 @@ pub(super) fn ready(name: &str) -> FromAgent {
         }),
         ..TargetFacts::default()
     };
-    FromAgent::Round(RoundSaid::Ready((0..4).map(target).collect()))
+    FromAgent::Round(RoundMessage::Ready((0..4).map(target).collect()))
 }
 
-/// What measured has ended in order.
+/// The verb that measured has ended in order.
 pub(super) fn stopped(name: &str) -> FromAgent {
     let order = Order {
         fleet: String::new(),
@@ -128,9 +128,11 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
             is_slowed: false,
         }
     });
-    Answer::Says(Box::new(FromAgent::Round(RoundSaid::Measured(HostRound {
-        number: round.number,
-        seconds: round.seconds,
-        targets: targets.collect(),
-    }))))
+    Answer::Says(Box::new(FromAgent::Round(RoundMessage::Measured(
+        HostRound {
+            number: round.number,
+            seconds: round.seconds,
+            targets: targets.collect(),
+        },
+    ))))
 }

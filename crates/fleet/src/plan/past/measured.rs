@@ -7,8 +7,8 @@ use ledger::{Filter, Ledger, LongWork as _};
 use record::Verdict;
 
 use crate::plan::past::{PastHost, key_of};
-use crate::race::{Decided, conclude};
-use crate::store::{Came, FleetRun};
+use crate::race::{Decision, conclude};
+use crate::store::{FleetRun, HostOutcome};
 use bench::conclusion::Conclusion;
 use sweep::{Requirement, figures_of};
 use ui::exit::{ExitClass as _, Failure};
@@ -54,7 +54,7 @@ pub(crate) fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>,
 
 /// The worst that is known of each host.
 struct Worst {
-    /// Whether less of the figure is better.
+    /// True where less of the figure is better.
     is_low_good: bool,
     /// Each with whether its figure counts.
     hosts: BTreeMap<String, (bool, PastHost)>,
@@ -94,7 +94,8 @@ fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)
         for one in conclude(&run, record).ranked {
             let host = run.hosts.get(one.place);
             // Where the race was ended first, it says nothing of a host that was not measured.
-            if let Some(host) = host.filter(|_| one.known.is_some() || one.decided != Decided::Open)
+            if let Some(host) =
+                host.filter(|_| one.known.is_some() || one.decided != Decision::Open)
             {
                 hosts.push((key_of(host), PastHost::of_race(host, &one)));
             }
@@ -114,7 +115,10 @@ fn never_measured(ledger: &Ledger) -> Result<Vec<PastHost>, Failure> {
             .filter(|run| run.args.first().is_some_and(|verb| verb == "bench"));
         for host in benches.into_iter().flat_map(|run| run.hosts) {
             let key = host.id.clone().unwrap_or_else(|| host.host.clone());
-            let is_bad = matches!(host.came, Came::Unreached | Came::Failed | Came::Lost);
+            let is_bad = matches!(
+                host.outcome,
+                HostOutcome::Unreached | HostOutcome::Failed | HostOutcome::Lost
+            );
             if !host.runs.is_empty() {
                 hosts.insert(key, None);
             } else if is_bad {
@@ -144,8 +148,8 @@ mod tests {
     fn a_host_that_never_came_to_a_run_is_of_the_past_too() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
-        let host = |name: &str, came: Came, runs: &[&str]| HostRun {
-            came,
+        let host = |name: &str, outcome: HostOutcome, runs: &[&str]| HostRun {
+            outcome,
             runs: runs.iter().map(|run| (*run).to_owned()).collect(),
             ..HostRun::waiting(&Host {
                 name: name.to_owned(),
@@ -158,21 +162,25 @@ mod tests {
                 "a",
                 "bench",
                 vec![
-                    host("dead", Came::Unreached, &[]),
-                    host("well", Came::Done, &["r1"]),
-                    host("once", Came::Lost, &[]),
-                    host("wrong", Came::Refused, &[]),
+                    host("dead", HostOutcome::Unreached, &[]),
+                    host("well", HostOutcome::Done, &["r1"]),
+                    host("once", HostOutcome::Lost, &[]),
+                    host("wrong", HostOutcome::Refused, &[]),
                 ],
             ),
             (
                 "b",
                 "bench",
                 vec![
-                    host("dead", Came::Unreached, &[]),
-                    host("once", Came::Done, &["r2"]),
+                    host("dead", HostOutcome::Unreached, &[]),
+                    host("once", HostOutcome::Done, &["r2"]),
                 ],
             ),
-            ("c", "devices", vec![host("other", Came::Failed, &[])]),
+            (
+                "c",
+                "devices",
+                vec![host("other", HostOutcome::Failed, &[])],
+            ),
         ];
         let runs = all.map(|(id, verb, hosts)| FleetRun {
             id: id.to_owned(),

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::race::Ranked;
+use crate::race::RankedHost;
 use crate::store::HostRun;
 use measured::of_ledger;
 use sweep::Requirement;
@@ -22,10 +22,10 @@ use text::{may_be_good, of_text};
 use ui::exit::Failure;
 use verdicts::of_verdicts;
 
-/// How the file of a ledger begins (SQLite's file format, section 1.3).
+/// First bytes of a ledger (SQLite's file format, section 1.3).
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// What a host was decided to be, where it was kept.
+/// Decision about a host that was kept.
 const KEEP: &str = "keep";
 
 /// A host of the past.
@@ -37,13 +37,13 @@ pub(crate) struct PastHost {
     pub kind: Option<String>,
     /// Its figure, of which there is more or less as good as it is; `None` where it has none.
     pub figure: Option<f64>,
-    /// Whether it was kept, where that is known.
+    /// True where it was kept; `None` where that is not known.
     pub kept: Option<bool>,
 }
 
 impl PastHost {
     /// A host as it came out of a race, by its figure.
-    fn of_race(host: &HostRun, ranked: &Ranked) -> PastHost {
+    fn of_race(host: &HostRun, ranked: &RankedHost) -> PastHost {
         PastHost {
             zone: host.zone.clone(),
             kind: host.kind.clone(),
@@ -55,7 +55,7 @@ impl PastHost {
     }
 }
 
-/// What names a host in one run and the next: its id, or what it is called.
+/// Key of a host in one run and the next: its id, or its name.
 fn key_of(host: &HostRun) -> String {
     host.id.clone().unwrap_or_else(|| host.host.clone())
 }
@@ -65,7 +65,7 @@ fn key_of(host: &HostRun) -> String {
 pub(crate) struct Past {
     /// The hosts, each with whether it was good.
     pub hosts: Vec<(PastHost, bool)>,
-    /// What was good, in words.
+    /// Definition of a good host, in words.
     pub good: String,
 }
 

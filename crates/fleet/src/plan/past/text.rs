@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::hosts::{Host, listed};
 use crate::plan::past::{KEEP, PastHost};
-use crate::race::Decided;
+use crate::race::Decision;
 use sweep::Requirement;
 
 /// The answer of a race, as much of it as matters here.
@@ -28,10 +28,10 @@ struct Value {
     value: f64,
 }
 
-/// Whether a host of which a race decided this may have been good by its figure. One that missed a floor or
-/// failed was not.
+/// True where a host of which a race decided this may have been good by its figure. One that missed a floor
+/// or failed was not.
 pub(crate) fn may_be_good(decision: &str) -> bool {
-    let never = [Decided::Floor, Decided::Failed, Decided::Unreachable];
+    let never = [Decision::Floor, Decision::Failed, Decision::Unreachable];
     never.iter().all(|one| one.word() != decision)
 }
 

@@ -7,24 +7,24 @@ use ledger::{Ledger, LongWork as _};
 
 use crate::plan::past::{Past, PastHost, key_of};
 use crate::race::setup;
-use crate::race::{Decided, conclude, tells_good};
+use crate::race::{Decision, conclude, tells_good};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use sweep::Figure;
 use ui::exit::{ExitClass as _, Failure};
 
-/// What a race found.
-struct Raced {
-    /// What its hosts were ranked by.
+/// Result of a race.
+struct JudgedRace {
+    /// Figure that its hosts were ranked by.
     figure: Figure,
-    hosts: Vec<Found>,
-    /// How many groups it does not say it of.
+    hosts: Vec<JudgedHost>,
+    /// Number of groups that were not decided.
     untold: usize,
 }
 
-/// What a race found of a host.
-struct Found {
-    /// What names it: its id, or what it is called.
+/// Result of a race for a host.
+struct JudgedHost {
+    /// Key of the host: its id, or its name.
     key: String,
     host: PastHost,
     good: bool,
@@ -44,7 +44,7 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<Past, Failure> {
         races.extend(run.filter(|run| run.race.is_some()));
     }
     races.sort_by_key(|run| run.began);
-    let mut raced: Vec<Raced> = Vec::new();
+    let mut raced: Vec<JudgedRace> = Vec::new();
     for run in &races {
         let record = run.race.as_ref();
         let Some((record, figure)) = record.and_then(|one| Some((one, one.figures.first()?)))
@@ -52,7 +52,7 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<Past, Failure> {
             continue;
         };
         let (hosts, untold) = verdicts(run, record);
-        raced.push(Raced {
+        raced.push(JudgedRace {
             figure: figure.clone(),
             hosts,
             untold,
@@ -67,7 +67,7 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<Past, Failure> {
             path.display()
         )));
     };
-    let count = |races: &[Raced]| races.iter().filter(|race| !race.hosts.is_empty()).count();
+    let count = |races: &[JudgedRace]| races.iter().filter(|race| !race.hosts.is_empty()).count();
     let all = count(&raced);
     raced.retain(|race| race.figure == figure);
     let left_out = all - count(&raced);
@@ -75,9 +75,9 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<Past, Failure> {
 }
 
 /// The hosts of these races, each once: as it came out where that was worst.
-fn merged(raced: &[Raced], left_out: usize, figure: &Figure) -> Past {
+fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> Past {
     let mut hosts: BTreeMap<&str, (PastHost, bool)> = BTreeMap::new();
-    for Found { key, host, good } in raced.iter().flat_map(|race| &race.hosts) {
+    for JudgedHost { key, host, good } in raced.iter().flat_map(|race| &race.hosts) {
         let is_worse = |(old, was_good): &(PastHost, bool)| {
             let figure = |host: &PastHost| host.figure.unwrap_or(f64::NEG_INFINITY);
             (*good, figure(host)) < (*was_good, figure(old))
@@ -109,9 +109,9 @@ fn merged(raced: &[Raced], left_out: usize, figure: &Figure) -> Past {
     }
 }
 
-/// What a race found of its hosts, each with what names it, and of how many groups it says nothing. Of a group
-/// that was not decided, of who never came into one beside it, and of a host that it ended before, it does not.
-fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<Found>, usize) {
+/// Results of a race for its hosts, and the number of groups that were not decided. Of a group that was not
+/// decided, of who never came into one beside it, and of a host that it ended before, it does not.
+fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     let concluded = conclude(run, record);
     let names = |tells: bool| {
         let groups = concluded.groups.iter();
@@ -146,11 +146,11 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<Found>, usize) {
                 !untold.iter().any(|group| may_be_of(group, &of))
             }
         };
-        if !says || one.decided == Decided::Open {
+        if !says || one.decided == Decision::Open {
             continue;
         }
         let is_good = good.contains(&one.place);
-        hosts.push(Found {
+        hosts.push(JudgedHost {
             key: key_of(host),
             host: PastHost {
                 kept: Some(is_good),
@@ -162,7 +162,7 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<Found>, usize) {
     (hosts, untold.len())
 }
 
-/// Whether a host whose zone or type has this name could have come into this group. What tells sizes apart
+/// True where a host whose zone or type has this name could have come into this group. What tells sizes apart
 /// stands behind the name of a group.
 fn may_be_of(group: &str, name: &str) -> bool {
     let rest = group.strip_prefix(name);
@@ -223,7 +223,7 @@ mod tests {
         assert!(past.good.contains("each of the 2 races"), "{}", past.good);
     }
 
-    /// What a ledger with this race alone says.
+    /// Past results by a ledger with this race alone.
     fn alone(race: FleetRun) -> Result<Past, String> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
@@ -264,7 +264,7 @@ mod tests {
                 ..Default::default()
             };
             race.hosts.push(crate::store::HostRun {
-                came: crate::store::Came::Unreached,
+                outcome: crate::store::HostOutcome::Unreached,
                 ..crate::store::HostRun::waiting(&host)
             });
         }

@@ -8,7 +8,7 @@ use std::io;
 
 use askama::Template;
 
-use crate::race::{Concluded, Decided, Ranked, view};
+use crate::race::{Decision, RaceConclusion, RankedHost, view};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use page::ChartView;
@@ -16,12 +16,12 @@ use page::charts::Figure;
 use ui::output::OutputFile;
 use ui::words;
 
-/// What is shown.
+/// Data of the page.
 #[derive(Clone, Copy)]
 struct View<'a> {
     run: &'a FleetRun,
     record: &'a RaceRecord,
-    concluded: &'a Concluded,
+    concluded: &'a RaceConclusion,
 }
 
 /// A host in the table.
@@ -36,7 +36,7 @@ struct Line {
     worst: String,
     rounds: String,
     decision: &'static str,
-    /// How its row and its decision look.
+    /// CSS class of its row and its decision.
     class: &'static str,
     why: String,
 }
@@ -69,7 +69,7 @@ pub(crate) fn write_file(
     output: &OutputFile,
     run: &FleetRun,
     record: &RaceRecord,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
 ) -> anyhow::Result<()> {
     let view = View {
         run,
@@ -147,7 +147,7 @@ fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-fn line(one: &Ranked, view: View<'_>) -> Line {
+fn line(one: &RankedHost, view: View<'_>) -> Line {
     let word = |text: Option<&String>| text.cloned().unwrap_or_default();
     let host = view.run.hosts.get(one.place);
     let raced = view.record.hosts.get(one.place);
@@ -166,12 +166,12 @@ fn line(one: &Ranked, view: View<'_>) -> Line {
         rounds: known.map_or_else(String::new, |known| known.rounds.to_string()),
         decision: one.decided.word(),
         class: match one.decided {
-            Decided::Keep => "best",
-            Decided::Tie => "tie",
-            Decided::Open => "open",
-            Decided::Cull => "dropped",
-            Decided::Floor => "missed",
-            Decided::Failed | Decided::Unreachable => "failed",
+            Decision::Keep => "best",
+            Decision::Tie => "tie",
+            Decision::Open => "open",
+            Decision::Cull => "dropped",
+            Decision::Floor => "missed",
+            Decision::Failed | Decision::Unreachable => "failed",
         },
         why: one.reason.clone(),
     }

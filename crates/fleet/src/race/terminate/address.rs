@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::hosts::Now;
-use crate::race::conclude::Concluded;
+use crate::hosts::InstanceState;
+use crate::race::conclude::RaceConclusion;
 use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::{FleetRun, HostRun};
 
@@ -35,7 +35,7 @@ pub(super) fn really(name: &str) -> Vec<IpAddr> {
 pub(super) fn names(
     run: &FleetRun,
     record: &RaceRecord,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
 ) -> BTreeSet<String> {
     let bad = concluded.ranked.iter().filter(|one| one.is_bad);
     let both =
@@ -95,28 +95,32 @@ pub(super) fn found(
 
 /// Address of a host whose instance id no source but the host reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct UnconfirmedAddress {
     /// Address given to ssh.
     address: String,
     /// The addresses that this is.
     found: Vec<IpAddr>,
 }
 
-impl Place {
+impl UnconfirmedAddress {
     /// The place of a host; `None` where its source says of itself which instance it is.
-    pub(super) fn of(host: &HostRun, raced: &RacedHost, resolve: Resolve<'_>) -> Option<Place> {
+    pub(super) fn of(
+        host: &HostRun,
+        raced: &RacedHost,
+        resolve: Resolve<'_>,
+    ) -> Option<UnconfirmedAddress> {
         if raced.given_id.is_some() {
             return None;
         }
         let name = name_of(host);
-        Some(Place {
+        Some(UnconfirmedAddress {
             address: host.address.clone(),
             found: literal(name).map_or_else(|| resolve(name), |one| vec![one]),
         })
     }
 
     /// Reason why the instance may not be at this address, as a clause; `None` where EC2 has it there.
-    pub(super) fn doubt(&self, now: &Now) -> Option<String> {
+    pub(super) fn doubt(&self, now: &InstanceState) -> Option<String> {
         let (id, address) = (&now.id, &self.address);
         let own: Vec<IpAddr> = (now.addresses.iter())
             .filter_map(|one| one.parse().ok())

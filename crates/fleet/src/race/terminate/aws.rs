@@ -25,19 +25,19 @@ pub(crate) fn really(program: &Exec) -> Result<Vec<u8>, String> {
 
 /// Dry run that did not end with the error code of one that would have worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unrehearsed {
+pub(crate) enum DryRunError {
     /// It is not allowed, or could not be asked; a sentence.
     Refused(String),
     /// It ended well, which no rehearsal does: these instances may be terminated by now.
     MayBeGone(Vec<String>),
 }
 
-impl Unrehearsed {
+impl DryRunError {
     /// Message for the user, with what to do.
     pub(super) fn sentence(&self) -> String {
         match self {
-            Unrehearsed::Refused(why) => why.clone(),
-            Unrehearsed::MayBeGone(ids) => format!(
+            DryRunError::Refused(why) => why.clone(),
+            DryRunError::MayBeGone(ids) => format!(
                 "'aws ec2 terminate-instances --dry-run' ended well, which a dry run never does: what came of {} is \
                  not known, so look with 'aws ec2 describe-instances --instance-ids {}'. Nothing else is \
                  terminated through such a program.",
@@ -51,8 +51,8 @@ impl Unrehearsed {
     pub(crate) fn before_race(self) -> Failure {
         let why = anyhow::Error::msg(self.sentence());
         match self {
-            Unrehearsed::Refused(_) => Failure::Refused(why),
-            Unrehearsed::MayBeGone(_) => Failure::Midway(why),
+            DryRunError::Refused(_) => Failure::Refused(why),
+            DryRunError::MayBeGone(_) => Failure::Midway(why),
         }
     }
 }
@@ -62,14 +62,14 @@ impl Unrehearsed {
 ///
 /// # Errors
 /// Where these instances could not be terminated, or the first of them may be.
-pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), Unrehearsed> {
+pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), DryRunError> {
     let (first, others) = ids.split_at(ids.len().min(1));
     for batch in first.chunks(1).chain(others.chunks(BATCH)) {
         match program(&command(batch).arg("--dry-run")) {
             // It always ends badly: well, too.
             Err(why) if why.contains(WOULD) => {}
-            Ok(_) => return Err(Unrehearsed::MayBeGone(batch.to_vec())),
-            Err(why) => return Err(Unrehearsed::Refused(why)),
+            Ok(_) => return Err(DryRunError::MayBeGone(batch.to_vec())),
+            Err(why) => return Err(DryRunError::Refused(why)),
         }
     }
     Ok(())

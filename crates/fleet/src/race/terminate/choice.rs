@@ -2,12 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::hosts::{Now, is_instance_id};
-use crate::race::conclude::{Concluded, Decided, Ranked};
-use crate::race::terminate::address::{Place, Resolve, bare};
+use crate::hosts::{InstanceState, is_instance_id};
+use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::race::terminate::address::{Resolve, UnconfirmedAddress, bare};
 use crate::race::terminate::list::figure_of;
 use crate::store::race::{RaceRecord, RacedHost};
-use crate::store::termination::{Doomed, Spared};
+use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
 
 /// By how many seconds a clock may be wrong that nobody has set wrong.
@@ -17,11 +17,11 @@ const NOTICEABLE_S: f64 = 2.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Candidate {
     /// The instance.
-    pub doomed: Doomed,
+    pub target: TerminationTarget,
     /// Addresses of those of its hosts that did not report their own instance id.
     unconfirmed: Vec<String>,
     /// Addresses of hosts whose instance id no source but themselves reports.
-    alone: Vec<Place>,
+    alone: Vec<UnconfirmedAddress>,
     /// Start of the race, by the earliest of the clocks that are known.
     began: Timestamp,
     /// By how many seconds this clock is behind that of the host, as far as it is noticeable: the race began later
@@ -33,8 +33,8 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// Reason to spare it in the present state of EC2, as a clause; `None` where there is none.
-    pub(super) fn protection(&self, known: &[Now]) -> Option<String> {
-        let id = &self.doomed.id;
+    pub(super) fn protection(&self, known: &[InstanceState]) -> Option<String> {
+        let id = &self.target.id;
         let Some(now) = known.iter().find(|now| now.id == *id) else {
             return Some(format!("EC2 does not know {id}"));
         };
@@ -67,12 +67,12 @@ impl Candidate {
 
     /// Reason why it may be another instance, by the present state of EC2, as a clause; `None` where there is
     /// none.
-    pub(super) fn doubt(&self, known: &[Now]) -> Option<String> {
-        let now = known.iter().find(|now| now.id == self.doomed.id)?;
+    pub(super) fn doubt(&self, known: &[InstanceState]) -> Option<String> {
+        let now = known.iter().find(|now| now.id == self.target.id)?;
         let place = self.alone.iter().find_map(|place| place.doubt(now));
         place.or_else(|| {
             let mate = self.neighbour.as_ref()?;
-            let id = &self.doomed.id;
+            let id = &self.target.id;
             Some(format!(
                 "{mate} is at the same address, and did not say whether it is {id} too"
             ))
@@ -113,7 +113,7 @@ impl Member<'_> {
 
 /// Options of the command that the choice depends on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct ChoiceOptions {
     /// The hosts and their ids came from EC2 in this run.
     pub is_of_ec2: bool,
     /// The user sees the list first and can refuse it.
@@ -124,10 +124,10 @@ pub(super) struct Asked {
 pub(super) fn choose(
     run: &FleetRun,
     record: &RaceRecord,
-    concluded: &Concluded,
-    asked: Asked,
+    concluded: &RaceConclusion,
+    asked: ChoiceOptions,
     resolve: Resolve<'_>,
-) -> (Vec<Candidate>, Vec<Spared>) {
+) -> (Vec<Candidate>, Vec<SparedHost>) {
     let (mut candidates, mut spared) = (Vec::new(), Vec::new());
     if record.interrupted {
         return (candidates, spared);
@@ -137,7 +137,7 @@ pub(super) fn choose(
         .map(|(host, raced)| Member { host, raced })
         .collect();
     // The instances with those of their hosts that may be terminated, in the order of the ranking.
-    let mut instances: Vec<(&str, Vec<&Ranked>)> = Vec::new();
+    let mut instances: Vec<(&str, Vec<&RankedHost>)> = Vec::new();
     for one in concluded.ranked.iter().filter(|one| one.is_bad) {
         let Some(member) = members.get(one.place) else {
             continue;
@@ -149,21 +149,21 @@ pub(super) fn choose(
                 Some((_, hosts)) => hosts.push(one),
                 None => instances.push((id, vec![one])),
             },
-            Err(why) => spared.push(Spared::new(&member.host.host, why)),
+            Err(why) => spared.push(SparedHost::new(&member.host.host, why)),
         }
     }
     for (id, bad) in instances {
         match housemate(id, &bad, &members, asked.is_of_ec2) {
-            Mate::Sure(why) => spared.extend(bad.iter().map(|one| {
+            SharedInstance::Sure(why) => spared.extend(bad.iter().map(|one| {
                 let name = &members[one.place].host.host;
-                Spared::new(name, why.clone())
+                SparedHost::new(name, why.clone())
             })),
             mate => {
                 let mut one = candidate(id, &bad, &members, run.began, resolve);
-                if let Mate::Possible(name) = mate {
+                if let SharedInstance::Possible(name) = mate {
                     one.neighbour = Some(name);
                 }
-                one.doomed.figure = figures(&bad, record);
+                one.target.figure = figures(&bad, record);
                 candidates.push(one);
             }
         }
@@ -173,15 +173,15 @@ pub(super) fn choose(
 
 /// Reason why a bad result may not be the host's fault, as a clause; `None` where there is none.
 fn doubt<'a>(
-    one: &Ranked,
+    one: &RankedHost,
     member: &Member<'a>,
     record: &'a RaceRecord,
-    concluded: &'a Concluded,
-    asked: Asked,
+    concluded: &'a RaceConclusion,
+    asked: ChoiceOptions,
 ) -> Option<String> {
     let doubts = one.doubts.join(" ");
     let doubts = doubts.trim_end_matches('.');
-    let company = Company::of(member, record, concluded);
+    let company = GroupPeers::of(member, record, concluded);
     if one.is_slowed {
         Some(format!("its figures are doubtful: {doubts}"))
     } else if member.raced.may_be_other {
@@ -222,7 +222,7 @@ fn doubt<'a>(
 }
 
 /// The hosts of a group that are kept or tie.
-struct Company {
+struct GroupPeers {
     /// Number of them, reachable at the end of the race or not.
     chosen: usize,
     /// Number that are kept and were there when the race was over.
@@ -233,10 +233,10 @@ struct Company {
     places: usize,
 }
 
-impl Company {
+impl GroupPeers {
     /// Those of the group of a host.
-    fn of(member: &Member<'_>, record: &RaceRecord, concluded: &Concluded) -> Company {
-        let gone = |decided: Decided| {
+    fn of(member: &Member<'_>, record: &RaceRecord, concluded: &RaceConclusion) -> GroupPeers {
+        let gone = |decided: Decision| {
             let better = better(member, record, concluded);
             better
                 .filter(|other| other.decided == decided && other.is_gone)
@@ -245,10 +245,10 @@ impl Company {
         let mut groups = concluded.groups.iter();
         let group = groups.find(|group| Some(&group.name) == member.raced.group.as_ref());
         let (kept, tied) = group.map_or((0, 0), |group| (group.kept, group.tied));
-        Company {
+        GroupPeers {
             chosen: kept + tied,
-            kept: kept.saturating_sub(gone(Decided::Keep)),
-            tied: tied.saturating_sub(gone(Decided::Tie)),
+            kept: kept.saturating_sub(gone(Decision::Keep)),
+            tied: tied.saturating_sub(gone(Decision::Tie)),
             places: group.map_or(0, |group| group.places),
         }
     }
@@ -268,24 +268,24 @@ impl Company {
 fn better<'a>(
     member: &Member<'a>,
     record: &'a RaceRecord,
-    concluded: &'a Concluded,
-) -> impl Iterator<Item = &'a Ranked> {
+    concluded: &'a RaceConclusion,
+) -> impl Iterator<Item = &'a RankedHost> {
     let group = member.raced.group.as_ref();
     concluded.ranked.iter().filter(move |other| {
         let raced = record.hosts.get(other.place);
-        matches!(other.decided, Decided::Keep | Decided::Tie)
+        matches!(other.decided, Decision::Keep | Decision::Tie)
             && raced.and_then(|raced| raced.group.as_ref()) == group
     })
 }
 
 /// First doubt about the hosts that a culled one was compared with: those of its group that are kept or tie.
 fn doubtful_better<'a>(
-    one: &Ranked,
+    one: &RankedHost,
     member: &Member<'a>,
     record: &'a RaceRecord,
-    concluded: &'a Concluded,
+    concluded: &'a RaceConclusion,
 ) -> Option<&'a str> {
-    if one.decided != Decided::Cull {
+    if one.decided != Decision::Cull {
         return None;
     }
     let mut better = better(member, record, concluded);
@@ -314,7 +314,7 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
 }
 
 /// Another host on the same instance.
-enum Mate {
+enum SharedInstance {
     /// None is.
     None,
     /// One is not known to be elsewhere, and was never met; what it is called.
@@ -325,7 +325,12 @@ enum Mate {
 
 /// The host that has the same instance as these, or may have it, and is not one of them. Several hosts can be
 /// containers of one instance, or ports of one address.
-fn housemate(id: &str, bad: &[&Ranked], members: &[Member<'_>], is_of_ec2: bool) -> Mate {
+fn housemate(
+    id: &str,
+    bad: &[&RankedHost],
+    members: &[Member<'_>],
+    is_of_ec2: bool,
+) -> SharedInstance {
     let is_other = |place: usize| bad.iter().all(|one| one.place != place);
     let others = || {
         let others = members.iter().enumerate();
@@ -340,7 +345,7 @@ fn housemate(id: &str, bad: &[&Ranked], members: &[Member<'_>], is_of_ec2: bool)
     };
     if let Some(mate) = others().find(is_with) {
         let mate = &mate.host.host;
-        return Mate::Sure(format!(
+        return SharedInstance::Sure(format!(
             "{id} is also that of {mate}, which is not terminated"
         ));
     }
@@ -351,12 +356,14 @@ fn housemate(id: &str, bad: &[&Ranked], members: &[Member<'_>], is_of_ec2: bool)
     let stays = |other: &&Member<'_>| other.raced.group.is_some() || other.raced.is_tagged_keep;
     if let Some(mate) = others().filter(is_beside).find(stays) {
         let mate = &mate.host.host;
-        return Mate::Sure(format!(
+        return SharedInstance::Sure(format!(
             "{mate} is at the same address, did not say whether it is {id} too, and is not terminated"
         ));
     }
     let beside = others().find(is_beside);
-    beside.map_or(Mate::None, |mate| Mate::Possible(mate.host.host.clone()))
+    beside.map_or(SharedInstance::None, |mate| {
+        SharedInstance::Possible(mate.host.host.clone())
+    })
 }
 
 /// Start of the race, by the clock of a host where that is behind this one: an instance's clock is nearer to
@@ -368,7 +375,7 @@ fn began_of(member: &Member<'_>, began: Timestamp) -> Timestamp {
 }
 
 /// Figures by which these hosts were ranked, as text; `None` where none was measured.
-fn figures(bad: &[&Ranked], record: &RaceRecord) -> Option<String> {
+fn figures(bad: &[&RankedHost], record: &RaceRecord) -> Option<String> {
     let known = bad.iter().filter_map(|one| one.known);
     let figures: Vec<String> = known.map(|known| figure_of(&known, record)).collect();
     (!figures.is_empty()).then(|| figures.join(", "))
@@ -376,12 +383,12 @@ fn figures(bad: &[&Ranked], record: &RaceRecord) -> Option<String> {
 
 fn candidate(
     id: &str,
-    bad: &[&Ranked],
+    bad: &[&RankedHost],
     members: &[Member<'_>],
     began: Timestamp,
     resolve: Resolve<'_>,
 ) -> Candidate {
-    let of = |one: &&&Ranked| members[one.place];
+    let of = |one: &&&RankedHost| members[one.place];
     let hosts: Vec<&str> = bad.iter().map(|one| of(&one).host.host.as_str()).collect();
     let mut why: Vec<&str> = bad.iter().map(|one| one.reason.as_str()).collect();
     why.dedup();
@@ -394,7 +401,7 @@ fn candidate(
     let unconfirmed = bad.iter().map(|one| of(&one));
     let unconfirmed = unconfirmed.filter(|member| member.raced.own_id.is_none());
     Candidate {
-        doomed: Doomed {
+        target: TerminationTarget {
             host: hosts.join(", "),
             id: id.to_owned(),
             why: why.join("; "),
@@ -403,7 +410,7 @@ fn candidate(
             state: None,
         },
         alone: (bad.iter().map(|one| of(&one)))
-            .filter_map(|one| Place::of(one.host, one.raced, resolve))
+            .filter_map(|one| UnconfirmedAddress::of(one.host, one.raced, resolve))
             .collect(),
         unconfirmed: unconfirmed.map(|one| one.host.address.clone()).collect(),
         began: (bad.iter().map(|one| began_of(&of(&one), began)))

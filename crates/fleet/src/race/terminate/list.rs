@@ -2,14 +2,14 @@
 
 use study::burnin::Known;
 
-use crate::race::conclude::{Concluded, Decided, Ranked};
+use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
 use crate::race::terminate::aws::{BATCH, RunProgram};
 use crate::race::terminate::choice::Candidate;
 use crate::race::terminate::{UNKNOWN, is_gone, now};
 use crate::race::view::{bounds_word, figure_name};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
-use crate::store::termination::{Spared, Termination};
+use crate::store::termination::{SparedHost, Termination};
 use ui::words;
 
 impl Termination {
@@ -20,12 +20,12 @@ impl Termination {
     /// A sentence, where EC2 cannot be asked.
     pub(super) fn of(
         chosen: &[Candidate],
-        spared: Vec<Spared>,
+        spared: Vec<SparedHost>,
         is_shown: bool,
         program: RunProgram<'_>,
     ) -> Result<Termination, String> {
         let mut plan = Termination {
-            doomed: Vec::new(),
+            targets: Vec::new(),
             spared,
         };
         for batch in chosen.chunks(BATCH) {
@@ -33,15 +33,15 @@ impl Termination {
             for one in batch {
                 let doubt = one.doubt(&known);
                 match (one.protection(&known), doubt) {
-                    (Some(why), _) => plan.spared.push(Spared::new(&one.doomed.host, why)),
+                    (Some(why), _) => plan.spared.push(SparedHost::new(&one.target.host, why)),
                     (None, Some(why)) if !is_shown => {
                         let why = format!("{why}; without --yes you are asked");
-                        plan.spared.push(Spared::new(&one.doomed.host, why));
+                        plan.spared.push(SparedHost::new(&one.target.host, why));
                     }
                     (None, doubt) => {
-                        let mut doomed = one.doomed.clone();
-                        doomed.doubts.extend(doubt.map(|why| format!("{why}.")));
-                        plan.doomed.push(doomed);
+                        let mut targets = one.target.clone();
+                        targets.doubts.extend(doubt.map(|why| format!("{why}.")));
+                        plan.targets.push(targets);
                     }
                 }
             }
@@ -51,12 +51,12 @@ impl Termination {
 
     /// Text of the list, for the user to agree to. `kept` are the lines of those that they are compared with.
     pub(super) fn text(&self, kept: &str) -> String {
-        let mut text = match self.doomed.len() {
+        let mut text = match self.targets.len() {
             0 => "No instance is terminated.\n".to_owned(),
             1 => "To be terminated is 1 instance:\n".to_owned(),
             count => format!("To be terminated are {count} instances:\n"),
         };
-        for one in &self.doomed {
+        for one in &self.targets {
             let figure = one.figure.as_ref();
             let figure = figure.map_or_else(String::new, |figure| format!(" ({figure})"));
             text.push_str(&format!(
@@ -76,14 +76,14 @@ impl Termination {
     }
 
     pub(super) fn set(&mut self, id: &str, state: Option<&str>) {
-        for one in self.doomed.iter_mut().filter(|one| one.id == id) {
+        for one in self.targets.iter_mut().filter(|one| one.id == id) {
             one.state = state.map(str::to_owned);
         }
     }
 
     fn state(&self, id: &str) -> Option<&str> {
-        let mut doomed = self.doomed.iter();
-        doomed.find(|one| one.id == id)?.state.as_deref()
+        let mut targets = self.targets.iter();
+        targets.find(|one| one.id == id)?.state.as_deref()
     }
 
     /// True where EC2 reports that the instance is or will be gone.
@@ -105,23 +105,23 @@ impl Termination {
     }
 
     /// Lets an instance stay after all.
-    pub(super) fn spare(&mut self, id: &str, why: String) -> Option<&Spared> {
-        let at = self.doomed.iter().position(|one| one.id == id)?;
-        let one = self.doomed.remove(at);
-        self.spared.push(Spared::new(&one.host, why));
+    pub(super) fn spare(&mut self, id: &str, why: String) -> Option<&SparedHost> {
+        let at = self.targets.iter().position(|one| one.id == id)?;
+        let one = self.targets.remove(at);
+        self.spared.push(SparedHost::new(&one.host, why));
         self.spared.last()
     }
 }
 
 /// The hosts that are kept or tie with their figures and what is doubtful of them, a line each.
-pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -> String {
-    let is_kept = |one: &&Ranked| matches!(one.decided, Decided::Keep | Decided::Tie);
+pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusion) -> String {
+    let is_kept = |one: &&RankedHost| matches!(one.decided, Decision::Keep | Decision::Tie);
     let mut text = String::new();
     for one in concluded.ranked.iter().filter(is_kept) {
         let host = run.hosts.get(one.place);
         let name = host.map_or("", |host| host.host.as_str());
         let word = match one.decided {
-            Decided::Tie => "ties",
+            Decision::Tie => "ties",
             _ => "is kept",
         };
         let figure = one.known.map_or_else(String::new, |known| {

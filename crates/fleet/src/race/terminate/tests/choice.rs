@@ -23,7 +23,7 @@ fn only_what_was_measured_to_be_bad_and_is_not_tagged_is_terminated() {
         ],
         false,
     );
-    assert_eq!(doomed(&plan), ["i-1"]);
+    assert_eq!(targets(&plan), ["i-1"]);
     for (name, told) in [
         ("h0", None),
         ("h2", Some("i-2 is tagged keep")),
@@ -67,7 +67,7 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
             vec![kept.clone(), bad.clone(), other]
         };
         let plan = planned(&hosts, false);
-        assert_eq!(doomed(&plan), [""; 0], "{name}");
+        assert_eq!(targets(&plan), [""; 0], "{name}");
         let told = format!("i-1 is also that of {name}, which is not terminated");
         assert_eq!(why(&plan, "h1"), Some(told.as_str()));
     }
@@ -81,10 +81,10 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
         ("h0", None, booted(None)),
         ("h1", Some("i-1"), booted(Some("i-1"))),
     ];
-    assert_eq!(doomed(&planned(&container, false)), [""; 0]);
+    assert_eq!(targets(&planned(&container, false)), [""; 0]);
     let port = [("H1", None, silent.clone()), bad.clone()];
     let plan = planned(&port, false);
-    assert_eq!(doomed(&plan), [""; 0]);
+    assert_eq!(targets(&plan), [""; 0]);
     let told =
         "H1 is at the same address, did not say whether it is i-1 too, and is not terminated";
     assert_eq!(why(&plan, "h1"), Some(told));
@@ -93,26 +93,26 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
     run.race.as_mut().unwrap().hosts[2].group = None;
     concluded.ranked[2].is_bad = false;
     let plan = planned_of(&run, &concluded, false);
-    assert_eq!(doomed(&plan), ["i-1"]);
+    assert_eq!(targets(&plan), ["i-1"]);
     let told = "A doubt: H1 is at the same address, and did not say whether it is i-1 too.";
     assert!(plan.text("").contains(told), "{}", plan.text(""));
     let plan = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&plan), [""; 0]);
+    assert_eq!(targets(&plan), [""; 0]);
     assert!(why(&plan, "h1").unwrap().contains("without --yes"));
     // Where it is tagged keep, none at its address is terminated.
     run.race.as_mut().unwrap().hosts[2].is_tagged_keep = true;
-    assert_eq!(doomed(&planned_of(&run, &concluded, false)), [""; 0]);
+    assert_eq!(targets(&planned_of(&run, &concluded, false)), [""; 0]);
     // Two instances may well be alike in their boots: each has said which it is.
     let alike = [
         ("h0", Some("i-0"), booted(Some("i-0"))),
         ("h1", Some("i-1"), booted(Some("i-1"))),
     ];
-    assert_eq!(doomed(&planned(&alike, false)), ["i-1"]);
+    assert_eq!(targets(&planned(&alike, false)), ["i-1"]);
     // Both are bad: it is one instance, and is terminated once.
     let both = [kept, bad, ("h9", Some("i-1"), own("i-1"))];
     let plan = planned(&both, false);
-    assert_eq!(doomed(&plan), ["i-1"]);
-    assert_eq!(plan.doomed[0].host, "h1, h9");
+    assert_eq!(targets(&plan), ["i-1"]);
+    assert_eq!(plan.targets[0].host, "h1, h9");
 }
 
 #[test]
@@ -123,15 +123,15 @@ fn who_is_worse_than_hosts_with_doubtful_figures_stays_with_yes() {
         ("h6", Some("i-6"), own("i-6")),
     ];
     let (run, mut concluded) = race(&hosts);
-    concluded.ranked[0].decided = Decided::Keep;
+    concluded.ranked[0].decided = Decision::Keep;
     concluded.ranked[0].doubts = vec!["The blocks hold only zeros.".to_owned()];
     // A floor is missed whatever others do.
-    concluded.ranked[2].decided = Decided::Floor;
+    concluded.ranked[2].decided = Decision::Floor;
     let everyone = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&everyone), ["i-1", "i-6"]);
+    assert_eq!(targets(&everyone), ["i-1", "i-6"]);
     concluded.ranked[0].is_doubtful = true;
     let plan = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&plan), ["i-6"]);
+    assert_eq!(targets(&plan), ["i-6"]);
     assert_eq!(
         why(&plan, "h1"),
         Some(
@@ -152,7 +152,7 @@ fn who_was_started_anew_since_it_was_measured_stays() {
     run.race.as_mut().unwrap().hosts[1].may_be_other = true;
     run.hosts[1].why = Some("/mnt is another disk than at the start of the race.".to_owned());
     let plan = planned_of(&run, &concluded, false);
-    assert_eq!(doomed(&plan), ["i-6"]);
+    assert_eq!(targets(&plan), ["i-6"]);
     assert_eq!(
         why(&plan, "h1"),
         Some(
@@ -166,7 +166,7 @@ fn who_was_started_anew_since_it_was_measured_stays() {
 fn an_instance_that_was_started_since_the_race_began_stays() {
     let (mut run, concluded) = race(&two());
     let planned = |run: &FleetRun, time: &str| {
-        let asked = Asked {
+        let asked = ChoiceOptions {
             is_of_ec2: false,
             is_shown: true,
         };
@@ -180,7 +180,7 @@ fn an_instance_that_was_started_since_the_race_began_stays() {
         .unwrap()
     };
     assert_eq!(
-        doomed(&planned(&run, "1970-01-01T00:00:00.000Z")),
+        targets(&planned(&run, "1970-01-01T00:00:00.000Z")),
         ["i-1", "i-6"]
     );
     let plan = planned(&run, "1970-01-01T00:00:01+00:00");
@@ -206,7 +206,10 @@ fn an_instance_that_was_started_since_the_race_began_stays() {
     // This machine's clock is an hour and a half ahead of that of one host, so that the race began earlier.
     run.hosts[1].clock_ahead_s = Some(-5400.0);
     run.hosts[2].clock_ahead_s = Some(5400.0);
-    assert_eq!(doomed(&planned(&run, "1969-12-31T23:00:00+00:00")), ["i-6"]);
+    assert_eq!(
+        targets(&planned(&run, "1969-12-31T23:00:00+00:00")),
+        ["i-6"]
+    );
 }
 
 #[test]
@@ -220,9 +223,9 @@ fn who_has_the_same_boot_and_says_no_id_is_on_the_same_machine_whatever_a_list_s
         ("h0", Some("i-9"), booted(None)),
         ("h1", Some("i-1"), booted(Some("i-1"))),
     ];
-    assert!(doomed(&planned(&hosts, false)).is_empty());
+    assert!(targets(&planned(&hosts, false)).is_empty());
     // EC2 knows better than any list.
-    assert_eq!(doomed(&planned(&hosts, true)), ["i-1"]);
+    assert_eq!(targets(&planned(&hosts, true)), ["i-1"]);
 }
 
 #[test]
@@ -237,7 +240,7 @@ fn who_may_have_been_slowed_by_others_stays_and_other_doubts_are_shown() {
     concluded.ranked[1].is_slowed = true;
     concluded.ranked[2].doubts = vec!["It was hardly ever written.".to_owned()];
     let plan = planned_of(&run, &concluded, false);
-    assert_eq!(doomed(&plan), ["i-6"]);
+    assert_eq!(targets(&plan), ["i-6"]);
     assert_eq!(
         why(&plan, "h1"),
         Some("its figures are doubtful: The disk did more than was asked")
@@ -258,7 +261,7 @@ fn a_group_of_which_nobody_is_kept_stays() {
     let (run, mut concluded) = race(&hosts);
     concluded.groups[0].kept = 0;
     let plan = planned_of(&run, &concluded, false);
-    assert_eq!(doomed(&plan), [""; 0]);
+    assert_eq!(targets(&plan), [""; 0]);
     assert!(
         why(&plan, "h1")
             .unwrap()
@@ -266,8 +269,8 @@ fn a_group_of_which_nobody_is_kept_stays() {
     );
     concluded.groups[0].tied = 2;
     concluded.groups[0].places = 1;
-    assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
-    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
+    assert_eq!(targets(&planned_of(&run, &concluded, false)), ["i-1"]);
+    assert_eq!(targets(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
 }
 
 #[test]
@@ -277,12 +280,12 @@ fn a_group_in_which_too_few_are_kept_stays_where_nobody_is_asked() {
         ("h1", Some("i-1"), own("i-1")),
     ];
     let (mut run, concluded) = race(&hosts);
-    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
+    assert_eq!(targets(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
     run.race.as_mut().unwrap().keep = 2;
     let plan = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&plan), [""; 0]);
+    assert_eq!(targets(&plan), [""; 0]);
     assert!(why(&plan, "h1").unwrap().starts_with("of its group 1 of 2"));
-    assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
+    assert_eq!(targets(&planned_of(&run, &concluded, false)), ["i-1"]);
 }
 
 #[test]
@@ -296,18 +299,18 @@ fn who_is_kept_and_dead_by_now_does_not_count_as_kept() {
     run.race.as_mut().unwrap().keep = 2;
     concluded.groups[0].kept = 2;
     for place in [0, 2] {
-        concluded.ranked[place].decided = Decided::Keep;
+        concluded.ranked[place].decided = Decision::Keep;
         concluded.ranked[place].is_bad = false;
     }
-    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
+    assert_eq!(targets(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
     concluded.ranked[2].is_gone = true;
     let plan = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&plan), [""; 0]);
+    assert_eq!(targets(&plan), [""; 0]);
     assert_eq!(
         why(&plan, "h1"),
         Some("of its group 1 of 2 are kept and there; without --yes you are asked")
     );
-    assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
+    assert_eq!(targets(&planned_of(&run, &concluded, false)), ["i-1"]);
     // It would be the last of its group.
     concluded.ranked[0].is_gone = true;
     let plan = planned_of(&run, &concluded, false);
@@ -323,10 +326,10 @@ fn what_ec2_listed_must_still_be_at_its_address() {
         ("h0", Some("i-0"), RacedHost::default()),
         ("h1", Some("i-1"), RacedHost::default()),
     ];
-    assert_eq!(doomed(&planned(&hosts, true)), ["i-1"]);
+    assert_eq!(targets(&planned(&hosts, true)), ["i-1"]);
     let moved = [hosts[0].clone(), ("h9", Some("i-1"), RacedHost::default())];
     let plan = planned(&moved, true);
-    assert!(plan.doomed.is_empty());
+    assert!(plan.targets.is_empty());
     assert_eq!(plan.spared[0].why, "i-1 is not at admin@h9");
 }
 
@@ -347,7 +350,7 @@ fn who_alone_says_which_instance_it_is_must_be_where_ec2_has_that() {
     };
     let mut planned = |address: &str, is_shown: bool| {
         run.hosts[1].address = address.to_owned();
-        let asked = Asked {
+        let asked = ChoiceOptions {
             is_of_ec2: false,
             is_shown,
         };
@@ -355,19 +358,19 @@ fn who_alone_says_which_instance_it_is_must_be_where_ec2_has_that() {
         let (chosen, spared) = choose(&run, record, &concluded, asked, &mut resolve);
         Termination::of(&chosen, spared, is_shown, &mut ec2(known)).unwrap()
     };
-    assert_eq!(doomed(&planned("me@10.0.0.1", false)), ["i-1", "i-6"]);
+    assert_eq!(targets(&planned("me@10.0.0.1", false)), ["i-1", "i-6"]);
     for (address, told) in [
         ("10.0.0.2", "EC2 does not have that at 10.0.0.2"),
         ("far", "EC2 does not have that at far"),
         ("alias", "alias is no address that EC2 could know"),
     ] {
         let plan = planned(address, false);
-        assert_eq!(doomed(&plan), ["i-6"], "{address}");
+        assert_eq!(targets(&plan), ["i-6"], "{address}");
         let why = why(&plan, "h1").unwrap();
         assert!(why.contains(told) && why.contains("--yes"), "{why}");
         // Who is asked sees it.
         let plan = planned(address, true);
-        assert_eq!(doomed(&plan), ["i-1", "i-6"], "{address}");
+        assert_eq!(targets(&plan), ["i-1", "i-6"], "{address}");
         assert!(plan.text("").contains(told), "{}", plan.text(""));
     }
 }
