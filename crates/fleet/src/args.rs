@@ -61,7 +61,7 @@ pub struct SourceArgs {
     /// Kind of address by which an instance of EC2 is reached
     #[arg(long, value_enum, default_value_t, requires = "ec2")]
     pub address: Address,
-    /// Condition hosts whose name, address or id this regular expression matches
+    /// Only hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub include: Vec<Pattern>,
     /// Without hosts whose name, address or id this regular expression matches
@@ -195,7 +195,7 @@ pub struct TopArgs {
     /// must be
     #[arg(long, value_name = "WHAT>=BAR")]
     pub only: Vec<Condition>,
-    /// Write one JSON document a line, each time it is looked
+    /// Write one JSON document a line, one for each interval
     #[arg(long)]
     pub json: bool,
 }

@@ -27,9 +27,10 @@ use crate::protocol::{
     BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, parse,
 };
 use claim::Claim;
+use pipe::LineHandler;
 use sample::Sampler;
 use spool::Spool;
-use task::{GRACE, LineHandler, Task, is_talked_with};
+use task::{GRACE, Task, is_interactive};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::signals;
@@ -50,17 +51,17 @@ pub fn agent(context: &Context) -> Outcome {
     let hands_on = events.clone();
     let hand_on = move || {
         for line in lines {
-            let event = parse(&line).map_or_else(Event::Nonsense, Event::PipeOutput);
+            let event = parse(&line).map_or_else(Event::Invalid, Event::Message);
             if hands_on.send(event).is_err() {
                 return;
             }
         }
-        let _ = hands_on.send(Event::Gone);
+        let _ = hands_on.send(Event::Disconnected);
     };
     small_thread("input", hand_on).refused()?;
-    let mouth = MessageWriter::open(events.clone()).refused()?;
+    let writer = MessageWriter::open(events.clone()).refused()?;
     let spool = Spool::of_user();
-    mouth.say(FromAgent::Hello(Hello {
+    writer.send(FromAgent::Hello(Hello {
         protocol: PROTOCOL,
         disksmith: env!("CARGO_PKG_VERSION").to_owned(),
         left: spool.names(),
@@ -68,12 +69,12 @@ pub fn agent(context: &Context) -> Outcome {
     let mut agent = Agent {
         root: context.root.clone(),
         events,
-        mouth,
+        writer,
         spool,
         task: None,
         sampler: None,
-        heard: Instant::now(),
-        spoke: Instant::now(),
+        last_heard: Instant::now(),
+        last_sent: Instant::now(),
     };
     agent.serve(&arriving, &interrupt);
     agent.end(&arriving);
@@ -107,11 +108,11 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
 /// Events for the agent.
 enum Event {
     /// `fleet` said something.
-    PipeOutput(ToAgent),
+    Message(ToAgent),
     /// `fleet` said something that cannot be understood.
-    Nonsense(String),
+    Invalid(String),
     /// Nobody is at the other end any more.
-    Gone,
+    Disconnected,
     /// A line from the verb that measures round by round.
     Round(String),
     /// A verb has ended.
@@ -129,31 +130,31 @@ impl MessageWriter {
         let (messages, arriving) = channel::<FromAgent>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&waiting);
-        let speak = move || {
+        let write = move || {
             let mut out = io::stdout();
             for message in arriving {
-                let said = protocol::send(&mut out, &message);
+                let sent = protocol::send(&mut out, &message);
                 counted.fetch_sub(1, Relaxed);
-                if said.is_err() {
-                    let _ = events.send(Event::Gone);
+                if sent.is_err() {
+                    let _ = events.send(Event::Disconnected);
                     return;
                 }
             }
         };
-        small_thread("output", speak)?;
+        small_thread("output", write)?;
         Ok(MessageWriter { messages, waiting })
     }
 
-    fn say(&self, message: FromAgent) {
+    fn send(&self, message: FromAgent) {
         self.waiting.fetch_add(1, Relaxed);
         // Where nobody listens any more, the event tells so.
         let _ = self.messages.send(message);
     }
 
     /// Says it unless much is waiting to be said.
-    fn say_if_heard(&self, message: FromAgent) {
+    fn send_unless_busy(&self, message: FromAgent) {
         if self.waiting.load(Relaxed) < MOST_WAITING {
-            self.say(message);
+            self.send(message);
         }
     }
 
@@ -171,12 +172,12 @@ impl MessageWriter {
 struct Agent {
     root: Root,
     events: Sender<Event>,
-    mouth: MessageWriter,
+    writer: MessageWriter,
     spool: Spool,
     task: Option<Task>,
     sampler: Option<Sampler>,
-    heard: Instant,
-    spoke: Instant,
+    last_heard: Instant,
+    last_sent: Instant,
 }
 
 impl Agent {
@@ -184,50 +185,51 @@ impl Agent {
     fn serve(&mut self, arriving: &Receiver<Event>, interrupt: &AtomicBool) {
         loop {
             match arriving.recv_timeout(POLL) {
-                Ok(Event::PipeOutput(ToAgent::End) | Event::Gone)
+                Ok(Event::Message(ToAgent::End) | Event::Disconnected)
                 | Err(RecvTimeoutError::Disconnected) => {
                     return;
                 }
-                Ok(Event::PipeOutput(message)) => {
-                    self.heard = Instant::now();
-                    self.obey(message);
+                Ok(Event::Message(message)) => {
+                    self.last_heard = Instant::now();
+                    self.handle(message);
                 }
-                Ok(Event::Nonsense(why)) => {
-                    self.heard = Instant::now();
-                    self.mouth.say(FromAgent::Failed(why));
+                Ok(Event::Invalid(why)) => {
+                    self.last_heard = Instant::now();
+                    self.writer.send(FromAgent::Failed(why));
                 }
                 Ok(Event::Round(line)) => {
-                    let said = parse(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
-                    self.mouth.say(said);
+                    let sent = parse(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
+                    self.writer.send(sent);
                 }
                 Ok(Event::Ended(ended)) => {
                     self.task = None;
                     self.keep(&ended);
-                    self.mouth.say(FromAgent::Ended(ended));
+                    self.writer.send(FromAgent::Ended(ended));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if interrupt.load(Relaxed) || self.heard.elapsed() > SILENCE {
+            if interrupt.load(Relaxed) || self.last_heard.elapsed() > SILENCE {
                 return;
             }
             if let Some(sample) = self.sampler.as_mut().and_then(|one| one.due(&self.root)) {
-                self.mouth.say_if_heard(FromAgent::Sample(Box::new(sample)));
-                self.spoke = Instant::now();
+                self.writer
+                    .send_unless_busy(FromAgent::Sample(Box::new(sample)));
+                self.last_sent = Instant::now();
             }
-            if self.spoke.elapsed() >= BEAT {
-                self.mouth.say_if_heard(FromAgent::Alive);
-                self.spoke = Instant::now();
+            if self.last_sent.elapsed() >= BEAT {
+                self.writer.send_unless_busy(FromAgent::Alive);
+                self.last_sent = Instant::now();
             }
         }
     }
 
-    fn obey(&mut self, message: ToAgent) {
+    fn handle(&mut self, message: ToAgent) {
         match message {
             // The end is for who serves.
             ToAgent::Alive | ToAgent::End => {}
             ToAgent::Facts => {
                 let facts = facts::facts(&self.root);
-                self.mouth.say(FromAgent::Facts(Box::new(facts)));
+                self.writer.send(FromAgent::Facts(Box::new(facts)));
             }
             ToAgent::Sample { every_ms } => {
                 self.sampler = Some(Sampler::start(&self.root, Duration::from_millis(every_ms)));
@@ -235,15 +237,15 @@ impl Agent {
             ToAgent::Run(order) => self.run(order, None),
             ToAgent::Begin(order) => {
                 let events = self.events.clone();
-                let hear = move |line| {
+                let on_line = move |line| {
                     let _ = events.send(Event::Round(line));
                 };
-                self.run(order, Some(Box::new(hear)));
+                self.run(order, Some(Box::new(on_line)));
             }
             ToAgent::Round(round) => {
                 // Where it has ended meanwhile, that is said.
                 if let Some(task) = &mut self.task {
-                    task.say(&round);
+                    task.send(&round);
                 }
             }
             ToAgent::Stop { grace_ms } => {
@@ -251,7 +253,7 @@ impl Agent {
                     task.stop(EndedBy::Order, Duration::from_millis(grace_ms));
                 }
             }
-            ToAgent::Collect(name) => self.mouth.say(match self.spool.get(&name) {
+            ToAgent::Collect(name) => self.writer.send(match self.spool.get(&name) {
                 Ok(ended) => FromAgent::Kept(Box::new(ended)),
                 Err(why) => FromAgent::Failed(why),
             }),
@@ -260,16 +262,16 @@ impl Agent {
     }
 
     /// Runs a verb, which is talked with where somebody hears it.
-    fn run(&mut self, order: protocol::Order, hear: Option<LineHandler>) {
+    fn run(&mut self, order: protocol::Order, on_line: Option<LineHandler>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";
-            self.mouth.say(FromAgent::Failed(why.to_owned()));
+            self.writer.send(FromAgent::Failed(why.to_owned()));
             return;
         }
         let claim = match Claim::of(&order.args) {
             Ok(claim) => claim,
             Err(why) => {
-                self.mouth.say(FromAgent::Failed(why));
+                self.writer.send(FromAgent::Failed(why));
                 return;
             }
         };
@@ -278,9 +280,9 @@ impl Agent {
             drop(claim);
             let _ = events.send(Event::Ended(Box::new(ended)));
         };
-        match Task::start(order, &self.root, hear, done) {
+        match Task::start(order, &self.root, on_line, done) {
             Ok(task) => self.task = Some(task),
-            Err(why) => self.mouth.say(FromAgent::Failed(format!(
+            Err(why) => self.writer.send(FromAgent::Failed(format!(
                 "the verb could not be started: {why}"
             ))),
         }
@@ -288,7 +290,7 @@ impl Agent {
 
     /// Keeps an answer until it is collected. What was talked with has said all it knows.
     fn keep(&self, ended: &protocol::Ended) {
-        if !is_talked_with(&ended.order) {
+        if !is_interactive(&ended.order) {
             self.spool.keep(ended);
         }
     }
@@ -309,6 +311,6 @@ impl Agent {
                 }
             }
         }
-        self.mouth.finish();
+        self.writer.finish();
     }
 }

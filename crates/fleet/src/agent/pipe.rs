@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::agent::task::LineHandler;
 use crate::protocol::MOST_SAID;
+
+/// Handler of each line of a verb's output.
+pub(super) type LineHandler = Box<dyn FnMut(String) + Send>;
 
 /// Output from a pipe, read on a thread of its own.
 pub(super) struct PipeOutput {
@@ -36,12 +38,12 @@ impl PipeOutput {
     /// Hands on each line, and keeps none.
     pub(super) fn hand_on(
         pipe: Option<impl Read + Send + 'static>,
-        mut hear: LineHandler,
+        mut on_line: LineHandler,
     ) -> PipeOutput {
         let hand_on = move || {
             let Some(pipe) = pipe else { return };
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                hear(line);
+                on_line(line);
             }
         };
         PipeOutput {

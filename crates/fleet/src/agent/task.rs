@@ -16,7 +16,7 @@ use record::Run;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::agent::pipe::PipeOutput;
+use crate::agent::pipe::{LineHandler, PipeOutput};
 use crate::protocol;
 use crate::protocol::rounds::Round;
 use crate::protocol::{Ended, EndedBy, Order};
@@ -32,9 +32,6 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Prefix of the name of the folder in which a verb keeps its runs until it has ended.
 const PRIVATE: &str = "disksmith-agent-ledger.";
 
-/// Is handed each line that a verb says.
-pub(super) type LineHandler = Box<dyn FnMut(String) + Send>;
-
 /// A verb that runs.
 pub(super) struct Task {
     stop: Arc<StopRequest>,
@@ -43,7 +40,7 @@ pub(super) struct Task {
 }
 
 /// True for a verb that reports all results while it runs.
-pub(super) fn is_talked_with(order: &Order) -> bool {
+pub(super) fn is_interactive(order: &Order) -> bool {
     order.args.first().is_some_and(|verb| verb == rounds::VERB)
 }
 
@@ -78,7 +75,7 @@ impl Task {
     pub(super) fn start(
         order: Order,
         root: &Root,
-        hear: Option<LineHandler>,
+        on_line: Option<LineHandler>,
         done: impl FnOnce(Ended) + Send + 'static,
     ) -> std::io::Result<Task> {
         let stop = Arc::<StopRequest>::default();
@@ -86,7 +83,7 @@ impl Task {
         let private = Private::new(root, &order);
         // What is bound dies with the thread that started it, so the thread waits for it.
         let (told, started) = std::sync::mpsc::channel();
-        let run = move || match Running::start(&order, private.as_ref(), hear) {
+        let run = move || match Running::start(&order, private.as_ref(), on_line) {
             Ok((running, input)) => {
                 let _ = told.send(Ok(input));
                 done(running.end(order, &asked, private));
@@ -104,7 +101,7 @@ impl Task {
     }
 
     /// Says something to it.
-    pub(super) fn say(&mut self, round: &Round) {
+    pub(super) fn send(&mut self, round: &Round) {
         if let Some(input) = &mut self.input {
             // Where it has ended, that is told.
             let _ = protocol::send(input, round);
@@ -130,14 +127,14 @@ impl Running {
     fn start(
         order: &Order,
         private: Option<&Private>,
-        hear: Option<LineHandler>,
+        on_line: Option<LineHandler>,
     ) -> std::io::Result<(Running, Option<ChildStdin>)> {
         // The program's file may have no name any more, and this link leads to it all the same.
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0("disksmith")
             .args(&order.args)
-            .stdin(match &hear {
+            .stdin(match &on_line {
                 Some(_) => Stdio::piped(),
                 None => Stdio::null(),
             })
@@ -148,8 +145,8 @@ impl Running {
             command.env("DISKSMITH_LEDGER", private.ledger());
         }
         let mut child = spawn_bound(&mut command)?;
-        let out = match hear {
-            Some(hear) => PipeOutput::hand_on(child.stdout.take(), hear),
+        let out = match on_line {
+            Some(on_line) => PipeOutput::hand_on(child.stdout.take(), on_line),
             None => PipeOutput::listen(child.stdout.take()),
         };
         let err = PipeOutput::listen(child.stderr.take());

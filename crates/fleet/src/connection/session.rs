@@ -25,8 +25,8 @@ pub(crate) struct Session<'a> {
     wire: Wire,
     interrupt: &'a AtomicBool,
     hello: Hello,
-    heard: Instant,
-    said: Instant,
+    last_heard: Instant,
+    last_sent: Instant,
 }
 
 /// Result of waiting for a message.
@@ -61,8 +61,8 @@ impl<'a> Session<'a> {
                 disksmith: String::new(),
                 left: Vec::new(),
             },
-            heard: now,
-            said: now,
+            last_heard: now,
+            last_sent: now,
         };
         match session.receive(FIRST_WORD)? {
             Incoming::Message(FromAgent::Hello(hello)) => session.hello = hello,
@@ -102,9 +102,9 @@ impl<'a> Session<'a> {
     /// # Errors
     /// Where the connection is lost.
     pub(crate) fn send(&mut self, message: &ToAgent) -> Result<(), ConnectionError> {
-        self.said = Instant::now();
-        let said: io::Result<()> = send(&mut *self.wire.input, message);
-        said.map_err(|_| self.lost())
+        self.last_sent = Instant::now();
+        let last_sent: io::Result<()> = send(&mut *self.wire.input, message);
+        last_sent.map_err(|_| self.lost())
     }
 
     /// Lets the agent know that somebody is there, where this thread waits for something else.
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
 
     /// For how long the agent has not said anything. It does every second, if the connection is there.
     pub(crate) fn silence(&self) -> Duration {
-        self.heard.elapsed()
+        self.last_heard.elapsed()
     }
 
     /// Listens, at most for `limit`, and lets the agent know meanwhile that somebody does. After the
@@ -148,12 +148,12 @@ impl<'a> Session<'a> {
             if until_interrupt && self.interrupt.load(Relaxed) {
                 return Ok(Incoming::Interrupt);
             }
-            if self.said.elapsed() >= BEAT {
+            if self.last_sent.elapsed() >= BEAT {
                 self.send(&ToAgent::Alive)?;
             }
             match self.wire.lines.recv_timeout(POLL.min(limit)) {
                 Ok(line) => {
-                    self.heard = Instant::now();
+                    self.last_heard = Instant::now();
                     match self.parse(&line)? {
                         Some(FromAgent::Alive) | None => {}
                         Some(message) => return Ok(Incoming::Message(message)),
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if self.heard.elapsed() > SILENCE {
+            if self.last_heard.elapsed() > SILENCE {
                 return Err(ConnectionError::Lost(format!(
                     "{} has said nothing for {} s.",
                     self.host.name,

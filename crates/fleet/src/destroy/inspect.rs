@@ -2,16 +2,19 @@
 //! whether the host's own rules let it, and which disks those are. Nothing is written.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::{io, mem};
 
 use linux::Root;
 use linux::block::Devices;
 use linux::consent::{Consent, Uses, open_for_reading};
 use linux::signature::Content;
-use serde_json::{Value, json};
+use record::Bytes;
+use serde::Serialize;
 
 use crate::args::LookArgs;
-use crate::host_line::check::destroyed;
+use crate::document::Document;
+use crate::host_line::check::{LOOK_VERB, destroyed};
 use crate::host_line::{HostVerb, LineVerb, parse};
 use array::args::ArrayVerb;
 use domain::plan_binding;
@@ -21,10 +24,27 @@ use ui::exit::Answer;
 use ui::exit::ExitClass as _;
 use ui::exit::Failure;
 use ui::exit::Outcome;
-use ui::json::SCHEMA;
 
-/// The verb.
-pub(crate) const VERB: &str = "look";
+/// Body of the document.
+#[derive(Serialize)]
+struct Disks {
+    disks: Vec<DiskReport>,
+}
+
+/// A disk that would be overwritten.
+#[derive(Serialize)]
+struct DiskReport {
+    path: PathBuf,
+    /// The kernel's name of the block device; `null` for a file.
+    device: Option<String>,
+    model: Option<String>,
+    serial: Option<String>,
+    size_bytes: Bytes,
+    /// Kinds of the signatures on it.
+    content: Vec<String>,
+    /// Identity of the disk, to which the later command is bound.
+    seen: DiskIdentity,
+}
 
 /// Prints the disks that a verb would overwrite.
 pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
@@ -43,9 +63,9 @@ pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
     let disks = named
         .iter()
         .map(|consent| disk(consent, &devices, &context.root))
-        .collect::<Result<Vec<Value>, Failure>>()?;
-    let document = json!({ "schema": SCHEMA, "command": VERB, "disks": disks });
-    context.print(&format!("{document:#}\n"))?;
+        .collect::<Result<Vec<DiskReport>, Failure>>()?;
+    let document = Document::of(LOOK_VERB, Disks { disks });
+    context.print(&format!("{document:#}"))?;
     Ok(Answer::Done)
 }
 
@@ -95,7 +115,7 @@ fn silently(
 }
 
 /// A disk, as the plan has it. The verb's rules have been asked by now, so that it is only read here.
-fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<Value, Failure> {
+fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<DiskReport, Failure> {
     let path = Consent::parse(consent).refused()?.path;
     let opened = open_for_reading(&path).refused()?;
     let uses = Uses::read(root).refused()?;
@@ -104,13 +124,13 @@ fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<Value, Fai
     let seen =
         DiskIdentity::of(&opened.file, opened.size, devices, root).map_err(Failure::refused)?;
     let device = opened.device.and_then(|number| devices.get(number));
-    Ok(json!({
-        "path": path,
-        "device": device.map(|device| &device.name),
-        "model": device.and_then(|device| device.model.as_ref()),
-        "serial": device.and_then(|device| device.serial.as_ref()),
-        "size_bytes": opened.size,
-        "content": plan_binding::words(&content),
-        "seen": seen,
-    }))
+    Ok(DiskReport {
+        path,
+        device: device.map(|device| device.name.clone()),
+        model: device.and_then(|device| device.model.clone()),
+        serial: device.and_then(|device| device.serial.clone()),
+        size_bytes: opened.size,
+        content: plan_binding::words(&content),
+        seen,
+    })
 }

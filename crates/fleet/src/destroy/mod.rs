@@ -11,9 +11,11 @@ pub(crate) mod targets;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::args::{FleetZeroArgs, ReachArgs, RunArgs, SourceArgs};
+use crate::document::Document;
 use crate::host_line::check;
 use crate::reach::find;
 use crate::run;
@@ -23,11 +25,10 @@ use confirm::confirm;
 use targets::DestroyTarget;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, listed};
-use ui::json::SCHEMA;
 
 /// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
 /// takes longer waits for a disk that answers nothing, and holds up the plan of all.
-const POLL: Limits = Limits {
+const INSPECTION: Limits = Limits {
     verb: Some(Duration::from_secs(60)),
     grace: Duration::from_secs(2),
 };
@@ -99,7 +100,7 @@ impl<'a> DestructiveVerb<'a> {
             context.tell(one);
         }
         let look = Work {
-            limits: POLL,
+            limits: INSPECTION,
             ..Work::alike(self.kind, self.look.clone())
         };
         let plan = run::on_all(look, &found.hosts, self.reach, context, interrupt)?;
@@ -188,36 +189,57 @@ fn refusals(plan: &FleetRun) -> Vec<String> {
     plan.hosts.iter().filter_map(refusal).collect()
 }
 
+/// Body of the document of a plan.
+#[derive(Serialize)]
+struct PlanBody<'a> {
+    dry_run: bool,
+    disksmith: &'static str,
+    /// Id of the run that asked the hosts.
+    fleet: &'a str,
+    hosts: Vec<HostPlan<'a>>,
+}
+
+/// Plan of a host.
+#[derive(Serialize)]
+struct HostPlan<'a> {
+    host: &'a str,
+    zone: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    /// Id of its instance.
+    id: Option<&'a str>,
+    #[serde(rename = "came")]
+    outcome: &'static str,
+    /// Reason of a refusal, as a sentence.
+    why: Option<&'a str>,
+    /// Disks that would be overwritten, as the host reports them.
+    disks: &'a Value,
+}
+
 /// The plan as one JSON document.
-fn as_json(plan: &FleetRun) -> String {
-    let hosts: Vec<Value> = plan
-        .hosts
-        .iter()
-        .map(|host| {
-            json!({
-                "host": host.host,
-                "zone": host.zone,
-                "type": host.kind,
-                "id": host.id,
-                "came": host.outcome.word(),
-                "why": host.why,
-                "disks": host.answer["disks"],
-            })
-        })
-        .collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": plan.kind.word(),
-        "dry_run": true,
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "fleet": plan.id,
-        "hosts": hosts,
-    });
-    format!("{document:#}\n")
+fn as_json<'a>(plan: &'a FleetRun) -> String {
+    let host = |host: &'a HostRun| HostPlan {
+        host: &host.host,
+        zone: host.zone.as_deref(),
+        kind: host.kind.as_deref(),
+        id: host.id.as_deref(),
+        outcome: host.outcome.word(),
+        why: host.why.as_deref(),
+        disks: &host.answer["disks"],
+    };
+    let body = PlanBody {
+        dry_run: true,
+        disksmith: env!("CARGO_PKG_VERSION"),
+        fleet: &plan.id,
+        hosts: plan.hosts.iter().map(host).collect(),
+    };
+    format!("{:#}", Document::of(plan.kind.word(), body))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::hosts::Host;
 

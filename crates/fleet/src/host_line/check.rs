@@ -7,7 +7,7 @@ use array::args::ArrayVerb;
 use ui::exit::Failure;
 
 /// Verb by which a host reports what another verb would overwrite.
-pub(crate) const POLL: &str = "look";
+pub(crate) const LOOK_VERB: &str = "look";
 /// Verbs that answer with a JSON document when they are asked for one.
 const JSON: &str = "--json";
 /// Lets verbs say what they would do.
@@ -59,7 +59,7 @@ pub(crate) fn look_before(words: &[String]) -> Option<Vec<String>> {
     }
     Some(match verb {
         HostVerb::Zero(_) => with(words, &[DRY_RUN.to_owned()]),
-        _ => [&[POLL.to_owned(), "--".to_owned()], words].concat(),
+        _ => [&[LOOK_VERB.to_owned(), "--".to_owned()], words].concat(),
     })
 }
 

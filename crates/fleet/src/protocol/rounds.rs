@@ -42,6 +42,16 @@ pub(crate) struct TargetFacts {
     pub overwritten: Option<BoundTarget>,
 }
 
+impl TargetFacts {
+    /// Options that bind a verb to the disk that is overwritten; none where none is.
+    pub(crate) fn binding(&self) -> Vec<String> {
+        let overwritten = self.overwritten.iter();
+        overwritten
+            .flat_map(|one| one.seen.bound(&self.path))
+            .collect()
+    }
+}
+
 /// Results of a round on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HostRound {

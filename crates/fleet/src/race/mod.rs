@@ -25,6 +25,7 @@ mod groups;
 mod html;
 mod outage;
 mod overwrite_plan;
+mod report;
 mod run;
 mod runner;
 pub(crate) mod setup;

@@ -131,9 +131,3 @@ fn disk(host: &str, zone: Option<&str>, target: &TargetFacts) -> Option<DestroyT
         ..DestroyTarget::default()
     })
 }
-
-/// The options that bind a host to the disks that it has said.
-pub(super) fn bound(targets: &[TargetFacts]) -> Vec<String> {
-    let bound = |target: &TargetFacts| Some(target.overwritten.as_ref()?.seen.bound(&target.path));
-    targets.iter().filter_map(bound).flatten().collect()
-}

@@ -13,7 +13,6 @@ use crate::host_line::check::with;
 use crate::hosts::Host;
 use crate::protocol::rounds::{HostRound, Round, RoundMessage, TargetFacts};
 use crate::protocol::{FromAgent, Order, ToAgent};
-use crate::race::overwrite_plan::bound;
 use crate::store::HostRun;
 
 /// Interval at which a round to measure is polled for.
@@ -202,7 +201,7 @@ impl<'a> Runner<'a> {
             match session.receive(POLL)? {
                 Incoming::Message(FromAgent::Round(RoundMessage::Ready(targets))) => {
                     if !self.was_ready {
-                        self.bound = bound(&targets);
+                        self.bound = targets.iter().flat_map(TargetFacts::binding).collect();
                     }
                     (self.was_ready, self.is_ready) = (true, true);
                     tell(HostEvent::Ready(targets));

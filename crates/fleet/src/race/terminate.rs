@@ -105,7 +105,7 @@ pub(super) fn carry_out(
         .map(|record| address::names(run, record, concluded));
     let names = names.unwrap_or_default();
     let found = address::found(names, address::LOOKUP_TIMEOUT, interrupt, address::really);
-    let mut means = Terminator {
+    let mut terminator = Terminator {
         program: &mut really,
         resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
         keep: &mut |run| writer.save(run).map_err(|why| why.to_string()),
@@ -117,7 +117,7 @@ pub(super) fn carry_out(
         is_of_ec2: !args.source.ec2.is_empty(),
         is_shown: !args.yes,
     };
-    means.terminate(run, concluded, asked)
+    terminator.terminate(run, concluded, asked)
 }
 
 /// Everything that a termination needs from outside: programs, names, the ledger, the user.

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-use study::burnin::{End, Known};
+use study::burnin::End;
 
-use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
-use crate::race::course::end_word;
+use crate::document::Document;
+use crate::race::conclude::{Decision, GroupEnd, RaceConclusion};
+use crate::race::report::{HostReport, RaceReport};
 use crate::race::terminate::UNKNOWN;
 use crate::store::FleetRun;
-use crate::store::race::{RaceRecord, RacedHost};
-use ui::json::SCHEMA;
+use crate::store::race::RaceRecord;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
@@ -24,36 +23,27 @@ pub(crate) fn text(
     concluded: &RaceConclusion,
     columns: usize,
 ) -> String {
-    let figure = figure_name(record);
+    let report = RaceReport::of(run, record, concluded);
     let titles = [
         Column::words("host"),
         Column::words("group").ranked(2),
         Column::words("zone").ranked(3),
         Column::words("type").ranked(5),
         Column::words("id").ranked(4),
-        Column::numbers(&figure, 0),
+        Column::numbers(&report.figure, 0),
         Column::numbers("bounds", 0),
         Column::words("worst disk").ranked(1),
         Column::numbers("rounds", 2),
         Column::words("decision"),
     ];
-    let many = concluded.groups.len() > 1;
-    let rows: Vec<Vec<String>> = concluded
-        .ranked
-        .iter()
-        .map(|one| row(one, run, record, many))
-        .collect();
+    let has_groups = concluded.groups.len() > 1;
+    let rows = report.hosts.iter().map(|host| row(host, has_groups));
+    let rows: Vec<Vec<String>> = rows.collect();
     let mut text = layout(&titles, &rows, columns);
     text.push('\n');
-    let reasons = concluded.ranked.iter().filter_map(|one| {
-        let host = run.hosts.get(one.place)?;
-        Some(format!(
-            "{}: {}: {}.",
-            host.host,
-            one.decided.word(),
-            one.reason
-        ))
-    });
+    let hosts = report.hosts.iter();
+    let reasons =
+        hosts.map(|host| format!("{}: {}: {}.", host.host, host.decision.word(), host.reason));
     let notes = run.hosts.iter().flat_map(|host| {
         let notes = host.notes.iter();
         notes.map(|note| format!("{}: {note}", host.host))
@@ -98,26 +88,23 @@ pub(crate) fn remarks(
     remarks
 }
 
-fn row(one: &RankedHost, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<String> {
-    let word = |text: Option<&String>| text.cloned().unwrap_or_default();
-    let host = run.hosts.get(one.place);
-    let raced = record.hosts.get(one.place);
-    let of_known =
-        |say: &dyn Fn(&Known) -> String| one.known.as_ref().map_or_else(String::new, say);
-    let group = raced
-        .and_then(|raced| raced.group.as_ref())
-        .filter(|_| many);
+fn row(host: &HostReport<'_>, has_groups: bool) -> Vec<String> {
+    let cells = host.cells();
     vec![
-        word(host.map(|host| &host.host)),
-        word(group),
-        word(host.and_then(|host| host.zone.as_ref())),
-        word(host.and_then(|host| host.kind.as_ref())),
-        word(host.and_then(|host| host.id.as_ref())),
-        of_known(&|known| words::number(known.figure)),
-        of_known(&bounds_word),
-        of_known(&|known| worst(known, raced).unwrap_or_default()),
-        of_known(&|known| known.rounds.to_string()),
-        one.decided.word().to_owned(),
+        cells.host,
+        if has_groups {
+            cells.group
+        } else {
+            String::new()
+        },
+        cells.zone,
+        cells.kind,
+        cells.id,
+        cells.figure,
+        cells.bounds,
+        cells.worst,
+        cells.rounds,
+        cells.decision.to_owned(),
     ]
 }
 
@@ -153,41 +140,6 @@ pub(crate) fn sentences(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<
         }))
         .chain(of_race(record, concluded))
         .collect()
-}
-
-/// Name of the figure that hosts are ranked by.
-pub(crate) fn figure_name(record: &RaceRecord) -> String {
-    record
-        .figures
-        .first()
-        .map_or_else(String::new, ToString::to_string)
-}
-
-/// The bounds, where there are any: a single round has none.
-fn bounds(known: &Known) -> Option<(f64, f64)> {
-    (known.low.is_finite() && known.high.is_finite()).then_some((known.low, known.high))
-}
-
-/// An upper bound that is so many times the figure says nothing, as after two rounds that differ by much.
-const FAR: f64 = 1000.0;
-
-/// The bounds in words.
-pub(crate) fn bounds_word(known: &Known) -> String {
-    bounds(known).map_or_else(String::new, |(low, high)| {
-        let low = words::number(low);
-        if high > FAR * known.figure {
-            format!("{low} or more")
-        } else {
-            format!("{low}–{}", words::number(high))
-        }
-    })
-}
-
-/// The worst disk of a host that has several.
-pub(crate) fn worst(known: &Known, raced: Option<&RacedHost>) -> Option<String> {
-    let targets = &raced?.targets;
-    let target = targets.get(known.disk).filter(|_| targets.len() > 1)?;
-    Some(target.device.clone().unwrap_or_else(|| target.path.clone()))
 }
 
 /// Sentence on how the race of a group ended.
@@ -275,100 +227,6 @@ fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
 
 /// One JSON document.
 pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusion) -> String {
-    let hosts: Vec<Value> = concluded
-        .ranked
-        .iter()
-        .filter_map(|one| host_json(one, run, record))
-        .collect();
-    let groups: Vec<Value> = concluded.groups.iter().map(group_json).collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": "fleet race",
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "fleet": run.id,
-        "began": run.began,
-        "args": run.args,
-        "figure": figure_name(record),
-        "keep": record.keep,
-        "floors": record.floors,
-        "round_s": record.round_s,
-        "rounds": record.rounds.len(),
-        "least_rounds": record.least_rounds,
-        "most_rounds": record.most_rounds,
-        "interrupted": record.interrupted,
-        "terminated": record.termination.as_ref().map(|termination| &termination.targets),
-        "spared": record.termination.as_ref().map(|termination| &termination.spared),
-        "noise": concluded.noise,
-        "proof_rounds": concluded.proof_rounds,
-        "empty_groups": concluded.empty,
-        "groups": groups,
-        "hosts": hosts,
-    });
-    format!("{document:#}\n")
-}
-
-fn group_json(group: &GroupEnd) -> Value {
-    json!({
-        "group": group.name,
-        "hosts": group.hosts,
-        "end": end_word(group.end),
-        "kept": group.kept,
-        "there": group.there,
-        "tied": group.tied,
-        "places": group.places,
-    })
-}
-
-fn host_json(one: &RankedHost, run: &FleetRun, record: &RaceRecord) -> Option<Value> {
-    let host = run.hosts.get(one.place)?;
-    let raced = record.hosts.get(one.place);
-    let figure = one.known.map(|known| {
-        json!({
-            "value": known.figure,
-            "low": bounds(&known).map(|(low, _)| low),
-            "high": bounds(&known).map(|(_, high)| high),
-        })
-    });
-    Some(json!({
-        "host": host.host,
-        "address": host.address,
-        "group": raced.and_then(|raced| raced.group.as_ref()),
-        "zone": host.zone,
-        "type": host.kind,
-        "id": host.id,
-        "came": host.outcome.word(),
-        "decision": one.decided.word(),
-        "reason": one.reason,
-        "figure": figure,
-        "rounds": one.known.map_or(0, |known| known.rounds),
-        "missed_rounds": one.missed,
-        "slow_rounds": one.known.map(|known| known.slow),
-        "left_when_slow": one.known.map(|known| known.left),
-        "worst_target": one.known.and_then(|known| raced?.targets.get(known.disk).cloned()),
-        "targets": raced.map(|raced| &raced.targets),
-        "clock_ahead_s": host.clock_ahead_s,
-        "doubts": one.doubts,
-        "notes": host.notes,
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bound_that_says_nothing_is_not_spelled_out() {
-        let known = |high| Known {
-            figure: 100.0,
-            low: 90.0,
-            high,
-            disk: 0,
-            rounds: 2,
-            slow: 0,
-            left: 1.0,
-        };
-        assert_eq!(bounds_word(&known(110.0)), "90.0–110");
-        assert_eq!(bounds_word(&known(1e200)), "90.0 or more");
-        assert_eq!(bounds_word(&known(f64::INFINITY)), "");
-    }
+    let report = RaceReport::of(run, record, concluded);
+    format!("{:#}", Document::of("fleet race", report))
 }

@@ -1,10 +1,12 @@
 //! Output of `fleet run`: a table with sentences, or one JSON document.
 
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::run::figure::{Comparison, Figure, compare};
+use crate::document::Document;
+use crate::run::figure::{Comparison, compare};
 use crate::store::{FleetRun, HostOutcome, HostRun};
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
@@ -15,7 +17,8 @@ const CLOCKS: f64 = 2.0;
 /// The table, what is to be said, and the answers that are text.
 pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     let compared = compare(&run.hosts);
-    let figure = compared.name.clone().unwrap_or_default();
+    let report = RunReport::of(run, &compared);
+    let figure = report.figure.unwrap_or_default();
     let titles = [
         Column::words("host"),
         Column::words("zone").ranked(1),
@@ -23,16 +26,14 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
         Column::words("id").ranked(4),
         Column::words("came"),
         Column::numbers("took", 3),
-        Column::numbers(&figure, 0),
+        Column::numbers(figure, 0),
         Column::numbers("95 %", 2),
         Column::words("verdict").ranked(1),
         Column::words(""),
     ];
-    let rows: Vec<Vec<String>> = (0..run.hosts.len())
-        .map(|at| row(&run.hosts[at], at, &compared))
-        .collect();
+    let rows: Vec<Vec<String>> = report.hosts.iter().map(HostReport::row).collect();
     let mut text = layout(&titles, &rows, columns);
-    let sentences = sentences(run, &compared);
+    let sentences = sentences(run, &report);
     if !sentences.is_empty() {
         text.push('\n');
     }
@@ -48,35 +49,8 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     text
 }
 
-fn row(host: &HostRun, at: usize, compared: &Comparison) -> Vec<String> {
-    let word = |text: &Option<String>| text.clone().unwrap_or_default();
-    let shown = |of: &dyn Fn(&Figure) -> String| figure(compared, at).map_or_else(String::new, of);
-    let is_outlying = compared.outlying.get(at) == Some(&true);
-    vec![
-        host.host.clone(),
-        word(&host.zone),
-        word(&host.kind),
-        word(&host.id),
-        host.outcome.word().to_owned(),
-        host.seconds.map_or_else(String::new, words::seconds),
-        shown(&|figure| words::number(figure.value)),
-        shown(&|figure| {
-            let interval = figure.interval;
-            interval.map_or_else(String::new, |(low, high)| {
-                format!("{}–{}", words::number(low), words::number(high))
-            })
-        }),
-        shown(&|figure| figure.verdict.clone().unwrap_or_default()),
-        if is_outlying { "outlier" } else { "" }.to_owned(),
-    ]
-}
-
-fn figure(compared: &Comparison, at: usize) -> Option<&Figure> {
-    compared.figures.get(at)?.as_ref()
-}
-
 /// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.
-fn sentences(run: &FleetRun, compared: &Comparison) -> Vec<String> {
+fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
     let mut sentences: Vec<String> = run
         .hosts
         .iter()
@@ -89,7 +63,7 @@ fn sentences(run: &FleetRun, compared: &Comparison) -> Vec<String> {
         let notes = host.notes.iter();
         sentences.extend(notes.map(|note| format!("{}: {note}", host.host)));
     }
-    sentences.extend(outliers(run, compared));
+    sentences.extend(outliers(report));
     for host in run.hosts.iter().filter(|host| !host.collected.is_empty()) {
         sentences.push(format!(
             "{}: what it had kept of {} is in the ledger now.",
@@ -125,66 +99,144 @@ fn sentences(run: &FleetRun, compared: &Comparison) -> Vec<String> {
     sentences
 }
 
-fn outliers(run: &FleetRun, compared: &Comparison) -> Vec<String> {
-    let (Some(name), Some(median)) = (&compared.name, compared.median) else {
+fn outliers(report: &RunReport<'_>) -> Vec<String> {
+    let (Some(name), Some(median)) = (report.figure, report.median) else {
         return Vec::new();
     };
-    let outlier = |(at, host): (usize, &HostRun)| {
-        let figure = figure(compared, at).filter(|_| compared.outlying.get(at) == Some(&true))?;
+    let outliers = report.hosts.iter().filter(|host| host.outlier);
+    let sentence = |host: &HostReport<'_>| {
         Some(format!(
             "{}: is not like the others: its {name} is {}, and half of the hosts have {} or more.",
             host.host,
-            words::number(figure.value),
+            words::number(host.figure?),
             words::number(median)
         ))
     };
-    run.hosts.iter().enumerate().filter_map(outlier).collect()
+    outliers.filter_map(sentence).collect()
+}
+
+/// Results of a verb on all hosts.
+#[derive(Serialize)]
+struct RunReport<'a> {
+    disksmith: &'static str,
+    /// Id of the run.
+    fleet: &'a str,
+    began: Timestamp,
+    /// The verb and its arguments.
+    args: &'a [String],
+    /// Name of the figure by which hosts are compared; `null` where there is none.
+    figure: Option<&'a str>,
+    /// Median of the figure over the hosts that are compared, in its unit.
+    median: Option<f64>,
+    hosts: Vec<HostReport<'a>>,
+}
+
+/// Result of a verb on a host.
+#[derive(Serialize)]
+struct HostReport<'a> {
+    host: &'a str,
+    address: &'a str,
+    zone: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    /// Id of its instance.
+    id: Option<&'a str>,
+    #[serde(rename = "came")]
+    outcome: &'static str,
+    /// Reason, as a sentence, where it did not succeed.
+    why: Option<&'a str>,
+    notes: &'a [String],
+    /// Exit status of the verb.
+    status: Option<i32>,
+    /// Run time of the verb.
+    seconds: Option<f64>,
+    /// Seconds by which its clock was ahead.
+    clock_ahead_s: Option<f64>,
+    /// Figure by which it is compared, in the figure's unit, with its bounds of 95 %.
+    figure: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: Option<&'a str>,
+    /// True where it is not like the others.
+    outlier: bool,
+    /// Answer of the verb: its document, or text.
+    answer: &'a Value,
+    stderr: &'a str,
+    /// Ids of its runs in the ledger.
+    runs: &'a [String],
+    /// Ids of earlier runs of the fleet of which it had kept an answer.
+    collected: &'a [String],
+}
+
+impl<'a> RunReport<'a> {
+    fn of(run: &'a FleetRun, compared: &'a Comparison) -> RunReport<'a> {
+        let hosts = run.hosts.iter().enumerate();
+        RunReport {
+            disksmith: env!("CARGO_PKG_VERSION"),
+            fleet: &run.id,
+            began: run.began,
+            args: &run.args,
+            figure: compared.name.as_deref(),
+            median: compared.median,
+            hosts: hosts
+                .map(|(at, host)| HostReport::of(host, at, compared))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> HostReport<'a> {
+    fn of(host: &'a HostRun, at: usize, compared: &'a Comparison) -> HostReport<'a> {
+        let figure = compared.figures.get(at).and_then(Option::as_ref);
+        let bounds = figure.and_then(|figure| figure.interval);
+        HostReport {
+            host: &host.host,
+            address: &host.address,
+            zone: host.zone.as_deref(),
+            kind: host.kind.as_deref(),
+            id: host.id.as_deref(),
+            outcome: host.outcome.word(),
+            why: host.why.as_deref(),
+            notes: &host.notes,
+            status: host.status,
+            seconds: host.seconds,
+            clock_ahead_s: host.clock_ahead_s,
+            figure: figure.map(|figure| figure.value),
+            low: bounds.map(|(low, _)| low),
+            high: bounds.map(|(_, high)| high),
+            verdict: figure.and_then(|figure| figure.verdict.as_deref()),
+            outlier: compared.outlying.get(at) == Some(&true),
+            answer: &host.answer,
+            stderr: &host.stderr,
+            runs: &host.runs,
+            collected: &host.collected,
+        }
+    }
+
+    /// Its cells in the table.
+    fn row(&self) -> Vec<String> {
+        let word = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let bounds = self.low.zip(self.high);
+        vec![
+            self.host.to_owned(),
+            word(self.zone),
+            word(self.kind),
+            word(self.id),
+            self.outcome.to_owned(),
+            self.seconds.map_or_else(String::new, words::seconds),
+            self.figure.map_or_else(String::new, words::number),
+            bounds.map_or_else(String::new, |(low, high)| {
+                format!("{}–{}", words::number(low), words::number(high))
+            }),
+            word(self.verdict),
+            if self.outlier { "outlier" } else { "" }.to_owned(),
+        ]
+    }
 }
 
 /// The JSON document, with a line's end behind it.
 pub(crate) fn json(run: &FleetRun) -> String {
     let compared = compare(&run.hosts);
-    let hosts: Vec<Value> = run
-        .hosts
-        .iter()
-        .enumerate()
-        .map(|(at, host)| {
-            let figure = figure(&compared, at);
-            let bounds = figure.and_then(|figure| figure.interval);
-            json!({
-                "host": host.host,
-                "address": host.address,
-                "zone": host.zone,
-                "type": host.kind,
-                "id": host.id,
-                "came": host.outcome.word(),
-                "why": host.why,
-                "notes": host.notes,
-                "status": host.status,
-                "seconds": host.seconds,
-                "clock_ahead_s": host.clock_ahead_s,
-                "figure": figure.map(|figure| figure.value),
-                "low": bounds.map(|(low, _)| low),
-                "high": bounds.map(|(_, high)| high),
-                "verdict": figure.and_then(|figure| figure.verdict.as_ref()),
-                "outlier": compared.outlying.get(at) == Some(&true),
-                "answer": host.answer,
-                "stderr": host.stderr,
-                "runs": host.runs,
-                "collected": host.collected,
-            })
-        })
-        .collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": run.kind.word(),
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "fleet": run.id,
-        "began": run.began,
-        "args": run.args,
-        "figure": compared.name,
-        "median": compared.median,
-        "hosts": hosts,
-    });
-    format!("{document:#}\n")
+    let report = RunReport::of(run, &compared);
+    format!("{:#}", Document::of(run.kind.word(), report))
 }

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use crate::document::Document;
+use crate::protocol::DiskSample;
 use crate::sort_key::SortKey;
 use crate::top::row::{Row, State};
 use ratatui::text::Line;
 use ui::charset;
 use ui::context::printable;
-use ui::json::SCHEMA;
 use ui::screen::{Look, Pieces as _};
 use ui::table::{Column, layout};
 use ui::words;
@@ -205,67 +206,119 @@ fn slow(rows: &[Row]) -> Vec<(&str, f64)> {
         .collect()
 }
 
+/// Body of the document.
+#[derive(Serialize)]
+struct TopReport<'a> {
+    at: Timestamp,
+    /// Number of hosts that are connected, and of all.
+    live: usize,
+    of: usize,
+    hosts: Vec<HostReport<'a>>,
+    totals: Aggregates,
+    means: Aggregates,
+}
+
+/// A host now.
+#[derive(Serialize)]
+struct HostReport<'a> {
+    host: &'a str,
+    zone: Option<&'a str>,
+    state: &'static str,
+    /// Reason why it cannot be reached, as a sentence.
+    why: Option<&'a str>,
+    /// Age of its sample.
+    age_s: Option<f64>,
+    received_bytes_per_s: Option<f64>,
+    sent_bytes_per_s: Option<f64>,
+    reads_per_s: Option<f64>,
+    writes_per_s: Option<f64>,
+    /// Load over the last 1, 5 and 15 minutes.
+    load: Option<[f64; 3]>,
+    worst: Option<WorstDisk<'a>>,
+    /// Latency of the worst disk as a multiple of the median host's, where it is slow.
+    times_as_slow: Option<f64>,
+    disks: Option<&'a [DiskSample]>,
+}
+
+/// Disk whose requests take longest.
+#[derive(Serialize)]
+struct WorstDisk<'a> {
+    disk: &'a str,
+    /// Mean time of a request.
+    latency_ns: f64,
+}
+
+/// Sums or means over the hosts that are connected.
+#[derive(Serialize)]
+struct Aggregates {
+    received_bytes_per_s: Option<f64>,
+    sent_bytes_per_s: Option<f64>,
+    reads_per_s: Option<f64>,
+    writes_per_s: Option<f64>,
+    /// Load of the last minute.
+    load: Option<f64>,
+}
+
+impl Aggregates {
+    fn of(live: &[&Row], by: Aggregate) -> Aggregates {
+        let total = |key| by.all(live, |row| row.value(key));
+        Aggregates {
+            received_bytes_per_s: total(SortKey::Received),
+            sent_bytes_per_s: total(SortKey::Sent),
+            reads_per_s: total(SortKey::Reads),
+            writes_per_s: total(SortKey::Writes),
+            load: total(SortKey::Load),
+        }
+    }
+}
+
+impl<'a> HostReport<'a> {
+    fn of(row: &'a Row, slow: &[(&str, f64)]) -> HostReport<'a> {
+        let (state, why, age_s) = match &row.state {
+            State::Connecting => ("connecting", None, None),
+            State::Live(_, since) => ("live", None, Some(since.elapsed().as_secs_f64())),
+            State::Dead(why) => ("dead", Some(why.as_str()), None),
+        };
+        let times = slow.iter().find(|(host, _)| *host == row.host);
+        HostReport {
+            host: &row.host,
+            zone: row.zone.as_deref(),
+            state,
+            why,
+            age_s,
+            received_bytes_per_s: row.value(SortKey::Received),
+            sent_bytes_per_s: row.value(SortKey::Sent),
+            reads_per_s: row.value(SortKey::Reads),
+            writes_per_s: row.value(SortKey::Writes),
+            load: row.sample().and_then(|sample| sample.load),
+            worst: row.worst().map(|(disk, latency_ns)| WorstDisk {
+                disk: &disk.name,
+                latency_ns,
+            }),
+            times_as_slow: times.map(|(_, times)| *times),
+            disks: row.sample().map(|sample| sample.disks.as_slice()),
+        }
+    }
+}
+
 /// All as one JSON document in one line.
 pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
-    let slow = slow(all);
-    let hosts: Vec<Value> = shown
-        .iter()
-        .map(|row| {
-            let (state, why) = match &row.state {
-                State::Connecting => ("connecting", None),
-                State::Live(..) => ("live", None),
-                State::Dead(why) => ("dead", Some(why)),
-            };
-            let worst = row
-                .worst()
-                .map(|(disk, nanos)| json!({ "disk": disk.name, "latency_ns": nanos }));
-            let times = slow.iter().find(|(host, _)| *host == row.host);
-            json!({
-                "host": row.host,
-                "zone": row.zone,
-                "state": state,
-                "why": why,
-                "age_s": match &row.state {
-                    State::Live(_, came) => Some(came.elapsed().as_secs_f64()),
-                    _ => None,
-                },
-                "received_bytes_per_s": row.value(SortKey::Received),
-                "sent_bytes_per_s": row.value(SortKey::Sent),
-                "reads_per_s": row.value(SortKey::Reads),
-                "writes_per_s": row.value(SortKey::Writes),
-                "load": row.sample().and_then(|sample| sample.load),
-                "worst": worst,
-                "times_as_slow": times.map(|(_, times)| times),
-                "disks": row.sample().map(|sample| &sample.disks),
-            })
-        })
-        .collect();
-    let live = live(all);
-    let sums = |by: Aggregate| {
-        let total = |what| by.all(&live, |row| row.value(what));
-        json!({
-            "received_bytes_per_s": total(SortKey::Received),
-            "sent_bytes_per_s": total(SortKey::Sent),
-            "reads_per_s": total(SortKey::Reads),
-            "writes_per_s": total(SortKey::Writes),
-            "load": total(SortKey::Load),
-        })
+    let (slow, live) = (slow(all), live(all));
+    let report = TopReport {
+        at: Timestamp::now(),
+        live: live.len(),
+        of: all.len(),
+        hosts: shown.iter().map(|row| HostReport::of(row, &slow)).collect(),
+        totals: Aggregates::of(&live, Aggregate::Sum),
+        means: Aggregates::of(&live, Aggregate::Mean),
     };
-    let document = json!({
-        "schema": SCHEMA,
-        "command": "fleet top",
-        "at": Timestamp::now(),
-        "live": live.len(),
-        "of": all.len(),
-        "hosts": hosts,
-        "totals": sums(Aggregate::Sum),
-        "means": sums(Aggregate::Mean),
-    });
-    format!("{document}\n")
+    Document::of("fleet top", report).to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::top::row::tests::row;
     use insta::assert_snapshot;

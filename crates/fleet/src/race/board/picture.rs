@@ -6,7 +6,7 @@ use std::time::Duration;
 use study::burnin::{HostStatus, Known};
 
 use crate::race::course::{Course, Fate};
-use crate::race::view::{bounds_word, figure_name, worst};
+use crate::race::report::{RankedFigure, figure_name, worst_name};
 use crate::store::FleetRun;
 use crate::store::race::{RaceRecord, RoundRecord};
 use ratatui::layout::Size;
@@ -297,7 +297,10 @@ impl Group {
                 .map_or_else(String::new, |host| host.host.clone()),
             known: *known,
             worst: known
-                .and_then(|known| worst(&known, record.hosts.get(*place)))
+                .and_then(|known| {
+                    let targets = &record.hosts.get(*place)?.targets;
+                    worst_name(targets.get(known.disk)?, targets)
+                })
                 .unwrap_or_default(),
             stand: *stand,
         };
@@ -338,7 +341,7 @@ impl Group {
             self.name.clone(),
             row.host.clone(),
             of_known(&|known| words::number(known.figure)),
-            of_known(&bounds_word),
+            of_known(&|known| RankedFigure::of(known).bounds()),
             row.worst.clone(),
             of_known(&|known| known.rounds.to_string()),
             row.stand.word().to_owned(),

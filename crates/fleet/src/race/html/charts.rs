@@ -3,8 +3,8 @@
 use page::plot::{Hover, Line, Marker, Mode, Trace};
 use std::collections::BTreeMap;
 
+use crate::race::conclude::{Decision, RankedHost};
 use crate::race::html::View;
-use crate::race::{Decision, RankedHost};
 use crate::store::HostRun;
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
@@ -87,7 +87,7 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>)
         .tick_values((0..columns.len()).map(|at| at as f64).collect())
         .tick_text(names.collect())
         .range(vec![-0.6, columns.len() as f64 - 0.4]);
-    let y = axis(&crate::race::view::figure_name(view.record));
+    let y = axis(&crate::race::report::figure_name(view.record));
     Some(Chart {
         title: format!("By {what}"),
         caption: format!(
@@ -137,7 +137,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
     if data.is_empty() || view.record.rounds.len() < 2 {
         return None;
     }
-    let y = axis(&crate::race::view::figure_name(view.record));
+    let y = axis(&crate::race::report::figure_name(view.record));
     Some(Chart {
         title: "Round by round".to_owned(),
         caption: format!(

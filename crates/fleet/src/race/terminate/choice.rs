@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::hosts::{InstanceState, is_instance_id};
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::race::report::figure_text;
 use crate::race::terminate::address::{Resolve, UnconfirmedAddress, bare};
-use crate::race::terminate::list::figure_of;
 use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
@@ -377,7 +377,7 @@ fn began_of(member: &Member<'_>, began: Timestamp) -> Timestamp {
 /// Figures by which these hosts were ranked, as text; `None` where none was measured.
 fn figures(bad: &[&RankedHost], record: &RaceRecord) -> Option<String> {
     let known = bad.iter().filter_map(|one| one.known);
-    let figures: Vec<String> = known.map(|known| figure_of(&known, record)).collect();
+    let figures: Vec<String> = known.map(|known| figure_text(&known, record)).collect();
     (!figures.is_empty()).then(|| figures.join(", "))
 }
 

@@ -1,16 +1,13 @@
 //! List of the instances to terminate and of the hosts to spare, as shown, agreed to and kept in the ledger.
 
-use study::burnin::Known;
-
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::race::report::{RankedFigure, figure_text};
 use crate::race::terminate::aws::{BATCH, RunProgram};
 use crate::race::terminate::choice::Candidate;
 use crate::race::terminate::{UNKNOWN, is_gone, now};
-use crate::race::view::{bounds_word, figure_name};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, Termination};
-use ui::words;
 
 impl Termination {
     /// Those of the chosen against which EC2 says nothing now. Where the list is shown, what may be another
@@ -125,12 +122,12 @@ pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusi
             _ => "is kept",
         };
         let figure = one.known.map_or_else(String::new, |known| {
-            let bounds = bounds_word(&known);
+            let bounds = RankedFigure::of(&known).bounds();
             let bounds = match bounds.as_str() {
                 "" => bounds,
                 bounds => format!(", within {bounds}"),
             };
-            format!(" ({}{bounds})", figure_of(&known, record))
+            format!(" ({}{bounds})", figure_text(&known, record))
         });
         text.push_str(&format!("  {name} {word}{figure}.\n"));
         for doubt in &one.doubts {
@@ -138,9 +135,4 @@ pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusi
         }
     }
     text
-}
-
-/// Figure by which a host was ranked, as text.
-pub(super) fn figure_of(known: &Known, record: &RaceRecord) -> String {
-    format!("{} {}", figure_name(record), words::number(known.figure))
 }

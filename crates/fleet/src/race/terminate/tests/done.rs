@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::*;
 
 /// Result of a termination.
-struct HostOutcome {
+struct TerminationResult {
     run: FleetRun,
     error: Option<String>,
     /// Ids that `aws` was asked to terminate, dry runs left out.
@@ -15,7 +15,7 @@ struct HostOutcome {
     kept: Vec<Vec<Option<String>>>,
 }
 
-impl HostOutcome {
+impl TerminationResult {
     fn states(&self) -> Vec<Option<&str>> {
         let plan = self.run.race.as_ref().unwrap().termination.as_ref();
         let targets = &plan.unwrap().targets;
@@ -30,7 +30,7 @@ fn terminated(
     program: impl FnMut(&Exec) -> Result<Vec<u8>, String>,
     fails_from: usize,
     agree: impl FnMut() -> bool,
-) -> HostOutcome {
+) -> TerminationResult {
     terminated_unless(&AtomicBool::new(false), hosts, program, fails_from, agree)
 }
 
@@ -41,10 +41,10 @@ fn terminated_unless(
     mut program: impl FnMut(&Exec) -> Result<Vec<u8>, String>,
     fails_from: usize,
     mut agree: impl FnMut() -> bool,
-) -> HostOutcome {
+) -> TerminationResult {
     let (mut run, concluded) = race(hosts);
     let (mut sent, mut told, mut kept) = (Vec::new(), String::new(), Vec::new());
-    let mut means = Terminator {
+    let mut terminator = Terminator {
         program: &mut |exec| {
             let line = exec.line();
             if line.contains("terminate-instances") && !line.contains("--dry-run") {
@@ -75,12 +75,12 @@ fn terminated_unless(
         is_of_ec2: false,
         is_shown: true,
     };
-    let done = means.terminate(&mut run, &concluded, asked);
+    let done = terminator.terminate(&mut run, &concluded, asked);
     let error = done.err().map(|failure| {
         assert!(matches!(failure, Failure::Midway(_)));
         failure.error().to_string()
     });
-    HostOutcome {
+    TerminationResult {
         run,
         error,
         sent,
