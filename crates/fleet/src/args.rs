@@ -52,7 +52,7 @@ pub struct SourceArgs {
     /// A file with one host a line, or NAME for ~/.dsh/machines.NAME
     #[arg(long, value_name = "NAME|FILE", group = "source", required_unless_present_any = ["inventory", "ec2"])]
     pub list: Option<PathBuf>,
-    /// An Ansible inventory, or what 'ansible-inventory --list' says of one
+    /// An Ansible inventory, or the output of 'ansible-inventory --list' for one
     #[arg(long, value_name = "FILE", group = "source")]
     pub inventory: Option<PathBuf>,
     /// The EC2 instances that run and match, asked through 'aws'; all filters must match
@@ -72,7 +72,7 @@ pub struct SourceArgs {
 /// Connections to the hosts.
 #[derive(Args, Debug)]
 pub struct ReachArgs {
-    /// User to log in as, where the source of the hosts does not say it
+    /// User to log in as, where the source of the hosts names none
     #[arg(long, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
     /// Be root on the hosts by sudo, which must ask for no password
@@ -239,7 +239,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "LEDGER|FILE")]
     pub from: PathBuf,
     /// Bar of good hosts, such as 'page-write.iops>=10000' [default: of a ledger those that its races kept or
-    /// could not tell from these; else as good as the worst that was kept]
+    /// could not distinguish from these; else as good as the worst that was kept]
     #[arg(long, value_name = "FIGURE>=BAR")]
     pub good: Option<Requirement>,
     /// Probability that enough good ones come, in all groups together
@@ -365,7 +365,7 @@ pub struct RoundsArgs {
     /// Allow this device or file to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
-    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    /// A disk of a plan: another one under its name is refused. Set by 'fleet'
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
     /// Size of the test file in a directory [default: 1GiB]

@@ -125,7 +125,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Takes what was measured over the next `seconds`, and says whether the floor is missed now. A
+    /// Takes the value of the next `seconds`; gives the miss, if the floor is missed now. A
     /// value that is none, such as that of a disk that failed, misses it.
     pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<FloorMiss> {
         if !value.is_finite() {

@@ -61,7 +61,7 @@ const OF_CONNECTION: u64 = 3;
 const OF_START: u64 = 8;
 
 /// Lets this process have so many connections: some that are being made at the same time, and some
-/// that stay. `fewer` says what to give less of where it may not.
+/// that stay. `fewer` names what to lower where it may not.
 ///
 /// # Errors
 /// Refused, where that is more than the hard limit of open files. To find that out later would be to

@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::host_line::{HostVerb, LineVerb, parse};
 
-/// The name that who measures has (unix(7), abstract socket addresses). It is nobody's file: it is gone
+/// Name that is taken while a process measures (unix(7), abstract socket addresses). It is no file: it is gone
 /// with the process that has it, and is one for all users of a host.
 const NAME: &str = "disksmith-fleet-measures";
 
@@ -21,7 +21,7 @@ impl Claim {
     /// no such thing as a claim.
     ///
     /// # Errors
-    /// A sentence without its end, where somebody else measures.
+    /// A sentence without its end, where another process measures.
     pub(super) fn of(words: &[String]) -> Result<Option<Claim>, String> {
         if measures(words) {
             claim(NAME)
@@ -53,7 +53,7 @@ fn claim(name: &str) -> Result<Option<Claim>, String> {
              other, so wait for its end, or end it"
                 .to_owned(),
         ),
-        // Where there are no such sockets nobody else can have one either.
+        // Where there are no such sockets, no other process has one either.
         Err(_) => Ok(None),
     }
 }

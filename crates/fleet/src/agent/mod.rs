@@ -42,7 +42,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// More samples than so many are not kept waiting for a connection that is slow.
 const MOST_WAITING: usize = 16;
 
-/// Runs the agent until it is told to end, or the connection is lost.
+/// Runs the agent until the end is ordered, or the connection is lost.
 pub fn agent(context: &Context) -> Outcome {
     remove_own_file();
     let interrupt = signals::interrupt_flag().refused()?;
@@ -107,9 +107,9 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
 
 /// Events for the agent.
 enum Event {
-    /// `fleet` said something.
+    /// A message of `fleet`.
     Message(ToAgent),
-    /// `fleet` said something that cannot be understood.
+    /// A line of `fleet` that is no message.
     Invalid(String),
     /// Nobody is at the other end any more.
     Disconnected,
@@ -147,18 +147,18 @@ impl MessageWriter {
 
     fn send(&self, message: FromAgent) {
         self.waiting.fetch_add(1, Relaxed);
-        // Where nobody listens any more, the event tells so.
+        // Where the connection is lost, an event reports it.
         let _ = self.messages.send(message);
     }
 
-    /// Says it unless much is waiting to be said.
+    /// Sends a message unless many are waiting.
     fn send_unless_busy(&self, message: FromAgent) {
         if self.waiting.load(Relaxed) < MOST_WAITING {
             self.send(message);
         }
     }
 
-    /// Waits a moment until all is said.
+    /// Waits a moment until all is sent.
     fn finish(&self) {
         let until = Instant::now() + Duration::from_secs(1);
         while self.waiting.load(Relaxed) > 0 && Instant::now() < until {
@@ -181,7 +181,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// Serves until there is nobody to serve.
+    /// Serves until the connection ends.
     fn serve(&mut self, arriving: &Receiver<Event>, interrupt: &AtomicBool) {
         loop {
             match arriving.recv_timeout(POLL) {
@@ -243,7 +243,7 @@ impl Agent {
                 self.run(order, Some(Box::new(on_line)));
             }
             ToAgent::Round(round) => {
-                // Where it has ended meanwhile, that is said.
+                // Where it has ended meanwhile, that is reported.
                 if let Some(task) = &mut self.task {
                     task.send(&round);
                 }
@@ -261,7 +261,7 @@ impl Agent {
         }
     }
 
-    /// Runs a verb, which is talked with where somebody hears it.
+    /// Runs a verb, which is interactive where its lines are handled.
     fn run(&mut self, order: protocol::Order, on_line: Option<LineHandler>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";
@@ -288,7 +288,7 @@ impl Agent {
         }
     }
 
-    /// Keeps an answer until it is collected. What was talked with has said all it knows.
+    /// Keeps an answer until it is collected. An interactive verb has reported all its results.
     fn keep(&self, ended: &protocol::Ended) {
         if !is_interactive(&ended.order) {
             self.spool.keep(ended);

@@ -52,7 +52,7 @@ impl PipeOutput {
         }
     }
 
-    /// All that was said by then at the latest. What the verb has left behind may hold the pipe open,
+    /// All output until then at the latest. Processes that the verb has left behind may hold the pipe open,
     /// and is not waited for.
     pub(super) fn text(&self, until: Instant) -> String {
         let is_over = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);

@@ -24,7 +24,7 @@ pub(super) struct Sampler {
     looked: Instant,
 }
 
-/// The load over 1, 5 and 15 minutes; `None` where the kernel does not say.
+/// The load over 1, 5 and 15 minutes; `None` where the kernel does not report it.
 fn load_now(root: &Root) -> Option<[f64; 3]> {
     let mut file = KeptFile::open(&root.proc.join("loadavg")).ok()?;
     load(file.read().ok()?)

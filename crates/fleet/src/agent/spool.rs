@@ -1,8 +1,8 @@
-//! Answers that nobody has collected yet, beside where the user's ledger would be: root's in
+//! Answers that were not collected yet, beside the place of the user's ledger: root's in
 //! `/var/lib/disksmith/fleet`, others' in `~/.local/state/disksmith/fleet`.
 //!
-//! An answer is put there before it is said, and removed when `fleet` has it in its ledger. One that
-//! nobody collects is kept for [`DAYS`] days; of very many the oldest go first.
+//! An answer is put there before it is sent, and removed when `fleet` has it in its ledger. One that
+//! is not collected is kept for [`DAYS`] days; of very many the oldest go first.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -43,8 +43,8 @@ impl Spool {
         files.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Keeps an answer. Where that cannot be, as on a full disk, it is said all the same if
-    /// somebody listens.
+    /// Keeps an answer. Where that cannot be, as on a full disk, it is sent all the same if
+    /// the connection is there.
     pub(super) fn keep(&self, ended: &Ended) {
         if let Some(folder) = &self.folder {
             let _ = write(folder, ended);

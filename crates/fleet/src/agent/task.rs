@@ -67,8 +67,8 @@ impl StopRequest {
 }
 
 impl Task {
-    /// Starts a verb; `done` is called when it has ended. Where somebody hears it, it is talked with:
-    /// what it says line by line is no part of its answer then.
+    /// Starts a verb; `done` is called when it has ended. Where its lines are handled, it is interactive:
+    /// these lines are no part of its answer then.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -103,7 +103,7 @@ impl Task {
     /// Says something to it.
     pub(super) fn send(&mut self, round: &Round) {
         if let Some(input) = &mut self.input {
-            // Where it has ended, that is told.
+            // Where it has ended, that is reported.
             let _ = protocol::send(input, round);
         }
     }
@@ -184,7 +184,7 @@ impl Running {
             thread::sleep(POLL);
         };
         let by = asked.get().map_or(EndedBy::Itself, |(by, _)| by);
-        // Of what is stuck nothing more is to be heard, and who waits for the answer has little time.
+        // A stuck process sends nothing more, and the receiver of the answer has little time.
         let patience = match asked_at {
             Some(_) => LAST_WORDS / 4,
             None => LAST_WORDS,

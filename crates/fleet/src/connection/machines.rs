@@ -39,7 +39,8 @@ impl MachineRegistry {
     }
 }
 
-/// Facts about the host, and the seconds by which its clock is ahead; `None` where it does not report them, or the user wants the end.
+/// Facts about the host, and the seconds by which its clock is ahead; `None` where it does not report them, or
+/// the user wants the end.
 ///
 /// # Errors
 /// Where the connection is lost.
@@ -61,7 +62,7 @@ pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, C
 }
 
 /// By how many seconds a clock is ahead that was looked at between two moments, in milliseconds: by the
-/// least that explains what it said, since it may have taken long until it was looked at.
+/// least that explains its answer, since reading the clock may have taken long.
 fn ahead_s(clock_ms: i64, asked_ms: i64, heard_ms: i64) -> f64 {
     let nearest = clock_ms.clamp(asked_ms, heard_ms.max(asked_ms));
     (clock_ms - nearest) as f64 / 1e3
@@ -111,7 +112,7 @@ mod tests {
             told.contains("root@db1 is the same machine as db1"),
             "{told}"
         );
-        // Of hosts that do not say their boot nothing is known.
+        // Hosts that do not report their boot are not compared.
         assert_eq!(meet("", "x", "x1"), Ok(()));
         assert_eq!(meet("", "x", "x2"), Ok(()));
     }

@@ -3,7 +3,7 @@
 //! One ssh a host, and in it one channel. A small script ([`bootstrap.sh`](SCRIPT)) takes the
 //! program in and starts it, and from then on the channel is the agent's:
 //!
-//! | the host says | and is told |
+//! | the host writes | and is sent |
 //! | --- | --- |
 //! | `disksmith-fleet host Linux x86_64` | `go SIZE SHA256 yes\|no`, the last for sudo |
 //! | `disksmith-fleet ready` | the program, SIZE bytes |
@@ -11,7 +11,7 @@
 //! | `disksmith-fleet refused WHY …` | nothing: it is over |
 //! | `disksmith-fleet ended STATUS` | nothing: the agent has ended |
 //!
-//! Nothing is said while the host reads the program, since what reads it there may read on. Lines
+//! Nothing is sent while the host reads the program, since its reader may read on. Lines
 //! before these, such as those of a chatty shell, are passed over.
 
 use std::io::{BufReader, Write as _};
@@ -192,7 +192,7 @@ struct Ssh {
     end: ChildEnd,
 }
 
-/// The process, and what it says.
+/// The process, and its output.
 struct ChildEnd {
     child: Child,
     /// Its exit status, since when its number may be another's.
@@ -245,7 +245,7 @@ impl Ssh {
     }
 }
 
-/// Keeps the end of what is said.
+/// Keeps the end of the output.
 fn keep_end(from: &mut impl std::io::Read, said: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -274,7 +274,7 @@ impl ChildEnd {
         let status = self.ended();
         let is_heard = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
         let ended = Instant::now();
-        // What it said last may still be on its way; what it has started may keep its mouth open.
+        // Its last output may still be on its way; its children may keep the pipe open.
         while status.is_some() && !is_heard() && ended.elapsed() < ON_THE_WAY {
             thread::sleep(Duration::from_millis(10));
         }
@@ -330,7 +330,7 @@ struct Bootstrap<'a> {
 }
 
 impl Bootstrap<'_> {
-    /// Waits for the script to come to a step, and gives what else it says.
+    /// Waits for the script to come to a step, and gives its other output.
     fn step(&mut self, step: &str, limit: Duration) -> Result<String, ConnectionError> {
         self.step_while(step, limit, &mut || true)
     }

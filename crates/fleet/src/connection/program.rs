@@ -63,7 +63,7 @@ fn hash(bytes: &[u8]) -> Result<String, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut child = spawn_bound(&mut command).map_err(failed)?;
-    // It says nothing before it has heard all, so that neither waits for the other.
+    // It writes nothing before it has read all, so that neither waits for the other.
     let written = child.stdin.take().map(|mut input| input.write_all(bytes));
     let output = child.wait_with_output().map_err(failed)?;
     written.transpose().map_err(failed)?;

@@ -32,11 +32,11 @@ pub(crate) struct Session<'a> {
 /// Result of waiting for a message.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// The agent said something.
+    /// A message of the agent.
     Message(FromAgent),
-    /// The time was up.
+    /// The time limit passed.
     Timeout,
-    /// The user wants the end, and the agent does not know yet.
+    /// The user wants the end, and the agent was not told yet.
     Interrupt,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// The names of answers that nobody has collected.
+    /// Names of the answers that were not collected yet.
     pub(crate) fn left(&self) -> &[String] {
         &self.hello.left
     }
@@ -107,18 +107,18 @@ impl<'a> Session<'a> {
         last_sent.map_err(|_| self.lost())
     }
 
-    /// Lets the agent know that somebody is there, where this thread waits for something else.
+    /// Sends the agent a sign of life, where this thread waits for something else.
     pub(crate) fn send_alive(&mut self) {
-        // Where the connection is lost, the next that is said or heard tells so.
+        // Where the connection is lost, the next message fails.
         let _ = self.send(&ToAgent::Alive);
     }
 
-    /// For how long the agent has not said anything. It does every second, if the connection is there.
+    /// Time since the agent's last message. It sends one every second, if the connection is there.
     pub(crate) fn silence(&self) -> Duration {
         self.last_heard.elapsed()
     }
 
-    /// Listens, at most for `limit`, and lets the agent know meanwhile that somebody does. After the
+    /// Waits for a message, at most for `limit`, and sends signs of life meanwhile. After the
     /// user has wanted the end it goes on listening only if it is called again.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl<'a> Session<'a> {
         self.wait_for(limit, true)
     }
 
-    /// The same, for what must be heard although the user wants the end.
+    /// The same, for messages that must be received although the user wants the end.
     ///
     /// # Errors
     /// As [`Session::receive`].
@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The connection is lost; says why, as far as that is known.
+    /// The error that the connection is lost, with the reason as far as it is known.
     fn lost(&mut self) -> ConnectionError {
         let why = self.wire.end.why();
         let why = why.lines().next_back().unwrap_or_default();

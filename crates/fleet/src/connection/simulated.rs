@@ -25,7 +25,7 @@ use crate::protocol::{
 /// The run of the fleet of which hosts have kept answers.
 pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 
-/// A way to hosts that are threads. What a host is called says how it behaves: `dead…` is not
+/// A way to hosts that are threads. Its name decides how a host behaves: `dead…` is not
 /// reached, `mute…` is lost as soon as it shall do something, and `left…` has kept an answer. How it
 /// races, see [`racing`].
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Transport for Simulated {
     }
 }
 
-/// The end of a wire that says nothing.
+/// The end of a wire without a reason.
 struct NoWord;
 
 impl WireEnd for NoWord {

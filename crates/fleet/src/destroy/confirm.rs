@@ -16,15 +16,15 @@ const AGREED: &str = "yes";
 /// Interval at which the signal is polled while an answer is waited for.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Makes sure that somebody can be asked. `done` is what would be done, as in `nothing is written`.
+/// Makes sure that the user can be asked. `done` is the participle for messages, as in `nothing is written`.
 ///
 /// # Errors
-/// Refused, where nobody can.
+/// Refused, where the user cannot be asked.
 pub(crate) fn require_terminal(done: &str) -> Result<(), Failure> {
     askable(io::stdin().is_terminal(), io::stderr().is_terminal(), done)
 }
 
-/// The same, by whether an answer can be heard, and the question seen.
+/// The same, by whether an answer can be read, and the question seen.
 fn askable(is_heard: bool, is_seen: bool, done: &str) -> Result<(), Failure> {
     let why = match (is_heard, is_seen) {
         (true, true) => return Ok(()),
@@ -45,7 +45,7 @@ fn forget_typed(from: impl AsFd) {
 /// Asks for agreement, after these words; true where the user agrees.
 ///
 /// # Errors
-/// Refused, where nobody can be asked, or a signal came in place of an answer.
+/// Refused, where the user cannot be asked, or a signal came in place of an answer.
 pub(crate) fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
     require_terminal(done)?;
     forget_typed(io::stdin());
@@ -56,7 +56,7 @@ pub(crate) fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result
     let listen = move || {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
-        // Where nobody listens any more, nobody needs it.
+        // Where the receiver is gone, it is not needed.
         let _ = sender.send(read.is_ok() && line.trim() == AGREED);
     };
     thread::Builder::new()

@@ -96,7 +96,7 @@ fn rehearse(verb: HostVerb, context: &mut Context) -> Result<(), Failure> {
             }
             silently(context, |context| array::array(&args, context, &interrupt))
         }
-        // It says all of this itself.
+        // It reports all of this itself.
         other => Err(Failure::refused(format!(
             "{other:?} is looked at by its own --dry-run"
         ))),

@@ -37,7 +37,7 @@ pub(crate) struct DestroyTarget {
 }
 
 impl DestroyTarget {
-    /// A disk as a host's look or rehearsal says it.
+    /// A disk as a host's report or dry run has it.
     pub(crate) fn of(host: &str, zone: Option<&str>, said: &Value) -> DestroyTarget {
         let word = |key: &str| said[key].as_str().map(str::to_owned);
         DestroyTarget {

@@ -10,7 +10,7 @@ use ui::exit::Failure;
 pub(crate) const LOOK_VERB: &str = "look";
 /// Verbs that answer with a JSON document when they are asked for one.
 const JSON: &str = "--json";
-/// Lets verbs say what they would do.
+/// Option with which verbs report what they would do.
 const DRY_RUN: &str = "--dry-run";
 /// The verb that writes zeros.
 const ZERO: &str = "zero";

@@ -75,7 +75,7 @@ struct Tag {
 /// Asks for all pages; `run` gives what a command writes.
 ///
 /// # Errors
-/// Sentences: what is wrong with a filter, what the command said, or that nothing runs.
+/// Sentences: an error in a filter, the command's own, or that no instance runs.
 pub(super) fn ask(
     filters: &[String],
     address: Address,
@@ -155,7 +155,7 @@ fn bad_filter(text: &str) -> Option<String> {
     })
 }
 
-/// The command for one page. `aws` follows pages itself, unless its configuration says otherwise.
+/// The command for one page. `aws` follows pages itself, unless it is configured otherwise.
 fn program(filters: &[String], token: Option<&str>) -> Exec {
     let mut program = Exec::new("aws").args(["ec2", "describe-instances", "--output", "json"]);
     if !filters.is_empty() {

@@ -1,4 +1,4 @@
-//! Ansible inventories, as `ansible-inventory --list` says them.
+//! Ansible inventories, as `ansible-inventory --list` writes them.
 //!
 //! Its answer is one object: groups with `hosts` and `children`, and below `_meta.hostvars` the
 //! variables of each host (Ansible's documentation of dynamic inventory scripts). Ansible reads INI

@@ -34,9 +34,9 @@ pub(crate) struct Host {
     pub name: String,
     /// Host as ssh is given it: a name of its configuration, a host name or an address.
     pub address: String,
-    /// The user to log in as, where the source says so.
+    /// User to log in as, where the source names one.
     pub user: Option<String>,
-    /// The port, where the source says so.
+    /// Port, where the source names one.
     pub port: Option<u16>,
     /// The availability zone, such as `us-east-1a`.
     pub zone: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) struct HostList {
 pub(crate) enum Source {
     /// A text file, or the name of one below `~/.dsh`.
     List(PathBuf),
-    /// An Ansible inventory, or what `ansible-inventory --list` says of one.
+    /// An Ansible inventory, or the output of `ansible-inventory --list` for one.
     Inventory(PathBuf),
     /// The instances that these filters match, `Name=…,Values=…`.
     Ec2(Vec<String>, Address),
@@ -75,7 +75,7 @@ impl Source {
     /// Asks the source. `home` is the user's home folder, if there is one.
     ///
     /// # Errors
-    /// Sentences that say what is wrong with the source, with its name and line.
+    /// Errors in the source, as sentences with its name and line.
     pub(crate) fn ask(&self, home: Option<&Path>) -> Result<HostList, Vec<String>> {
         let alone = |why: String| vec![why];
         let found = match self {
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-/// The hosts with names that tell them apart. Instances that were started together have one name, and
+/// The hosts with names that differ. Instances that were started together have one name, and
 /// a list may have two ports of one address; everything later goes by the name.
 fn told_apart(mut hosts: Vec<Host>) -> Vec<Host> {
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
@@ -196,7 +196,7 @@ fn no_address(word: &str) -> Option<String> {
 }
 
 /// True where colons and brackets stand only where they do in one IPv6 address. With a port behind it, ssh
-/// would be given another address, which may well be somebody's.
+/// would be given another address, which may be in use.
 fn is_one_address(host: &str) -> bool {
     if !host.contains([':', '[', ']']) {
         return true;
@@ -236,7 +236,7 @@ fn shortened(mut problems: Vec<String>) -> Vec<String> {
     problems
 }
 
-/// Hosts that are there twice, by their addresses or ids. `place` says where a host stands, such as
+/// Hosts that are there twice, by their addresses or ids. `place` gives the place of a host, such as
 /// `hosts, line 3`.
 fn duplicates(hosts: &[Host], place: impl Fn(usize) -> String) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -310,7 +310,7 @@ mod tests {
         ] {
             assert!(no_address(bad).is_some(), "{bad}");
         }
-        // This one is another host, and nothing can tell.
+        // This one is another host, which cannot be seen.
         assert_eq!(no_address("2001:db8::5:2222"), None);
     }
 

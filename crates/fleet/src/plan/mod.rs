@@ -55,7 +55,7 @@ pub(crate) struct Group {
     pub name: String,
     /// Good hosts of the past.
     pub past: supply::Past,
-    /// Number to start; `None` where the past does not say it.
+    /// Number to start; `None` where the past does not show it.
     pub start: Option<usize>,
     /// Least probability that enough good ones are then among them.
     pub chance: f64,
@@ -90,7 +90,7 @@ impl Plan {
     /// Makes a plan.
     ///
     /// # Errors
-    /// A sentence, where the past does not say which group a host is of.
+    /// A sentence, where the group of a host of the past is not known.
     pub(crate) fn of(past: &Past, goals: &PlanGoals) -> Result<Plan, String> {
         let mut hosts: BTreeMap<String, Vec<&(PastHost, bool)>> = BTreeMap::new();
         let mut lost = 0;
@@ -128,7 +128,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Number to start in all; `None` where the past does not say it of every group.
+    /// Number to start in all; `None` where that of a group is not known.
     pub(crate) fn total(&self) -> Option<usize> {
         self.groups.iter().map(|group| group.start).sum()
     }

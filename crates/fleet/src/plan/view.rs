@@ -90,7 +90,7 @@ struct PlanBody<'a> {
     /// Description of a good host.
     good: &'a str,
     groups: Vec<GroupBody<'a>>,
-    /// Hosts to start in all; `null` where the past does not say it.
+    /// Hosts to start in all; `null` where the past does not show it.
     start: Option<usize>,
     race: Option<RaceBody>,
 }
@@ -99,7 +99,7 @@ struct PlanBody<'a> {
 struct GroupBody<'a> {
     group: &'a str,
     past: PastBody,
-    /// Hosts to start; `null` where the past does not say it.
+    /// Hosts to start; `null` where the past does not show it.
     start: Option<usize>,
     /// Least probability that enough of them are good.
     chance: f64,

@@ -26,7 +26,7 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(6);
 /// A longer line is no message. The longest is an answer, of [`MOST_SAID`] on either stream, with
 /// the runs that belong to it.
 const LONGEST_LINE: u64 = 128 << 20;
-/// More lines than so many are not taken in before somebody has heard them: a host that says very much
+/// More lines than so many are not read before they are taken: a host that sends very much
 /// must not fill the memory.
 const MOST_WAITING: usize = 16;
 /// More of a command's output than so many bytes is not kept.
@@ -49,7 +49,7 @@ pub(crate) enum ToAgent {
     },
     /// Run a verb.
     Run(Order),
-    /// Run the verb that measures round by round, and hand on what it says.
+    /// Run the verb that measures round by round, and pass on its messages.
     Begin(Order),
     /// Measure a round.
     Round(Round),
@@ -106,7 +106,7 @@ pub(crate) struct Hello {
     pub protocol: u32,
     /// The version of the program.
     pub disksmith: String,
-    /// The names of answers that nobody has collected.
+    /// Names of the answers that were not collected yet.
     pub left: Vec<String>,
 }
 
@@ -201,7 +201,7 @@ pub(crate) enum EndedBy {
     Loss,
 }
 
-/// A verb that has ended, and what it said.
+/// A verb that has ended, and its output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// Name of the answer until it is collected.
@@ -222,10 +222,10 @@ pub(crate) struct Ended {
     pub runs: Vec<Run>,
 }
 
-/// Says a message.
+/// Sends a message.
 ///
 /// # Errors
-/// When the other side is gone.
+/// When the connection is lost.
 pub(crate) fn send<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
@@ -233,7 +233,7 @@ pub(crate) fn send<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) ->
     to.flush()
 }
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
 /// A sentence, where the line is none.
@@ -272,7 +272,7 @@ fn next_line(from: &mut impl BufRead) -> Option<String> {
         .take(LONGEST_LINE)
         .read_until(b'\n', &mut line)
         .ok()?;
-    // Half a line says nothing: the connection was lost in the middle of it.
+    // Half a line is none: the connection was lost in the middle of it.
     (line.pop() == Some(b'\n')).then(|| String::from_utf8_lossy(&line).into_owned())
 }
 

@@ -78,7 +78,7 @@ pub(crate) struct TargetRound {
     pub broken: Option<String>,
     /// Another cause of its early end, as a sentence: nothing that the disk is blamed for.
     pub failed: Option<String>,
-    /// Reasons to doubt that the figures are the disk's alone, as sentences, each said once.
+    /// Reasons to doubt that the figures are the disk's alone, as sentences, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
     /// True where something else than the disk may have slowed it in this round: others that used it, or the

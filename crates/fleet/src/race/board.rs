@@ -60,7 +60,7 @@ impl Board {
         self.screen.draw(lines);
     }
 
-    /// Takes it away until the next time, so that something else can be said.
+    /// Removes it until the next time, so that other messages can be shown.
     pub(super) fn hide(&mut self) {
         self.next = Instant::now();
         self.screen.hide();

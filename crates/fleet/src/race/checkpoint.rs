@@ -16,8 +16,8 @@ pub(super) fn begin(store: Store, run: &FleetRun) -> Result<CheckpointWriter<Fle
     CheckpointWriter::start(job, Interval::every(Duration::ZERO)).refused()
 }
 
-/// Writes a race that has run for so long, unless an earlier checkpoint is still on its way. A ledger that cannot
-/// be written is told once, and tried again the next time.
+/// Writes a race that has run for so long, unless an earlier checkpoint is still on its way. A ledger that
+/// cannot be written is reported once, and tried again the next time.
 pub(super) fn write(
     writer: &mut CheckpointWriter<FleetRun>,
     ran: Duration,

@@ -31,7 +31,7 @@ pub(crate) enum Decision {
 }
 
 impl Decision {
-    /// As the answer has it.
+    /// The word in documents.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Decision::Keep => "keep",
@@ -45,7 +45,7 @@ impl Decision {
     }
 }
 
-/// A host, and what it came to.
+/// A host, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RankedHost {
     /// Its place in the run.
@@ -89,7 +89,7 @@ pub(crate) struct GroupEnd {
     pub tied: usize,
     /// Number of places that they tie for.
     pub places: usize,
-    /// Those that are kept by the rule, and those that it could not tell from them, by their places.
+    /// Those that are kept by the rule, and those that it could not distinguish from them, by their places.
     pub best: Vec<usize>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct RaceConclusion {
     pub proof_rounds: usize,
 }
 
-/// Goes through the rounds of a race, and says what they come to.
+/// Concludes a race from its rounds.
 pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
     let replayed = Replayed::of(record);
     let setup = replayed.setup(record);
@@ -192,7 +192,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
 fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
     let is_of = |group: &Option<String>, name: &str| {
         let rest = group.as_deref().and_then(|group| group.strip_prefix(name));
-        // What tells sizes apart stands behind the name.
+        // The size follows the name.
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
     };
     let both = run.hosts.iter().zip(&record.hosts);
@@ -263,7 +263,7 @@ fn raced(
     if course.missed_once(place) {
         doubts.push(doubts::ONCE.to_owned());
     }
-    // What a disk answers with an error is nobody else's doing.
+    // An error that a disk answers is its own.
     let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));
     RankedHost {
         place,

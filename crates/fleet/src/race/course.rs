@@ -267,8 +267,8 @@ impl<'a> Course<'a> {
             }
             match target.figures.first().copied().flatten() {
                 Some(figure) if figure > 0.0 && figure.is_finite() => disks.push(figure),
-                // Whoever held it up: a disk that fails says so, and one that is silent may be a machine that
-                // was paused. So it is no reason to end an instance.
+                // Whatever held it up: a disk that fails reports an error, and a silent one may be a machine
+                // that was paused. So it is no reason to end an instance.
                 _ => {
                     return Err(Fate::Absent(format!(
                         "{}: nothing came back in round {}",

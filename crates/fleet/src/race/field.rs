@@ -1,4 +1,4 @@
-//! Drives a race: brings all hosts to the start, tells them each round, and takes in what they give.
+//! Drives a race: brings all hosts to the start, sends them each round, and collects the results.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -50,7 +50,7 @@ pub(super) enum State {
     Busy,
     /// It is away for a while; why.
     Away(String),
-    /// It is gone for good, since when its own record says why.
+    /// It is gone for good, for the reason in its own record.
     Gone,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Field<'a> {
     interrupt: &'a AtomicBool,
 }
 
-/// The ends of the wires to the hosts' threads: where they tell, and where each hears its rounds.
+/// The channels to the hosts' threads: of their events, and of the rounds of each.
 pub(super) type Wires = (Sender<(usize, HostEvent)>, Vec<Receiver<Round>>);
 
 impl<'a> Field<'a> {
@@ -147,8 +147,8 @@ impl<'a> Field<'a> {
     }
 
     /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the
-    /// round's end is waited for no longer; what it says later is in the record of the round by then.
-    /// `tick` is told again and again how many are measured.
+    /// round's end is waited for no longer; a later result goes into the record of the round by then.
+    /// `tick` is called regularly with the number that are measured.
     pub(super) fn measure(
         &mut self,
         hosts: &[usize],
@@ -228,7 +228,7 @@ impl<'a> Field<'a> {
             };
             match &seat.state {
                 State::Ready => {
-                    // Where its thread has ended, that was told.
+                    // Where its thread has ended, an event has reported that.
                     let told = seat.tell.as_ref().map(|tell| tell.send(round));
                     if matches!(told, Some(Ok(()))) {
                         seat.state = State::Busy;
@@ -255,19 +255,19 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The race is over: all hosts are told so.
+    /// Ends the race on all hosts.
     pub(super) fn end(&mut self) {
         self.seats.iter_mut().for_each(Entrant::release);
     }
 
-    /// Takes in all that hosts have told by now, such as that they were lost while others were measured.
+    /// Takes in all events until now, such as hosts that were lost while others were measured.
     pub(super) fn receive_uninterrupted(&mut self) {
         while let Ok(told) = self.told.try_recv() {
             self.take_in(told);
         }
     }
 
-    /// Takes in what a host tells, if one does within a moment: its place, and the round that it has
+    /// Takes in an event of a host, if one comes within a moment: its place, and the round that it has
     /// measured, if it is that.
     fn hear(&mut self) -> Option<(usize, Option<HostRound>)> {
         match self.told.recv_timeout(POLL) {
@@ -290,7 +290,7 @@ impl<'a> Field<'a> {
         match told {
             HostEvent::Known(host_run, boot, own_id) => {
                 (seat.host_run, seat.boot, seat.own_id) = (*host_run, boot, own_id);
-                // Until it says what it measures: the race may be over before.
+                // Until it reports its targets: the race may be over before.
                 seat.may_be_other = !seat.targets.is_empty();
             }
             HostEvent::Ready(targets) => match others(&seat.targets, &targets) {
@@ -359,7 +359,7 @@ impl Entrant<'_> {
         self.release();
     }
 
-    /// It is told no more rounds, and its thread ends.
+    /// It gets no more rounds, and its thread ends.
     fn release(&mut self) {
         self.tell = None;
         self.over.store(true, Relaxed);

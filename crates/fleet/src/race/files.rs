@@ -21,7 +21,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Checks that they can be written, and that no file of somebody else's is there unless `force` gives
+    /// Checks that they can be written, and that no file of other origin is there unless `force` gives
     /// it up.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Lists {
         [self.keep.path(), self.cull.path()]
     }
 
-    /// Writes both where the race is over and hosts were measured, and tells whether it did.
+    /// Writes both where the race is over and hosts were measured; true where it did.
     ///
     /// # Errors
     /// As [`Lists::write`].
@@ -77,7 +77,7 @@ impl Lists {
         let kept: Vec<&RankedHost> = concluded.ranked.iter().filter(is_kept).collect();
         let culled: Vec<&RankedHost> = concluded.ranked.iter().filter(is_culled).collect();
         let [kept, culled] = [kept, culled].map(|chosen| list(run, hosts, &chosen));
-        // Lists of two races beside each other would say of a host both.
+        // Lists of two races beside each other would contradict each other about a host.
         let keep = self.keep.prepare(kept.as_bytes()).midway()?;
         let cull = self.cull.prepare(culled.as_bytes()).midway()?;
         keep.put().midway()?;
@@ -88,7 +88,7 @@ impl Lists {
 }
 
 /// Attributes of a host in a list: its names, and the other facts of its source, such as its price and that
-/// it is to be kept. What a list cannot say is left out.
+/// it is to be kept. Attributes that a list cannot hold are left out.
 fn attributes(host_run: &HostRun, host: &Host) -> Vec<(String, String)> {
     let own = [
         ("port", host.port.map(|port| port.to_string())),

@@ -17,7 +17,7 @@ pub(super) fn groups(
     per: Option<Per>,
 ) -> Vec<Option<String>> {
     let ready = || hosts.iter().flatten();
-    // One that does not say its type is of the only one that there is.
+    // A host without a type is of the only one that there is.
     let kinds = differ(ready().filter_map(|(host, _)| host.kind.clone()));
     let disks = differ(ready().map(|(_, targets)| size(targets)));
     hosts

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `setup`, `groups` | groups that compete, and the rounds they get |
-//! | `runner` | one host: reached, prepared, told its rounds |
+//! | `runner` | one host: reached, prepared, sent its rounds |
 //! | `field` | all hosts: brought to the start, and through each round |
 //! | `course` | the decisions: hosts to measure next, and hosts that are out |
 //! | `overwrite_plan` | data that is overwritten, agreed to first |
@@ -97,14 +97,14 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let lists = Lists::at(&args.out, args.force)?;
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if asked.overwrites && !args.yes {
-        // To hear it when all hosts have prepared would be late.
+        // A refusal after all hosts have prepared would be late.
         require_terminal(overwrite_plan::DONE)?;
     }
     if args.terminate {
         if !args.yes {
             require_terminal("terminated")?;
         }
-        // To hear it after an hour of racing would be late.
+        // A refusal after an hour of racing would be late.
         let ids = terminate::ids_of(&hosts)
             .map_err(|wrong| Failure::refused_for("no race is begun", &wrong))?;
         if hosts.iter().all(|host| host.id.is_none()) {
@@ -351,7 +351,7 @@ fn answer(
         return Err(Failure::refused("the run is no race"));
     };
     let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
-    // Also when nobody reads the answer any more, as in a closed pipe.
+    // Also when the answer's pipe is closed.
     if let Some(page) = page {
         html::write_file(page, run, record, concluded).midway()?;
     }

@@ -1,5 +1,5 @@
-//! Rounds in which no host answers. What lies between them and this machine is more likely the cause than all of
-//! them at once, and so may be that some of them come back later than others.
+//! Rounds in which no host answers. What lies between them and this machine is more likely the cause than all
+//! of them at once, and so may be that some of them come back later than others.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

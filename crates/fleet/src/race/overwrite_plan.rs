@@ -1,5 +1,5 @@
 //! Plan of the data that a race overwrites on all hosts, agreed to before the first round. Each host holds
-//! its disks open and claimed from when it said which they are until the end, and is bound to them where it
+//! its disks open and claimed from its report of them until the end, and is bound to them where it
 //! comes back after a loss.
 
 use std::sync::atomic::AtomicBool;
@@ -55,7 +55,7 @@ impl Plan {
         plan
     }
 
-    /// Shows it, and asks whether it shall be done, unless that was said before. A race that overwrites
+    /// Shows it, and asks for agreement, unless that was given before. A race that overwrites
     /// nothing needs no word.
     ///
     /// # Errors

@@ -12,7 +12,8 @@ use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, TerminationTarget};
 
-/// An upper bound that is so many times the figure says nothing, as after two rounds that differ by much.
+/// An upper bound that is more than so many times the figure is meaningless, as after two rounds that differ by
+/// much.
 const FAR: f64 = 1000.0;
 
 /// Result of a race.

@@ -196,7 +196,8 @@ fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
     }
 }
 
-/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for ever.
+/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for
+/// ever.
 struct EndOnDrop<'a> {
     hosts: &'a [AtomicBool],
     is_done: &'a AtomicBool,
@@ -267,7 +268,7 @@ fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
                 host.outcome = HostOutcome::Lost;
                 host.why = Some(why.clone());
             }
-            // What it would say of its last round is not known.
+            // The result of its last round is not known.
             State::Busy if !interrupted => {
                 host.outcome = HostOutcome::Lost;
                 host.why = Some("it had not answered its last round.".to_owned());

@@ -1,4 +1,4 @@
-//! One host in a race, on a thread of its own: it is reached, prepared, told each round, and tried again
+//! One host in a race, on a thread of its own: it is reached, prepared, sent each round, and tried again
 //! where it is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -57,8 +57,8 @@ pub(super) enum HostEvent {
     Measured(HostRound),
     /// It is away, and is tried again; why.
     Away(String),
-    /// It is gone for good, what came of it, and whether it was met again and did not come to be ready: it may be
-    /// another machine then, or have other disks.
+    /// It is gone for good, what came of it, and whether it was met again and did not come to be ready: it may
+    /// be another machine then, or have other disks.
     Gone(Box<HostRun>, bool),
 }
 
@@ -80,14 +80,14 @@ impl From<ConnectionError> for Ended {
 pub(super) struct Runner<'a> {
     running: &'a RunnerContext<'a>,
     host: &'a Host,
-    /// The rounds that it is told; the end of them is the end of the race.
+    /// Its rounds; the end of the channel is the end of the race.
     rounds: Receiver<Round>,
     /// Set once the race is over for it.
     over: &'a AtomicBool,
     host_run: HostRun,
     /// The boot in which it was first met.
     boot: Option<String>,
-    /// Options that bind it to the disks that it has said it overwrites.
+    /// Options that bind it to the disks that it has reported to overwrite.
     bound: Vec<String>,
     /// True once it was ready.
     was_ready: bool,
@@ -118,7 +118,7 @@ impl<'a> Runner<'a> {
 
     /// Takes part until the race is over, or the host is gone for good.
     pub(super) fn run(mut self, place: usize, to: &Sender<(usize, HostEvent)>) {
-        // Where nobody listens any more, the end is near.
+        // Where the receiver is gone, the end is near.
         let tell = |told: HostEvent| {
             let _ = to.send((place, told));
         };

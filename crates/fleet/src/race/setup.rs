@@ -37,7 +37,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Groups the hosts by what their source says, and lets no host drop out before the longest floor was
+    /// Groups the hosts by their source's facts, and lets no host drop out before the longest floor was
     /// watched.
     ///
     /// # Errors

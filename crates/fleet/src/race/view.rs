@@ -13,10 +13,10 @@ use crate::store::race::RaceRecord;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
-/// Clocks that differ by more are told of, in seconds.
+/// Clocks that differ by more are reported, in seconds.
 const CLOCKS: f64 = 2.0;
 
-/// The table, and what is to be said.
+/// The table and its notes.
 pub(crate) fn text(
     run: &FleetRun,
     record: &RaceRecord,

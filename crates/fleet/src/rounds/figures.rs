@@ -1,6 +1,6 @@
 //! The figures of one round: means over all of it. A slow start stays in, since rounds follow each other and a
-//! host may be slow in one of twenty. A burst at the start is left out: a cap that was idle between two rounds lets
-//! it through each time.
+//! host may be slow in one of twenty. A burst at the start is left out: a cap that was idle between two rounds
+//! lets it through each time.
 
 use record::{Direction, Flow, Histogram, Phase};
 use study::steady::burst_end;

@@ -1,5 +1,5 @@
-//! `rounds`: what `fleet race` runs on a host. It opens and prepares all targets, says that it is ready,
-//! and measures them at the same time whenever it is told to, until nobody is there to tell it.
+//! `rounds`: what `fleet race` runs on a host. It opens and prepares all targets, reports that it is ready,
+//! and measures them at the same time at each order, until its input ends.
 
 mod bench_args;
 mod figures;
@@ -36,7 +36,7 @@ pub(crate) const VERB: &str = "rounds";
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Measures round by round, as it is told on standard input.
+/// Measures round by round, as ordered on standard input.
 pub fn rounds(
     args: &RoundsArgs,
     context: &Context,
@@ -65,7 +65,7 @@ pub fn rounds(
     Ok(Answer::Done)
 }
 
-/// A target, and which doubts were told of it: they are the same in every round.
+/// A target, and the doubts that were reported of it: they are the same in every round.
 struct RoundTarget {
     prepared: PreparedTarget,
     told: BTreeSet<(Code, Option<String>)>,
@@ -108,7 +108,7 @@ fn prepare(
 /// Facts about the targets.
 ///
 /// # Errors
-/// A sentence, where it cannot be said of one that is overwritten.
+/// A sentence, where the identity of one that is overwritten is not known.
 fn facts(targets: &[RoundTarget], root: &Root) -> Result<Vec<TargetFacts>, String> {
     let devices = Devices::read(root).unwrap_or_default();
     let size_of = |name: &str| devices.iter().find(|device| device.name == name);
@@ -133,7 +133,7 @@ fn check_apart(targets: &[PathBuf], root: &Root) -> Result<(), String> {
     let devices = Devices::read(root).unwrap_or_default();
     let mut owned: BTreeMap<&str, &Path> = BTreeMap::new();
     for target in targets {
-        // Where that cannot be known, who opens the target says why.
+        // Where that cannot be known, opening the target reports why.
         let place = block::place_of(root, &devices, target).ok();
         let numbers = place.map(|place| place.devices).unwrap_or_default();
         let disks: BTreeSet<&str> = numbers
@@ -193,7 +193,7 @@ fn measure(
 
 /// True for an error with which the kernel reports that a disk did not do its work (the errors of block
 /// devices, block/blk-core.c, `blk_errors`). Others are of what the host has: room in a file system, memory,
-/// a file that somebody made shorter.
+/// a file that was truncated.
 fn is_of_disk(error: &io::Error) -> bool {
     const OF_DISKS: [Errno; 9] = [
         Errno::IO,

@@ -17,7 +17,7 @@ pub(crate) struct Figure {
     pub name: String,
     /// Its value; of all main figures more is better.
     pub value: f64,
-    /// Between what it lies with 95 %, where the verb says so.
+    /// Bounds of 95 %, where the verb reports them.
     pub interval: Option<(f64, f64)>,
     /// Verdict of the findings of the run, where the verb reports one: `trusted`, `doubtful` or `invalid`.
     pub verdict: Option<String>,

@@ -52,7 +52,7 @@ pub(crate) struct VerbRunner<'a> {
 /// Time limits of a verb.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// After how long it is told to end; `None` where it may take as long as it wants.
+    /// Run time after which its end is ordered; `None` where it may take as long as it wants.
     pub verb: Option<Duration>,
     /// Further time to undo what it has begun, before it is killed.
     pub grace: Duration,
@@ -128,7 +128,7 @@ impl VerbRunner<'_> {
         }
         let beat = &mut || session.send_alive();
         if self.answers.put(at, host_run.clone(), ended.runs, beat) {
-            // Where it does not hear that, the answer is collected once more, and is the same.
+            // Where that is lost, the answer is collected once more, and is the same.
             let _ = session.send(&ToAgent::Forget(ended.name));
         }
         session.end();
@@ -155,7 +155,7 @@ impl VerbRunner<'_> {
                         collected.push(*ended);
                         break;
                     }
-                    // It cannot be read, or somebody else was quicker.
+                    // It cannot be read, or another process was quicker.
                     Incoming::Message(FromAgent::Failed(why)) => {
                         unread.push(format!("{why}."));
                         break;

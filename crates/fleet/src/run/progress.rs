@@ -55,7 +55,7 @@ impl<'a> ProgressNotices<'a> {
         result
     }
 
-    /// Nothing more is said.
+    /// Ends the notices.
     pub(crate) fn end(&self) {
         self.lock().over = true;
         self.changed.notify_all();

@@ -10,11 +10,11 @@ use crate::store::{FleetRun, HostOutcome, HostRun};
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
-/// Clocks that differ by more are told of, in seconds: what hosts say of when something happened
+/// Clocks that differ by more are reported, in seconds: the times at which something happened on hosts
 /// cannot be compared then.
 const CLOCKS: f64 = 2.0;
 
-/// The table, what is to be said, and the answers that are text.
+/// The table, its notes, and the answers that are text.
 pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     let compared = compare(&run.hosts);
     let report = RunReport::of(run, &compared);

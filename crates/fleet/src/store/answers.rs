@@ -33,7 +33,7 @@ impl AnswerStore {
     }
 
     /// Puts the result of a host there, and the runs that belong to it; true where it is on the disk now.
-    /// `beat` is called as often as an agent wants to hear something, while that is waited for.
+    /// `beat` is called as often as an agent expects a message, while that is waited for.
     pub(crate) fn put(
         &self,
         place: usize,
@@ -126,7 +126,7 @@ impl Beside<FleetRun> for Received {
     }
 }
 
-/// Keeps a run, under another id where another host's run has its own. The id of a run tells apart
+/// Keeps a run, under another id where another host's run has its own. The id of a run distinguishes
 /// the runs of one host: hosts that are alike, and begin in the same second, may give it twice.
 fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
     let conclusion = Conclusion::of(run);
@@ -149,7 +149,7 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
 
 /// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
 /// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
-/// begun here; where somebody is at it, each answer is kept beside it, under its own name.
+/// begun here; where another process is at work on it, each answer is kept beside it, under its own name.
 fn amend(store: &mut Store, fleet: &str, answers: &[&Ended]) -> ledger::Result<()> {
     let Some(first) = answers.first() else {
         return Ok(());

@@ -55,7 +55,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As the answer has it.
+    /// The word in documents.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Kind::Run => "fleet run",
@@ -114,7 +114,7 @@ pub(crate) enum HostOutcome {
 }
 
 impl HostOutcome {
-    /// As the answer has it.
+    /// The word in documents.
     pub(crate) fn word(self) -> &'static str {
         match self {
             HostOutcome::Waiting => "waiting",
@@ -171,7 +171,7 @@ pub(crate) struct HostRun {
     pub clock_ahead_s: Option<f64>,
     /// The verb's answer, a JSON document or text.
     pub answer: Value,
-    /// The end of what the verb said on standard error.
+    /// The end of the verb's standard error.
     pub stderr: String,
     /// The runs that it measured, by their ids in the ledger.
     pub runs: Vec<String>,
@@ -209,7 +209,7 @@ impl HostRun {
         }
     }
 
-    /// Takes what the verb said, without the runs themselves.
+    /// Takes the verb's results, without the runs themselves.
     pub(crate) fn take(&mut self, ended: &Ended) {
         self.outcome = match (ended.by, ended.status) {
             (EndedBy::Loss, _) => HostOutcome::Lost,
@@ -237,12 +237,12 @@ impl HostRun {
         };
     }
 
-    /// Takes in what the host's cloud says of it. That counts more than what the source said, which may
+    /// Takes in the facts of the host's cloud. They count more than those of the source, which may
     /// be of last week.
     ///
     /// # Errors
     /// Unfit, where the address is another instance's by now: what is measured of this one must not be
-    /// put down to the other, which somebody may terminate for it.
+    /// attributed to the other, which may be terminated for it.
     pub(crate) fn take_facts(&mut self, facts: &Facts) -> Result<(), ConnectionError> {
         let Some(cloud) = &facts.cloud else {
             return Ok(());

@@ -54,7 +54,7 @@ pub(crate) struct RacedHost {
     pub boot: String,
     /// The id by which the host's own cloud knows it, where it was asked.
     pub own_id: Option<String>,
-    /// The id that its source gave it; `None` where only the host itself says which instance it is.
+    /// The id that its source gave it; `None` where only the host itself reports which instance it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_id: Option<String>,
     /// True where it did not come to measure when it was met again after a loss: it may be another machine

@@ -160,7 +160,7 @@ impl Monitor<'_> {
                         gate,
                     };
                     follow.follow(&|said| {
-                        // Where nobody listens any more, the end is near.
+                        // Where the receiver is gone, the end is near.
                         let _ = sender.send((at, said));
                     });
                 };
@@ -182,7 +182,7 @@ impl Monitor<'_> {
         Ok(rows)
     }
 
-    /// Takes in what the threads tell, and looks again and again, until the end.
+    /// Takes in the threads' events, and shows the rows at each interval, until the end.
     fn look(
         &self,
         told: &Receiver<(usize, HostEvent)>,

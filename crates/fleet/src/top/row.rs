@@ -10,7 +10,7 @@ use crate::sort_key::{Condition, SortKey};
 pub(super) enum State {
     /// It is being connected to.
     Connecting,
-    /// It has said what it does, and when that came.
+    /// Its latest sample, and the time at which that came.
     Live(Box<Sample>, Instant),
     /// It cannot be reached, which is tried again.
     Dead(String),

@@ -17,7 +17,7 @@ use ui::table::{Column, layout};
 use ui::words;
 
 const MIB: f64 = 1_048_576.0;
-/// A latency that is below is never told as that of a slow disk, in nanoseconds.
+/// Latency in nanoseconds below which no disk is reported as slow.
 const SLOW: f64 = 1e6;
 /// Latencies that differ by less than this share of the median are alike.
 const NEAR: f64 = 1.0;

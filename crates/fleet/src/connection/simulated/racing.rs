@@ -19,7 +19,7 @@ const NOISE: f64 = 0.02;
 
 /// Result of a round.
 pub(super) enum Answer {
-    /// This is said.
+    /// This message is sent.
     Says(Box<FromAgent>),
     /// Nothing, and the agent is there.
     Hangs,

@@ -93,7 +93,7 @@ fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)
         };
         for one in conclude(&run, record).ranked {
             let host = run.hosts.get(one.place);
-            // Where the race was ended first, it says nothing of a host that was not measured.
+            // Where the race was ended first, a host that was not measured does not count.
             if let Some(host) =
                 host.filter(|_| one.known.is_some() || one.decided != Decision::Open)
             {

@@ -31,7 +31,8 @@ struct JudgedHost {
 }
 
 /// The hosts that the races of a ledger found good, among all that they raced: those that were kept, or that
-/// the race could not tell from those. They are of the races that were ranked by what the newest was.
+/// the race could not distinguish from those. They are of the races that were ranked by the figure of the
+/// newest.
 ///
 /// # Errors
 /// Refused, where the ledger cannot be read, or no race in it was decided.
@@ -162,8 +163,8 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     (hosts, untold.len())
 }
 
-/// True where a host whose zone or type has this name could have come into this group. What tells sizes apart
-/// stands behind the name of a group.
+/// True where a host whose zone or type has this name could have come into this group. The size follows the
+/// name of a group.
 fn may_be_of(group: &str, name: &str) -> bool {
     let rest = group.strip_prefix(name);
     name == setup::UNKNOWN || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
@@ -194,7 +195,7 @@ mod tests {
             "{}",
             past.good
         );
-        // A later race of other hosts that was ended early says nothing.
+        // A later race of other hosts that was ended early does not count.
         let mut early = FleetRun {
             id: "g".to_owned(),
             began: jiff::Timestamp::MAX,

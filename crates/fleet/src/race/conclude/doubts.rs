@@ -20,7 +20,7 @@ pub(super) fn told(place: usize, record: &RaceRecord) -> Vec<String> {
         .flat_map(|target| &target.doubts);
     let mut doubts: Vec<String> = Vec::new();
     for doubt in told {
-        // One that is lost and comes back says it anew.
+        // A host that is lost and comes back reports it again.
         if !doubts.contains(doubt) {
             doubts.push(doubt.clone());
         }

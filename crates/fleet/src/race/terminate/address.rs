@@ -30,8 +30,8 @@ pub(super) fn really(name: &str) -> Vec<IpAddr> {
     found.map_or_else(|_| Vec::new(), |all| all.map(|one| one.ip()).collect())
 }
 
-/// The names of which the addresses are needed: those of bad hosts of which nobody but they themselves says which
-/// instance they are.
+/// The names of which the addresses are needed: those of bad hosts of which no source but themselves reports
+/// which instance they are.
 pub(super) fn names(
     run: &FleetRun,
     record: &RaceRecord,
@@ -103,7 +103,7 @@ pub(super) struct UnconfirmedAddress {
 }
 
 impl UnconfirmedAddress {
-    /// The place of a host; `None` where its source says of itself which instance it is.
+    /// The address of a host; `None` where its source reports which instance it is.
     pub(super) fn of(
         host: &HostRun,
         raced: &RacedHost,

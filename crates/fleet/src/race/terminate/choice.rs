@@ -10,7 +10,7 @@ use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
 
-/// By how many seconds a clock may be wrong that nobody has set wrong.
+/// Seconds by which a clock may be wrong by itself.
 const NOTICEABLE_S: f64 = 2.0;
 
 /// An instance of which all hosts were measured to be bad.
@@ -24,10 +24,10 @@ pub(super) struct Candidate {
     alone: Vec<UnconfirmedAddress>,
     /// Start of the race, by the earliest of the clocks that are known.
     began: Timestamp,
-    /// By how many seconds this clock is behind that of the host, as far as it is noticeable: the race began later
-    /// then.
+    /// By how many seconds this clock is behind that of the host, as far as it is noticeable: the race began
+    /// later then.
     behind_s: Option<f64>,
-    /// A host at the same address that was never met, so that nobody knows whether it is on this instance too.
+    /// A host at the same address that was never met, and may be on this instance too.
     neighbour: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Candidate {
             }
             Some(_) => {}
         }
-        // Where the host itself did not say who it is, its address must.
+        // Where the host itself did not report its id, its address must show it.
         let is_elsewhere = |address: &&String| !now.addresses.contains(&bare(address).to_owned());
         let elsewhere = self.unconfirmed.iter().find(is_elsewhere);
         elsewhere.map(|address| format!("{id} is not at {address}"))

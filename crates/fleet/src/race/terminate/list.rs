@@ -10,7 +10,7 @@ use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, Termination};
 
 impl Termination {
-    /// Those of the chosen against which EC2 says nothing now. Where the list is shown, what may be another
+    /// Those of the chosen that EC2 does not protect now. Where the list is shown, what may be another
     /// instance is in it with that doubt.
     ///
     /// # Errors
