@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use loops::Loop;
 use rustix::process::{Pid, Signal, kill_process};
@@ -342,4 +342,34 @@ fn a_limit_on_the_size_of_files_is_an_error_with_a_sentence() {
     under("ulimit -f 0", &mark)
         .refuses(&["new.db cannot be written (disk I/O error)", "ulimit -f"]);
     place.assert_nothing_left();
+}
+
+/// A descriptor that the caller opened for reading is none to write to, whatever its file allows.
+#[test]
+fn a_descriptor_that_is_open_for_reading_is_no_output() {
+    let place = place();
+    let program = place.command(&[]);
+    let script = "exec \"$0\" report last -o /dev/fd/3 3<precious";
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script]).arg(program.get_program());
+    shell.current_dir(place.path(""));
+    shell.env("DISKSMITH_LEDGER", place.ledger());
+    let said = said(&mut shell).ends_with(2);
+    assert!(said.err.contains("open for reading only"), "{said:#?}");
+    let kept = fs::read_to_string(place.path("precious")).unwrap();
+    assert_eq!(kept, PRECIOUS);
+}
+
+/// A pipe that nobody reads ends the command with a sentence, and does not hold it for ever.
+#[test]
+fn a_pipe_without_a_reader_is_not_waited_for_in_vain() {
+    let place = place();
+    let pipe = place.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let said = place.run(&["report", "last", "-o", "pipe"]).ends_with(3);
+    assert!(
+        said.err.contains("no program reads from this pipe"),
+        "{said:#?}"
+    );
 }

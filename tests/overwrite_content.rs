@@ -456,3 +456,60 @@ fn with_root_what_is_blank_is_overwritten_without_a_name_and_not_with_one_that_i
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Data that came through the file is not in the page cache of the device.
+#[test]
+fn with_root_data_that_another_name_brought_is_seen() {
+    let place = Place::new();
+    let blank = written("nothing", 32, |_| (), &[]);
+    let Some((device, path)) = blank.make(&place) else {
+        return;
+    };
+    // The device's page cache holds zeros now.
+    std::fs::read(device.path()).unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    noise(&file, 0, 1 << 20);
+    file.sync_all().unwrap();
+    let before = digest(&path);
+    for verb in ["bench", "zero"] {
+        let said = overwrite(&place, verb, device.path(), &[]);
+        let fails = said.status != Some(2) || digest(&path) != before;
+        row(
+            &format!("{verb}, data by another name"),
+            "refusal",
+            &said,
+            fails,
+        );
+        assert!(!fails, "{said:#?}");
+        said.refuses(&["data of an unknown kind"]);
+    }
+}
+
+/// Only the zeroing that a stamp names may take the rest of a disk as its own.
+#[test]
+fn with_root_the_stamp_of_a_zeroing_that_the_ledger_does_not_know_excuses_nothing() {
+    let place = Place::new();
+    let stamped = |file: &File| {
+        let line = b"disksmith zero is not done with this disk: 20260102-030405-abcdef/1\n";
+        let block: Vec<u8> = line.iter().copied().cycle().take(4096).collect();
+        file.write_all_at(&block, 0).unwrap();
+        noise(file, 20 * MIB, 1 << 20);
+    };
+    let half = written("half zeroed", 32, stamped, &["unknown"]);
+    let Some((device, path)) = half.make(&place) else {
+        return;
+    };
+    let before = digest(&path);
+    for verb in ["bench", "zero"] {
+        let said = overwrite(&place, verb, device.path(), &[]);
+        let fails = said.status != Some(2) || digest(&path) != before;
+        row(
+            &format!("{verb}, half zeroed by somebody"),
+            "refusal",
+            &said,
+            fails,
+        );
+        assert!(!fails, "{said:#?}");
+        said.refuses(&["data of an unknown kind"]);
+    }
+}

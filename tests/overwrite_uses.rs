@@ -7,16 +7,23 @@
 
 #[path = "support/loops.rs"]
 mod loops;
+#[path = "overwrite_uses/partitions.rs"]
+mod partitions;
 mod support;
+#[path = "overwrite_uses/views.rs"]
+mod views;
+#[path = "overwrite_uses/ways.rs"]
+mod ways;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use loops::{Loop, Mounted, SwapOn, digest, run};
 use support::{Place, Said};
+use ways::{HARMLESS, Holder, OF_DEVICES, Over, USES, Use, statements_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -136,81 +143,6 @@ impl Storage {
     }
 }
 
-/// A process of another program that holds a file as a line of Python says, until it is dropped.
-struct Holder(Child);
-
-impl Holder {
-    fn new(path: &Path, statements: &str) -> Holder {
-        let script = format!(
-            "import fcntl, mmap, os, struct, sys\npath = sys.argv[1]\n{statements}\nprint('ready', flush=True)\n\
-             sys.stdin.read()"
-        );
-        let mut child = Command::new("python3")
-            .args(["-c", &script])
-            .arg(path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert_eq!(line.trim(), "ready");
-        Holder(child)
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// How storage is used, until this is dropped.
-#[expect(dead_code, reason = "each is held for what its end undoes")]
-enum Use {
-    Mount(Mounted),
-    Swap(SwapOn),
-    Program(Holder),
-    Nothing,
-}
-
-/// Ways to use storage that must keep everyone out, with a word that the refusal holds.
-const USES: [(&str, &str); 10] = [
-    ("mounted", "is mounted at"),
-    ("swap", "in use as swap"),
-    (
-        "open for reading and writing",
-        "open for writing by python3",
-    ),
-    ("open for writing", "open for writing by python3"),
-    ("mapped, shared", "mapped into memory by python3"),
-    ("mapped, private", "mapped into memory by python3"),
-    ("locked by flock", "locked by python3"),
-    ("locked by flock, shared", "locked by python3"),
-    ("locked by fcntl", "locked by python3"),
-    ("locked by an open file description", "locked by python3"),
-];
-
-/// Ways to use storage that harm nobody when it is overwritten.
-const HARMLESS: [&str; 2] = ["not used", "open for reading"];
-
-impl Use {
-    fn of(way: &str, device: &Loop) -> Use {
-        match way {
-            "mounted" => {
-                loops::make("ext4", device);
-                Use::Mount(Mounted::new(device.path()))
-            }
-            "swap" => Use::Swap(SwapOn::new(device.path())),
-            "not used" => Use::Nothing,
-            way => Use::Program(Holder::new(&device.node, &statements_of(way))),
-        }
-    }
-}
-
 /// A line of the table.
 fn row(state: &str, expected: &str, said: &Said, wrong: bool) {
     let mark = if wrong { "WRONG" } else { "ok" };
@@ -220,73 +152,99 @@ fn row(state: &str, expected: &str, said: &Said, wrong: bool) {
     );
 }
 
-/// Every name and verb of one use must be refused, and leave the storage as it is.
-fn all_names_are_refused(way: &str, word: &str) {
-    let mut wrong = Vec::new();
-    for name in NAMES {
-        for verb in ["bench", "zero"] {
-            // zero takes disks only, and refuses a file for that alone.
-            if verb == "zero" && name == "the file itself" {
-                continue;
-            }
-            let Some(storage) = Storage::new(name) else {
-                return;
-            };
-            let used = Use::of(way, &storage.used);
-            run("sync", &[]);
-            // The kernel itself writes to swap, but never to its header.
-            let content = || match way {
-                "swap" => digest(&storage.header()),
-                _ => digest(&storage.file),
-            };
-            let before = content();
-            let said = storage.overwrite(verb);
-            run("sync", &[]);
-            let kept = content() == before;
-            let told = said.err.contains(word) || name == "the file itself";
-            let state = format!("{verb}, {way}: {name}");
-            let fails = said.status != Some(2) || !kept || !told;
-            row(&state, "refusal", &said, fails);
-            if fails {
-                wrong.push(format!("{state}: unchanged: {kept}, {said:#?}"));
-            }
-            drop(used);
+/// States that are judged at once. For most of its time each waits: for a device to come and go, and for a claim or
+/// a lock to last.
+const AT_ONCE: usize = 6;
+
+/// Judges each state, several at once, and panics with what was wrong.
+fn assert_all<S: Sync>(states: &[S], judge: impl Fn(&S) -> Option<String> + Sync) {
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(state) = states.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Some(what) = judge(state) {
+                        wrong.lock().unwrap().push(what);
+                    }
+                }
+            });
         }
-    }
+    });
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A way to use storage with the word of its refusal, and a name and a verb by which it is overwritten.
+type State = ((&'static str, &'static str), &'static str, &'static str);
+
+/// Every use under every name, with every verb, must be refused, and leave the storage as it is.
+fn all_names_are_refused(ways: &[(&'static str, &'static str)]) {
+    let states = |&way| NAMES.map(|name| ["bench", "zero"].map(|verb| (way, name, verb)));
+    // zero takes disks only, and refuses a file for that alone.
+    let makes_sense = |(_, name, verb): &State| *verb == "bench" || *name != "the file itself";
+    let states = ways.iter().flat_map(states).flatten();
+    let states: Vec<State> = states.filter(makes_sense).collect();
+    assert_all(&states, |&((way, word), name, verb)| {
+        let storage = Storage::new(name)?;
+        let used = Use::of(way, &storage.used);
+        // What one writes to a stacked loop device becomes data to be written on the next.
+        for _ in 0..storage.others.len() + 2 {
+            run("sync", &[]);
+        }
+        // The kernel itself writes to swap and to a journal, but never to the header.
+        let content = || match way {
+            "swap" | "the journal of a mounted file system" => digest(&storage.header()),
+            _ => digest(&storage.file),
+        };
+        let before = content();
+        let said = storage.overwrite(verb);
+        run("sync", &[]);
+        let kept = content() == before;
+        // What is shown by a loop device is refused for that, and not claimed.
+        let is_shown = said.err.contains("is shown by the loop device");
+        let told = said.err.contains(word) || is_shown;
+        let state = format!("{verb}, {way}: {name}");
+        let fails = said.status != Some(2) || !kept || !told;
+        row(&state, "refusal", &said, fails);
+        drop(used);
+        fails.then(|| format!("{state}: unchanged: {kept}, {said:#?}"))
+    });
 }
 
 #[test]
 fn with_root_what_is_mounted_is_refused_under_all_its_names() {
-    let (way, word) = USES[0];
-    all_names_are_refused(way, word);
+    all_names_are_refused(&USES[0..=0]);
 }
 
 #[test]
 fn with_root_swap_is_refused_under_all_its_names() {
-    let (way, word) = USES[1];
-    all_names_are_refused(way, word);
+    all_names_are_refused(&USES[1..=1]);
 }
 
 #[test]
 fn with_root_what_a_program_writes_is_refused_under_all_its_names() {
-    for (way, word) in &USES[2..4] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[2..4]);
 }
 
 #[test]
 fn with_root_what_a_program_has_mapped_is_refused_under_all_its_names() {
-    for (way, word) in &USES[4..6] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[4..6]);
 }
 
 #[test]
 fn with_root_what_a_program_has_locked_is_refused_under_all_its_names() {
-    for (way, word) in &USES[6..] {
-        all_names_are_refused(way, word);
-    }
+    all_names_are_refused(&USES[6..10]);
+}
+
+#[test]
+fn with_root_what_threads_and_rings_alone_have_open_is_refused_under_all_its_names() {
+    all_names_are_refused(&USES[10..13]);
+}
+
+#[test]
+fn with_root_what_is_mounted_elsewhere_or_claimed_is_refused_under_all_its_names() {
+    all_names_are_refused(&USES[13..]);
 }
 
 #[test]
@@ -321,9 +279,7 @@ fn with_root_what_nobody_uses_is_overwritten_under_all_its_names() {
 /// A plain file, used as databases use theirs.
 #[test]
 fn with_root_a_file_that_a_program_uses_is_refused() {
-    let file_uses = USES
-        .iter()
-        .filter(|(way, _)| !matches!(*way, "mounted" | "swap"));
+    let file_uses = USES.iter().filter(|(way, _)| !OF_DEVICES.contains(way));
     let mut wrong = Vec::new();
     for (way, word) in file_uses {
         for by in ["its name", "a symbolic link"] {
@@ -369,30 +325,85 @@ fn with_root_a_file_that_a_program_uses_is_refused() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The statements by which a program uses a file in a way of [`USES`].
-fn statements_of(way: &str) -> String {
-    let open = |flags: &str| format!("fd = os.open(path, os.{flags})\n");
-    let mapped = |flags: &str| {
-        format!(
-            "{}kept = mmap.mmap(fd, 4096, {flags}, mmap.PROT_READ)\nos.close(fd)",
-            open("O_RDONLY")
-        )
+/// erofs may be mounted from a file without a loop device, which claims nothing.
+#[test]
+fn with_root_a_file_that_is_mounted_without_a_loop_device_is_refused() {
+    if !support::is_root() {
+        return;
+    }
+    let place = Place::new();
+    let (file, source, point) = (
+        place.path("disk.img"),
+        place.path("source"),
+        place.path("point"),
+    );
+    fs::create_dir(&source).unwrap();
+    fs::create_dir(&point).unwrap();
+    fs::write(source.join("data"), vec![7; 1 << 20]).unwrap();
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    run("mkfs.erofs", &[&path(&file), &path(&source)]);
+    // mount(8) would attach a loop device.
+    let mount = format!(
+        "import ctypes\nassert ctypes.CDLL(None).mount(path.encode(), b'{}', b'erofs', 1, None) == 0",
+        point.display()
+    );
+    for namespace in ["this namespace", "another namespace"] {
+        let (_here, _there);
+        if namespace == "this namespace" {
+            drop(Holder::new(&file, &mount));
+            _here = Over(point.clone());
+        } else {
+            let private = "import ctypes\nassert ctypes.CDLL(None).unshare(0x20000) == 0\n\
+                           assert ctypes.CDLL(None).mount(None, b'/', None, 0x44000, None) == 0\n";
+            _there = Holder::new(&file, &format!("{private}{mount}"));
+        }
+        let before = digest(&file);
+        let shown = Loop::on(&file).unwrap();
+        for target in [path(&file), shown.path().to_owned()] {
+            let consent = format!("{target}=erofs");
+            let bench = [
+                "bench",
+                &target,
+                "--destroy",
+                &consent,
+                "--phase",
+                "page-write",
+            ];
+            let said = place.run(&bench);
+            let kept = digest(&file) == before;
+            let state = format!("bench, mounted from the file in {namespace}: {target}");
+            row(&state, "refusal", &said, said.status != Some(2) || !kept);
+            said.refuses(&["is mounted at"]);
+            assert!(kept, "{state}");
+        }
+    }
+}
+
+/// The kernel refuses to write to a swap file, and a loop device over it fails midway.
+#[test]
+fn with_root_a_loop_device_over_a_swap_file_is_refused() {
+    if !support::is_root() {
+        return;
+    }
+    let place = Place::new();
+    let file = place.path("swap.img");
+    fs::write(&file, vec![0; 16 << 20]).unwrap();
+    let path = file.to_str().unwrap();
+    run("mkswap", &["-q", path]);
+    let Ok(device) = Loop::on(&file) else {
+        return support::skipped("no loop device");
     };
-    match way {
-        "open for reading and writing" => open("O_RDWR"),
-        "open for writing" => open("O_WRONLY"),
-        "open for reading" => open("O_RDONLY"),
-        "mapped, shared" => mapped("mmap.MAP_SHARED"),
-        "mapped, private" => mapped("mmap.MAP_PRIVATE"),
-        "locked by flock" => format!("{}fcntl.flock(fd, fcntl.LOCK_EX)", open("O_RDONLY")),
-        "locked by flock, shared" => format!("{}fcntl.flock(fd, fcntl.LOCK_SH)", open("O_RDONLY")),
-        "locked by fcntl" => format!("{}fcntl.lockf(fd, fcntl.LOCK_EX)", open("O_RDWR")),
-        // F_OFD_SETLK is 37 (include/uapi/asm-generic/fcntl.h).
-        "locked by an open file description" => format!(
-            "{}fcntl.fcntl(fd, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))",
-            open("O_RDWR")
-        ),
-        way => panic!("{way}?"),
+    let _swap = SwapOn::new(path);
+    for verb in ["bench", "zero"] {
+        let consent = format!("{}=swap", device.path());
+        let said = place.run(&[verb, device.path(), "--destroy", &consent]);
+        row(
+            &format!("{verb}, over a swap file"),
+            "refusal",
+            &said,
+            said.status != Some(2),
+        );
+        said.refuses(&["in use as swap"]);
     }
 }
 
@@ -409,15 +420,6 @@ fn with_root_files_of_the_kernel_are_refused() {
         row(path, "refusal", &said, said.status != Some(2));
         said.refuses(&["a file of the kernel's own"]);
         assert_eq!(fs::read(path).unwrap(), before);
-    }
-}
-
-/// A mount that is taken down when it is dropped.
-struct Over(PathBuf);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        loops::unmount(&self.0);
     }
 }
 
@@ -489,40 +491,6 @@ fn with_root_paths_through_fuse_and_an_overlay_are_refused() {
     }
     run("sync", &[]);
     assert_eq!(digest(&file), before);
-}
-
-/// With the kernel's lists hidden, nothing is known to be unused.
-#[test]
-fn with_root_with_sys_hidden_everything_is_refused() {
-    if !support::is_root() {
-        return;
-    }
-    for hidden in ["/sys", "/sys/class/block", "/sys/devices/virtual/block"] {
-        let place = Place::new();
-        let file = place.path("plain");
-        File::create(&file).unwrap().set_len(16 * MIB).unwrap();
-        let file = file.to_str().unwrap();
-        let command = place.command(&["bench", file, "--destroy", file, "--phase", "page-write"]);
-        let mut inside = Command::new("unshare");
-        inside.args(["--mount", "--propagation", "private", "sh", "-c"]);
-        inside.arg(format!(
-            "mount -t tmpfs none {hidden} && exec \"$0\" \"$@\""
-        ));
-        inside.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            if let Some(value) = value {
-                inside.env(name, value);
-            }
-        }
-        let said = support::said(inside.current_dir(place.data()));
-        row(
-            &format!("bench, tmpfs over {hidden}"),
-            "refusal",
-            &said,
-            said.status != Some(2),
-        );
-        said.refuses(&["what uses it is not known"]);
-    }
 }
 
 /// A device that this test itself opens for writing is in use by the test, whose name and id are told.

@@ -299,6 +299,7 @@ mod tests {
             device: None,
             size: Bytes(4096),
             content: Content::default(),
+            beside: Vec::new(),
             unreadable: 0,
         }
     }

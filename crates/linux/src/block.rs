@@ -126,15 +126,28 @@ impl Devices {
     /// Notes that a loop device has a block device below, where the path in sysfs does not tell: it is
     /// that of a node outside `/dev`, or in another mount namespace.
     pub(crate) fn put_loop_on(&mut self, number: DevNum, below: DevNum) {
-        for device in self
-            .list
-            .iter_mut()
-            .filter(|device| device.number == number)
-        {
+        for device in self.numbered(number) {
             if let Kind::Loop { backing_device, .. } = &mut device.kind {
                 *backing_device = Some(below);
             }
         }
+    }
+
+    /// Notes that a loop device is not in use any more.
+    pub(crate) fn put_loop_free(&mut self, number: DevNum) {
+        for device in self.numbered(number) {
+            if matches!(device.kind, Kind::Loop { .. }) {
+                device.kind = Kind::Loop {
+                    backing_file: None,
+                    backing_device: None,
+                };
+            }
+        }
+    }
+
+    fn numbered(&mut self, number: DevNum) -> impl Iterator<Item = &mut Device> {
+        let all = self.list.iter_mut();
+        all.filter(move |device| device.number == number)
     }
 }
 

@@ -18,8 +18,10 @@
 //! notices these.
 
 mod ask;
+mod beside;
 mod file_system;
 mod lease;
+mod lock;
 mod open;
 mod programs;
 mod reason;
@@ -33,4 +35,5 @@ pub use open::{
 };
 pub use programs::Hold;
 pub use reason::{Reason, Refusal, Relation};
+pub use storage::Unclear;
 pub use uses::{Uses, why_not_writable};

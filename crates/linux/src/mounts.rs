@@ -77,13 +77,50 @@ impl Mounts {
         let mut mounts = Self::read(root)?;
         if let Ok(first) = Self::read_file(&root.proc.join("1/mountinfo")) {
             for mount in first.list {
-                let known = |mine: &Mount| mine.device == mount.device && mine.point == mount.point;
-                if !mounts.list.iter().any(known) {
+                if !mounts.has(&mount) {
                     mounts.list.push(mount);
                 }
             }
         }
         Ok(mounts)
+    }
+
+    /// The mounts of the other mount namespaces in which a process is, each namespace once and each with the id of
+    /// such a process: containers, services with a view of their own, other sessions. Left out are mounts that
+    /// `seen` has too, and namespaces that may not be looked at.
+    ///
+    /// # Errors
+    /// When the processes cannot be listed.
+    pub fn read_elsewhere(root: &Root, seen: &Mounts) -> Result<Vec<(u32, Mounts)>> {
+        let namespace = |process: &Path| std::fs::read_link(process.join("ns/mnt")).ok();
+        let mut known: Vec<PathBuf> = ["self", "1"]
+            .iter()
+            .filter_map(|process| namespace(&root.proc.join(process)))
+            .collect();
+        let mut elsewhere = Vec::new();
+        for name in root::names_in(&root.proc)? {
+            let Some(process) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            let folder = root.proc.join(name);
+            let Some(space) = namespace(&folder).filter(|space| !known.contains(space)) else {
+                continue;
+            };
+            // A process that has ended has no list; another may be in its namespace.
+            let Ok(mut mounts) = Self::read_file(&folder.join("mountinfo")) else {
+                continue;
+            };
+            known.push(space);
+            mounts.list.retain(|mount| !seen.has(mount));
+            elsewhere.push((process, mounts));
+        }
+        Ok(elsewhere)
+    }
+
+    /// Whether the same file system is mounted at the same place.
+    fn has(&self, mount: &Mount) -> bool {
+        let is_same = |known: &Mount| known.device == mount.device && known.point == mount.point;
+        self.list.iter().any(is_same)
     }
 
     fn read_file(path: &Path) -> Result<Mounts> {

@@ -8,7 +8,7 @@ mod support;
 
 use std::fs;
 
-use linux::consent::{Reason, Relation, Uses, why_not_writable};
+use linux::consent::{Reason, Relation, Unclear, Uses, why_not_writable};
 use linux::signature::{LocatedContent, SignatureKind};
 use support::{Tree, ext4_image};
 
@@ -263,7 +263,13 @@ fn a_device_that_a_loop_device_shows_is_refused() {
         holder: "/dev/loop1".to_owned(),
     }));
     assert!(found.contains(&mounted("/dev/loop1", Relation::Above, "/mnt/loop")));
-    assert_eq!(reasons(&tree, "loop0"), []);
+    // A tree of the kernel's lists has no devices to ask, nor the file at the device's path.
+    let unclear = Reason::UnclearLoop {
+        target: "/dev/loop0".to_owned(),
+        holder: "/dev/loop0".to_owned(),
+        why: Unclear::Unknown,
+    };
+    assert_eq!(reasons(&tree, "loop0"), [unclear]);
 }
 
 #[test]
@@ -357,4 +363,27 @@ fn a_device_without_a_node_cannot_be_probed() {
     fs::remove_file(tree.root.dev.join("nvme2n1")).unwrap();
     let found = why_not_writable(&tree.root, tree.number("nvme2n1"));
     assert!(matches!(&found[..], [Reason::Unprobed { .. }]), "{found:?}");
+}
+
+/// As on hybrid images of CDs, and with an extended partition, of which the kernel shows 1 KiB.
+#[test]
+fn a_partition_that_shares_bytes_with_one_in_use_is_refused() {
+    let tree = Tree::unpack("swap-partition");
+    let part = |name: &str, attribute: &str, value: &str| {
+        let path = format!("sys/class/block/{name}/{attribute}");
+        tree.write(&path, format!("{value}\n"));
+    };
+    part("vdb1", "start", "2048");
+    part("vdb2", "start", "8390656");
+    assert_eq!(reasons(&tree, "vdb2"), []);
+    let shared = Reason::Swap {
+        device: "/dev/vdb1".to_owned(),
+        relation: Relation::Sibling,
+    };
+    part("vdb2", "start", "8390655");
+    assert_eq!(reasons(&tree, "vdb2"), std::slice::from_ref(&shared));
+    part("vdb1", "partition", "5");
+    part("vdb2", "start", "1024");
+    part("vdb2", "size", "2");
+    assert_eq!(reasons(&tree, "vdb2"), [shared]);
 }

@@ -12,8 +12,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use linux::consent::{
-    Consent, DestroyTarget, OpenError, Opened, Reason, Refusal, Relation, open_for_destroying,
-    open_for_reading,
+    Consent, DestroyTarget, OpenError, Opened, Reason, Refusal, Relation, Unclear,
+    open_for_destroying, open_for_reading,
 };
 use linux::signature::{LocatedContent, SignatureKind};
 use support::{Tree, ext4_image};
@@ -28,7 +28,7 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         Bench {
-            tree: Tree::unpack("loops"),
+            tree: Tree::unpack("swap-partition"),
             folder: TempDir::new().unwrap(),
         }
     }
@@ -195,12 +195,19 @@ fn a_swap_file_is_refused() {
 
 #[test]
 fn a_file_that_a_loop_device_shows_is_refused() {
-    let bench = Bench::new();
-    let file = bench.file("my data", "\0");
+    let bench = Bench {
+        tree: Tree::unpack("loops"),
+        ..Bench::new()
+    };
+    let file = bench.file("my data", [0; 4096]);
     let backing = format!("{}\n", file.display());
     bench
         .tree
         .write("sys/class/block/loop0/loop/backing_file", backing);
+    for (name, value) in [("loop/offset", "0"), ("loop/sizelimit", "0"), ("size", "8")] {
+        let path = format!("sys/class/block/loop0/{name}");
+        bench.tree.write(&path, format!("{value}\n"));
+    }
     assert_eq!(
         refused(bench.destroy(&file, &["@"])),
         [Reason::Loop {
@@ -209,6 +216,13 @@ fn a_file_that_a_loop_device_shows_is_refused() {
             holder: "/dev/loop0".to_owned()
         }]
     );
+    // A file of another size at that path is not the one: it was made in another mount namespace.
+    let other = bench.file("my data", [0; 8192]);
+    let found = refused(bench.destroy(&other, &["@"]));
+    let [Reason::UnclearLoop { why, .. }] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(*why, Unclear::Unknown);
 }
 
 #[test]

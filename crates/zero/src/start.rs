@@ -50,6 +50,11 @@ pub(crate) struct Ready {
 pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "disks", &mut problems);
+    let stamps = stamps(context)?;
+    let consents: Vec<Consent> = consents
+        .into_iter()
+        .map(|consent| consent.zeroing(stamps.clone()))
+        .collect();
     let devices = Devices::read(&context.root).refused()?;
     let places = claim(args, &context.root, &devices, &consents, &mut problems);
     if !problems.is_empty() {
@@ -248,6 +253,17 @@ fn earlier(store: &Store) -> Result<Vec<Earlier>, Failure> {
         }));
     }
     Ok(all)
+}
+
+/// The stamps of the zeroings of this host that are not finished, for all that the ledger tells: with none, a disk
+/// that carries a stamp carries data of an unknown kind.
+fn stamps(context: &Context) -> Result<Vec<String>, Failure> {
+    let Ok(Some(store)) = Store::open_if_there(context) else {
+        return Ok(Vec::new());
+    };
+    let disks = earlier(&store)?;
+    let disks = disks.into_iter().flat_map(|one| one.checkpoint.disks);
+    Ok(disks.map(|disk| disk.stamp).collect())
 }
 
 /// A disk of this command, and what is over with it.

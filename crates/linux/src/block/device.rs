@@ -220,6 +220,15 @@ impl Device {
         }
     }
 
+    /// The path of the file that it shows, in the mount namespace where that was made; `None` unless it is a loop
+    /// device in use.
+    pub fn backing_file(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Loop { backing_file, .. } => backing_file.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The device that it shows, for a loop device on another device.
     pub fn loop_on(&self) -> Option<DevNum> {
         match self.kind {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::programs::Storage;
-use crate::signature::SignatureKind;
+use crate::signature::{Content, SignatureKind};
 
 /// The user's word that something may be overwritten, and which signatures on it are known to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Consent {
     /// True if overwriting it has begun earlier in the same work: its former content need not be there any
     /// more, and data of an unknown kind is the work's own.
     pub begun: bool,
+    /// The stamps of zeroings that may go on: a disk that carries one is as if its overwriting had begun.
+    pub zeroings: Vec<String>,
 }
 
 /// A `--destroy` that names nothing.
@@ -56,6 +58,7 @@ impl Consent {
             path: OsString::from_vec(path.to_vec()).into(),
             signatures,
             begun: false,
+            zeroings: Vec::new(),
         })
     }
 
@@ -74,6 +77,20 @@ impl Consent {
             begun: true,
             ..self
         }
+    }
+
+    /// The same for zeroings that go on, by their stamps.
+    pub fn zeroing(self, stamps: Vec<String>) -> Consent {
+        Consent {
+            zeroings: stamps,
+            ..self
+        }
+    }
+
+    /// True if overwriting this content has begun under this consent.
+    pub(super) fn has_begun(&self, content: &Content) -> bool {
+        let stamp = content.zeroing.as_ref();
+        self.begun || stamp.is_some_and(|stamp| self.zeroings.contains(stamp))
     }
 
     /// The words after an `=` that were not understood, when without them this would be consent to

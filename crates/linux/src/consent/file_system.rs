@@ -34,10 +34,11 @@ const KERNEL: [u32; 15] = [
     0x1980_0202, // MQUEUE_MAGIC (ipc/mqueue.c)
 ];
 
-const PASS_THROUGH: [(u32, &str); 3] = [
+const PASS_THROUGH: [(u32, &str); 4] = [
     (0x794C_7630, "an overlay"), // OVERLAYFS_SUPER_MAGIC
     (0x6573_5546, "FUSE"),       // FUSE_SUPER_MAGIC; virtiofs has it too
     (0xF15F, "eCryptfs"),        // ECRYPTFS_SUPER_MAGIC
+    (0x6175_6673, "aufs"),       // AUFS_SUPER_MAGIC, of a kernel with its patches
 ];
 
 /// The kind of file system that an open file is on.

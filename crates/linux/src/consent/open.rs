@@ -4,16 +4,16 @@ use std::fs::{self, File, FileType, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{fmt, io};
 
 use record::Bytes;
-use rustix::fs::{FlockOperation, Mode, OFlags, SeekFrom};
+use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::ask::Consent;
 use super::file_system::{FileSystem, file_system_of};
 use super::lease::has_writers;
+use super::lock::{Tried, lasts, lock};
 use super::programs::{Hold, Storage};
 use super::reason::{Reason, Refusal};
 use super::uses::{Uses, add_content};
@@ -144,6 +144,7 @@ impl Opened {
         let mut unreadable = 0;
         let mut listed = Vec::new();
         let mut content = Content::default();
+        let mut beside = Vec::new();
         match Uses::read(root) {
             Ok(uses) => {
                 self.add_uses(&uses, &mut reasons, &mut unreadable);
@@ -152,6 +153,13 @@ impl Opened {
                         .iter()
                         .flat_map(|&number| uses.partitions(number)),
                 );
+                // Only where all else is well: a claim is a use itself.
+                if let Some(number) = self
+                    .device()
+                    .filter(|_| reasons.is_empty() && failure.is_none())
+                {
+                    beside = uses.claim_beside(number, &mut reasons);
+                }
             }
             Err(error) => reasons.push(Reason::Unknown {
                 error: error.to_string(),
@@ -159,7 +167,8 @@ impl Opened {
         }
         reasons.extend(failure);
         if let Some(file) = &file {
-            let locked = || (!named.is_empty() && !lock(file)).then_some(Hold::Locked);
+            let locked =
+                || (!named.is_empty() && !lock(file, Tried::Exclusive)).then_some(Hold::Locked);
             if !reasons.iter().any(Reason::is_use)
                 && let Some(hold) = unseen.or_else(locked)
             {
@@ -185,6 +194,7 @@ impl Opened {
                 device: self.device(),
                 path: self.path,
                 content,
+                beside,
                 unreadable,
             }),
             (_, size) => {
@@ -321,37 +331,6 @@ impl Opened {
     }
 }
 
-/// True if something holds for longer than a program needs that has just been started or looks at a device.
-fn lasts(holds: impl Fn() -> bool) -> bool {
-    const MOMENT: Duration = Duration::from_millis(100);
-    const TRIES: u32 = 20;
-    (0..TRIES).all(|attempt| {
-        if attempt > 0 {
-            std::thread::sleep(MOMENT);
-        }
-        holds()
-    })
-}
-
-/// Locks it as a whole, both ways in which programs do, which also tells udev to leave a device alone
-/// (systemd, "Locking Block Device Access"). Whether that succeeded: a lock that lasts is a use, also where the
-/// program that holds it is in a container and cannot be seen. The lock of flock(2) stays with the descriptor;
-/// fcntl's would end whenever any descriptor of the file is closed, so that it is only tried.
-fn lock(file: &File) -> bool {
-    let by_record = || rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
-    let whole = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    if lasts(|| is_locked(by_record())) || lasts(|| is_locked(whole())) {
-        return false;
-    }
-    let _ = rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingUnlock);
-    true
-}
-
-/// True if a lock was refused since somebody else has one. File systems without locks say something else.
-fn is_locked(result: Result<(), Errno>) -> bool {
-    matches!(result, Err(Errno::AGAIN | Errno::ACCESS))
-}
-
 fn errno_of(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
@@ -432,6 +411,8 @@ pub struct DestroyTarget {
     pub size: Bytes,
     /// Content when it was claimed.
     pub content: Content,
+    /// The claims on devices that share its storage under other names, and locks on files that they show.
+    pub beside: Vec<File>,
     /// Number of processes that could not be looked at, for want of permission. One of them may have it open.
     pub unreadable: usize,
 }

@@ -2,18 +2,21 @@
 //! virtual machine's disk, a data file of a database.
 //!
 //! `O_EXCL` keeps out only those who ask for it too, so the descriptors and mappings of every process are
-//! looked at (proc_pid_fd(5), proc_pid_fdinfo(5), proc_pid_map_files(5)).
+//! looked at (proc_pid_fd(5), proc_pid_fdinfo(5), proc_pid_map_files(5)). A thread may have descriptors of its
+//! own, and those of a process whose first thread has ended are seen in its other threads only.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
 use rustix::fs::OFlags;
 
 use crate::block::DevNum;
-use crate::root::{Root, attribute};
+use crate::root::{Root, attribute, unescape};
+
+mod threads;
 
 /// Storage, whatever its paths are called: a block device by its number, a file by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +49,8 @@ pub enum Hold {
     Mapped,
     /// It holds a lock on it (flock(2), fcntl(2)).
     Locked,
+    /// It has registered it with io_uring(7), for which it need not keep a descriptor.
+    Registered,
 }
 
 impl fmt::Display for Hold {
@@ -54,6 +59,7 @@ impl fmt::Display for Hold {
             Hold::Writing => "open for writing",
             Hold::Mapped => "mapped into memory",
             Hold::Locked => "locked",
+            Hold::Registered => "registered with io_uring",
         })
     }
 }
@@ -116,7 +122,7 @@ fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Progra
             continue;
         };
         let folder = entry.path();
-        match holds(&folder, &|storage| wanted(pid, storage)) {
+        match holds_of_threads(root, &folder, pid, &|storage| wanted(pid, storage)) {
             Ok(holds) => {
                 let name =
                     attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());
@@ -138,7 +144,27 @@ fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Progra
     Ok(programs)
 }
 
-/// Uses of the storage by one process: each once, the strongest.
+/// Uses of the storage by a process, each once, with those of only some of its threads.
+fn holds_of_threads(
+    root: &Root,
+    process: &Path,
+    pid: u32,
+    wanted: &dyn Fn(Storage) -> bool,
+) -> io::Result<Vec<(Storage, Hold)>> {
+    let mut all = holds(process, wanted)?;
+    for thread in threads::with_own_files(process, pid) {
+        // A thread has a folder like a process's, which is not listed. One that has ended has none.
+        let folder = root.proc.join(thread.to_string());
+        for (storage, hold) in holds(&folder, wanted).unwrap_or_default() {
+            if !all.iter().any(|(known, _)| *known == storage) {
+                all.push((storage, hold));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Uses of the storage by one process or thread: each once, the strongest.
 fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(Storage, Hold)>> {
     let mut holds: Vec<(Storage, Hold)> = Vec::new();
     let mut add = |storage, hold| {
@@ -148,22 +174,58 @@ fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(St
     };
     for entry in fs::read_dir(process.join("fd"))? {
         let entry = entry?;
-        if let Some(storage) = storage_at(&entry.path()).filter(|storage| wanted(*storage))
-            && let Some(info) = attribute(&process.join("fdinfo").join(entry.file_name()))
+        let link = entry.path();
+        let info = || attribute(&process.join("fdinfo").join(entry.file_name()));
+        if let Some(storage) = storage_at(&link).filter(|storage| wanted(*storage))
+            && let Some(info) = info()
             && let Some(hold) = hold_of(&info)
         {
             add(storage, hold);
         }
-    }
-    // A mapping outlives its descriptor. Kernel threads have none, and a kernel without this folder shows none.
-    if let Ok(entries) = fs::read_dir(process.join("map_files")) {
-        for entry in entries.flatten() {
-            if let Some(storage) = storage_at(&entry.path()).filter(|storage| wanted(*storage)) {
-                add(storage, Hold::Mapped);
+        if fs::read_link(&link).is_ok_and(|link| link == Path::new("anon_inode:[io_uring]")) {
+            let info = info().unwrap_or_default();
+            for storage in registered(&info).iter().filter_map(|path| storage_at(path)) {
+                if wanted(storage) {
+                    add(storage, Hold::Registered);
+                }
             }
         }
     }
+    for storage in mappings(process) {
+        if wanted(storage) {
+            add(storage, Hold::Mapped);
+        }
+    }
     Ok(holds)
+}
+
+/// Storage that a process has mapped, which outlives the descriptor. Kernel threads have none.
+fn mappings(process: &Path) -> Vec<Storage> {
+    let links = fs::read_dir(process.join("map_files"));
+    let links = links.map(|entries| entries.flatten().collect::<Vec<_>>());
+    let mapped = links.unwrap_or_default();
+    let mapped: Vec<Storage> = mapped
+        .iter()
+        .filter_map(|link| storage_at(&link.path()))
+        .collect();
+    if mapped.is_empty() {
+        // To follow a link takes a capability; the numbers in `maps` tell files, though no devices.
+        return attribute(&process.join("maps")).map_or_else(Vec::new, |maps| files_in_maps(&maps));
+    }
+    mapped
+}
+
+/// The files that lines of `maps` name by device and inode: `7f… r--p 00000000 fd:01 4312 /srv/data`.
+fn files_in_maps(maps: &str) -> Vec<Storage> {
+    let file = |line: &str| {
+        let mut words = line.split_whitespace().skip(3);
+        let (major, minor) = words.next()?.split_once(':')?;
+        let number = |hex: &str| u32::from_str_radix(hex, 16).ok();
+        let device = rustix::fs::makedev(number(major)?, number(minor)?);
+        let inode: u64 = words.next()?.parse().ok()?;
+        (inode > 0).then_some(Storage::File(device, inode))
+    };
+    maps.lines().filter_map(file).collect()
 }
 
 /// The storage at the end of a link of `/proc`. Following it opens nothing.
@@ -190,9 +252,33 @@ fn hold_of(info: &str) -> Option<Hold> {
     }
 }
 
+/// The paths of the files that are registered with an io_uring, from its `fdinfo` (io_uring/fdinfo.c of the
+/// kernel): lines of a slot's number and a path behind `UserFiles:`.
+fn registered(info: &str) -> Vec<PathBuf> {
+    let slot = |line: &str| {
+        let (number, path) = line.split_once(": ")?;
+        number.trim().parse::<u32>().ok()?;
+        path.starts_with('/')
+            .then(|| PathBuf::from(unescape(path.as_bytes())))
+    };
+    info.lines()
+        .skip_while(|line| !line.starts_with("UserFiles:"))
+        .skip(1)
+        .take_while(|line| !line.starts_with("UserBufs:"))
+        .filter_map(slot)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn maps_name_files_by_device_and_inode() {
+        let maps = "7f0 r--p 00000000 fd:01 4312 /srv/a file\n7f1 rw-p 00000000 00:00 0 [heap]\n";
+        let file = Storage::File(rustix::fs::makedev(0xfd, 1), 4312);
+        assert_eq!(files_in_maps(maps), [file]);
+    }
 
     #[test]
     fn writers_and_locks_are_uses_and_readers_are_none() {
@@ -213,5 +299,14 @@ mod tests {
             assert_eq!(hold_of(&info), expected, "{info}");
         }
         assert_eq!(hold_of("nonsense"), None);
+    }
+
+    #[test]
+    fn files_that_are_registered_with_io_uring_are_named() {
+        let info = "pos:\t0\nflags:\t02000002\nSqMask:\t0x7\n    0: opcode:NOP, fd:0\nUserFiles:\t4\n    0: /dev/loop3\n    \
+                    1: <none>\n    2: /data/my\\040file (deleted)\nUserBufs:\t1\n    0: 0/4096\nPollList:\n";
+        let expected = ["/dev/loop3", "/data/my file (deleted)"].map(PathBuf::from);
+        assert_eq!(registered(info), expected);
+        assert!(registered("nonsense").is_empty());
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::open::OpenError;
 use super::programs::Hold;
+use super::storage::Unclear;
 use crate::block::DevNum;
 use crate::signature::{LocatedContent, SignatureKind};
 
@@ -54,6 +55,17 @@ pub enum Reason {
         relation: Relation,
         /// Mount point.
         point: PathBuf,
+    },
+    /// A file system on it is mounted in another mount namespace.
+    MountedElsewhere {
+        /// The device or file that carries the file system, as a label.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
+        /// Where it is mounted.
+        point: PathBuf,
+        /// A process in that namespace.
+        process: u32,
     },
     /// It is used as swap.
     Swap {
@@ -111,8 +123,8 @@ pub enum Reason {
         target: String,
         /// The loop device.
         holder: String,
-        /// The file system's type, such as `overlay`.
-        kind: String,
+        /// Why it cannot be told.
+        why: Unclear,
     },
     /// It lies on a file system that hides which storage it is.
     UnclearFile {
@@ -130,6 +142,13 @@ pub enum Reason {
     Busy {
         /// The target.
         path: PathBuf,
+    },
+    /// Something has claimed what shares its storage.
+    BusyBeside {
+        /// That device, as a label.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
     },
     /// It could not be opened, or is nothing that can be overwritten.
     Open(OpenError),
@@ -231,6 +250,17 @@ impl fmt::Display for Reason {
                 subject(device, *relation),
                 point.display()
             ),
+            Reason::MountedElsewhere {
+                device,
+                relation,
+                point,
+                process,
+            } => write!(
+                f,
+                "{} is mounted at {} in the mount namespace of process {process}; unmount it there first",
+                subject(device, *relation),
+                point.display()
+            ),
             Reason::Swap { device, relation } => write!(
                 f,
                 "{} is in use as swap; turn it off first (swapoff)",
@@ -275,6 +305,7 @@ impl fmt::Display for Reason {
             ),
             Reason::Open(error) => error.fmt(f),
             Reason::Busy { .. }
+            | Reason::BusyBeside { .. }
             | Reason::Unseen { .. }
             | Reason::UnclearLoop { .. }
             | Reason::UnclearFile { .. }
@@ -321,6 +352,12 @@ impl Reason {
                  stop that first",
                 path.display()
             ),
+            Reason::BusyBeside { device, relation } => write!(
+                f,
+                "{} is claimed by something (open with O_EXCL says that it is busy): a file system, swap, or \
+                 another program; stop that first",
+                subject(device, *relation)
+            ),
             Reason::Unseen { path, hold } => write!(
                 f,
                 "{} is {hold} by a program that cannot be seen from here, in another container, of \
@@ -330,12 +367,31 @@ impl Reason {
             Reason::UnclearLoop {
                 target,
                 holder,
-                kind,
-            } => write!(
-                f,
-                "the loop device {holder} shows a file through {kind}, which hides where that file is \
-                 stored, so it may be {target}; detach that first (losetup -d {holder})"
-            ),
+                why,
+            } => {
+                match why {
+                    Unclear::Hidden(kind) => write!(
+                        f,
+                        "the loop device {holder} shows a file through {kind}, which hides where that file is stored"
+                    ),
+                    Unclear::Unknown => write!(
+                        f,
+                        "the file of the loop device {holder} cannot be found from here: its node is missing or \
+                         may not be opened, or its file system is mounted in another container"
+                    ),
+                }?;
+                if target == holder {
+                    return f.write_str(
+                        ", so that its other names and users cannot be told; name the file, or run as root \
+                         outside of containers",
+                    );
+                }
+                write!(
+                    f,
+                    ", so it may be the storage of {target}; detach that first (losetup -d {holder}), or run as \
+                     root outside of containers"
+                )
+            }
             Reason::UnclearFile { path, kind } => write!(
                 f,
                 "{} is reached through {kind}, which hides where it is stored and who else uses it; name the \

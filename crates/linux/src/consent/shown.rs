@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
+use rustix::io::Errno;
 use rustix::ioctl::{Getter, ioctl};
 
 use super::programs::Storage;
@@ -26,9 +27,11 @@ struct LoopInfo {
 }
 
 /// The storage behind a loop device. Unlike the path in sysfs it holds in every mount namespace, for a
-/// file whose name was removed, and for a device under whichever node it was attached. `None` where the
-/// device is not in use, or is no loop device.
-pub(super) fn storage_shown_by(device: &File) -> Option<Storage> {
+/// file whose name was removed, and for a device under whichever node it was attached.
+///
+/// # Errors
+/// `ENXIO` where the device is not in use, and others where it is no loop device.
+pub(super) fn storage_shown_by(device: &File) -> Result<Storage, Errno> {
     // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64` of 232 bytes to its argument, and
     // LoopInfo has that size and alignment, and no invalid values. Another driver that gives this
     // number a meaning is kept out by the caller, who passes devices of the loop driver only.
@@ -36,7 +39,7 @@ pub(super) fn storage_shown_by(device: &File) -> Option<Storage> {
         let getter = Getter::<LOOP_GET_STATUS64, LoopInfo>::new();
         ioctl(device.as_fd(), getter)
     };
-    info.ok().map(|info| match info.shown_device {
+    info.map(|info| match info.shown_device {
         0 => Storage::File(info.device, info.inode),
         number => Storage::Device(DevNum::from_raw(number)),
     })

@@ -4,12 +4,19 @@
 //! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::block::{DevNum, Device, Devices, Kind};
-use crate::mounts::Mount;
-use crate::root::Root;
+use record::Ranges;
+use rustix::io::Errno;
 
+use crate::block::{DevNum, Device, Devices};
+use crate::mapping::Map;
+use crate::mounts::Mount;
+use crate::root::{self, Root};
+use crate::signature::Partition;
+
+use super::file_system::{FileSystem, file_system_of};
 use super::programs::Storage;
 use super::shown::storage_shown_by;
 use super::uses::Uses;
@@ -18,46 +25,126 @@ use super::uses::Uses;
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
 const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
 
-/// The storage that each loop device in use shows, where that can be told.
-pub(super) fn shown_by_loops(root: &Root, devices: &Devices) -> Vec<(DevNum, Storage)> {
-    let in_use = devices.iter().filter_map(|device| match &device.kind {
-        Kind::Loop {
-            backing_file: Some(path),
-            ..
-        } => Some((device, path)),
-        _ => None,
-    });
-    let storage = |(device, path): (&Device, &PathBuf)| {
-        // The device itself knows best: the path is of the mount namespace in which it was made.
-        let shown =
-            asked(root, device).or_else(|| Storage::of(&fs::metadata(root.locate(path)).ok()?))?;
-        Some((device.number, shown))
-    };
-    in_use.filter_map(storage).collect()
+/// Reason for which it cannot be told which storage a loop device shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unclear {
+    /// The type of the file system that hides it, such as `overlay`.
+    Hidden(String),
+    /// Neither the device nor its path tells: its node is missing or may not be opened, or its file system is
+    /// mounted nowhere that can be seen.
+    Unknown,
 }
 
-/// The storage that a loop device shows, asked of the device itself. Only root may.
-fn asked(root: &Root, device: &Device) -> Option<Storage> {
-    let node = File::open(root.locate(&device.node())).ok()?;
-    (Storage::of(&node.metadata().ok()?)? == Storage::Device(device.number))
-        .then(|| storage_shown_by(&node))?
+/// The storage that each loop device in use shows, where that can be told. Those that are not in use any more are
+/// marked so.
+pub(super) fn shown_by_loops(root: &Root, devices: &mut Devices) -> Vec<(DevNum, Storage)> {
+    let mut all = Vec::new();
+    let mut free = Vec::new();
+    for device in devices.iter() {
+        let Some(path) = device.backing_file() else {
+            continue;
+        };
+        // The device itself knows best: the path is of the mount namespace in which it was made.
+        let shown = match asked(root, device) {
+            Ok(shown) => Some(shown),
+            Err(Errno::NXIO) => {
+                free.push(device.number);
+                continue;
+            }
+            Err(_) => found_at(root, device, path),
+        };
+        all.extend(shown.map(|shown| (device.number, shown)));
+    }
+    for number in free {
+        devices.put_loop_free(number);
+    }
+    all
+}
+
+/// The storage at the path of a loop device's file, if that has the size that the loop device shows: in another
+/// mount namespace the path may lead to another file.
+fn found_at(root: &Root, device: &Device, path: &Path) -> Option<Storage> {
+    let found = fs::metadata(root.locate(path)).ok()?;
+    let folder = root.sys.join("class/block").join(device.sysfs_name());
+    let number = |name| root::number::<u64>(&folder.join("loop").join(name));
+    // Of a part of a file only the end of the part is known.
+    let fits = match (number("offset")?, number("sizelimit")?) {
+        (offset, 0) => found.len().saturating_sub(offset) / 512 * 512 == device.size.0,
+        (offset, _) => found.len() >= offset.saturating_add(device.size.0),
+    };
+    match Storage::of(&found)? {
+        file @ Storage::File(..) => fits.then_some(file),
+        device @ Storage::Device(_) => Some(device),
+    }
+}
+
+/// The storage that a loop device shows, asked of the device itself, which only root may: `ENXIO` where it is not in
+/// use.
+fn asked(root: &Root, device: &Device) -> Result<Storage, Errno> {
+    let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let node = File::open(root.locate(&device.node())).map_err(errno)?;
+    let found = node.metadata().map_err(errno)?;
+    match Storage::of(&found) == Some(Storage::Device(device.number)) {
+        true => storage_shown_by(&node),
+        false => Err(Errno::NODEV),
+    }
 }
 
 impl Uses {
-    /// The loop devices that share storage with a device: those that show the same file as it or as a device
-    /// below it.
+    /// The devices that share storage with a device, without those that it is built on or that are built on it: loop
+    /// devices that show the same file as it or as a device below it, and whatever lies on the same bytes of a
+    /// device below it, such as overlapping partitions, tables of the device mapper, or loop devices over a disk.
     pub(super) fn siblings(&self, number: DevNum) -> Vec<&Device> {
+        let Some(target) = self.devices().get(number) else {
+            return Vec::new();
+        };
         let mut family: Vec<&Device> = self.devices().below(number);
-        family.extend(self.devices().get(number));
+        family.push(target);
         let shown: Vec<Storage> = family
             .iter()
             .filter_map(|device| self.shown(device))
             .collect();
+        family.extend(self.devices().stack_above(number));
         self.devices()
             .iter()
             .filter(|device| !family.iter().any(|known| known.number == device.number))
-            .filter(|device| self.shown(device).is_some_and(|file| shown.contains(&file)))
+            .filter(|device| {
+                self.shown(device).is_some_and(|file| shown.contains(&file))
+                    || self.overlap(target, device)
+            })
             .collect()
+    }
+
+    /// True if two devices lie on the same bytes of a device below both, as far as it is known how they lie there.
+    fn overlap(&self, one: &Device, other: &Device) -> bool {
+        let below = self.devices().below(other.number);
+        let bytes = |device: &Device, on: DevNum| {
+            let map = Map::down(&self.root, self.devices(), device.number, on).ok()?;
+            Some(map.ranges(&Ranges::all(device.size)))
+        };
+        let on_same = |lower: &Device| {
+            let shared = Some((bytes(one, lower.number)?, bytes(other, lower.number)?));
+            shared.filter(|(one, other)| !one.intersect(other).is_empty())
+        };
+        let common = self.devices().below(one.number).into_iter();
+        let mut common = common.filter(|lower| below.iter().any(|it| it.number == lower.number));
+        common.any(|lower| on_same(lower).is_some()) || self.is_within(one, other)
+    }
+
+    /// True if one is an extended partition, of which the kernel shows only the beginning, and the other a logical one
+    /// in it.
+    fn is_within(&self, one: &Device, other: &Device) -> bool {
+        const SHOWN_OF_EXTENDED: u64 = 4096;
+        const FIRST_LOGICAL: u32 = 5;
+        let (Some(a), Some(b)) = (self.partition(one), self.partition(other)) else {
+            return false;
+        };
+        let is_in = |extended: &Partition, logical: &Partition| {
+            extended.number < FIRST_LOGICAL
+                && extended.size <= SHOWN_OF_EXTENDED
+                && logical.number >= FIRST_LOGICAL
+        };
+        one.partition_of() == other.partition_of() && (is_in(&a, &b) || is_in(&b, &a))
     }
 
     /// The loop devices that show a file.
@@ -91,27 +178,48 @@ impl Uses {
         storage
     }
 
-    /// A loop device that shows a file of a pass-through file system: which other names its storage has cannot
-    /// be told.
-    pub(super) fn unclear_loop(&self, besides: Option<DevNum>) -> Option<(&Device, &Mount)> {
+    /// A loop device in use of which it cannot be told which storage it shows, and thus which other names that has.
+    pub(super) fn unclear_loop(&self) -> Option<(&Device, Unclear)> {
         self.devices()
             .iter()
-            .filter(|device| Some(device.number) != besides)
-            .find_map(|device| {
-                let Storage::File(dev, _) = self.shown(device)? else {
-                    return None;
-                };
-                let mount = self
-                    .mounts()
-                    .find(|mount| mount.device == DevNum::from_raw(dev))?;
-                is_pass_through(mount).then_some((device, mount))
-            })
+            .filter_map(|device| Some((device, self.unclear(device, device.backing_file()?)?)))
+            .next()
     }
 
-    /// The mount that hides a part of the kernel's lists: with a folder of another file system in place of
-    /// `/sys/class/block`, a device in use looks unused.
+    /// Why the storage that a loop device shows cannot be told; `None` where it can.
+    ///
+    /// Its file system must be known, by a mount or by the file at the device's path, and keep its files itself.
+    fn unclear(&self, device: &Device, path: &Path) -> Option<Unclear> {
+        if device.loop_on().is_some() {
+            return None;
+        }
+        let Some(shown @ Storage::File(dev, _)) = self.shown(device) else {
+            return Some(Unclear::Unknown);
+        };
+        let number = DevNum::from_raw(dev);
+        let mounts = || self.mounts_of_all().filter(|mount| mount.device == number);
+        if let Some(mount) = mounts().find(|mount| is_pass_through(mount)) {
+            return Some(Unclear::Hidden(mount.kind.clone()));
+        }
+        // A subvolume of btrfs has a device number of its own, which no mount lists.
+        let by_path = || {
+            let file = File::open(self.root.locate(path)).ok()?;
+            (Storage::of(&file.metadata().ok()?)? == shown).then(|| file_system_of(&file).ok())?
+        };
+        match mounts().next() {
+            Some(_) => None,
+            None => match by_path() {
+                Some(FileSystem::Plain) => None,
+                Some(FileSystem::PassThrough(kind)) => Some(Unclear::Hidden(kind.to_owned())),
+                Some(FileSystem::Kernel) | None => Some(Unclear::Unknown),
+            },
+        }
+    }
+
+    /// The mount that hides a part of the kernel's lists: with another folder in place of `/sys/class/block`, a device
+    /// in use looks unused.
     pub(super) fn hidden_list(&self) -> Option<&Mount> {
-        let lists = [
+        const LISTS: [(&str, &str); 6] = [
             ("/proc/swaps", "proc"),
             ("/proc/self/mountinfo", "proc"),
             ("/sys/class/block", "sysfs"),
@@ -119,7 +227,9 @@ impl Uses {
             ("/sys/block", "sysfs"),
             ("/sys/dev/block", "sysfs"),
         ];
-        lists.iter().find_map(|(list, kind)| {
+        // The folder of a file system of the kernel that belongs to a place below its usual mount point.
+        let own = |place: &Path| Path::new("/").join(place.iter().skip(2).collect::<PathBuf>());
+        LISTS.iter().find_map(|(list, kind)| {
             let list = Path::new(list);
             // Of several mounts at one place the last covers the others.
             let covering = self
@@ -130,7 +240,7 @@ impl Uses {
             covering
                 .into_iter()
                 .chain(below)
-                .find(|mount| mount.kind != *kind)
+                .find(|mount| mount.kind != *kind || mount.root != own(&mount.point))
         })
     }
 }

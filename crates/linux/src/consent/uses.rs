@@ -20,11 +20,13 @@ const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 /// The kernel's lists, at one moment, of the users of each device.
 #[derive(Clone, Debug)]
 pub struct Uses {
-    root: Root,
+    pub(super) root: Root,
     devices: Devices,
     /// The storage that each loop device in use shows, where that can be told.
     shown: Vec<(DevNum, Storage)>,
     mounts: Vec<(Mount, Vec<DevNum>)>,
+    /// Mounts in other mount namespaces, each with a process that is there.
+    elsewhere: Vec<(u32, Mount, Vec<DevNum>)>,
     swaps: Vec<(Swap, Vec<DevNum>)>,
 }
 
@@ -35,7 +37,7 @@ impl Uses {
     /// When one of them cannot be read or understood: then nothing may be called unused.
     pub fn read(root: &Root) -> Result<Uses> {
         let mut devices = Devices::read(root)?;
-        let shown = shown_by_loops(root, &devices);
+        let shown = shown_by_loops(root, &mut devices);
         for (number, storage) in &shown {
             if let Storage::Device(below) = storage {
                 devices.put_loop_on(*number, *below);
@@ -57,6 +59,13 @@ impl Uses {
             .iter()
             .map(|mount| (mount.clone(), mount.devices(root, &devices, &mounts)))
             .collect();
+        let mut elsewhere = Vec::new();
+        for (process, there) in Mounts::read_elsewhere(root, &mounts)? {
+            elsewhere.extend(there.iter().map(|mount| {
+                let on = mount.devices(root, &devices, &there);
+                (process, mount.clone(), on)
+            }));
+        }
         let swaps = swaps::read(root)?
             .into_iter()
             .map(|swap| {
@@ -69,6 +78,7 @@ impl Uses {
             devices,
             shown,
             mounts: on,
+            elsewhere,
             swaps,
         };
         match uses.hidden_list() {
@@ -86,9 +96,25 @@ impl Uses {
             .next()
     }
 
+    /// The file that a loop device shows, with its path in the mount namespace where the device was made.
+    pub(super) fn file_shown<'a>(&self, device: &'a Device) -> Option<(&'a Path, Storage)> {
+        let shown = self.shown(device)?;
+        let is_file = matches!(shown, Storage::File(..));
+        device
+            .backing_file()
+            .filter(|_| is_file)
+            .map(|path| (path, shown))
+    }
+
     /// The mounts of that moment.
     pub(super) fn mounts(&self) -> impl Iterator<Item = &Mount> {
         self.mounts.iter().map(|(mount, _)| mount)
+    }
+
+    /// The same, and those in other mount namespaces.
+    pub(super) fn mounts_of_all(&self) -> impl Iterator<Item = &Mount> {
+        let elsewhere = self.elsewhere.iter().map(|(_, mount, _)| mount);
+        self.mounts().chain(elsewhere)
     }
 
     /// The devices of that moment.
@@ -118,9 +144,10 @@ impl Uses {
             }
         }
         if matches!(target.kind, Kind::Loop { .. }) {
-            self.add_unclear(&target.label(), Some(number), &mut reasons);
+            self.add_unclear(&target.label(), &mut reasons);
         }
         self.add_uses_below(target, &mut reasons);
+        self.add_uses_of_shown(target, &mut reasons);
         if target.read_only {
             reasons.push(Reason::ReadOnly {
                 device: target.label(),
@@ -173,40 +200,32 @@ impl Uses {
 
     /// The partitions of a device that the kernel knows, which need not be those of its table.
     pub fn partitions(&self, number: DevNum) -> Vec<Partition> {
-        // The kernel counts in sectors of 512 bytes (Documentation/ABI/stable/sysfs-block, partition `start`).
-        let start = |device: &Device| {
-            let folder = self.root.sys.join("class/block").join(device.sysfs_name());
-            root::number::<u64>(&folder.join("start")).map(|sector| sector * 512)
-        };
         self.devices
             .children(number)
             .into_iter()
-            .filter_map(|device| match device.kind {
-                Kind::Partition { number, .. } => Some(Partition {
-                    start: start(device)?,
-                    size: device.size.0,
-                    number,
-                }),
-                _ => None,
-            })
+            .filter_map(|device| self.partition(device))
             .collect()
+    }
+
+    /// Where a partition lies on its disk; `None` for any other device.
+    pub(super) fn partition(&self, device: &Device) -> Option<Partition> {
+        let Kind::Partition { number, .. } = device.kind else {
+            return None;
+        };
+        // The kernel counts in sectors of 512 bytes (Documentation/ABI/stable/sysfs-block, partition `start`).
+        let folder = self.root.sys.join("class/block").join(device.sysfs_name());
+        let start = root::number::<u64>(&folder.join("start"))?;
+        Some(Partition {
+            start: start.saturating_mul(512),
+            size: device.size.0,
+            number,
+        })
     }
 
     /// Reasons for which a file may not be overwritten, apart from its content and the programs that use it.
     pub(super) fn file_reasons(&self, path: &Path, file: Storage) -> Vec<Reason> {
-        let is_target = |other: &Path| {
-            fs::metadata(self.root.locate(other))
-                .is_ok_and(|found| Storage::of(&found) == Some(file))
-        };
         let mut reasons = Vec::new();
-        for (swap, _) in &self.swaps {
-            if swap.kind == SwapKind::File && is_target(&swap.path) {
-                reasons.push(Reason::Swap {
-                    device: path.display().to_string(),
-                    relation: Relation::Itself,
-                });
-            }
-        }
+        self.add_file_uses(file, path, Relation::Itself, &mut reasons);
         for device in self.loops_over(file) {
             reasons.push(Reason::Loop {
                 device: path.display().to_string(),
@@ -214,17 +233,75 @@ impl Uses {
                 holder: device.label(),
             });
         }
-        self.add_unclear(&path.display().to_string(), None, &mut reasons);
+        self.add_unclear(&path.display().to_string(), &mut reasons);
         reasons
     }
 
-    /// A loop device elsewhere may show the storage of the target through a file system that passes files on.
-    fn add_unclear(&self, target: &str, besides: Option<DevNum>, reasons: &mut Vec<Reason>) {
-        if let Some((device, mount)) = self.unclear_loop(besides) {
+    /// Swap on a file, and file systems that are mounted from it without a loop device, as erofs may be.
+    fn add_file_uses(
+        &self,
+        file: Storage,
+        path: &Path,
+        relation: Relation,
+        reasons: &mut Vec<Reason>,
+    ) {
+        let is_it =
+            |other: &Path| fs::metadata(other).is_ok_and(|found| Storage::of(&found) == Some(file));
+        let device = path.display().to_string();
+        let as_swap =
+            |swap: &Swap| swap.kind == SwapKind::File && is_it(&self.root.locate(&swap.path));
+        if self.swaps.iter().any(|(swap, _)| as_swap(swap)) {
+            reasons.push(Reason::Swap {
+                device: device.clone(),
+                relation,
+            });
+        }
+        let from_file = |mount: &&Mount| mount.device.is_anonymous();
+        for mount in self.mounts().filter(from_file) {
+            let source = Path::new(&mount.source);
+            if source.is_absolute() && is_it(&self.root.locate(source)) {
+                reasons.push(Reason::Mounted {
+                    device: device.clone(),
+                    relation,
+                    point: mount.point.clone(),
+                });
+            }
+        }
+        for (process, mount, _) in &self.elsewhere {
+            let there = self.root.proc.join(process.to_string()).join("root");
+            let source = Path::new(&mount.source).strip_prefix("/");
+            if mount.device.is_anonymous() && source.is_ok_and(|path| is_it(&there.join(path))) {
+                reasons.push(Reason::MountedElsewhere {
+                    device: device.clone(),
+                    relation,
+                    point: mount.point.clone(),
+                    process: *process,
+                });
+            }
+        }
+    }
+
+    /// What uses the files that loop devices at or below a target show, without another loop device.
+    fn add_uses_of_shown(&self, target: &Device, reasons: &mut Vec<Reason>) {
+        for device in self
+            .devices
+            .below(target.number)
+            .into_iter()
+            .chain([target])
+        {
+            if let Some((path, file)) = self.file_shown(device) {
+                self.add_file_uses(file, path, Relation::Below, reasons);
+            }
+        }
+    }
+
+    /// A loop device of which it cannot be told what it shows may show the target, or be another name of it.
+    fn add_unclear(&self, target: &str, reasons: &mut Vec<Reason>) {
+        if let Some((device, why)) = self.unclear_loop() {
             reasons.push(Reason::UnclearLoop {
                 target: target.to_owned(),
                 holder: device.label(),
-                kind: mount.kind.clone(),
+                why,
             });
         }
     }
@@ -304,25 +381,6 @@ impl Uses {
                 self.add_holders(device, Relation::Below, reasons);
             }
         }
-        // A loop device shows all of the device that it is on, with whatever else lies there.
-        let shown = below
-            .iter()
-            .chain([&target])
-            .filter_map(|device| device.loop_on());
-        for number in shown {
-            let beside = self.devices.stack_above(number);
-            let own = self.devices.stack_above(target.number);
-            let is_own = |device: &Device| {
-                device.number == target.number
-                    || below
-                        .iter()
-                        .chain(&own)
-                        .any(|known| known.number == device.number)
-            };
-            for device in beside.into_iter().filter(|device| !is_own(device)) {
-                self.add_uses(device, Relation::Sibling, reasons);
-            }
-        }
     }
 
     fn add_uses(&self, device: &Device, relation: Relation, reasons: &mut Vec<Reason>) {
@@ -365,6 +423,18 @@ impl Uses {
                 point: mount.point.clone(),
             });
         }
+        for (process, mount, _) in self
+            .elsewhere
+            .iter()
+            .filter(|(_, _, on)| on.contains(&device.number))
+        {
+            reasons.push(Reason::MountedElsewhere {
+                device: device.label(),
+                relation,
+                point: mount.point.clone(),
+                process: *process,
+            });
+        }
         let as_swap = |(swap, on): &(Swap, Vec<DevNum>)| {
             swap.kind == SwapKind::Device && on.contains(&device.number)
         };
@@ -404,7 +474,7 @@ pub(super) fn add_content(
     consents: &[&Consent],
     reasons: &mut Vec<Reason>,
 ) {
-    let begun = content.given_up || consents.iter().any(|consent| consent.begun);
+    let begun = consents.iter().any(|consent| consent.has_begun(content));
     let named: Vec<SignatureKind> = consents
         .iter()
         .flat_map(|consent| consent.signatures.iter().copied())

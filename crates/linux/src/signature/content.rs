@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 
 use super::SignatureKind::{self, Dos, Gpt, Unknown};
-use super::image::Image;
+use super::image::{Image, direct};
 use super::partitions::{self, Partition};
 use super::region::Region;
 use super::{blank, detect};
@@ -27,13 +27,13 @@ pub struct LocatedContent {
 pub struct Content {
     /// Content, in the order of the places; each kind once in each partition.
     pub found: Vec<LocatedContent>,
-    /// True if disksmith is in the middle of zeroing it: its owner has given up its former content, and any
-    /// rest of that.
-    pub given_up: bool,
+    /// The zeroing that is not done with it, by the stamp that alone fills its first 4 KiB. To whoever goes on with
+    /// that zeroing, the rest of the former content is no reason to stop.
+    pub zeroing: Option<String>,
 }
 
-/// The line with which a disk begins that `disksmith zero` is not done with; the rest of the line tells which
-/// zeroing it was, and the line fills the first 4 KiB.
+/// The line with which a disk begins that `disksmith zero` is not done with; the rest of the line is the stamp of
+/// that zeroing, and the line fills the first 4 KiB.
 pub const ZEROING: &str = "disksmith zero is not done with this disk: ";
 
 /// A table in a partition of a partition and so on is not followed further than this.
@@ -48,15 +48,16 @@ const GPT: u64 = 6 * 4096;
 
 impl Content {
     /// Looks at all of a device or file. `listed` are partitions that the kernel knows, beside those of its own
-    /// table. Reads at most 33 MiB of each partition, with `pread` in aligned blocks of 4 KiB.
+    /// table. Reads at most 33 MiB of each partition, of a device past the page cache.
     ///
     /// # Errors
     /// What the kernel answers to a read: `EIO` from a failing disk, `EISDIR` for a directory.
     pub fn of(file: &File, listed: &[Partition]) -> io::Result<Content> {
-        let region = Region::whole(file)?;
+        let direct = direct(file)?;
+        let region = Region::whole(direct.as_ref().unwrap_or(file))?;
         let mut content = Content {
             found: Vec::new(),
-            given_up: is_given_up(&region)?,
+            zeroing: zeroing(&region)?,
         };
         look(&region, None, listed, 0, &mut content)?;
         content.found.sort_unstable();
@@ -124,7 +125,7 @@ fn look(
         push(0, Unknown);
         return Ok(());
     }
-    if !is_known && !content.given_up {
+    if !is_known {
         let data = first_beside(region, &tables, &parts)?;
         if let Some(at) = data {
             content.found.push(LocatedContent {
@@ -160,7 +161,12 @@ fn first_beside(
         [] => (0, 0),
         _ => (MBR, 0),
     };
-    let smallest = if parts.is_empty() { 0 } else { GAP };
+    // Partitions of a table that is not known here, such as a Sun label, lie beside that table.
+    let smallest = if parts.is_empty() || tables.is_empty() {
+        0
+    } else {
+        GAP
+    };
     let end = region.size.saturating_sub(from_end);
     let mut from = from_start;
     for (start, size) in parts
@@ -178,15 +184,19 @@ fn first_beside(
     Ok(None)
 }
 
-/// True if all of its first block is the mark of a zeroing, so that nothing was written there since.
-fn is_given_up(region: &Region) -> io::Result<bool> {
+/// The stamp of a zeroing, if it fills all of the first block, so that nothing was written there since.
+fn zeroing(region: &Region) -> io::Result<Option<String>> {
     let block = region.read(0, 4096)?;
-    if !block.starts_with(ZEROING.as_bytes()) {
-        return Ok(false);
-    }
     let length = block.iter().position(|&byte| byte == b'\n');
-    let line = length.and_then(|at| block.get(..=at)).unwrap_or(&block);
-    Ok(line.iter().cycle().zip(&block).all(|(a, b)| a == b))
+    let Some(line) = length.and_then(|at| block.get(..=at)) else {
+        return Ok(None);
+    };
+    let fills = line.iter().cycle().zip(&block).all(|(a, b)| a == b);
+    let stamp = line
+        .strip_prefix(ZEROING.as_bytes())
+        .filter(|_| fills)
+        .and_then(|stamp| std::str::from_utf8(stamp).ok());
+    Ok(stamp.map(|stamp| stamp.trim_end().to_owned()))
 }
 
 impl fmt::Display for LocatedContent {

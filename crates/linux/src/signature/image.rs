@@ -2,7 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::region::Region;
 
@@ -100,6 +104,21 @@ pub(super) fn size(mut file: &File) -> io::Result<u64> {
     let end = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(here))?;
     Ok(end)
+}
+
+/// A block device opened anew past its page cache, which does not learn of what is written to the same storage under
+/// another name; `None` of a file, and where the driver knows no direct I/O.
+pub(super) fn direct(file: &File) -> io::Result<Option<File>> {
+    if !file.metadata()?.file_type().is_block_device() {
+        return Ok(None);
+    }
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::open(link, flags, Mode::empty()) {
+        Ok(direct) => Ok(Some(direct.into())),
+        Err(Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Reads `len` bytes at the aligned `offset`; fewer where the file ends before.

@@ -39,12 +39,15 @@ pub struct Signature {
 /// offsets. A format that keeps copies (a GPT and its backup, the labels of ZFS) is reported once for each
 /// copy. What else may be on it, also in partitions, is in [`Content`].
 ///
-/// Reads with `pread` in aligned blocks of 4 KiB, so a file opened with `O_DIRECT` serves as well.
+/// A device is read past the page cache: what was written to its storage under another name is not in the cache of
+/// this one.
 ///
 /// # Errors
 ///
 /// What the kernel answers to a read or seek: `EIO` from a failing disk, `EISDIR` for a directory.
 pub fn probe(file: &File) -> io::Result<Vec<Signature>> {
+    let direct = image::direct(file)?;
+    let file = direct.as_ref().unwrap_or(file);
     Ok(detect(&Image::read(&Region::whole(file)?)?))
 }
 

@@ -39,7 +39,10 @@ impl<'a> Region<'a> {
     /// Up to `len` bytes at `offset`; fewer where it ends. What is read of the file is aligned, as
     /// direct I/O demands.
     pub(super) fn read(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        let len = len.min(self.size.saturating_sub(offset));
+        if offset >= self.size {
+            return Ok(Vec::new());
+        }
+        let len = len.min(self.size - offset);
         let from = self.start + offset;
         let before = from % ALIGN as u64;
         let mut bytes = read_at(self.file, from - before, len + before)?;

@@ -4,9 +4,11 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::Value;
 
 /// A format of outputs.
@@ -175,6 +177,9 @@ pub(super) fn is_stream(path: &Path) -> anyhow::Result<bool> {
         // A socket cannot be opened anew, and only standard output is written to as it is.
         let is_written = kind.is_socket() && path == Path::new(STDOUT);
         if kind.is_fifo() || kind.is_file() || is_null(&facts) || is_written {
+            if !is_open_for_writing(path) {
+                bail!("it is open for reading only");
+            }
             return Ok(true);
         }
         // Terminals have major numbers of their own; what else is a device is not opened to be asked.
@@ -187,6 +192,22 @@ pub(super) fn is_stream(path: &Path) -> anyhow::Result<bool> {
         return Ok(false);
     };
     Ok(facts.file_type().is_fifo() || is_null(&facts))
+}
+
+/// True if the descriptor that a path names is open for writing (proc_pid_fdinfo(5), `flags` in octal).
+fn is_open_for_writing(path: &Path) -> bool {
+    let number = match path.file_name().and_then(|name| name.to_str()) {
+        Some("stdout") => "1",
+        Some("stderr") => "2",
+        Some(number) => number,
+        None => return false,
+    };
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| {
+        OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR)
+    })
 }
 
 fn is_null(facts: &Metadata) -> bool {
@@ -241,9 +262,39 @@ pub(super) fn write_to_stream(path: &Path, content: &[u8]) -> anyhow::Result<()>
         out.write_all(content)?;
         return Ok(out.flush()?);
     }
-    let mut file = OpenOptions::new()
-        .append(true)
-        .custom_flags(OFlags::NOCTTY.bits() as i32)
-        .open(path)?;
+    let mut file = open_stream(path)?;
     Ok(file.write_all(content)?)
+}
+
+/// Opens a stream for writing. A pipe with a name is opened when a program reads from it (fifo(7)), for which this
+/// waits some seconds: an open that waits by itself would neither end nor heed a signal.
+fn open_stream(path: &Path) -> anyhow::Result<File> {
+    const PAUSE: Duration = Duration::from_millis(50);
+    const TRIES: u32 = 200;
+    let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
+    let open = || {
+        OpenOptions::new()
+            .append(true)
+            .custom_flags(flags.bits() as i32)
+            .open(path)
+    };
+    let has_no_reader = |opened: &io::Result<File>| {
+        let error = opened.as_ref().err();
+        error.and_then(Errno::from_io_error) == Some(Errno::NXIO)
+    };
+    let mut opened = open();
+    for _ in 0..TRIES {
+        if !has_no_reader(&opened) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        opened = open();
+    }
+    if has_no_reader(&opened) {
+        bail!("no program reads from this pipe; start the reader first");
+    }
+    let file = opened?;
+    let now = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK)?;
+    Ok(file)
 }

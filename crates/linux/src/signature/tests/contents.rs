@@ -139,15 +139,50 @@ fn partitions_that_only_the_kernel_knows_are_looked_at() {
 }
 
 #[test]
-fn what_is_being_zeroed_is_given_up() {
+fn a_disk_that_is_being_zeroed_tells_by_which_zeroing() {
     let line = format!("{ZEROING}one/1\n");
     let block: Vec<u8> = line.bytes().cycle().take(4096).collect();
     let file = image(64 * MIB, &[(0, &block), (20 * MIB, &[9; 4 << 20])]);
     let content = Content::of(&file, &[]).unwrap();
-    assert!(content.given_up && content.found.is_empty());
+    let stamp = Some("one/1".to_owned());
+    assert_eq!(
+        (content.zeroing.clone(), content.kinds()),
+        (stamp, vec![Unknown])
+    );
     file.write_all_at(b"x", 4000).unwrap();
     let content = Content::of(&file, &[]).unwrap();
-    assert_eq!((content.given_up, content.kinds()), (false, vec![Unknown]));
+    assert_eq!(
+        (content.zeroing.clone(), content.kinds()),
+        (None, vec![Unknown])
+    );
+}
+
+/// Where the kernel lists partitions of a table that is not known here, such as a Sun label.
+#[test]
+fn data_before_the_first_partition_of_an_unknown_table_is_seen() {
+    let listed = [Partition {
+        start: MIB,
+        size: 4 * MIB,
+        number: 1,
+    }];
+    let file = image(64 * MIB, &[(508, &[0xDA, 0xBE])]);
+    let content = Content::of(&file, &listed).unwrap();
+    assert_eq!(content.kinds(), [Unknown]);
+}
+
+/// A table that lies beyond the end of every device is none that can be read.
+#[test]
+fn a_gpt_whose_entries_lie_nowhere_is_still_a_gpt() {
+    for entries in [u64::MAX, 1 << 63, 1 << 55, 1 << 40] {
+        let mut header = [0; 92];
+        header[..8].copy_from_slice(b"EFI PART");
+        header[72..80].copy_from_slice(&entries.to_le_bytes());
+        header[80..84].copy_from_slice(&128_u32.to_le_bytes());
+        header[84..88].copy_from_slice(&128_u32.to_le_bytes());
+        let file = image(64 * MIB, &[(512, &header)]);
+        let content = Content::of(&file, &[]).unwrap();
+        assert!(content.kinds().contains(&Gpt), "{entries:#x}");
+    }
 }
 
 proptest! {

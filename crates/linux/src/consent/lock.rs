@@ -1,0 +1,51 @@
+//! Locks on what is to be overwritten, which tell of other programs and keep them away.
+
+use std::fs::File;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+/// The lock of fcntl(2) that a file is tried with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tried {
+    /// One that no other lock goes with, of a file that is open for writing.
+    Exclusive,
+    /// One that goes with other shared ones, of a file that is open for reading only.
+    Shared,
+}
+
+/// Whether something holds for longer than a program needs that has just been started or looks at a device.
+pub(super) fn lasts(mut holds: impl FnMut() -> bool) -> bool {
+    const MOMENT: Duration = Duration::from_millis(100);
+    const TRIES: u32 = 20;
+    (0..TRIES).all(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(MOMENT);
+        }
+        holds()
+    })
+}
+
+/// Locks it as a whole, both ways in which programs do, which also tells udev to leave a device alone
+/// (systemd, "Locking Block Device Access"). Whether that succeeded: a lock that lasts is a use, also where the
+/// program that holds it is in a container and cannot be seen. The lock of flock(2) stays with the descriptor;
+/// fcntl's would end whenever any descriptor of the file is closed, so that it is only tried.
+pub(super) fn lock(file: &File, tried: Tried) -> bool {
+    let operation = match tried {
+        Tried::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        Tried::Shared => FlockOperation::NonBlockingLockShared,
+    };
+    let by_record = || rustix::fs::fcntl_lock(file, operation);
+    let whole = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    if lasts(|| is_locked(by_record())) || lasts(|| is_locked(whole())) {
+        return false;
+    }
+    let _ = rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingUnlock);
+    true
+}
+
+/// Whether a lock was refused since somebody else has one. File systems without locks say something else.
+fn is_locked(result: Result<(), Errno>) -> bool {
+    matches!(result, Err(Errno::AGAIN | Errno::ACCESS))
+}
