@@ -83,7 +83,7 @@ fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             fleet::rounds::rounds(args, context, &engine::Disks, &interrupt)
         }
-        HostVerb::Look(args) => fleet::look::look(args, context),
+        HostVerb::Look(args) => fleet::look(args, context),
         HostVerb::Watch(args) => {
             let interrupt = match watch::takes_the_terminal(args) {
                 true => ui::signals::gentle_flag(),

@@ -4,16 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde::{Deserialize, Serialize};
 
 use crate::floor::Floor;
-use crate::hosts::{Address, Pattern, user};
-use crate::top::{Only, Sort};
+use crate::hosts::{Address, Pattern, Per, Ties, user};
+use crate::sort_key::{Condition, SortKey};
 use domain::plan_binding::Planned;
 use domain::values::{Percent, Size, Span};
 use sweep::{Figure, Requirement};
 
-/// What `fleet` takes.
+/// Arguments of `fleet`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet hosts --list burnin --exclude '^spare'
@@ -22,7 +21,7 @@ use sweep::{Figure, Requirement};
   disksmith fleet race --list burnin --keep 3 --per zone -- /mnt/data
   disksmith fleet plan --want 3 --per zone --from race.json")]
 pub struct FleetArgs {
-    /// What to do
+    /// Verb
     #[command(subcommand)]
     pub verb: FleetVerb,
 }
@@ -47,19 +46,19 @@ pub enum FleetVerb {
     Race(Box<RaceArgs>),
 }
 
-/// Which hosts.
+/// Source of the hosts.
 #[derive(Args, Debug)]
 pub struct SourceArgs {
     /// A file with one host a line, or NAME for ~/.dsh/machines.NAME
     #[arg(long, value_name = "NAME|FILE", group = "source", required_unless_present_any = ["inventory", "ec2"])]
     pub list: Option<PathBuf>,
-    /// An Ansible inventory, or what 'ansible-inventory --list' says of one
+    /// An Ansible inventory, or the output of 'ansible-inventory --list' for one
     #[arg(long, value_name = "FILE", group = "source")]
     pub inventory: Option<PathBuf>,
     /// The EC2 instances that run and match, asked through 'aws'; all filters must match
     #[arg(long, value_name = "Name=…,Values=…", group = "source")]
     pub ec2: Vec<String>,
-    /// By which address an instance of EC2 is reached
+    /// Kind of address by which an instance of EC2 is reached
     #[arg(long, value_enum, default_value_t, requires = "ec2")]
     pub address: Address,
     /// Only hosts whose name, address or id this regular expression matches
@@ -70,20 +69,20 @@ pub struct SourceArgs {
     pub exclude: Vec<Pattern>,
 }
 
-/// How hosts are reached.
+/// Connections to the hosts.
 #[derive(Args, Debug)]
 pub struct ReachArgs {
-    /// Who to log in as, where the source of the hosts does not say it
+    /// User to log in as, where the source of the hosts names none
     #[arg(long, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
     /// Be root on the hosts by sudo, which must ask for no password
     #[arg(long)]
     pub sudo: bool,
-    /// How many hosts are being worked on at the same time; of 'top' and 'race', being connected to
+    /// Number of hosts that are worked on at the same time; of 'top' and 'race', being connected to
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch: u32,
-    /// How long a connection may take to be made
+    /// Time limit for a connection to be made
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub connect: Span,
     /// A configuration for ssh in place of the user's own
@@ -95,7 +94,7 @@ pub struct ReachArgs {
     pub binary: Vec<PathBuf>,
 }
 
-/// What `fleet run` takes.
+/// Arguments of `fleet run`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet run --list burnin -- bench /mnt/data --seconds 30s
@@ -103,10 +102,10 @@ pub struct ReachArgs {
   disksmith fleet run --list burnin --sudo -- bench /dev/nvme1n1 --destroy /dev/nvme1n1
   disksmith fleet run --ec2 'Name=tag:role,Values=burnin' --user admin --json -- devices")]
 pub struct RunArgs {
-    /// Which hosts
+    /// Source of the hosts
     #[command(flatten)]
     pub source: SourceArgs,
-    /// How they are reached
+    /// Connections to the hosts
     #[command(flatten)]
     pub reach: ReachArgs,
     /// Tell the verb to end on a host where it takes longer [default: it may take as long as it wants]
@@ -126,7 +125,7 @@ pub struct RunArgs {
     pub verb: Vec<String>,
 }
 
-/// What `fleet show` takes.
+/// Arguments of `fleet show`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet show
@@ -140,7 +139,7 @@ pub struct FleetShowArgs {
     pub json: bool,
 }
 
-/// What `fleet zero` takes.
+/// Arguments of `fleet zero`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet zero --list burnin --sudo --dry-run -- /dev/nvme1n1 --destroy /dev/nvme1n1
@@ -150,10 +149,10 @@ pub struct FleetShowArgs {
 Where one host refuses, nothing is written on any. One that was stopped goes on where it was when the
 same command is run again.")]
 pub struct FleetZeroArgs {
-    /// Which hosts
+    /// Source of the hosts
     #[command(flatten)]
     pub source: SourceArgs,
-    /// How they are reached
+    /// Connections to the hosts
     #[command(flatten)]
     pub reach: ReachArgs,
     /// Agree to the plan
@@ -165,43 +164,43 @@ pub struct FleetZeroArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-    /// What 'disksmith zero' takes, as on each host: the disks, each also behind a --destroy
+    /// Arguments of 'disksmith zero', as on each host: the disks, each also behind a --destroy
     #[arg(last = true, required = true, value_name = "DEVICE")]
     pub zero: Vec<String>,
 }
 
-/// What `fleet top` takes.
+/// Arguments of `fleet top`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet top --list burnin
   disksmith fleet top --list burnin --sort latency --only 'latency>=10ms'
   disksmith fleet top --list burnin --every 5s --for 1m --json")]
 pub struct TopArgs {
-    /// Which hosts
+    /// Source of the hosts
     #[command(flatten)]
     pub source: SourceArgs,
-    /// How they are reached
+    /// Connections to the hosts
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// How often it is looked
+    /// Interval between two samples
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub every: Span,
     /// End after so long [default: with Ctrl-C]
     #[arg(long = "for", value_name = "TIME")]
     pub lasts: Option<Span>,
-    /// What the hosts are sorted by; the largest stands first
+    /// Column that the hosts are sorted by, the largest value first
     #[arg(long, value_enum, default_value_t)]
-    pub sort: Sort,
+    pub sort: SortKey,
     /// Show only hosts of which this is so, such as 'latency>=10ms', 'iops<100' or 'load>8'; all
     /// must be
     #[arg(long, value_name = "WHAT>=BAR")]
-    pub only: Vec<Only>,
-    /// Write one JSON document a line, each time it is looked
+    pub only: Vec<Condition>,
+    /// Write one JSON document a line, one for each interval
     #[arg(long)]
     pub json: bool,
 }
 
-/// What `fleet hosts` takes.
+/// Arguments of `fleet hosts`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet hosts --list burnin
@@ -211,7 +210,7 @@ pub struct TopArgs {
 A line of a list is a host, what is known of it, and a comment:
   db1 az=us-east-1a type=i4i.large id=i-0123   # was slow last week")]
 pub struct HostsArgs {
-    /// Which hosts
+    /// Source of the hosts
     #[command(flatten)]
     pub source: SourceArgs,
     /// Answer with one JSON document
@@ -219,17 +218,7 @@ pub struct HostsArgs {
     pub json: bool,
 }
 
-/// What hosts have in common that compete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Per {
-    /// The zone.
-    Zone,
-    /// The instance type.
-    Type,
-}
-
-/// What `fleet plan` takes.
+/// Arguments of `fleet plan`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet plan --want 3 --per zone --from race.json
@@ -240,26 +229,26 @@ pub enum Per {
 Past results are the answer of 'fleet race --json', a ledger, or a list with one host a line:
   db1 az=us-east-1a figure=11870 decision=keep")]
 pub struct PlanArgs {
-    /// How many good hosts are wanted, of each group
+    /// Number of good hosts wanted, of each group
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub want: u32,
-    /// What makes a group [default: all hosts are one]
+    /// Property that makes a group [default: all hosts are one]
     #[arg(long, value_enum)]
     pub per: Option<Per>,
     /// The past results
     #[arg(long, value_name = "LEDGER|FILE")]
     pub from: PathBuf,
-    /// Which hosts were good, such as 'page-write.iops>=10000' [default: of a ledger those that its races
-    /// kept or could not tell from these; else as good as the worst that was kept]
+    /// Bar of good hosts, such as 'page-write.iops>=10000' [default: of a ledger those that its races kept or
+    /// could not distinguish from these; else as good as the worst that was kept]
     #[arg(long, value_name = "FIGURE>=BAR")]
     pub good: Option<Requirement>,
-    /// How likely enough good ones shall come, in all groups together
+    /// Probability that enough good ones come, in all groups together
     #[arg(long, value_name = "SHARE", default_value = "95%")]
     pub chance: Percent,
-    /// How long a round of the race takes
+    /// Length of a round of the race
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub round: Span,
-    /// What a host costs in an hour
+    /// Price of a host for an hour
     #[arg(long, value_name = "PRICE", value_parser = price)]
     pub price: Option<f64>,
     /// Answer with one JSON document
@@ -267,17 +256,7 @@ pub struct PlanArgs {
     pub json: bool,
 }
 
-/// By what ties are broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ties {
-    /// By name, in the order of the alphabet
-    Name,
-    /// By price, the cheapest first, which each host of the list has as 'price=0.172'
-    Price,
-}
-
-/// What `fleet race` takes.
+/// Arguments of `fleet race`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet race --list burnin --keep 3 --per zone -- /mnt/data
@@ -288,36 +267,36 @@ pub enum Ties {
 
 Each target counts by itself: a host is as good as its worst disk. Floors hold for each of them.")]
 pub struct RaceArgs {
-    /// Which hosts
+    /// Source of the hosts
     #[command(flatten)]
     pub source: SourceArgs,
-    /// How they are reached
+    /// Connections to the hosts
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// How many hosts are kept, of each group
+    /// Number of hosts to keep, of each group
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub keep: u32,
-    /// What makes a group [default: all hosts are one]. Hosts of different sizes never compete
+    /// Property that makes a group [default: all hosts are one]. Hosts of different sizes never compete
     #[arg(long, value_enum)]
     pub per: Option<Per>,
     /// The rate that hosts are ranked by [default: that of the first floor, or page-read.iops]
     #[arg(long, value_name = "PHASE.METRIC", value_parser = rate)]
     pub by: Option<Figure>,
-    /// What each disk of a host must reach throughout, such as 'page-write.iops>=10000 for 60s' or
+    /// Bar that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or
     /// 'disk.latency<1000ms'; a host with one that does not is removed
     #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
     pub floor: Vec<Floor>,
-    /// How long a round takes
+    /// Length of a round
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = round)]
     pub round: Span,
     /// The most rounds
     #[arg(long, value_name = "N", default_value_t = 240,
         value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub rounds: u32,
-    /// How long hosts may take to be reached and to prepare; who is not ready then is left out
+    /// Time limit for hosts to be reached and to prepare; a host that is not ready then is left out
     #[arg(long, value_name = "TIME", default_value = "5m")]
     pub ready: Span,
-    /// By what ties are broken [default: they stay, and are told]
+    /// Rule that breaks ties [default: they stay, and are reported]
     #[arg(long, value_enum)]
     pub ties: Option<Ties>,
     /// Terminate the instances that were measured to be bad, after the list of them was shown and
@@ -328,7 +307,7 @@ pub struct RaceArgs {
     /// that are to be terminated, of which the doubtful are left out then
     #[arg(long)]
     pub yes: bool,
-    /// Where keep.txt and cull.txt are written
+    /// Folder for keep.txt and cull.txt
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub out: PathBuf,
     /// Also write a page with the distribution by zone and type, which opens offline
@@ -343,8 +322,8 @@ pub struct RaceArgs {
     /// Show what would be raced, and touch nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// What is measured on each host: a directory on each disk, or the disks, which are only read
-    /// unless --destroy names them; also --size, --span, --threads, --depth, --block
+    /// Targets on each host: a directory on each disk, or the disks, which are only read unless --destroy
+    /// names them; also --size, --span, --threads, --depth, --block
     #[arg(
         last = true,
         required_unless_present = "dry_run",
@@ -364,7 +343,7 @@ fn rate(text: &str) -> Result<Figure, String> {
     Ok(figure)
 }
 
-/// How long a round may be.
+/// Parses the length of a round.
 fn round(text: &str) -> Result<Span, String> {
     let span: Span = text.parse()?;
     if span.0 < record::Nanos(500_000_000) {
@@ -373,11 +352,11 @@ fn round(text: &str) -> Result<Span, String> {
     Ok(span)
 }
 
-/// What `rounds` takes: what is measured on each host of a race.
+/// Arguments of `rounds`: the targets on a host of a race.
 #[derive(Args, Debug)]
 pub struct RoundsArgs {
-    /// What is measured: a directory on each disk, where a test file is laid out and removed again,
-    /// or the disks themselves, which are only read unless --destroy names them
+    /// A target: a directory on each disk, where a test file is laid out and removed again, or the disks
+    /// themselves, which are only read unless --destroy names them
     #[arg(required = true, value_name = "TARGET")]
     pub target: Vec<PathBuf>,
     /// A figure that is wanted of each round, in which its phase is measured
@@ -386,7 +365,7 @@ pub struct RoundsArgs {
     /// Allow this device or file to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
-    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    /// A disk of a plan: another one under its name is refused. Set by 'fleet'
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
     /// Size of the test file in a directory [default: 1GiB]
@@ -406,7 +385,7 @@ pub struct RoundsArgs {
     pub block: Option<Size>,
 }
 
-/// What `look` takes: the verb whose disks are looked at, with its arguments.
+/// Arguments of `look`: the verb whose disks are reported, with its arguments.
 #[derive(Args, Debug)]
 pub struct LookArgs {
     /// The verb, as it would be given

@@ -19,19 +19,19 @@ const DISK_PHASE: &str = "disk";
 /// A bar that a host must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
-    /// What must reach what.
+    /// Figure and bar.
     pub requirement: Requirement,
     /// Over how long the mean is taken; `None` where each value counts.
     pub over: Option<Nanos>,
 }
 
 impl Floor {
-    /// Whether it is of the disks' own latency and of no phase.
+    /// True where it is of the disks' own latency and of no phase.
     pub(crate) fn is_of_disks(&self) -> bool {
         self.requirement.figure == Figure::of(DISK_PHASE, Metric::Mean)
     }
 
-    /// One that watches a host, or a disk.
+    /// A watch of a host or a disk.
     pub(crate) fn watch(&self) -> Watch<'_> {
         Watch {
             floor: self,
@@ -106,9 +106,9 @@ fn span_of(text: &str, span: &str) -> Result<Nanos, String> {
     }
 }
 
-/// What a host had when it missed a floor.
+/// Value with which a host missed a floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Missed {
+pub(crate) struct FloorMiss {
     /// The mean over the time below, in the figure's unit.
     pub value: f64,
     /// Over how many seconds.
@@ -119,17 +119,17 @@ pub(crate) struct Missed {
 #[derive(Clone, Debug)]
 pub(crate) struct Watch<'a> {
     floor: &'a Floor,
-    /// What was measured last: for how many seconds, and what.
+    /// Latest measurements: seconds and value of each.
     values: VecDeque<(f64, f64)>,
     seconds: f64,
 }
 
 impl Watch<'_> {
-    /// Takes what was measured over the next `seconds`, and says whether the floor is missed now. A
+    /// Takes the value of the next `seconds`; gives the miss, if the floor is missed now. A
     /// value that is none, such as that of a disk that failed, misses it.
-    pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<Missed> {
+    pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<FloorMiss> {
         if !value.is_finite() {
-            return Some(Missed { value, seconds });
+            return Some(FloorMiss { value, seconds });
         }
         if !(seconds > 0.0 && seconds.is_finite()) {
             return None;
@@ -153,7 +153,7 @@ impl Watch<'_> {
             .map(|(seconds, value)| seconds * value)
             .sum();
         let mean = sum / self.seconds;
-        (!self.floor.requirement.is_met_by(mean)).then_some(Missed {
+        (!self.floor.requirement.is_met_by(mean)).then_some(FloorMiss {
             value: mean,
             seconds: self.seconds,
         })

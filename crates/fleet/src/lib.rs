@@ -1,183 +1,96 @@
-//! `fleet`: many hosts at once. Which they are, what they do, any verb on all of them, how many to
-//! start, and which to keep.
+//! `fleet`: any verb on many hosts, the race that finds the best of them, and the number of hosts to start.
 //!
-//! | module | what |
+//! | module | contents |
 //! | --- | --- |
-//! | `hosts` | which hosts |
-//! | `link` | the way to a host: OpenSSH, or what a test puts in its place |
-//! | `talk` | what is said on that way |
-//! | `known` | what a host says of itself |
-//! | `session` | a conversation with the agent on a host |
-//! | `agent` | what runs on a host |
-//! | `rounds` | what measures there, round by round |
-//! | `pool` | many hosts at the same time |
-//! | `run`, `zero`, `top` | the verbs that are done on the hosts |
-//! | `destroy`, `disks`, `agree` | what is overwritten: one plan of all hosts, and the question |
-//! | `look` | what a host says for such a plan |
-//! | `race` | which hosts to keep |
-//! | `setup`, `floor` | how a race is set up |
-//! | `past`, `plan` | how many hosts to start |
+//! | `args` | the arguments of all verbs |
+//! | `host_line` | command lines that a host runs, and the checks on them |
+//! | `hosts`, `reach` | sources of hosts and their selection; hosts and connections by the arguments |
+//! | `connection` | connections to hosts: OpenSSH, sessions with agents, threads |
+//! | `protocol` | messages between `fleet` and its agents |
+//! | `agent`, `rounds`, `destroy::inspect` | the parts that run on a host |
+//! | `store` | documents and answers in the ledger |
+//! | `run`, `show`, `destroy`, `top` | the verbs `run`, `show`, `zero` (and all that overwrite disks), `top` |
+//! | `race`, `floor` | the race, and the bars that hosts must meet |
+//! | `plan` | number of hosts to start, by past results |
 
 pub mod agent;
-mod agree;
-#[cfg(test)]
-mod alone;
 pub mod args;
+pub(crate) mod connection;
 mod destroy;
-mod disks;
+mod document;
 pub(crate) mod floor;
 pub mod host_line;
 pub(crate) mod hosts;
-mod known;
-mod link;
-pub mod look;
-mod past;
 mod plan;
-mod pool;
+pub(crate) mod protocol;
 pub(crate) mod race;
+mod reach;
 pub mod rounds;
 pub(crate) mod run;
-mod say;
-mod session;
-mod setup;
-mod talk;
+mod show;
+pub(crate) mod sort_key;
+pub(crate) mod store;
+#[cfg(test)]
+mod test_process;
 pub(crate) mod top;
-mod zero;
 
-use std::path::PathBuf;
-
-use crate::args::FleetArgs;
-use crate::args::FleetVerb;
-use crate::args::HostsArgs;
-use crate::args::PlanArgs;
-use crate::args::ReachArgs;
-use crate::args::SourceArgs;
-use bench::descriptors;
-use hosts::{Found, Host, Selection, Source};
-use link::{OpenSsh, Program};
-use past::Past;
-use plan::{Asked, Plan};
+use args::{FleetArgs, FleetVerb, HostsArgs, PlanArgs};
+use destroy::DestructiveVerb;
+use plan::past::Past;
+use plan::{Plan, PlanGoals};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::signals;
 
-/// Does what a verb of `fleet` asks for.
+pub use destroy::inspect::look;
+
+/// Runs a verb of `fleet`.
 pub fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
+    let interrupt = || signals::interrupt_flag().refused();
     match &args.verb {
         FleetVerb::Hosts(args) => list(args, context),
-        FleetVerb::Top(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
-            top::top(args, context, &interrupt)
-        }
-        FleetVerb::Zero(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
-            zero::zero(args, context, &interrupt)
-        }
-        FleetVerb::Run(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
-            run::run(args, context, &interrupt)
-        }
-        FleetVerb::Show(args) => run::show(args, context),
+        FleetVerb::Top(args) => top::top(args, context, &*interrupt()?),
+        FleetVerb::Zero(args) => DestructiveVerb::of_zero(args)?.carry_out(context, &*interrupt()?),
+        FleetVerb::Run(args) => match DestructiveVerb::of_run(args)? {
+            Some(destroying) => destroying.carry_out(context, &*interrupt()?),
+            None => run::run(args, context, &*interrupt()?),
+        },
+        FleetVerb::Show(args) => show::show(args, context),
         FleetVerb::Plan(args) => plan(args, context),
-        FleetVerb::Race(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
-            race::race(args, context, &interrupt)
-        }
+        FleetVerb::Race(args) => race::race(args, context, &*interrupt()?),
     }
 }
 
 /// Lists the hosts.
 fn list(args: &HostsArgs, context: &mut Context) -> Outcome {
-    let found = find(&args.source)?;
+    let found = reach::find(&args.source)?;
     for one in &found.left_out {
         context.tell(one);
     }
     let answer = if args.json {
-        say::hosts_json(&found)
+        hosts::view::json(&found)
     } else {
-        say::hosts(&found.hosts, context.columns)
+        hosts::view::table(&found.hosts, context.columns)
     };
     context.print(&answer)?;
     Ok(Answer::Done)
 }
 
-/// The hosts that the arguments name.
-///
-/// # Errors
-/// Refused, for all that is wrong with the source, or where no host is left.
-fn find(args: &SourceArgs) -> Result<Found, Failure> {
-    let source = match (&args.list, &args.inventory) {
-        (Some(list), _) => Source::List(list.clone()),
-        (None, Some(inventory)) => Source::Inventory(inventory.clone()),
-        (None, None) => Source::Ec2(args.ec2.clone(), args.address),
-    };
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let found = source
-        .ask(home.as_deref())
-        .map_err(|problems| Failure::refused_for("there are no hosts", &problems))?;
-    let selection = Selection {
-        include: args.include.clone(),
-        exclude: args.exclude.clone(),
-    };
-    let hosts: Vec<Host> = selection.of(found.hosts).map_err(Failure::refused)?;
-    Ok(Found { hosts, ..found })
-}
-
-/// The way to the hosts that the arguments ask for.
-///
-/// # Errors
-/// Refused, where a program that shall be sent cannot be.
-fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
-    let mut programs = args
-        .binary
-        .iter()
-        .map(|path| Program::read(path))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Failure::refused)?;
-    if programs.is_empty() {
-        programs.push(Program::own().map_err(Failure::refused)?);
-    }
-    Ok(OpenSsh {
-        config: args.ssh_config.clone(),
-        user: args.user.clone(),
-        patience: std::time::Duration::from_nanos(args.connect.0.0),
-        sudo: args.sudo,
-        programs,
-    })
-}
-
-/// The descriptors of a connection to ssh: its three pipes.
-const OF_CONNECTION: u64 = 3;
-/// Those of one that is being made: the other ends of its pipes too, and the pipe by which a program that
-/// cannot be executed is told.
-const OF_START: u64 = 8;
-
-/// Lets this process have so many connections: some that are being made at the same time, and some
-/// that stay. `fewer` says what to give less of where it may not.
-///
-/// # Errors
-/// Refused, where that is more than the hard limit of open files. To find that out later would be to
-/// take hosts for dead that were never tried.
-fn allow_connections(starting: usize, staying: usize, fewer: &str) -> Result<(), Failure> {
-    let needed = OF_START * starting as u64 + OF_CONNECTION * staying as u64;
-    descriptors::allow(needed, fewer).refused()
-}
-
-/// Says how many to start.
+/// Plans the number of hosts to start.
 fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
     let past = Past::read(&args.from, args.good.as_ref())?;
-    let asked = Asked {
+    let goals = PlanGoals {
         want: args.want as usize,
         per: args.per,
         chance: args.chance.0,
         round_s: args.round.0.0 as f64 / 1e9,
         price: args.price,
     };
-    let plan = Plan::of(&past, &asked).map_err(Failure::refused)?;
+    let plan = Plan::of(&past, &goals).map_err(Failure::refused)?;
     let answer = if args.json {
-        say::plan_json(&plan, &asked, &past)
+        plan::view::json(&plan, &goals, &past)
     } else {
-        say::plan(&plan, &asked, &past, context.columns)
+        plan::view::text(&plan, &goals, &past, context.columns)
     };
     context.print(&answer)?;
     let enough = plan.total().is_some();

@@ -44,6 +44,9 @@ struct Shared {
     is_writing: AtomicBool,
     /// The error with which writing began to fail, until it is asked for.
     failure: Mutex<Option<ledger::Error>>,
+    is_failing: AtomicBool,
+    /// True after a checkpoint that was written behind one that was not, until it is asked for.
+    has_recovered: AtomicBool,
 }
 
 impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
@@ -138,6 +141,18 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         failure.take()
     }
 
+    /// True where the last checkpoint could not be written.
+    pub fn is_failing(&self) -> bool {
+        let thread = self.thread.as_ref();
+        thread.is_some_and(|thread| thread.shared.is_failing.load(Relaxed))
+    }
+
+    /// True, once, where a checkpoint was written after earlier ones could not be.
+    pub fn has_recovered(&self) -> bool {
+        let thread = self.thread.as_ref();
+        thread.is_some_and(|thread| thread.shared.has_recovered.swap(false, Relaxed))
+    }
+
     /// True while a checkpoint is being written to the ledger's disk.
     pub fn is_writing(&self) -> bool {
         let thread = self.thread.as_ref();
@@ -174,12 +189,13 @@ fn write_all<W: LongWork>(
     arriving: &Receiver<Message<W>>,
     shared: &Shared,
 ) -> Job<W> {
-    let mut is_failing = false;
     for (checkpoint, answer) in arriving {
         shared.is_writing.store(true, Relaxed);
         let written = job.save(&checkpoint);
-        shared.is_writing.store(false, Relaxed);
-        let was_failing = std::mem::replace(&mut is_failing, written.is_err());
+        let was_failing = shared.is_failing.swap(written.is_err(), Relaxed);
+        if was_failing && written.is_ok() {
+            shared.has_recovered.store(true, Relaxed);
+        }
         match (answer, written) {
             // Whoever waits for it may be gone.
             (Some(answer), written) => drop(answer.send(written)),
@@ -192,6 +208,7 @@ fn write_all<W: LongWork>(
             }
             (None, _) => {}
         }
+        shared.is_writing.store(false, Relaxed);
     }
     job
 }

@@ -11,6 +11,7 @@
 //! | [`Takeover`] | the owners from whom an unfinished job may be taken |
 //! | [`start`] | claims the job of a target, lets the verb resume from what the ledger holds of it, and gives a writer |
 //! | [`CheckpointWriter`] | writes checkpoints on a thread of its own, as often as an [`Interval`] says |
+//! | [`SharedJob`] | a job that many threads change, with one commit for many changes |
 //! | [`Stop`] | why to end early: a signal, or a deadline |
 //! | [`EtaEstimator`] | recent rate, and whether a deadline can be kept |
 //! | [`ProgressLines`] | one line a job on the terminal, which never holds up the work |
@@ -32,6 +33,7 @@ mod interval;
 mod outcome;
 pub mod process;
 mod progress;
+mod shared;
 mod start;
 mod stop;
 mod store;
@@ -43,6 +45,7 @@ pub use interval::{Interval, Turns};
 pub use outcome::{Resumable, outcome};
 pub use process::ProcessIdentity;
 pub use progress::{Progress, ProgressLine, ProgressLines};
+pub use shared::{Beside, SharedJob};
 pub use start::{Previous, Request, Started, start};
 pub use stop::{Stop, StopCause};
 pub use store::{Job, Store, Takeover};

@@ -1,4 +1,4 @@
-//! Who measures on a host: two at once would measure each other.
+//! The right to measure on a host: two at once would measure each other.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -6,11 +6,11 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::host_line::{HostVerb, LineVerb, parse};
 
-/// The name that who measures has (unix(7), abstract socket addresses). It is nobody's file: it is gone
+/// Name that is taken while a process measures (unix(7), abstract socket addresses). It is no file: it is gone
 /// with the process that has it, and is one for all users of a host.
 const NAME: &str = "disksmith-fleet-measures";
 
-/// That nobody else measures on this host for a fleet, as long as this lives.
+/// The right to measure on this host for a fleet, as long as this lives.
 #[derive(Debug)]
 pub(super) struct Claim {
     _name: UnixListener,
@@ -21,7 +21,7 @@ impl Claim {
     /// no such thing as a claim.
     ///
     /// # Errors
-    /// A sentence without its end, where somebody else measures.
+    /// A sentence without its end, where another process measures.
     pub(super) fn of(words: &[String]) -> Result<Option<Claim>, String> {
         if measures(words) {
             claim(NAME)
@@ -31,7 +31,7 @@ impl Claim {
     }
 }
 
-/// Whether what a verb says is of no worth while another measures beside it.
+/// True where the result of a verb is worthless while another measures beside it.
 fn measures(words: &[String]) -> bool {
     let Ok(LineVerb::Host(verb)) = parse(words) else {
         // An error of the line is reported where it is run.
@@ -53,7 +53,7 @@ fn claim(name: &str) -> Result<Option<Claim>, String> {
              other, so wait for its end, or end it"
                 .to_owned(),
         ),
-        // Where there are no such sockets nobody else can have one either.
+        // Where there are no such sockets, no other process has one either.
         Err(_) => Ok(None),
     }
 }

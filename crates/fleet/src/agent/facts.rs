@@ -1,13 +1,13 @@
-//! What the host is.
+//! Facts about this host.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use linux::block::{Device, Devices, Kind};
 use linux::{Root, cloud, machine, process};
 
-use crate::talk::{DiskFacts, Facts};
+use crate::protocol::{DiskFacts, Facts};
 
-/// What this host is. What cannot be found out stays unknown.
+/// Facts about this host. What cannot be found out stays unknown.
 pub(super) fn facts(root: &Root) -> Facts {
     let machine = machine::facts(root, None, None);
     let devices = Devices::read(root).unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn facts(root: &Root) -> Facts {
     }
 }
 
-/// Whether it is a disk, of which what is built on disks is made.
+/// True for a disk of its own, and not for a device that is built on disks.
 pub(super) fn is_disk(device: &Device) -> bool {
     matches!(device.kind, Kind::Disk) && !device.is_empty() && !device.hidden
 }

@@ -1,5 +1,5 @@
 //! The agent: what `fleet` runs on a host. It hears orders on standard input and answers on standard
-//! output, one message a line (see [`talk`](super::talk)).
+//! output, one message a line (see [`talk`](crate::protocol)).
 //!
 //! It removes its own file as soon as it runs, so that nothing of it is left even after `kill -9`.
 //! When the input ends, or nothing comes for [`SILENCE`], the connection is lost: it ends what runs,
@@ -22,44 +22,46 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 
-use super::talk::{
-    self, BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, understand,
+use crate::protocol;
+use crate::protocol::{
+    BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, parse,
 };
 use claim::Claim;
+use pipe::LineHandler;
 use sample::Sampler;
 use spool::Spool;
-use task::{GRACE, Hear, Task, is_talked_with};
+use task::{GRACE, Task, is_interactive};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::signals;
 
-/// How the name of the folder begins that the program is sent to.
+/// Prefix of the name of the folder that the program is sent to.
 const OWN_FOLDER: &str = "disksmith-agent.";
-/// How often it is looked whether it is time for something.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which timers are checked.
+const POLL: Duration = Duration::from_millis(100);
 /// More samples than so many are not kept waiting for a connection that is slow.
 const MOST_WAITING: usize = 16;
 
-/// Runs the agent until it is told to end, or the connection is lost.
+/// Runs the agent until the end is ordered, or the connection is lost.
 pub fn agent(context: &Context) -> Outcome {
     remove_own_file();
     let interrupt = signals::interrupt_flag().refused()?;
     let (events, arriving) = channel();
-    let lines = talk::lines(BufReader::new(io::stdin())).refused()?;
+    let lines = protocol::lines(BufReader::new(io::stdin())).refused()?;
     let hands_on = events.clone();
     let hand_on = move || {
         for line in lines {
-            let event = understand(&line).map_or_else(Event::Nonsense, Event::Said);
+            let event = parse(&line).map_or_else(Event::Invalid, Event::Message);
             if hands_on.send(event).is_err() {
                 return;
             }
         }
-        let _ = hands_on.send(Event::Gone);
+        let _ = hands_on.send(Event::Disconnected);
     };
     small_thread("input", hand_on).refused()?;
-    let mouth = Mouth::open(events.clone()).refused()?;
+    let writer = MessageWriter::open(events.clone()).refused()?;
     let spool = Spool::of_user();
-    mouth.say(FromAgent::Hello(Hello {
+    writer.send(FromAgent::Hello(Hello {
         protocol: PROTOCOL,
         disksmith: env!("CARGO_PKG_VERSION").to_owned(),
         left: spool.names(),
@@ -67,12 +69,12 @@ pub fn agent(context: &Context) -> Outcome {
     let mut agent = Agent {
         root: context.root.clone(),
         events,
-        mouth,
+        writer,
         spool,
         task: None,
         sampler: None,
-        heard: Instant::now(),
-        spoke: Instant::now(),
+        last_heard: Instant::now(),
+        last_sent: Instant::now(),
     };
     agent.serve(&arriving, &interrupt);
     agent.end(&arriving);
@@ -103,60 +105,60 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     thread.stack_size(SMALL_STACK).spawn(work).map(drop)
 }
 
-/// What the agent reacts to.
+/// Events for the agent.
 enum Event {
-    /// `fleet` said something.
-    Said(ToAgent),
-    /// `fleet` said something that cannot be understood.
-    Nonsense(String),
+    /// A message of `fleet`.
+    Message(ToAgent),
+    /// A line of `fleet` that is no message.
+    Invalid(String),
     /// Nobody is at the other end any more.
-    Gone,
-    /// What measures round by round has said something.
+    Disconnected,
+    /// A line from the verb that measures round by round.
     Round(String),
-    /// What ran has ended.
-    Ended(Box<talk::Ended>),
+    /// A verb has ended.
+    Ended(Box<protocol::Ended>),
 }
 
-/// What speaks: on a thread of its own, since a connection that is stuck must not hold up the end.
-struct Mouth {
+/// Writer of messages, on a thread of its own, since a connection that is stuck must not hold up the end.
+struct MessageWriter {
     messages: Sender<FromAgent>,
     waiting: Arc<AtomicUsize>,
 }
 
-impl Mouth {
-    fn open(events: Sender<Event>) -> io::Result<Mouth> {
+impl MessageWriter {
+    fn open(events: Sender<Event>) -> io::Result<MessageWriter> {
         let (messages, arriving) = channel::<FromAgent>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&waiting);
-        let speak = move || {
+        let write = move || {
             let mut out = io::stdout();
             for message in arriving {
-                let said = talk::say(&mut out, &message);
+                let sent = protocol::send(&mut out, &message);
                 counted.fetch_sub(1, Relaxed);
-                if said.is_err() {
-                    let _ = events.send(Event::Gone);
+                if sent.is_err() {
+                    let _ = events.send(Event::Disconnected);
                     return;
                 }
             }
         };
-        small_thread("output", speak)?;
-        Ok(Mouth { messages, waiting })
+        small_thread("output", write)?;
+        Ok(MessageWriter { messages, waiting })
     }
 
-    fn say(&self, message: FromAgent) {
+    fn send(&self, message: FromAgent) {
         self.waiting.fetch_add(1, Relaxed);
-        // Where nobody listens any more, the event tells so.
+        // Where the connection is lost, an event reports it.
         let _ = self.messages.send(message);
     }
 
-    /// Says it unless much is waiting to be said.
-    fn say_if_heard(&self, message: FromAgent) {
+    /// Sends a message unless many are waiting.
+    fn send_unless_busy(&self, message: FromAgent) {
         if self.waiting.load(Relaxed) < MOST_WAITING {
-            self.say(message);
+            self.send(message);
         }
     }
 
-    /// Waits a moment until all is said.
+    /// Waits a moment until all is sent.
     fn finish(&self) {
         let until = Instant::now() + Duration::from_secs(1);
         while self.waiting.load(Relaxed) > 0 && Instant::now() < until {
@@ -170,63 +172,64 @@ impl Mouth {
 struct Agent {
     root: Root,
     events: Sender<Event>,
-    mouth: Mouth,
+    writer: MessageWriter,
     spool: Spool,
     task: Option<Task>,
     sampler: Option<Sampler>,
-    heard: Instant,
-    spoke: Instant,
+    last_heard: Instant,
+    last_sent: Instant,
 }
 
 impl Agent {
-    /// Serves until there is nobody to serve.
+    /// Serves until the connection ends.
     fn serve(&mut self, arriving: &Receiver<Event>, interrupt: &AtomicBool) {
         loop {
-            match arriving.recv_timeout(LOOK) {
-                Ok(Event::Said(ToAgent::End) | Event::Gone)
+            match arriving.recv_timeout(POLL) {
+                Ok(Event::Message(ToAgent::End) | Event::Disconnected)
                 | Err(RecvTimeoutError::Disconnected) => {
                     return;
                 }
-                Ok(Event::Said(message)) => {
-                    self.heard = Instant::now();
-                    self.obey(message);
+                Ok(Event::Message(message)) => {
+                    self.last_heard = Instant::now();
+                    self.handle(message);
                 }
-                Ok(Event::Nonsense(why)) => {
-                    self.heard = Instant::now();
-                    self.mouth.say(FromAgent::Failed(why));
+                Ok(Event::Invalid(why)) => {
+                    self.last_heard = Instant::now();
+                    self.writer.send(FromAgent::Failed(why));
                 }
                 Ok(Event::Round(line)) => {
-                    let said = understand(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
-                    self.mouth.say(said);
+                    let sent = parse(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
+                    self.writer.send(sent);
                 }
                 Ok(Event::Ended(ended)) => {
                     self.task = None;
                     self.keep(&ended);
-                    self.mouth.say(FromAgent::Ended(ended));
+                    self.writer.send(FromAgent::Ended(ended));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if interrupt.load(Relaxed) || self.heard.elapsed() > SILENCE {
+            if interrupt.load(Relaxed) || self.last_heard.elapsed() > SILENCE {
                 return;
             }
             if let Some(sample) = self.sampler.as_mut().and_then(|one| one.due(&self.root)) {
-                self.mouth.say_if_heard(FromAgent::Sample(Box::new(sample)));
-                self.spoke = Instant::now();
+                self.writer
+                    .send_unless_busy(FromAgent::Sample(Box::new(sample)));
+                self.last_sent = Instant::now();
             }
-            if self.spoke.elapsed() >= BEAT {
-                self.mouth.say_if_heard(FromAgent::Alive);
-                self.spoke = Instant::now();
+            if self.last_sent.elapsed() >= BEAT {
+                self.writer.send_unless_busy(FromAgent::Alive);
+                self.last_sent = Instant::now();
             }
         }
     }
 
-    fn obey(&mut self, message: ToAgent) {
+    fn handle(&mut self, message: ToAgent) {
         match message {
             // The end is for who serves.
             ToAgent::Alive | ToAgent::End => {}
             ToAgent::Facts => {
                 let facts = facts::facts(&self.root);
-                self.mouth.say(FromAgent::Facts(Box::new(facts)));
+                self.writer.send(FromAgent::Facts(Box::new(facts)));
             }
             ToAgent::Sample { every_ms } => {
                 self.sampler = Some(Sampler::start(&self.root, Duration::from_millis(every_ms)));
@@ -234,15 +237,15 @@ impl Agent {
             ToAgent::Run(order) => self.run(order, None),
             ToAgent::Begin(order) => {
                 let events = self.events.clone();
-                let hear = move |line| {
+                let on_line = move |line| {
                     let _ = events.send(Event::Round(line));
                 };
-                self.run(order, Some(Box::new(hear)));
+                self.run(order, Some(Box::new(on_line)));
             }
             ToAgent::Round(round) => {
-                // Where it has ended meanwhile, that is said.
+                // Where it has ended meanwhile, that is reported.
                 if let Some(task) = &mut self.task {
-                    task.say(&round);
+                    task.send(&round);
                 }
             }
             ToAgent::Stop { grace_ms } => {
@@ -250,7 +253,7 @@ impl Agent {
                     task.stop(EndedBy::Order, Duration::from_millis(grace_ms));
                 }
             }
-            ToAgent::Collect(name) => self.mouth.say(match self.spool.get(&name) {
+            ToAgent::Collect(name) => self.writer.send(match self.spool.get(&name) {
                 Ok(ended) => FromAgent::Kept(Box::new(ended)),
                 Err(why) => FromAgent::Failed(why),
             }),
@@ -258,17 +261,17 @@ impl Agent {
         }
     }
 
-    /// Runs a verb, which is talked with where somebody hears it.
-    fn run(&mut self, order: talk::Order, hear: Option<Hear>) {
+    /// Runs a verb, which is interactive where its lines are handled.
+    fn run(&mut self, order: protocol::Order, on_line: Option<LineHandler>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";
-            self.mouth.say(FromAgent::Failed(why.to_owned()));
+            self.writer.send(FromAgent::Failed(why.to_owned()));
             return;
         }
         let claim = match Claim::of(&order.args) {
             Ok(claim) => claim,
             Err(why) => {
-                self.mouth.say(FromAgent::Failed(why));
+                self.writer.send(FromAgent::Failed(why));
                 return;
             }
         };
@@ -277,17 +280,17 @@ impl Agent {
             drop(claim);
             let _ = events.send(Event::Ended(Box::new(ended)));
         };
-        match Task::start(order, &self.root, hear, done) {
+        match Task::start(order, &self.root, on_line, done) {
             Ok(task) => self.task = Some(task),
-            Err(why) => self.mouth.say(FromAgent::Failed(format!(
+            Err(why) => self.writer.send(FromAgent::Failed(format!(
                 "the verb could not be started: {why}"
             ))),
         }
     }
 
-    /// Keeps an answer until it is collected. What was talked with has said all it knows.
-    fn keep(&self, ended: &talk::Ended) {
-        if !is_talked_with(&ended.order) {
+    /// Keeps an answer until it is collected. An interactive verb has reported all its results.
+    fn keep(&self, ended: &protocol::Ended) {
+        if !is_interactive(&ended.order) {
             self.spool.keep(ended);
         }
     }
@@ -308,6 +311,6 @@ impl Agent {
                 }
             }
         }
-        self.mouth.finish();
+        self.writer.finish();
     }
 }

@@ -1,22 +1,24 @@
-//! What a verb says, read on threads of their own so that no pipe is ever full.
+//! Output of a verb, read on threads of their own so that no pipe is ever full.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::task::Hear;
-use crate::talk::MOST_SAID;
+use crate::protocol::MOST_SAID;
 
-/// What comes from a pipe, read on a thread of its own.
-pub(super) struct Said {
+/// Handler of each line of a verb's output.
+pub(super) type LineHandler = Box<dyn FnMut(String) + Send>;
+
+/// Output from a pipe, read on a thread of its own.
+pub(super) struct PipeOutput {
     bytes: Arc<Mutex<Vec<u8>>>,
     listener: Option<JoinHandle<()>>,
 }
 
-impl Said {
+impl PipeOutput {
     /// Keeps what comes.
-    pub(super) fn listen(pipe: Option<impl Read + Send + 'static>) -> Said {
+    pub(super) fn listen(pipe: Option<impl Read + Send + 'static>) -> PipeOutput {
         let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
         let kept = Arc::clone(&bytes);
         let listen = move || {
@@ -30,24 +32,27 @@ impl Said {
             }
         };
         let listener = thread::Builder::new().spawn(listen).ok();
-        Said { bytes, listener }
+        PipeOutput { bytes, listener }
     }
 
     /// Hands on each line, and keeps none.
-    pub(super) fn hand_on(pipe: Option<impl Read + Send + 'static>, mut hear: Hear) -> Said {
+    pub(super) fn hand_on(
+        pipe: Option<impl Read + Send + 'static>,
+        mut on_line: LineHandler,
+    ) -> PipeOutput {
         let hand_on = move || {
             let Some(pipe) = pipe else { return };
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                hear(line);
+                on_line(line);
             }
         };
-        Said {
+        PipeOutput {
             bytes: Arc::default(),
             listener: thread::Builder::new().spawn(hand_on).ok(),
         }
     }
 
-    /// All that was said by then at the latest. What the verb has left behind may hold the pipe open,
+    /// All output until then at the latest. Processes that the verb has left behind may hold the pipe open,
     /// and is not waited for.
     pub(super) fn text(&self, until: Instant) -> String {
         let is_over = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);

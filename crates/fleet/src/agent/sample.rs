@@ -1,4 +1,4 @@
-//! What the host does, from one look to the next.
+//! Samples of the host's network, load and disks.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use linux::diskstats::{Counter, DiskStats};
 use linux::network::Traffic;
 use linux::pulse::{KeptFile, load};
 
-use super::facts::is_disk;
-use crate::talk::{DiskSample, Sample};
+use crate::agent::facts::is_disk;
+use crate::protocol::{DiskSample, Sample};
 
-/// How often it is looked whether there are other disks.
+/// Interval at which the list of disks is read anew.
 const DISKS: Duration = Duration::from_secs(10);
 
 /// Looks at the host again and again.
@@ -24,7 +24,7 @@ pub(super) struct Sampler {
     looked: Instant,
 }
 
-/// The load over 1, 5 and 15 minutes; `None` where the kernel does not say.
+/// The load over 1, 5 and 15 minutes; `None` where the kernel does not report it.
 fn load_now(root: &Root) -> Option<[f64; 3]> {
     let mut file = KeptFile::open(&root.proc.join("loadavg")).ok()?;
     load(file.read().ok()?)
@@ -34,7 +34,7 @@ fn load_now(root: &Root) -> Option<[f64; 3]> {
 struct Disk {
     counter: Counter,
     before: DiskStats,
-    /// Since when no request has ended.
+    /// Moment of the last completed request.
     idle_since: Instant,
 }
 
@@ -107,7 +107,7 @@ impl Sampler {
 }
 
 impl Disk {
-    /// What it did; nothing where its counters began anew.
+    /// Rates of a disk since the last sample; none where its counters began anew.
     fn sample(&mut self, name: &str, now: &DiskStats, seconds: f64) -> Option<DiskSample> {
         let before = std::mem::replace(&mut self.before, *now);
         let counts = now.since(&before)?;

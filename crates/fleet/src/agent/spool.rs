@@ -1,8 +1,8 @@
-//! Answers that nobody has collected yet, beside where the user's ledger would be: root's in
+//! Answers that were not collected yet, beside the place of the user's ledger: root's in
 //! `/var/lib/disksmith/fleet`, others' in `~/.local/state/disksmith/fleet`.
 //!
-//! An answer is put there before it is said, and removed when `fleet` has it in its ledger. One that
-//! nobody collects is kept for [`DAYS`] days; of very many the oldest go first.
+//! An answer is put there before it is sent, and removed when `fleet` has it in its ledger. One that
+//! is not collected is kept for [`DAYS`] days; of very many the oldest go first.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,18 +10,18 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::talk::Ended;
+use crate::protocol::Ended;
 
-/// How many days an answer is kept.
+/// Days for which an answer is kept.
 const DAYS: u64 = 30;
-/// How many answers are kept at most.
+/// The most answers that are kept.
 const MOST: usize = 64;
-/// What the name of an answer's file ends with.
+/// Suffix of an answer's file.
 const SUFFIX: &str = ".json";
-/// What takes the place of that for an answer that cannot be read.
+/// Suffix of an answer that cannot be read.
 const ASIDE: &str = "unread";
 
-/// Where answers are kept; nowhere, where the user has no place for it.
+/// Folder of answers; none, where the user has no place for it.
 pub(super) struct Spool {
     folder: Option<PathBuf>,
 }
@@ -43,8 +43,8 @@ impl Spool {
         files.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Keeps an answer. Where that cannot be, as on a full disk, it is said all the same if
-    /// somebody listens.
+    /// Keeps an answer. Where that cannot be, as on a full disk, it is sent all the same if
+    /// the connection is there.
     pub(super) fn keep(&self, ended: &Ended) {
         if let Some(folder) = &self.folder {
             let _ = write(folder, ended);
@@ -123,7 +123,7 @@ impl Spool {
         }
     }
 
-    /// What is kept, the oldest first, with when it was written.
+    /// Names of the answers, the oldest first, with the times at which they were written.
     fn files(&self) -> Vec<(SystemTime, String)> {
         let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else {
             return Vec::new();
@@ -177,7 +177,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::talk::{EndedBy, Order};
+    use crate::protocol::{EndedBy, Order};
 
     fn ended(name: &str) -> Ended {
         Ended {

@@ -16,40 +16,39 @@ use record::Run;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use super::pipe::Said;
-use crate::rounds::{self, Round};
-use crate::talk::{self, Ended, EndedBy, Order};
+use crate::agent::pipe::{LineHandler, PipeOutput};
+use crate::protocol;
+use crate::protocol::rounds::Round;
+use crate::protocol::{Ended, EndedBy, Order};
+use crate::rounds;
 
-/// How long a verb may take to end where the connection is lost, before it is killed: its I/O ends within
-/// 10 s then, and what it had not undone is left to its next start.
+/// Time for a verb to end where the connection is lost, before it is killed: its I/O ends within 10 s then,
+/// and what it had not undone is left to its next start.
 pub(super) const GRACE: Duration = Duration::from_millis(2500);
-/// How often it is looked whether it has ended, or shall.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long the last words of a verb that has ended may be on their way.
+/// Interval at which the verb's end, and orders to end it, are polled.
+const POLL: Duration = Duration::from_millis(20);
+/// Time limit for the last output of a verb that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How the name of the folder begins in which a verb keeps what it measures until it has ended.
+/// Prefix of the name of the folder in which a verb keeps its runs until it has ended.
 const PRIVATE: &str = "disksmith-agent-ledger.";
-
-/// Is handed each line that a verb says.
-pub(super) type Hear = Box<dyn FnMut(String) + Send>;
 
 /// A verb that runs.
 pub(super) struct Task {
-    stop: Arc<Asked>,
-    /// Where what is said to it goes; none where it is not talked with.
+    stop: Arc<StopRequest>,
+    /// Standard input of the verb; none where it is not talked with.
     input: Option<ChildStdin>,
 }
 
-/// Whether a verb says all that it knows while it runs.
-pub(super) fn is_talked_with(order: &Order) -> bool {
+/// True for a verb that reports all results while it runs.
+pub(super) fn is_interactive(order: &Order) -> bool {
     order.args.first().is_some_and(|verb| verb == rounds::VERB)
 }
 
-/// Whether a verb shall end: why, and how long it may take.
+/// The order to end a verb: its cause, and the time it has for that.
 #[derive(Default)]
-struct Asked(Mutex<Option<(EndedBy, Duration)>>);
+struct StopRequest(Mutex<Option<(EndedBy, Duration)>>);
 
-impl Asked {
+impl StopRequest {
     fn get(&self) -> Option<(EndedBy, Duration)> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,23 +67,23 @@ impl Asked {
 }
 
 impl Task {
-    /// Starts a verb; `done` is called when it has ended. Where somebody hears it, it is talked with:
-    /// what it says line by line is no part of its answer then.
+    /// Starts a verb; `done` is called when it has ended. Where its lines are handled, it is interactive:
+    /// these lines are no part of its answer then.
     ///
     /// # Errors
     /// When it cannot be started.
     pub(super) fn start(
         order: Order,
         root: &Root,
-        hear: Option<Hear>,
+        on_line: Option<LineHandler>,
         done: impl FnOnce(Ended) + Send + 'static,
     ) -> std::io::Result<Task> {
-        let stop = Arc::<Asked>::default();
+        let stop = Arc::<StopRequest>::default();
         let asked = Arc::clone(&stop);
         let private = Private::new(root, &order);
         // What is bound dies with the thread that started it, so the thread waits for it.
         let (told, started) = std::sync::mpsc::channel();
-        let run = move || match Running::start(&order, private.as_ref(), hear) {
+        let run = move || match Running::start(&order, private.as_ref(), on_line) {
             Ok((running, input)) => {
                 let _ = told.send(Ok(input));
                 done(running.end(order, &asked, private));
@@ -102,10 +101,10 @@ impl Task {
     }
 
     /// Says something to it.
-    pub(super) fn say(&mut self, round: &Round) {
+    pub(super) fn send(&mut self, round: &Round) {
         if let Some(input) = &mut self.input {
-            // Where it has ended, that is told.
-            let _ = talk::say(input, round);
+            // Where it has ended, that is reported.
+            let _ = protocol::send(input, round);
         }
     }
 
@@ -118,8 +117,8 @@ impl Task {
 /// The process.
 struct Running {
     child: Child,
-    out: Said,
-    err: Said,
+    out: PipeOutput,
+    err: PipeOutput,
     began: Instant,
 }
 
@@ -128,14 +127,14 @@ impl Running {
     fn start(
         order: &Order,
         private: Option<&Private>,
-        hear: Option<Hear>,
+        on_line: Option<LineHandler>,
     ) -> std::io::Result<(Running, Option<ChildStdin>)> {
         // The program's file may have no name any more, and this link leads to it all the same.
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0("disksmith")
             .args(&order.args)
-            .stdin(match &hear {
+            .stdin(match &on_line {
                 Some(_) => Stdio::piped(),
                 None => Stdio::null(),
             })
@@ -146,11 +145,11 @@ impl Running {
             command.env("DISKSMITH_LEDGER", private.ledger());
         }
         let mut child = spawn_bound(&mut command)?;
-        let out = match hear {
-            Some(hear) => Said::hand_on(child.stdout.take(), hear),
-            None => Said::listen(child.stdout.take()),
+        let out = match on_line {
+            Some(on_line) => PipeOutput::hand_on(child.stdout.take(), on_line),
+            None => PipeOutput::listen(child.stdout.take()),
         };
-        let err = Said::listen(child.stderr.take());
+        let err = PipeOutput::listen(child.stderr.take());
         let input = child.stdin.take();
         let running = Running {
             child,
@@ -162,7 +161,7 @@ impl Running {
     }
 
     /// Waits for its end, or brings it about.
-    fn end(mut self, order: Order, asked: &Asked, private: Option<Private>) -> Ended {
+    fn end(mut self, order: Order, asked: &StopRequest, private: Option<Private>) -> Ended {
         let mut asked_at: Option<Instant> = None;
         let status = loop {
             match self.child.try_wait() {
@@ -182,10 +181,10 @@ impl Running {
                 }
                 _ => {}
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         };
         let by = asked.get().map_or(EndedBy::Itself, |(by, _)| by);
-        // Of what is stuck nothing more is to be heard, and who waits for the answer has little time.
+        // A stuck process sends nothing more, and the receiver of the answer has little time.
         let patience = match asked_at {
             Some(_) => LAST_WORDS / 4,
             None => LAST_WORDS,
@@ -210,8 +209,7 @@ impl Running {
     }
 }
 
-/// What an answer is called: by its fleet's run and what `fleet` calls the host, as far as both are
-/// good for the name of a file.
+/// Name of an answer: its fleet's run and the host's name, as far as both are good for the name of a file.
 fn name(order: &Order) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {
@@ -277,7 +275,7 @@ impl Drop for Private {
     }
 }
 
-/// Where such a ledger may lie, those in memory first.
+/// Folders for such a ledger, those in memory first.
 fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = std::env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
@@ -333,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_loss_leaves_less_time_than_an_order_and_an_order_no_more_than_a_loss() {
-        let asked = Asked::default();
+        let asked = StopRequest::default();
         assert_eq!(asked.get(), None);
         let (order, loss) = (Duration::from_secs(60), GRACE);
         asked.ask(EndedBy::Order, order);

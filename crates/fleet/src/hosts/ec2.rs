@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use super::{Found, Host, duplicates, no_address, shortened};
+use crate::hosts::{Host, HostList, duplicates, no_address, shortened};
 use now::Interface;
-pub(crate) use now::{Now, now};
+pub(crate) use now::{InstanceState, now};
 
 /// An answer has at most so many pages: a command that always gives another must end.
 const MOST_PAGES: usize = 1000;
 
-/// By which address an instance is reached.
+/// Kind of address by which an instance is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Address {
     /// The private one.
@@ -24,8 +24,8 @@ pub enum Address {
     Public,
 }
 
-/// What `aws ec2 describe-instances` answers (Amazon EC2 API Reference, DescribeInstances). What is
-/// missing is left out of it, or null.
+/// Answer of `aws ec2 describe-instances` (Amazon EC2 API Reference, DescribeInstances). What is missing is
+/// left out of it, or null.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Page {
@@ -75,17 +75,17 @@ struct Tag {
 /// Asks for all pages; `run` gives what a command writes.
 ///
 /// # Errors
-/// Sentences: what is wrong with a filter, what the command said, or that nothing runs.
+/// Sentences: an error in a filter, the command's own, or that no instance runs.
 pub(super) fn ask(
     filters: &[String],
     address: Address,
     run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
-) -> Result<Found, Vec<String>> {
+) -> Result<HostList, Vec<String>> {
     let bad: Vec<String> = filters.iter().filter_map(|one| bad_filter(one)).collect();
     if !bad.is_empty() {
         return Err(bad);
     }
-    let mut found = Found::default();
+    let mut found = HostList::default();
     let mut problems = Vec::new();
     let mut token = None;
     for _ in 0..MOST_PAGES {
@@ -95,8 +95,8 @@ pub(super) fn ask(
         for instance in instances.filter_map(|one| one.instances).flatten() {
             match instance.host(address) {
                 Ok(host) => found.hosts.push(host),
-                Err(Apart::LeftOut(why)) => found.left_out.push(why),
-                Err(Apart::Wrong(why)) => problems.push(why),
+                Err(Exclusion::LeftOut(why)) => found.left_out.push(why),
+                Err(Exclusion::Wrong(why)) => problems.push(why),
             }
         }
         token = page.next_token.filter(|token| !token.is_empty());
@@ -115,15 +115,15 @@ pub(super) fn ask(
     }
 }
 
-/// Whether a word is the id of an instance, such as `i-0123456789abcdef0`. Another could be an option to `aws`,
-/// or mean several to a filter.
+/// True where a word is the id of an instance, such as `i-0123456789abcdef0`. Another could be an option to
+/// `aws`, or mean several to a filter.
 pub(crate) fn is_instance_id(word: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let digits = word.strip_prefix("i-");
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(is_digit))
 }
 
-/// Whether a tag of this name keeps a host from being terminated.
+/// True where a tag of this name keeps a host from being terminated.
 pub(crate) fn is_keep(name: &str) -> bool {
     name.eq_ignore_ascii_case("keep")
 }
@@ -142,7 +142,7 @@ fn nothing_runs(filters: &[String], left_out: &[String]) -> String {
     }
 }
 
-/// What is wrong with a filter.
+/// The error in a filter; `None` where there is none.
 fn bad_filter(text: &str) -> Option<String> {
     let rest = text.strip_prefix("Name=");
     let good = rest
@@ -155,7 +155,7 @@ fn bad_filter(text: &str) -> Option<String> {
     })
 }
 
-/// The command for one page. `aws` follows pages itself, unless its configuration says otherwise.
+/// The command for one page. `aws` follows pages itself, unless it is configured otherwise.
 fn program(filters: &[String], token: Option<&str>) -> Exec {
     let mut program = Exec::new("aws").args(["ec2", "describe-instances", "--output", "json"]);
     if !filters.is_empty() {
@@ -177,18 +177,18 @@ fn page(bytes: &[u8]) -> Result<Page, String> {
     })
 }
 
-/// Why an instance is not among the hosts.
-enum Apart {
+/// Reason why an instance is not among the hosts.
+enum Exclusion {
     LeftOut(String),
     Wrong(String),
 }
 
 impl Instance {
-    fn host(self, by: Address) -> Result<Host, Apart> {
+    fn host(self, by: Address) -> Result<Host, Exclusion> {
         let id = self.instance_id.unwrap_or_default();
         let state = self.state.and_then(|state| state.name).unwrap_or_default();
         if state != "running" {
-            return Err(Apart::LeftOut(format!(
+            return Err(Exclusion::LeftOut(format!(
                 "{id} is {state}, and was left out."
             )));
         }
@@ -197,13 +197,13 @@ impl Instance {
             Address::Public => (self.public_ip_address, "public"),
         };
         let Some(address) = address.filter(|address| !address.is_empty()) else {
-            return Err(Apart::Wrong(format!(
+            return Err(Exclusion::Wrong(format!(
                 "{id} has no {which} address; choose the other with --address, or leave it out with \
                  a filter."
             )));
         };
         if let Some(why) = no_address(&address) {
-            return Err(Apart::Wrong(format!("The address of {id}: {why}.")));
+            return Err(Exclusion::Wrong(format!("The address of {id}: {why}.")));
         }
         let pair = |tag: Tag| Some((tag.key?, tag.value.unwrap_or_default()));
         let tags: BTreeMap<String, String> =
@@ -241,7 +241,7 @@ mod tests {
 
     const FILTER: &str = "Name=tag:role,Values=burnin";
 
-    fn asked(pages: &[Vec<u8>]) -> (Result<Found, Vec<String>>, Vec<String>) {
+    fn asked(pages: &[Vec<u8>]) -> (Result<HostList, Vec<String>>, Vec<String>) {
         let mut lines = Vec::new();
         let mut pages = pages.iter();
         let found = ask(&[FILTER.to_owned()], Address::Private, &mut |page| {

@@ -1,4 +1,4 @@
-//! Ansible inventories, as `ansible-inventory --list` says them.
+//! Ansible inventories, as `ansible-inventory --list` writes them.
 //!
 //! Its answer is one object: groups with `hosts` and `children`, and below `_meta.hostvars` the
 //! variables of each host (Ansible's documentation of dynamic inventory scripts). Ansible reads INI
@@ -10,7 +10,7 @@ use std::path::Path;
 use linux::exec::Exec;
 use serde_json::{Map, Value};
 
-use super::{Found, Host, duplicates, no_address, port, shortened, user};
+use crate::hosts::{Host, HostList, duplicates, no_address, port, shortened, user};
 
 /// The variables that name a zone, a type and an id: plain ones, and those of the inventory plugin
 /// `amazon.aws.aws_ec2`, whose placement is an object.
@@ -18,7 +18,7 @@ const ZONE: [&str; 4] = ["az", "zone", "availability_zone", "ec2_placement"];
 const KIND: [&str; 3] = ["type", "instance_type", "ec2_instance_type"];
 const ID: [&str; 3] = ["id", "instance_id", "ec2_id"];
 
-/// Whether a file is the answer itself: INI and YAML begin otherwise, but for YAML in braces, which
+/// True where a file is the answer itself: INI and YAML begin otherwise, but for YAML in braces, which
 /// Ansible's own inventories are not written in.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -38,7 +38,7 @@ pub(super) fn program(file: &Path) -> Exec {
 ///
 /// # Errors
 /// A sentence for each host that is wrong, and one for an inventory without hosts.
-pub(super) fn parse(file: &str, json: &[u8]) -> Result<Found, Vec<String>> {
+pub(super) fn parse(file: &str, json: &[u8]) -> Result<HostList, Vec<String>> {
     let groups: Map<String, Value> = serde_json::from_slice(json)
         .map_err(|why| vec![format!("{file} is no inventory in JSON: {why}.")])?;
     let variables = groups.get("_meta").and_then(|meta| meta.get("hostvars"));
@@ -65,10 +65,10 @@ pub(super) fn parse(file: &str, json: &[u8]) -> Result<Found, Vec<String>> {
     if !problems.is_empty() {
         return Err(shortened(problems));
     }
-    Ok(Found { hosts, left_out })
+    Ok(HostList { hosts, left_out })
 }
 
-/// How Ansible reaches a host, where that is not by ssh: what is done there is not meant for it.
+/// Ansible's connection to a host, where that is not ssh: what is done there is not meant for it.
 fn other_way(variables: &Map<String, Value>) -> Option<String> {
     let way = word(variables.get("ansible_connection")?)?;
     let plain = way.strip_prefix("ansible.builtin.").unwrap_or(&way);

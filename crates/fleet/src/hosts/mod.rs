@@ -1,12 +1,14 @@
-//! Which hosts: from a list, an Ansible inventory or EC2, chosen by regular expressions.
+//! Hosts from a list, an Ansible inventory or EC2, chosen by regular expressions.
 //!
-//! A host's zone, instance type and id come with it where the source knows them; the hosts' own
-//! metadata service is asked for the others later.
+//! A host's zone, instance type and id come with it where the source knows them; the hosts' own metadata
+//! service is asked for the others later.
 
 mod ec2;
+mod grouping;
 mod inventory;
 mod list;
 mod select;
+pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +17,11 @@ use std::time::Duration;
 use linux::exec::Exec;
 use serde::Serialize;
 
-pub(crate) use ec2::{Address, Now, is_instance_id, is_keep, now as instances_now};
+pub(crate) use ec2::{Address, InstanceState, is_instance_id, is_keep, now as instances_now};
+pub(crate) use grouping::{Per, Ties};
 pub(crate) use select::{Pattern, Selection};
 
-/// How long `ansible-inventory` or one page of `aws` may take: both ask a cloud.
+/// Time limit for `ansible-inventory` or one page of `aws`: both ask a cloud.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// More problems than so many are counted, not listed.
@@ -27,13 +30,13 @@ const MOST_LISTED: usize = 20;
 /// A host, as its source has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Host {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What is given to ssh: a name of its configuration, a host name or an address.
+    /// Host as ssh is given it: a name of its configuration, a host name or an address.
     pub address: String,
-    /// The user to log in as, where the source says so.
+    /// User to log in as, where the source names one.
     pub user: Option<String>,
-    /// The port, where the source says so.
+    /// Port, where the source names one.
     pub port: Option<u16>,
     /// The availability zone, such as `us-east-1a`.
     pub zone: Option<String>,
@@ -44,25 +47,25 @@ pub(crate) struct Host {
     pub id: Option<String>,
     /// The comment behind it in a list.
     pub comment: Option<String>,
-    /// What else the source says: attributes of a list, tags of an instance.
+    /// Further attributes of its source: those of a list, tags of an instance.
     pub tags: BTreeMap<String, String>,
 }
 
-/// What a source gave.
+/// Hosts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct HostList {
     /// The hosts, in the order of the source.
     pub hosts: Vec<Host>,
-    /// Who was left out and why, as sentences: instances that do not run.
+    /// Hosts that were left out, with the reason, as sentences: instances that do not run.
     pub left_out: Vec<String>,
 }
 
-/// Where hosts come from.
+/// Source of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A text file, or the name of one below `~/.dsh`.
     List(PathBuf),
-    /// An Ansible inventory, or what `ansible-inventory --list` says of one.
+    /// An Ansible inventory, or the output of `ansible-inventory --list` for one.
     Inventory(PathBuf),
     /// The instances that these filters match, `Name=…,Values=…`.
     Ec2(Vec<String>, Address),
@@ -72,15 +75,15 @@ impl Source {
     /// Asks the source. `home` is the user's home folder, if there is one.
     ///
     /// # Errors
-    /// Sentences that say what is wrong with the source, with its name and line.
-    pub(crate) fn ask(&self, home: Option<&Path>) -> Result<Found, Vec<String>> {
+    /// Errors in the source, as sentences with its name and line.
+    pub(crate) fn ask(&self, home: Option<&Path>) -> Result<HostList, Vec<String>> {
         let alone = |why: String| vec![why];
         let found = match self {
             Source::List(name) => {
                 let file = list::place(name, home).map_err(alone)?;
                 let bytes = read(&file).map_err(alone)?;
                 let hosts = list::parse(&file.display().to_string(), &bytes)?;
-                Ok(Found {
+                Ok(HostList {
                     hosts,
                     left_out: Vec::new(),
                 })
@@ -99,14 +102,14 @@ impl Source {
                 run(&page.clone().limit(LIMIT))
             }),
         }?;
-        Ok(Found {
+        Ok(HostList {
             hosts: told_apart(found.hosts),
             ..found
         })
     }
 }
 
-/// The hosts with names that tell them apart. Instances that were started together have one name, and
+/// The hosts with names that differ. Instances that were started together have one name, and
 /// a list may have two ports of one address; everything later goes by the name.
 fn told_apart(mut hosts: Vec<Host>) -> Vec<Host> {
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
@@ -150,7 +153,7 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
         .map_err(|why| format!("{} cannot be read: {why}", file.display()))
 }
 
-/// What a program writes, which does not outlive this one.
+/// Output of a program, which does not outlive this one.
 ///
 /// # Errors
 /// A sentence, where it is missing, fails or takes too long.
@@ -161,10 +164,10 @@ pub(crate) fn run(program: &Exec) -> Result<Vec<u8>, String> {
         .map_err(|why| why.to_string())
 }
 
-/// Why ssh must not be given this as a host; `None` where it may.
+/// Reason why ssh must not be given this as a host; `None` where it may.
 ///
-/// A word that begins with a dash would be an option to ssh, and spaces and control characters are in
-/// no name of a host.
+/// A word that begins with a dash would be an option to ssh, and spaces and control characters are in no name
+/// of a host.
 fn no_address(word: &str) -> Option<String> {
     // A user of a domain has a backslash before the address, as in `DOMAIN\\me@db1`.
     let user_end = word.rfind('@').unwrap_or(0);
@@ -192,8 +195,8 @@ fn no_address(word: &str) -> Option<String> {
     }
 }
 
-/// Whether colons and brackets stand only where they do in one IPv6 address. With a port behind it, ssh
-/// would be given another address, which may well be somebody's.
+/// True where colons and brackets stand only where they do in one IPv6 address. With a port behind it, ssh
+/// would be given another address, which may be in use.
 fn is_one_address(host: &str) -> bool {
     if !host.contains([':', '[', ']']) {
         return true;
@@ -233,7 +236,7 @@ fn shortened(mut problems: Vec<String>) -> Vec<String> {
     problems
 }
 
-/// Hosts that are there twice, by their addresses or ids. `place` says where a host stands, such as
+/// Hosts that are there twice, by their addresses or ids. `place` gives the place of a host, such as
 /// `hosts, line 3`.
 fn duplicates(hosts: &[Host], place: impl Fn(usize) -> String) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -307,7 +310,7 @@ mod tests {
         ] {
             assert!(no_address(bad).is_some(), "{bad}");
         }
-        // This one is another host, and nothing can tell.
+        // This one is another host, which cannot be seen.
         assert_eq!(no_address("2001:db8::5:2222"), None);
     }
 

@@ -1,10 +1,10 @@
-//! Which of the hosts: `--include` and `--exclude`.
+//! Selection of hosts: `--include` and `--exclude`.
 
 use std::str::FromStr;
 
 use regex_lite::Regex;
 
-use super::Host;
+use crate::hosts::Host;
 
 /// A regular expression for names of hosts.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
-    /// Whether it matches any part of the host's name, address or id.
+    /// True where it matches any part of the host's name, address or id.
     fn takes(&self, host: &Host) -> bool {
         let id = host.id.as_deref();
         self.0.is_match(&host.name)
@@ -29,7 +29,7 @@ impl Pattern {
     }
 }
 
-/// Which hosts are wanted.
+/// Patterns of the hosts that are wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     /// Only those that any of these matches; all where there is none.

@@ -7,27 +7,27 @@ mod picture;
 
 use std::time::{Duration, Instant};
 
-use picture::Now;
+use picture::RoundProgress;
 use ui::progress;
 use ui::screen::Inline;
 
-pub(super) use picture::Picture;
+pub(super) use picture::BoardView;
 
-/// How often the table is drawn while a round lasts.
+/// Interval at which the table is drawn while a round lasts.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The table on standard error.
 pub(super) struct Board {
-    picture: Picture,
+    picture: BoardView,
     screen: Inline,
     began: Instant,
-    /// When it is drawn the next time.
+    /// Time of the next drawing.
     next: Instant,
 }
 
 impl Board {
     /// A table, if somebody watches on a terminal that obeys.
-    pub(super) fn new(watched: bool, picture: impl FnOnce() -> Picture) -> Option<Board> {
+    pub(super) fn new(watched: bool, picture: impl FnOnce() -> BoardView) -> Option<Board> {
         let now = Instant::now();
         let screen = (watched && progress::is_drawn()).then(Inline::on_stderr);
         Some(Board {
@@ -38,8 +38,8 @@ impl Board {
         })
     }
 
-    /// What it shows.
-    pub(super) fn picture(&mut self) -> &mut Picture {
+    /// Its content.
+    pub(super) fn picture(&mut self) -> &mut BoardView {
         self.next = Instant::now();
         &mut self.picture
     }
@@ -50,7 +50,7 @@ impl Board {
             return;
         }
         self.next = Instant::now() + EVERY;
-        let now = Now {
+        let now = RoundProgress {
             round,
             elapsed: self.began.elapsed(),
             hosts,
@@ -60,7 +60,7 @@ impl Board {
         self.screen.draw(lines);
     }
 
-    /// Takes it away until the next time, so that something else can be said.
+    /// Removes it until the next time, so that other messages can be shown.
     pub(super) fn hide(&mut self) {
         self.next = Instant::now();
         self.screen.hide();

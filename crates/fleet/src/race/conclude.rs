@@ -4,16 +4,16 @@ mod doubts;
 
 use study::burnin::{End, HostStatus, Known};
 
-use super::super::run::{Came, FleetRun};
-use super::super::setup;
-use super::course::{Course, Fate, Group, Replayed};
-use super::record::RaceRecord;
-use crate::args::Ties;
+use crate::hosts::Ties;
+use crate::race::course::{Course, Fate, Group, Replayed};
+use crate::race::setup;
+use crate::store::race::RaceRecord;
+use crate::store::{FleetRun, HostOutcome};
 use ui::words;
 
 /// Decision on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Decided {
+pub(crate) enum Decision {
     /// It is one of the best.
     Keep,
     /// It may be.
@@ -30,28 +30,28 @@ pub(crate) enum Decided {
     Unreachable,
 }
 
-impl Decided {
-    /// As the answer has it.
+impl Decision {
+    /// The word in documents.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Decided::Keep => "keep",
-            Decided::Tie => "tie",
-            Decided::Open => "open",
-            Decided::Cull => "cull",
-            Decided::Floor => "floor",
-            Decided::Failed => "failed",
-            Decided::Unreachable => "unreachable",
+            Decision::Keep => "keep",
+            Decision::Tie => "tie",
+            Decision::Open => "open",
+            Decision::Cull => "cull",
+            Decision::Floor => "floor",
+            Decision::Failed => "failed",
+            Decision::Unreachable => "unreachable",
         }
     }
 }
 
-/// A host, and what it came to.
+/// A host, and its result.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ranked {
+pub(crate) struct RankedHost {
     /// Its place in the run.
     pub place: usize,
     /// Decision of the race.
-    pub decided: Decided,
+    pub decided: Decision,
     /// Reason, as a sentence without its end.
     pub reason: String,
     /// True where this race measured that it is worse than those that are kept, or misses a floor.
@@ -89,17 +89,17 @@ pub(crate) struct GroupEnd {
     pub tied: usize,
     /// Number of places that they tie for.
     pub places: usize,
-    /// Those that are kept by the rule, and those that it could not tell from them, by their places.
+    /// Those that are kept by the rule, and those that it could not distinguish from them, by their places.
     pub best: Vec<usize>,
 }
 
 /// Conclusion of a race.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Concluded {
+pub(crate) struct RaceConclusion {
     /// The groups, in the order of their names.
     pub groups: Vec<GroupEnd>,
     /// All hosts: by their groups, and then the best first.
-    pub ranked: Vec<Ranked>,
+    pub ranked: Vec<RankedHost>,
     /// The groups that the source of the hosts speaks of, and of which none came to be measured.
     pub empty: Vec<String>,
     /// The standard deviation of one round of a disk, as a share.
@@ -108,8 +108,8 @@ pub(crate) struct Concluded {
     pub proof_rounds: usize,
 }
 
-/// Goes through the rounds of a race, and says what they come to.
-pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
+/// Concludes a race from its rounds.
+pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
     let replayed = Replayed::of(record);
     let setup = replayed.setup(record);
     let mut course = Course::new(&setup);
@@ -122,7 +122,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
         proof_rounds,
         is_over: record.interrupted || groups.iter().all(|group| group.decision.end.is_some()),
     };
-    let mut ranked: Vec<Ranked> = (0..run.hosts.len())
+    let mut ranked: Vec<RankedHost> = (0..run.hosts.len())
         .map(|place| {
             let own = record
                 .hosts
@@ -136,7 +136,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
         })
         .collect();
     let group_of = |place: usize| record.hosts.get(place).map(|host| &host.group);
-    let figure = |one: &Ranked| one.known.map_or(f64::NEG_INFINITY, |known| known.figure);
+    let figure = |one: &RankedHost| one.known.map_or(f64::NEG_INFINITY, |known| known.figure);
     ranked.sort_by(|a, b| {
         // Those that took no part stand last.
         let (of_a, of_b) = (
@@ -151,17 +151,17 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
         };
         no_part.then(of_a.cmp(&of_b)).then_with(by_rank)
     });
-    let of_group = |name: &str, decided: Decided| {
-        let is = |one: &&Ranked| {
+    let of_group = |name: &str, decided: Decision| {
+        let is = |one: &&RankedHost| {
             one.decided == decided && group_of(one.place) == Some(&Some(name.to_owned()))
         };
         ranked.iter().filter(is).collect::<Vec<_>>()
     };
-    let there = |of: &[&Ranked]| of.iter().filter(|one| !one.is_gone).count();
+    let there = |of: &[&RankedHost]| of.iter().filter(|one| !one.is_gone).count();
     let ends = groups.iter().map(|group| {
         let members = record.hosts.iter();
-        let kept = of_group(group.name, Decided::Keep);
-        let tied = of_group(group.name, Decided::Tie);
+        let kept = of_group(group.name, Decision::Keep);
+        let tied = of_group(group.name, Decision::Tie);
         let places = match tied.len() {
             0 => 0,
             _ => record.keep.saturating_sub(kept.len()),
@@ -179,7 +179,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
             best: [&group.decision.keep[..], &group.decision.tied].concat(),
         }
     });
-    Concluded {
+    RaceConclusion {
         groups: ends.collect(),
         empty: empty(run, record),
         noise: course.noise(),
@@ -192,7 +192,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
 fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
     let is_of = |group: &Option<String>, name: &str| {
         let rest = group.as_deref().and_then(|group| group.strip_prefix(name));
-        // What tells sizes apart stands behind the name.
+        // The size follows the name.
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
     };
     let both = run.hosts.iter().zip(&record.hosts);
@@ -223,14 +223,14 @@ fn raced(
     record: &RaceRecord,
     run: &FleetRun,
     bounds: &Bounds,
-) -> Ranked {
+) -> RankedHost {
     let known = course.known(place);
     let (decided, reason, is_bad) = match course.fate(place) {
         Some(fate) => {
             let (decided, is_bad) = match fate {
-                Fate::Floor(_) => (Decided::Floor, true),
-                Fate::Broken(_) => (Decided::Failed, true),
-                Fate::Absent(_) => (Decided::Failed, false),
+                Fate::Floor(_) => (Decision::Floor, true),
+                Fate::Broken(_) => (Decision::Failed, true),
+                Fate::Absent(_) => (Decision::Failed, false),
             };
             (decided, fate.why().trim_end_matches('.').to_owned(), is_bad)
         }
@@ -251,21 +251,21 @@ fn raced(
         });
     let mut doubts = doubts::told(place, record);
     let is_doubtful = !doubts.is_empty();
-    if decided == Decided::Keep {
+    if decided == Decision::Keep {
         doubts.extend(doubts::of_rounds(&known, bounds.proof_rounds));
     }
     let host = run.hosts.get(place).filter(|_| bounds.is_over);
     let gone = host.and_then(doubts::of_absence);
-    if matches!(decided, Decided::Keep | Decided::Tie) {
+    if matches!(decided, Decision::Keep | Decision::Tie) {
         doubts.extend(doubts::of_unseen(course, place));
         doubts.extend(gone.clone());
     }
     if course.missed_once(place) {
         doubts.push(doubts::ONCE.to_owned());
     }
-    // What a disk answers with an error is nobody else's doing.
+    // An error that a disk answers is its own.
     let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));
-    Ranked {
+    RankedHost {
         place,
         decided,
         reason: reason + &slow,
@@ -286,11 +286,11 @@ fn of_rank(
     course: &Course<'_>,
     record: &RaceRecord,
     run: &FleetRun,
-) -> (Decided, String, bool) {
+) -> (Decision, String, bool) {
     let decision = &group.decision;
     let Some(end) = decision.end else {
         return (
-            Decided::Open,
+            Decision::Open,
             "the race was ended before it was decided".to_owned(),
             false,
         );
@@ -301,7 +301,7 @@ fn of_rank(
             _ if record.keep == 1 => "no other may be better".to_owned(),
             _ => format!("fewer than {} others may be better", record.keep),
         };
-        return (Decided::Keep, why, false);
+        return (Decision::Keep, why, false);
     }
     let (tied, places) = (decision.tied.len(), decision.places);
     if decision.tied.contains(&place) {
@@ -311,7 +311,7 @@ fn of_rank(
             words::count(places, "place")
         );
         return match record.ties {
-            None => (Decided::Tie, ties, false),
+            None => (Decision::Tie, ties, false),
             Some(by) => {
                 let word = match by {
                     Ties::Name => "name",
@@ -319,18 +319,18 @@ fn of_rank(
                 };
                 let chosen = broken(&decision.tied, by, record, run);
                 if chosen.iter().take(places).any(|one| *one == place) {
-                    (Decided::Keep, format!("{ties}; chosen by {word}"), false)
+                    (Decision::Keep, format!("{ties}; chosen by {word}"), false)
                 } else {
-                    (Decided::Cull, format!("{ties}; left out by {word}"), false)
+                    (Decision::Cull, format!("{ties}; left out by {word}"), false)
                 }
             }
         };
     }
     if let Some(HostStatus::Removed { .. }) = course.standing(place) {
-        return (Decided::Failed, "it could not be raced".to_owned(), false);
+        return (Decision::Failed, "it could not be raced".to_owned(), false);
     }
     if course.known(place).is_none() {
-        return (Decided::Failed, "it was never measured".to_owned(), false);
+        return (Decision::Failed, "it was never measured".to_owned(), false);
     }
     let others = match record.keep {
         1 => "another is".to_owned(),
@@ -339,11 +339,11 @@ fn of_rank(
     match course.standing(place) {
         Some(HostStatus::Out { round }) => {
             let reason = format!("{others} better, known after round {}", round + 1);
-            (Decided::Cull, reason, true)
+            (Decision::Cull, reason, true)
         }
         // Nobody who is kept is worse, and it may be as good: that is no reason to end it.
         _ => (
-            Decided::Cull,
+            Decision::Cull,
             format!("{others} better by what was measured, though it may be as good"),
             false,
         ),
@@ -366,17 +366,19 @@ fn broken(tied: &[usize], by: Ties, record: &RaceRecord, run: &FleetRun) -> Vec<
 }
 
 /// A host that took no part.
-fn never(place: usize, run: &FleetRun) -> Ranked {
+fn never(place: usize, run: &FleetRun) -> RankedHost {
     let host = run.hosts.get(place);
-    let (decided, reason) = match host.map(|host| host.came) {
-        Some(Came::Unreached | Came::Unfit) => (Decided::Unreachable, "was not reached"),
-        Some(Came::Waiting | Came::Interrupted | Came::Done) | None => {
-            (Decided::Open, "the race was ended before it took part")
+    let (decided, reason) = match host.map(|host| host.outcome) {
+        Some(HostOutcome::Unreached | HostOutcome::Unfit) => {
+            (Decision::Unreachable, "was not reached")
         }
-        Some(_) => (Decided::Failed, "did not come to be measured"),
+        Some(HostOutcome::Waiting | HostOutcome::Interrupted | HostOutcome::Done) | None => {
+            (Decision::Open, "the race was ended before it took part")
+        }
+        Some(_) => (Decision::Failed, "did not come to be measured"),
     };
     let why = host.and_then(|host| host.why.as_deref()).unwrap_or(reason);
-    Ranked {
+    RankedHost {
         place,
         decided,
         reason: why.trim_end_matches('.').to_owned(),

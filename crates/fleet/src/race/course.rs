@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use study::burnin::{Decision, End, HostStatus, Known, Measured, Race, Rule};
 
-use super::super::floor::{Floor, Missed, Watch};
-use super::super::rounds::TargetRound;
-use super::record::{Absent, Lap, RoundRecord};
+use crate::floor::{Floor, FloorMiss, Watch};
+use crate::protocol::rounds::TargetRound;
+use crate::store::race::{Absent, Measurement, RoundRecord};
 use absence::Absences;
 use sweep::Figure;
 use ui::words;
@@ -148,7 +148,7 @@ impl<'a> Course<'a> {
         let open: Vec<bool> = (0..self.groups.len())
             .map(|at| self.race.ended(at).is_none())
             .collect();
-        let mut out = Doomed {
+        let mut out = Removal {
             open,
             places: Vec::new(),
         };
@@ -174,16 +174,16 @@ impl<'a> Course<'a> {
             }
         }
         // What came too late is judged as any other: a disk that takes longest to answer is not forgiven it.
-        let laps = || round.measured.iter().chain(&round.late);
+        let measurements = || round.measured.iter().chain(&round.late);
         let mut measured = Vec::new();
-        for lap in laps() {
+        for lap in measurements() {
             match self.figures(lap) {
                 Ok(one) => measured.extend(one),
                 Err(fate) => self.doom(lap.host, fate, &mut out),
             }
         }
         self.race.take(&measured);
-        for lap in laps() {
+        for lap in measurements() {
             if let Some(why) = lap
                 .targets
                 .iter()
@@ -246,7 +246,7 @@ impl<'a> Course<'a> {
     ///
     /// # Errors
     /// Its fate, where a disk is broken, or it could not be measured.
-    fn figures(&self, lap: &Lap) -> Result<Option<Measured>, Fate> {
+    fn figures(&self, lap: &Measurement) -> Result<Option<Measured>, Fate> {
         let paths = self.setup.targets.get(lap.host);
         let path = |at: usize| {
             paths
@@ -267,8 +267,8 @@ impl<'a> Course<'a> {
             }
             match target.figures.first().copied().flatten() {
                 Some(figure) if figure > 0.0 && figure.is_finite() => disks.push(figure),
-                // Whoever held it up: a disk that fails says so, and one that is silent may be a machine that
-                // was paused. So it is no reason to end an instance.
+                // Whatever held it up: a disk that fails reports an error, and a silent one may be a machine
+                // that was paused. So it is no reason to end an instance.
                 _ => {
                     return Err(Fate::Absent(format!(
                         "{}: nothing came back in round {}",
@@ -284,7 +284,7 @@ impl<'a> Course<'a> {
     }
 
     /// The floor that a host has missed now, in words, and whether by what one round gave.
-    fn missed_floor(&mut self, lap: &Lap) -> Option<(String, bool)> {
+    fn missed_floor(&mut self, lap: &Measurement) -> Option<(String, bool)> {
         let number = self.number_of(lap.host)?;
         let setup = self.setup;
         let watches = self.watches.get_mut(number)?;
@@ -312,14 +312,14 @@ impl<'a> Course<'a> {
     }
 
     /// Dooms a host that was missing too often: in so many rounds, and why the last time.
-    fn doom_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Doomed) {
+    fn doom_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Removal) {
         if let Some(rounds) = rounds {
             let why = format!("missing in {rounds} rounds, the last time because {why}");
             self.doom(place, Fate::Absent(why), out);
         }
     }
 
-    fn doom(&mut self, place: usize, fate: Fate, out: &mut Doomed) {
+    fn doom(&mut self, place: usize, fate: Fate, out: &mut Removal) {
         let group = self
             .number_of(place)
             .and_then(|number| self.group_of.get(number));
@@ -391,8 +391,8 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Who is out since a round.
-struct Doomed {
+/// A host that is out, and the round.
+struct Removal {
     /// The groups whose race was not over before it.
     open: Vec<bool>,
     places: Vec<usize>,
@@ -410,7 +410,7 @@ fn value(figures: &[Figure], floor: &Floor, target: &TargetRound) -> Option<f64>
     target.figures.get(at).copied().flatten()
 }
 
-fn of_missed(floor: &Floor, path: Option<&String>, missed: &Missed) -> String {
+fn of_missed(floor: &Floor, path: Option<&String>, missed: &FloorMiss) -> String {
     let value = if floor.requirement.figure.metric.is_latency() {
         words::latency(missed.value.max(0.0) as u64)
     } else {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::super::hosts::{Host, is_keep};
-use super::super::run::{FleetRun, HostRun};
-use super::conclude::{Concluded, Decided, Ranked};
+use crate::hosts::{Host, is_keep};
+use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::store::{FleetRun, HostRun};
 use ui::exit::{ExitClass as _, Failure};
 use ui::output::{Format, HOST_LIST_MARK, OutputFile};
 use ui::words;
@@ -21,7 +21,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Checks that they can be written, and that no file of somebody else's is there unless `force` gives
+    /// Checks that they can be written, and that no file of other origin is there unless `force` gives
     /// it up.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Lists {
         [self.keep.path(), self.cull.path()]
     }
 
-    /// Writes both where the race is over and hosts were measured, and tells whether it did.
+    /// Writes both where the race is over and hosts were measured; true where it did.
     ///
     /// # Errors
     /// As [`Lists::write`].
@@ -53,7 +53,7 @@ impl Lists {
         &self,
         run: &FleetRun,
         hosts: &[Host],
-        concluded: &Concluded,
+        concluded: &RaceConclusion,
     ) -> Result<bool, Failure> {
         let interrupted = run.race.as_ref().is_none_or(|record| record.interrupted);
         if interrupted || concluded.groups.is_empty() {
@@ -66,13 +66,18 @@ impl Lists {
     ///
     /// # Errors
     /// Failed midway, where that cannot be done.
-    fn write(&self, run: &FleetRun, hosts: &[Host], concluded: &Concluded) -> Result<(), Failure> {
-        let is_kept = |one: &&Ranked| one.decided == Decided::Keep;
-        let is_culled = |one: &&Ranked| one.decided == Decided::Cull || one.is_bad;
-        let kept: Vec<&Ranked> = concluded.ranked.iter().filter(is_kept).collect();
-        let culled: Vec<&Ranked> = concluded.ranked.iter().filter(is_culled).collect();
+    fn write(
+        &self,
+        run: &FleetRun,
+        hosts: &[Host],
+        concluded: &RaceConclusion,
+    ) -> Result<(), Failure> {
+        let is_kept = |one: &&RankedHost| one.decided == Decision::Keep;
+        let is_culled = |one: &&RankedHost| one.decided == Decision::Cull || one.is_bad;
+        let kept: Vec<&RankedHost> = concluded.ranked.iter().filter(is_kept).collect();
+        let culled: Vec<&RankedHost> = concluded.ranked.iter().filter(is_culled).collect();
         let [kept, culled] = [kept, culled].map(|chosen| list(run, hosts, &chosen));
-        // Lists of two races beside each other would say of a host both.
+        // Lists of two races beside each other would contradict each other about a host.
         let keep = self.keep.prepare(kept.as_bytes()).midway()?;
         let cull = self.cull.prepare(culled.as_bytes()).midway()?;
         keep.put().midway()?;
@@ -83,13 +88,13 @@ impl Lists {
 }
 
 /// Attributes of a host in a list: its names, and the other facts of its source, such as its price and that
-/// it is to be kept. What a list cannot say is left out.
-fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
+/// it is to be kept. Attributes that a list cannot hold are left out.
+fn attributes(host_run: &HostRun, host: &Host) -> Vec<(String, String)> {
     let own = [
         ("port", host.port.map(|port| port.to_string())),
-        ("az", came.zone.clone()),
-        ("type", came.kind.clone()),
-        ("id", came.id.clone()),
+        ("az", host_run.zone.clone()),
+        ("type", host_run.kind.clone()),
+        ("id", host_run.id.clone()),
     ];
     let is_own = |key: &str| ["port", "az", "zone", "type", "id"].contains(&key);
     let is_word = |text: &str| {
@@ -109,14 +114,14 @@ fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
 }
 
 /// A list of these hosts.
-fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
+fn list(run: &FleetRun, hosts: &[Host], chosen: &[&RankedHost]) -> String {
     let mut text = format!("{HOST_LIST_MARK}{}\n", run.id);
     for one in chosen {
-        if let (Some(came), Some(host)) = (run.hosts.get(one.place), hosts.get(one.place)) {
+        if let (Some(host_run), Some(host)) = (run.hosts.get(one.place), hosts.get(one.place)) {
             let login = host.user.as_ref().filter(|_| !host.address.contains('@'));
             let mut line = login.map_or_else(String::new, |user| format!("{user}@"));
             line.push_str(&host.address);
-            for (key, value) in attributes(came, host) {
+            for (key, value) in attributes(host_run, host) {
                 line.push_str(&format!(" {key}={value}"));
             }
             let figure = one.known.map_or_else(String::new, |known| {
@@ -148,15 +153,15 @@ mod tests {
         FleetRun {
             id: "20260101-000000-abcd".to_owned(),
             began: jiff::Timestamp::UNIX_EPOCH,
-            kind: crate::run::Kind::Race,
+            kind: crate::store::Kind::Race,
             args: Vec::new(),
             hosts: hosts.iter().map(HostRun::waiting).collect(),
             race: None,
         }
     }
 
-    fn ranked(place: usize, decided: Decided, is_bad: bool) -> Ranked {
-        Ranked {
+    fn ranked(place: usize, decided: Decision, is_bad: bool) -> RankedHost {
+        RankedHost {
             place,
             decided,
             reason: "of\na reason".to_owned(),
@@ -193,14 +198,14 @@ mod tests {
             ("e", ""),
         ];
         let hosts = hosts.map(host);
-        let concluded = Concluded {
+        let concluded = RaceConclusion {
             groups: Vec::<GroupEnd>::new(),
             ranked: vec![
-                ranked(1, Decided::Keep, false),
-                ranked(0, Decided::Tie, false),
-                ranked(2, Decided::Cull, true),
-                ranked(3, Decided::Floor, true),
-                ranked(4, Decided::Failed, false),
+                ranked(1, Decision::Keep, false),
+                ranked(0, Decision::Tie, false),
+                ranked(2, Decision::Cull, true),
+                ranked(3, Decision::Floor, true),
+                ranked(4, Decision::Failed, false),
             ],
             empty: Vec::new(),
             noise: None,

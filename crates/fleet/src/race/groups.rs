@@ -2,10 +2,10 @@
 
 use record::Bytes;
 
-use super::super::rounds::TargetFacts;
-use super::super::run::HostRun;
-use super::super::setup;
-use crate::args::Per;
+use crate::hosts::Per;
+use crate::protocol::rounds::TargetFacts;
+use crate::race::setup;
+use crate::store::HostRun;
 
 /// Name for a type that a host does not report, where others differ in theirs.
 const UNKNOWN_KIND: &str = "unknown type";
@@ -17,16 +17,16 @@ pub(super) fn groups(
     per: Option<Per>,
 ) -> Vec<Option<String>> {
     let ready = || hosts.iter().flatten();
-    // One that does not say its type is of the only one that there is.
-    let kinds = differ(ready().filter_map(|(came, _)| came.kind.clone()));
+    // A host without a type is of the only one that there is.
+    let kinds = differ(ready().filter_map(|(host, _)| host.kind.clone()));
     let disks = differ(ready().map(|(_, targets)| size(targets)));
     hosts
         .iter()
         .map(|host| {
-            let (came, targets) = (*host)?;
-            let mut name = setup::name(came.zone.as_deref(), came.kind.as_deref(), per);
+            let (host, targets) = (*host)?;
+            let mut name = setup::name(host.zone.as_deref(), host.kind.as_deref(), per);
             if kinds && per != Some(Per::Type) {
-                let kind = came.kind.as_deref().unwrap_or(UNKNOWN_KIND);
+                let kind = host.kind.as_deref().unwrap_or(UNKNOWN_KIND);
                 name.push_str(&format!(", {kind}"));
             }
             if disks {

@@ -1,72 +1,73 @@
 //! `fleet race`: hosts measured at the same time, round by round, until it is known which are the best.
 //!
-//! | module | what |
+//! | module | contents |
 //! | --- | --- |
-//! | `runner` | one host: reached, prepared, told its rounds |
-//! | `drive` | all of them: brought to the start, and through each round |
-//! | `course` | who is measured next, and who is out for what; it only decides |
-//! | `plan` | what it overwrites, which is agreed to first |
-//! | `dark` | rounds in which no host answers |
-//! | `run` | the whole of it |
-//! | `board` | the table that is watched meanwhile |
-//! | `record`, `keeper` | the race as it was measured, in the ledger |
-//! | `conclude` | what that comes to, host by host |
-//! | `groups` | who competes with whom |
-//! | `say`, `files` | the answer, and the lists |
-//! | `terminate` | whose instances are ended for it |
+//! | `setup`, `groups` | groups that compete, and the rounds they get |
+//! | `runner` | one host: reached, prepared, sent its rounds |
+//! | `field` | all hosts: brought to the start, and through each round |
+//! | `course` | the decisions: hosts to measure next, and hosts that are out |
+//! | `overwrite_plan` | data that is overwritten, agreed to first |
+//! | `outage` | rounds in which no host answers |
+//! | `run` | the race from start to end |
+//! | `board` | live table |
+//! | `conclude` | conclusion of the record, host by host |
+//! | `view`, `dry_run`, `html`, `files` | the answer, its page, and the lists |
+//! | `terminate` | termination of bad instances |
 
 mod board;
+mod checkpoint;
 mod conclude;
 mod course;
-mod dark;
-mod drive;
+mod dry_run;
+mod field;
 mod files;
 mod groups;
 mod html;
-mod keeper;
-mod plan;
-mod record;
+mod outage;
+mod overwrite_plan;
+mod report;
 mod run;
 mod runner;
-#[cfg(test)]
-pub(crate) mod sample;
-pub(crate) mod say;
+pub(crate) mod setup;
 mod terminate;
 #[cfg(test)]
+pub(crate) mod test_races;
+#[cfg(test)]
 mod tests;
+pub(crate) mod view;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::store::race::RacedHost;
 use ::record::Nanos;
 use anyhow::anyhow;
-use ledger::Ledger;
-use record::RacedHost;
 use study::burnin::End;
 
-use super::agree::must_be_askable;
-use super::floor::Floor;
-use super::hosts::{Host, is_keep};
-use super::run::{self as fleet_run, FleetRun, Kind};
-use super::setup::Setup;
-use super::{allow_connections, find, reach, rounds};
 use crate::args::RaceArgs;
-use crate::args::Ties;
+use crate::destroy::confirm::require_terminal;
+use crate::floor::Floor;
 use crate::host_line::{HostVerb, LineVerb, parse};
+use crate::hosts::Ties;
+use crate::hosts::{Host, is_keep};
+use crate::reach::{allow_connections, find, reach};
+use crate::rounds;
+use crate::run as fleet_run;
+use crate::store::{FleetRun, Kind};
 use files::Lists;
-use job::process::ProcessIdentity;
-use keeper::Keeper;
+use job::{EndState, Store};
 use run::Conditions;
-use runner::Running;
+use runner::RunnerContext;
+use setup::Setup;
 use sweep::{Figure, Metric};
-use terminate::Unrehearsed;
+use terminate::DryRunError;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
-pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
-pub(crate) use record::RaceRecord;
+pub(crate) use crate::store::race::RaceRecord;
+pub(crate) use conclude::{Decision, RaceConclusion, RankedHost, conclude};
 
 /// Default phase by which hosts are ranked: one that only reads.
 const READS: &str = "page-read";
@@ -81,14 +82,14 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         context.tell(one);
     }
     let hosts = found.hosts;
-    let asked = Asked::of(args)?;
+    let asked = RoundsCommand::of(args)?;
     check_prices(args, &hosts)?;
     let setup = Setup::of(&hosts, args).map_err(Failure::refused)?;
     if args.dry_run {
         let answer = if args.json {
-            super::say::setup_json(&setup, &hosts)
+            dry_run::json(&setup, &hosts)
         } else {
-            super::say::setup(&setup, &hosts, context.columns)
+            dry_run::text(&setup, &hosts, context.columns)
         };
         context.print(&answer)?;
         return Ok(Answer::Done);
@@ -96,14 +97,14 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let lists = Lists::at(&args.out, args.force)?;
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if asked.overwrites && !args.yes {
-        // To hear it when all hosts have prepared would be late.
-        must_be_askable(plan::DONE)?;
+        // A refusal after all hosts have prepared would be late.
+        require_terminal(overwrite_plan::DONE)?;
     }
     if args.terminate {
         if !args.yes {
-            must_be_askable("terminated")?;
+            require_terminal("terminated")?;
         }
-        // To hear it after an hour of racing would be late.
+        // A refusal after an hour of racing would be late.
         let ids = terminate::ids_of(&hosts)
             .map_err(|wrong| Failure::refused_for("no race is begun", &wrong))?;
         if hosts.iter().all(|host| host.id.is_none()) {
@@ -113,7 +114,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             );
         }
         terminate::check_permission(&ids, &mut terminate::really)
-            .map_err(Unrehearsed::before_race)?;
+            .map_err(DryRunError::before_race)?;
         if let Some([floor, longer]) = args.yes.then(|| floor_of_one_round(args)).flatten() {
             context.tell(&format!(
                 "disksmith: who misses {floor} is out, but with --yes its instance is not terminated for that: one \
@@ -124,11 +125,10 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);
     allow_connections(starting, hosts.len(), "hosts")?;
-    let here = ProcessIdentity::of_process(&context.root, Path::new("/etc")).refused()?;
-    let ledger = context.open_ledger()?;
-    check_none_under_way(&ledger, &here, &hosts)?;
+    let store = Store::open(context)?;
+    check_none_under_way(&store, &hosts)?;
     let run = begun(args, &asked, &hosts);
-    let mut keeper = Keeper::begin(ledger, &here, &run)?;
+    let mut writer = checkpoint::begin(store, &run)?;
     let columns = context.columns;
     let conditions = Conditions {
         transport: &ssh,
@@ -136,26 +136,31 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         batch: args.reach.batch as usize,
         ready: Duration::from_nanos(args.ready.0.0),
         late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
-        after_loss: Running::AFTER_LOSS,
+        after_loss: RunnerContext::AFTER_LOSS,
         watched: context.watched,
         agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
-    let mut keep = |run: &FleetRun| keeper.keep(run, &mut ui::context::tell);
+    let began = Instant::now();
+    let mut keep = |run: &FleetRun| {
+        checkpoint::write(&mut writer, began.elapsed(), run, &mut ui::context::tell);
+    };
+    let begun = run.clone();
     let mut run = match conditions.race(&hosts, args, run, &mut keep) {
         Ok(run) => run,
         Err(failure) => {
-            keeper.forget();
+            // Where that cannot be written, it stays as one that was not finished.
+            let _ = writer.end(&begun, EndState::Discarded);
             return Err(failure);
         }
     };
     // Before anything else can go wrong; it is tried once more in the end.
-    let _ = keeper.keep_now(&run);
+    let _ = writer.save(&run);
     let concluded = conclude_of(&run)?;
     let listed = lists.write_of(&run, &hosts, &concluded);
     let mut terminated = match (args.terminate, &listed) {
         (false, _) => Ok(()),
         (true, Ok(_)) => {
-            terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
+            terminate::carry_out(&mut run, &concluded, args, context, interrupt, &writer)
         }
         (true, Err(_)) => {
             context
@@ -163,7 +168,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             Ok(())
         }
     };
-    if let Err(why) = keeper.finish(&run) {
+    if let Err(why) = checkpoint::finish(writer, &run) {
         context.tell(&format!("disksmith: {why}"));
         if args.terminate && terminated.is_ok() {
             terminated = Err(Failure::Midway(anyhow!(
@@ -179,7 +184,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
 }
 
 /// Conclusion of a race.
-fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
+fn conclude_of(run: &FleetRun) -> Result<RaceConclusion, Failure> {
     let record = run.race.as_ref();
     let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
     Ok(conclude(run, record))
@@ -208,8 +213,8 @@ pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
     }
 }
 
-/// What is asked of each host.
-struct Asked {
+/// Command for each host.
+struct RoundsCommand {
     /// Measuring verb and its arguments.
     words: Vec<String>,
     /// The figures of each round; hosts are ranked by the first.
@@ -218,10 +223,10 @@ struct Asked {
     overwrites: bool,
 }
 
-impl Asked {
+impl RoundsCommand {
     /// # Errors
     /// Refused, where what shall be measured makes no sense.
-    fn of(args: &RaceArgs) -> Result<Asked, Failure> {
+    fn of(args: &RaceArgs) -> Result<RoundsCommand, Failure> {
         let floors = || args.floor.iter().filter(|floor| !floor.is_of_disks());
         let of_floors = || floors().map(|floor| &floor.requirement.figure);
         let ranked = args.by.clone();
@@ -236,7 +241,7 @@ impl Asked {
         words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
         words.extend_from_slice(&args.targets);
         let overwrites = !args.targets.is_empty() && check_words(&words)?;
-        Ok(Asked {
+        Ok(RoundsCommand {
             words,
             figures,
             overwrites,
@@ -281,17 +286,13 @@ fn price(host: &Host) -> Option<f64> {
 
 /// # Errors
 /// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
-fn check_none_under_way(
-    ledger: &Ledger,
-    here: &ProcessIdentity,
-    hosts: &[Host],
-) -> Result<(), Failure> {
-    let unfinished = ledger.unfinished::<FleetRun>().refused()?;
+fn check_none_under_way(store: &Store, hosts: &[Host]) -> Result<(), Failure> {
+    let unfinished = store.unfinished::<FleetRun>().refused()?;
     let alive = unfinished
         .iter()
-        .filter(|work| here.standing(&work.owner) == ledger::OwnerLiveness::Alive);
+        .filter(|work| store.liveness(&work.owner) == ledger::OwnerLiveness::Alive);
     for work in alive {
-        let Some(other) = ledger.work::<FleetRun>(&work.key).refused()? else {
+        let Some(other) = store.find::<FleetRun>(&work.key).refused()? else {
             continue;
         };
         let other = other.document;
@@ -309,7 +310,7 @@ fn check_none_under_way(
 }
 
 /// The run as it begins.
-fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
+fn begun(args: &RaceArgs, asked: &RoundsCommand, hosts: &[Host]) -> FleetRun {
     let raced = |host: &Host| RacedHost {
         price: price(host),
         given_id: host.id.clone(),
@@ -340,7 +341,7 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
 /// Answers with what a race came to, and ends as it did.
 fn answer(
     run: &FleetRun,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
     args: &RaceArgs,
     page: Option<&OutputFile>,
     listed: Option<[&Path; 2]>,
@@ -350,7 +351,7 @@ fn answer(
         return Err(Failure::refused("the run is no race"));
     };
     let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
-    // Also when nobody reads the answer any more, as in a closed pipe.
+    // Also when the answer's pipe is closed.
     if let Some(page) = page {
         html::write_file(page, run, record, concluded).midway()?;
     }
@@ -378,7 +379,7 @@ fn answer(
             cull.display()
         ));
     }
-    for said in concluded.groups.iter().filter_map(say::not_there) {
+    for said in concluded.groups.iter().filter_map(view::not_there) {
         context.tell(&format!("disksmith: {said}"));
     }
     let is_full = |group: &conclude::GroupEnd| group.there >= record.keep;
@@ -394,18 +395,18 @@ fn answer(
 fn shown(
     run: &FleetRun,
     record: &RaceRecord,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
     as_json: bool,
     columns: usize,
 ) -> String {
     if as_json {
-        say::json(run, record, concluded)
+        view::json(run, record, concluded)
     } else {
-        say::text(run, record, concluded, columns)
+        view::text(run, record, concluded, columns)
     }
 }
 
-/// What a race of the ledger came to, as `fleet show` shows it; `None` where the run is none.
+/// Answer of a race of the ledger, as `fleet show` shows it; `None` where the run is none.
 pub(super) fn show(run: &FleetRun, as_json: bool, columns: usize) -> Option<String> {
     let record = run.race.as_ref()?;
     let concluded = conclude(run, record);

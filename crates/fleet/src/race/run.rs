@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::super::hosts::Host;
-use super::super::known::Met;
-use super::super::link::Transport;
-use super::super::pool::{Gate, STACK};
-use super::super::rounds::Round;
-use super::super::run::{Came, FleetRun};
-use super::super::setup::Setup;
-use super::super::talk::SMALL_STACK;
-use super::board::{Board, Picture};
-use super::course::{Course, Replayed};
-use super::dark::Dark;
-use super::drive::{Field, State};
-use super::groups;
-use super::plan::Plan;
-use super::record::{RaceRecord, RoundRecord};
-use super::runner::{Runner, Running};
 use crate::args::RaceArgs;
+use crate::connection::Transport;
+use crate::connection::machines::MachineRegistry;
+use crate::connection::pool::{Gate, STACK};
+use crate::hosts::Host;
+use crate::protocol::SMALL_STACK;
+use crate::protocol::rounds::Round;
+use crate::race::board::{Board, BoardView};
+use crate::race::course::{Course, Replayed};
+use crate::race::field::{Field, State};
+use crate::race::groups;
+use crate::race::outage::Outage;
+use crate::race::overwrite_plan::Plan;
+use crate::race::runner::{Runner, RunnerContext};
+use crate::race::setup::Setup;
+use crate::store::race::{RaceRecord, RoundRecord};
+use crate::store::{FleetRun, HostOutcome};
 use ui::exit::{ExitClass as _, Failure};
 
 /// Interval at which the signal is polled.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Conditions of a race.
 pub(super) struct Conditions<'a> {
@@ -61,9 +61,9 @@ impl Conditions<'_> {
         mut run: FleetRun,
         keep: &mut dyn FnMut(&FleetRun),
     ) -> Result<FleetRun, Failure> {
-        let (gate, met) = (Gate::new(self.batch), Met::default());
+        let (gate, met) = (Gate::new(self.batch), MachineRegistry::default());
         let (fleet, words) = (run.id.clone(), run.args.clone());
-        let running = Running {
+        let running = RunnerContext {
             transport: self.transport,
             fleet: &fleet,
             args: &words,
@@ -75,7 +75,7 @@ impl Conditions<'_> {
         let is_done = AtomicBool::new(false);
         let (mut field, (told, receivers)) = Field::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
-            let _over = Over {
+            let _over = EndOnDrop {
                 hosts: &over,
                 is_done: &is_done,
             };
@@ -132,8 +132,8 @@ impl Conditions<'_> {
         let replayed = Replayed::of(&base);
         let setup = replayed.setup(&base);
         let mut course = Course::new(&setup);
-        let mut dark = Dark::new(self.ready);
-        let mut board = Board::new(self.watched, || Picture::of(&course, run, &base));
+        let mut dark = Outage::new(self.ready);
+        let mut board = Board::new(self.watched, || BoardView::of(&course, run, &base));
         loop {
             let next = course.next();
             if next.is_empty() || self.interrupt.load(Relaxed) {
@@ -178,7 +178,7 @@ impl Conditions<'_> {
             record.interrupted = interrupted;
         }
         if !interrupted {
-            field.hear_out();
+            field.receive_uninterrupted();
         }
         end(field, interrupted, run);
         Ok(())
@@ -192,17 +192,18 @@ fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
             over.iter().for_each(|one| one.store(true, Relaxed));
             return;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 
-/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for ever.
-struct Over<'a> {
+/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for
+/// ever.
+struct EndOnDrop<'a> {
     hosts: &'a [AtomicBool],
     is_done: &'a AtomicBool,
 }
 
-impl Drop for Over<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.hosts.iter().for_each(|one| one.store(true, Relaxed));
         self.is_done.store(true, Relaxed);
@@ -225,7 +226,7 @@ fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<
         .iter()
         .map(|seat| match seat.state {
             // One that was just lost may come back.
-            State::Ready | State::Away(_) => Some((&seat.came, &seat.targets[..])),
+            State::Ready | State::Away(_) => Some((&seat.host_run, &seat.targets[..])),
             _ => None,
         })
         .collect();
@@ -247,7 +248,7 @@ fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<
 /// Puts what came of the hosts until now to the run.
 fn note(field: &Field<'_>, run: &mut FleetRun) {
     for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
-        host.clone_from(&seat.came);
+        host.clone_from(&seat.host_run);
     }
 }
 
@@ -264,16 +265,16 @@ fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
         match &seat.state {
             State::Gone => {}
             State::Away(why) => {
-                host.came = Came::Lost;
+                host.outcome = HostOutcome::Lost;
                 host.why = Some(why.clone());
             }
-            // What it would say of its last round is not known.
+            // The result of its last round is not known.
             State::Busy if !interrupted => {
-                host.came = Came::Lost;
+                host.outcome = HostOutcome::Lost;
                 host.why = Some("it had not answered its last round.".to_owned());
             }
-            _ if interrupted => host.came = Came::Interrupted,
-            _ => host.came = Came::Done,
+            _ if interrupted => host.outcome = HostOutcome::Interrupted,
+            _ => host.outcome = HostOutcome::Done,
         }
     }
 }

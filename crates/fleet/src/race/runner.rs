@@ -1,22 +1,22 @@
-//! One host in a race, on a thread of its own: it is reached, prepared, told each round, and tried again
+//! One host in a race, on a thread of its own: it is reached, prepared, sent each round, and tried again
 //! where it is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::super::hosts::Host;
-use super::super::known::{Met, facts, know};
-use super::super::link::{Transport, Trouble};
-use super::super::pool::Gate;
-use super::super::rounds::{HostRound, Round, RoundSaid, TargetFacts};
-use super::super::run::{HostRun, with};
-use super::super::session::{Heard, Session};
-use super::super::talk::{FromAgent, Order, ToAgent};
-use super::plan::bound;
+use crate::connection::machines::{MachineRegistry, facts};
+use crate::connection::pool::Gate;
+use crate::connection::session::{Incoming, Session};
+use crate::connection::{ConnectionError, Transport};
+use crate::host_line::check::with;
+use crate::hosts::Host;
+use crate::protocol::rounds::{HostRound, Round, RoundMessage, TargetFacts};
+use crate::protocol::{FromAgent, Order, ToAgent};
+use crate::store::HostRun;
 
 /// Interval at which a round to measure is polled for.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// Time for the measuring process to end in order: it has a file to close.
 const GRACE: Duration = Duration::from_secs(20);
 /// Further time for the agent to report that.
@@ -27,7 +27,7 @@ const SILENT: Duration = Duration::from_secs(4);
 const AFTER_LOSS: Duration = Duration::from_secs(12);
 
 /// State that all hosts share.
-pub(super) struct Running<'a> {
+pub(super) struct RunnerContext<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,
     /// The run of the fleet.
@@ -37,19 +37,19 @@ pub(super) struct Running<'a> {
     /// Lets only so many be connected to at the same time.
     pub gate: &'a Gate,
     /// The machines that were met.
-    pub met: &'a Met,
+    pub met: &'a MachineRegistry,
     /// Pause after a loss before a host is tried again.
     pub after_loss: Duration,
 }
 
-impl Running<'_> {
+impl RunnerContext<'_> {
     /// Default pause after a loss before a host is tried again.
     pub(super) const AFTER_LOSS: Duration = AFTER_LOSS;
 }
 
 /// Message of a host's thread.
-pub(super) enum Told {
-    /// What the host is: as it stands, its boot, and the id by which it knows itself.
+pub(super) enum HostEvent {
+    /// Facts about the host: its state, its boot, and the id by which it knows itself.
     Known(Box<HostRun>, String, Option<String>),
     /// It is prepared.
     Ready(Vec<TargetFacts>),
@@ -57,37 +57,37 @@ pub(super) enum Told {
     Measured(HostRound),
     /// It is away, and is tried again; why.
     Away(String),
-    /// It is gone for good, what came of it, and whether it was met again and did not come to be ready: it may be
-    /// another machine then, or have other disks.
+    /// It is gone for good, what came of it, and whether it was met again and did not come to be ready: it may
+    /// be another machine then, or have other disks.
     Gone(Box<HostRun>, bool),
 }
 
 /// Reason why a conversation ended early.
 enum Ended {
     /// There is trouble.
-    Trouble(Trouble),
-    /// What measures has ended by itself; what came of the host.
+    ConnectionError(ConnectionError),
+    /// The verb that measures has ended by itself; the state of the host.
     Itself(Box<HostRun>),
 }
 
-impl From<Trouble> for Ended {
-    fn from(trouble: Trouble) -> Ended {
-        Ended::Trouble(trouble)
+impl From<ConnectionError> for Ended {
+    fn from(trouble: ConnectionError) -> Ended {
+        Ended::ConnectionError(trouble)
     }
 }
 
 /// A host, and what was known of it.
 pub(super) struct Runner<'a> {
-    running: &'a Running<'a>,
+    running: &'a RunnerContext<'a>,
     host: &'a Host,
-    /// The rounds that it is told; the end of them is the end of the race.
+    /// Its rounds; the end of the channel is the end of the race.
     rounds: Receiver<Round>,
     /// Set once the race is over for it.
     over: &'a AtomicBool,
-    came: HostRun,
+    host_run: HostRun,
     /// The boot in which it was first met.
     boot: Option<String>,
-    /// Options that bind it to the disks that it has said it overwrites.
+    /// Options that bind it to the disks that it has reported to overwrite.
     bound: Vec<String>,
     /// True once it was ready.
     was_ready: bool,
@@ -98,7 +98,7 @@ pub(super) struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// A host of which nothing is known yet.
     pub(super) fn new(
-        running: &'a Running<'a>,
+        running: &'a RunnerContext<'a>,
         host: &'a Host,
         rounds: Receiver<Round>,
         over: &'a AtomicBool,
@@ -108,7 +108,7 @@ impl<'a> Runner<'a> {
             host,
             rounds,
             over,
-            came: HostRun::waiting(host),
+            host_run: HostRun::waiting(host),
             boot: None,
             bound: Vec::new(),
             was_ready: false,
@@ -117,29 +117,34 @@ impl<'a> Runner<'a> {
     }
 
     /// Takes part until the race is over, or the host is gone for good.
-    pub(super) fn run(mut self, place: usize, to: &Sender<(usize, Told)>) {
-        // Where nobody listens any more, the end is near.
-        let tell = |told: Told| {
+    pub(super) fn run(mut self, place: usize, to: &Sender<(usize, HostEvent)>) {
+        // Where the receiver is gone, the end is near.
+        let tell = |told: HostEvent| {
             let _ = to.send((place, told));
         };
         loop {
             let trouble = match self.converse(&tell) {
                 Ok(()) => return,
-                Err(Ended::Itself(came)) => return tell(Told::Gone(came, self.may_be_other())),
-                Err(Ended::Trouble(trouble)) => trouble,
+                Err(Ended::Itself(host_run)) => {
+                    return tell(HostEvent::Gone(host_run, self.may_be_other()));
+                }
+                Err(Ended::ConnectionError(trouble)) => trouble,
             };
             // What came of it before stays.
-            if self.was_ready && matches!(trouble, Trouble::Interrupted) {
+            if self.was_ready && matches!(trouble, ConnectionError::Interrupted) {
                 return;
             }
-            let may_come_back =
-                self.was_ready && matches!(trouble, Trouble::Lost(_) | Trouble::Unreached(_));
+            let may_come_back = self.was_ready
+                && matches!(
+                    trouble,
+                    ConnectionError::Lost(_) | ConnectionError::Unreached(_)
+                );
             if !may_come_back {
-                self.came.take_trouble(&trouble);
+                self.host_run.take_trouble(&trouble);
                 let may_be_other = self.may_be_other();
-                return tell(Told::Gone(Box::new(self.came), may_be_other));
+                return tell(HostEvent::Gone(Box::new(self.host_run), may_be_other));
             }
-            tell(Told::Away(trouble.to_string()));
+            tell(HostEvent::Away(trouble.to_string()));
             if !self.rest() {
                 return;
             }
@@ -159,7 +164,7 @@ impl<'a> Runner<'a> {
             if self.over.load(Relaxed) {
                 return false;
             }
-            match self.rounds.recv_timeout(left.min(LOOK)) {
+            match self.rounds.recv_timeout(left.min(POLL)) {
                 // That round is missed.
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
@@ -170,63 +175,67 @@ impl<'a> Runner<'a> {
     }
 
     /// Talks with the agent until the race is over.
-    fn converse(&mut self, tell: &dyn Fn(Told)) -> Result<(), Ended> {
+    fn converse(&mut self, tell: &dyn Fn(HostEvent)) -> Result<(), Ended> {
         let running = self.running;
         self.is_ready = false;
         let open = || Session::open(running.transport, self.host, self.over);
         let opened = running.gate.pass(self.over, open);
-        let mut session = opened.ok_or(Trouble::Interrupted)??;
+        let mut session = opened.ok_or(ConnectionError::Interrupted)??;
         self.meet(&mut session, tell)?;
         // Nothing is laid out on a host for which the race is over.
         if self.over.load(Relaxed) {
             session.end();
-            return Err(Trouble::Interrupted.into());
+            return Err(ConnectionError::Interrupted.into());
         }
-        session.say(&ToAgent::Begin(Order {
+        session.send(&ToAgent::Begin(Order {
             fleet: running.fleet.to_owned(),
             host: self.host.name.clone(),
             args: with(running.args, &self.bound),
         }))?;
         loop {
             match self.rounds.try_recv() {
-                Ok(round) => session.say(&ToAgent::Round(round))?,
+                Ok(round) => session.send(&ToAgent::Round(round))?,
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return self.stop(session),
             }
-            match session.hear(LOOK)? {
-                Heard::Said(FromAgent::Round(RoundSaid::Ready(targets))) => {
+            match session.receive(POLL)? {
+                Incoming::Message(FromAgent::Round(RoundMessage::Ready(targets))) => {
                     if !self.was_ready {
-                        self.bound = bound(&targets);
+                        self.bound = targets.iter().flat_map(TargetFacts::binding).collect();
                     }
                     (self.was_ready, self.is_ready) = (true, true);
-                    tell(Told::Ready(targets));
+                    tell(HostEvent::Ready(targets));
                 }
-                Heard::Said(FromAgent::Round(RoundSaid::Measured(round))) => {
-                    tell(Told::Measured(round));
+                Incoming::Message(FromAgent::Round(RoundMessage::Measured(round))) => {
+                    tell(HostEvent::Measured(round));
                 }
-                Heard::Said(FromAgent::Ended(ended)) => {
-                    self.came.take(&ended);
+                Incoming::Message(FromAgent::Ended(ended)) => {
+                    self.host_run.take(&ended);
                     session.end();
-                    return Err(Ended::Itself(Box::new(self.came.clone())));
+                    return Err(Ended::Itself(Box::new(self.host_run.clone())));
                 }
-                Heard::Said(FromAgent::Failed(why)) => {
+                Incoming::Message(FromAgent::Failed(why)) => {
                     let why = format!("{}: {why}.", self.host.name);
-                    return Err(Trouble::Unfit(why).into());
+                    return Err(ConnectionError::Unfit(why).into());
                 }
-                Heard::Interrupt => return self.stop(session),
-                Heard::Said(_) | Heard::Nothing => {}
+                Incoming::Interrupt => return self.stop(session),
+                Incoming::Message(_) | Incoming::Timeout => {}
             }
         }
     }
 
     /// Finds out which host it is.
-    fn meet(&mut self, session: &mut Session<'_>, tell: &dyn Fn(Told)) -> Result<(), Trouble> {
+    fn meet(
+        &mut self,
+        session: &mut Session<'_>,
+        tell: &dyn Fn(HostEvent),
+    ) -> Result<(), ConnectionError> {
         let Some((facts, ahead)) = facts(session)? else {
             // Without that, another machine or another boot would not be noticed.
             return Err(if self.over.load(Relaxed) {
-                Trouble::Interrupted
+                ConnectionError::Interrupted
             } else {
-                Trouble::Lost(format!("{} did not say what it is.", self.host.name))
+                ConnectionError::Lost(format!("{} did not say what it is.", self.host.name))
             });
         };
         if self
@@ -234,40 +243,44 @@ impl<'a> Runner<'a> {
             .as_ref()
             .is_some_and(|before| *before != facts.boot)
         {
-            return Err(Trouble::Unfit(format!(
+            return Err(ConnectionError::Unfit(format!(
                 "{} was started anew in the middle of the race.",
                 self.host.name
             )));
         }
         self.boot = Some(facts.boot.clone());
-        self.came.clock_ahead_s = Some(ahead);
-        let known = know(&mut self.came, &facts);
+        self.host_run.clock_ahead_s = Some(ahead);
+        let known = self.host_run.take_facts(&facts);
         let met = known.and_then(|()| self.running.met.meet(&facts, self.host));
         let left = session.left().len();
         if left > 0 && !self.was_ready && met.is_ok() {
-            self.came.notes.push(format!(
+            self.host_run.notes.push(format!(
                 "it has kept {left} answers of earlier runs, which the next 'fleet run' collects."
             ));
         }
         let own_id = facts.cloud.and_then(|cloud| cloud.instance_id);
         // Also of one that cannot take part: it may well be on the machine of another.
-        tell(Told::Known(Box::new(self.came.clone()), facts.boot, own_id));
+        tell(HostEvent::Known(
+            Box::new(self.host_run.clone()),
+            facts.boot,
+            own_id,
+        ));
         met
     }
 
     /// Ends what measures, in order.
     fn stop(&self, mut session: Session<'_>) -> Result<(), Ended> {
-        session.say(&ToAgent::Stop {
+        session.send(&ToAgent::Stop {
             grace_ms: GRACE.as_millis() as u64,
         })?;
         let until = Instant::now() + GRACE + STOP;
         while Instant::now() < until {
-            if let Heard::Said(FromAgent::Ended(_)) = session.hear_out(LOOK)? {
+            if let Incoming::Message(FromAgent::Ended(_)) = session.receive_uninterrupted(POLL)? {
                 session.end();
                 return Ok(());
             }
             // Nobody is there any more, and the agent ends by itself.
-            if session.silent_for() > SILENT {
+            if session.silence() > SILENT {
                 return Ok(());
             }
         }

@@ -20,29 +20,29 @@
 //!     state that EC2 then reports takes the place of `unknown`. A batch that fails stops no other; a ledger that
 //!     cannot be written stops all that are left.
 
+mod address;
 mod aws;
-mod chosen;
-mod place;
-mod plan;
+mod choice;
+mod list;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
+use job::CheckpointWriter;
 
-use super::super::agree::is_agreed;
-use super::super::hosts::{Host, Now, instances_now, is_instance_id, is_keep};
-use super::super::run::FleetRun;
-use super::conclude::Concluded;
-use super::keeper::Keeper;
 use crate::args::RaceArgs;
+use crate::destroy::confirm::confirm;
+use crate::hosts::{Host, InstanceState, instances_now, is_instance_id, is_keep};
+use crate::race::conclude::RaceConclusion;
+use crate::store::FleetRun;
 use ui::context::Context;
 use ui::exit::{Failure, listed};
 
+use crate::store::termination::Termination;
+use address::Resolve;
 use aws::{BATCH, RunProgram, terminate};
-pub(super) use aws::{Unrehearsed, check_permission, really};
-use chosen::{Asked, Candidate, choose};
-use place::Resolve;
-pub(crate) use plan::{Doomed, Spared, Termination};
+pub(super) use aws::{DryRunError, check_permission, really};
+use choice::{Candidate, ChoiceOptions, choose};
 
 /// The state of an instance of which it is not known what came of it.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -53,8 +53,8 @@ const GONE: [&str; 2] = ["shutting-down", "terminated"];
 fn now<'a>(
     chosen: impl Iterator<Item = &'a Candidate>,
     program: RunProgram<'_>,
-) -> Result<Vec<Now>, String> {
-    let ids: Vec<&str> = chosen.map(|one| one.doomed.id.as_str()).collect();
+) -> Result<Vec<InstanceState>, String> {
+    let ids: Vec<&str> = chosen.map(|one| one.target.id.as_str()).collect();
     instances_now(&ids, program)
 }
 
@@ -93,35 +93,35 @@ pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
 /// agrees: the race is over by then.
 pub(super) fn carry_out(
     run: &mut FleetRun,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
     args: &RaceArgs,
     context: &Context,
     interrupt: &AtomicBool,
-    keeper: &mut Keeper,
+    writer: &CheckpointWriter<FleetRun>,
 ) -> Result<(), Failure> {
     let names = run
         .race
         .as_deref()
-        .map(|record| place::names(run, record, concluded));
+        .map(|record| address::names(run, record, concluded));
     let names = names.unwrap_or_default();
-    let found = place::found(names, place::LOOKUP_TIMEOUT, interrupt, place::really);
-    let mut means = Means {
+    let found = address::found(names, address::LOOKUP_TIMEOUT, interrupt, address::really);
+    let mut terminator = Terminator {
         program: &mut really,
         resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
-        keep: &mut |run| keeper.keep_now(run),
-        is_agreed: &mut |words| Ok(args.yes || is_agreed(words, "terminated", interrupt)?),
+        keep: &mut |run| writer.save(run).map_err(|why| why.to_string()),
+        confirm: &mut |words| Ok(args.yes || confirm(words, "terminated", interrupt)?),
         tell: &mut |text| context.tell(text),
         interrupt,
     };
-    let asked = Asked {
+    let asked = ChoiceOptions {
         is_of_ec2: !args.source.ec2.is_empty(),
         is_shown: !args.yes,
     };
-    means.terminate(run, concluded, asked)
+    terminator.terminate(run, concluded, asked)
 }
 
 /// Everything that a termination needs from outside: programs, names, the ledger, the user.
-struct Means<'a> {
+struct Terminator<'a> {
     /// Runs `aws`.
     program: RunProgram<'a>,
     /// Asks for the addresses of a name.
@@ -129,19 +129,19 @@ struct Means<'a> {
     /// Puts the run to the ledger.
     keep: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
     /// Shows this text and asks for agreement; true where it is given.
-    is_agreed: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
+    confirm: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
     /// Tells the user something.
     tell: &'a mut dyn FnMut(&str),
     /// Set by a signal.
     interrupt: &'a AtomicBool,
 }
 
-impl Means<'_> {
+impl Terminator<'_> {
     fn terminate(
         &mut self,
         run: &mut FleetRun,
-        concluded: &Concluded,
-        asked: Asked,
+        concluded: &RaceConclusion,
+        asked: ChoiceOptions,
     ) -> Result<(), Failure> {
         let none = |why: String| Failure::Midway(anyhow!("no instance was terminated: {why}"));
         let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
@@ -150,33 +150,33 @@ impl Means<'_> {
         let (chosen, spared) = choose(run, record, concluded, asked, self.resolve);
         let mut plan =
             Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
-        (self.tell)(&plan.text(&plan::kept(run, record, concluded)));
+        (self.tell)(&plan.text(&list::kept(run, record, concluded)));
         note(run, &plan);
-        if plan.doomed.is_empty() {
+        if plan.targets.is_empty() {
             return Ok(());
         }
         // Before anybody is asked: what is not in the ledger is not done.
         self.recorded(run).map_err(none)?;
-        let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
+        let ids: Vec<String> = plan.targets.iter().map(|one| one.id.clone()).collect();
         check_permission(&ids, self.program).map_err(|why| match why {
-            Unrehearsed::Refused(why) => none(why),
-            Unrehearsed::MayBeGone(_) => self.not_rehearsed(&why, &mut plan, run),
+            DryRunError::Refused(why) => none(why),
+            DryRunError::MayBeGone(_) => self.not_rehearsed(&why, &mut plan, run),
         })?;
         let words = match ids.len() {
             1 => "This instance will be terminated.".to_owned(),
             count => format!("These {count} instances will be terminated."),
         };
         // Much was done by now, whatever is answered.
-        let agreed = (self.is_agreed)(&words).map_err(|why| Failure::Midway(why.error()))?;
+        let agreed = (self.confirm)(&words).map_err(|why| Failure::Midway(why.error()))?;
         if !agreed {
             return Err(none("nobody has agreed".to_owned()));
         }
         if self.interrupt.load(Relaxed) {
             return Err(none("a signal came before".to_owned()));
         }
-        let is_doomed = |one: &&Candidate| ids.contains(&one.doomed.id);
-        let doomed: Vec<Candidate> = chosen.iter().filter(is_doomed).cloned().collect();
-        let problems = self.execute(&doomed, &mut plan, run);
+        let is_target = |one: &&Candidate| ids.contains(&one.target.id);
+        let targets: Vec<Candidate> = chosen.iter().filter(is_target).cloned().collect();
+        let problems = self.execute(&targets, &mut plan, run);
         if problems.is_empty() {
             return Ok(());
         }
@@ -191,11 +191,11 @@ impl Means<'_> {
     /// Notes what may have been terminated in place of a rehearsal, and ends the race with it.
     fn not_rehearsed(
         &mut self,
-        why: &Unrehearsed,
+        why: &DryRunError,
         plan: &mut Termination,
         run: &mut FleetRun,
     ) -> Failure {
-        if let Unrehearsed::MayBeGone(ids) = why {
+        if let DryRunError::MayBeGone(ids) = why {
             ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
             self.look_after(ids, plan);
         }
@@ -214,17 +214,17 @@ impl Means<'_> {
     /// batch that fails is no reason to leave another, unless the ledger cannot be written.
     fn execute(
         &mut self,
-        doomed: &[Candidate],
+        targets: &[Candidate],
         plan: &mut Termination,
         run: &mut FleetRun,
     ) -> Vec<String> {
         let mut problems = Vec::new();
-        for batch in doomed.chunks(BATCH) {
+        for batch in targets.chunks(BATCH) {
             if self.interrupt.load(Relaxed) {
                 problems.push("Interrupted; those that are left were not terminated.".to_owned());
                 break;
             }
-            let ids = match self.still_doomed(batch, plan) {
+            let ids = match self.still_targets(batch, plan) {
                 Ok(ids) => ids,
                 Err(why) => {
                     problems.push(why);
@@ -258,7 +258,7 @@ impl Means<'_> {
     ///
     /// # Errors
     /// A sentence, where EC2 cannot be asked.
-    fn still_doomed(
+    fn still_targets(
         &mut self,
         batch: &[Candidate],
         plan: &mut Termination,
@@ -268,11 +268,11 @@ impl Means<'_> {
         for one in batch {
             match one.protection(&known) {
                 Some(why) => {
-                    if let Some(spared) = plan.spare(&one.doomed.id, why) {
+                    if let Some(spared) = plan.spare(&one.target.id, why) {
                         (self.tell)(&spared.sentence());
                     }
                 }
-                None => ids.push(one.doomed.id.clone()),
+                None => ids.push(one.target.id.clone()),
             }
         }
         Ok(ids)
@@ -301,7 +301,7 @@ impl Means<'_> {
     fn look_after(&mut self, ids: &[String], plan: &mut Termination) {
         let words: Vec<&str> = ids.iter().map(String::as_str).collect();
         let known = instances_now(&words, self.program).unwrap_or_default();
-        let is_gone = |now: &&Now| is_gone(&now.state) && ids.contains(&now.id);
+        let is_gone = |now: &&InstanceState| is_gone(&now.state) && ids.contains(&now.id);
         for now in known.iter().filter(is_gone) {
             plan.set(&now.id, Some(&now.state));
         }

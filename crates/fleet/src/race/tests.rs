@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::*;
-use crate::alone::{is_alone, resident, run_alone, used};
 use crate::args::FleetVerb;
-use crate::link::Simulated;
-use crate::run::Came;
+use crate::connection::Simulated;
+use crate::store::HostOutcome;
+use crate::test_process::{is_alone, resident, run_alone, used};
 
 fn args(words: &[&str]) -> RaceArgs {
     let line = ["disksmith", "fleet", "race", "--list", "x"];
@@ -38,7 +38,7 @@ fn hosts(names: &[&str]) -> Vec<Host> {
 }
 
 /// Races them, with what was kept on the way.
-fn raced(names: &[&str], words: &[&str]) -> (FleetRun, Concluded) {
+fn raced(names: &[&str], words: &[&str]) -> (FleetRun, RaceConclusion) {
     let interrupt = AtomicBool::new(false);
     let run = race_of(&hosts(names), words, &interrupt, &mut |_| {}).unwrap();
     let concluded = conclude(&run, run.race.as_ref().unwrap());
@@ -73,7 +73,7 @@ fn race_with(
         agree: &|_| Ok(()),
         watched: false,
     };
-    let asked = Asked::of(&args).unwrap();
+    let asked = RoundsCommand::of(&args).unwrap();
     let mut begun = begun(&args, &asked, hosts);
     // A host that is lost for good would be waited for as long as it takes to reach a real one.
     begun.race.as_mut().unwrap().silent_s = 0.0;
@@ -85,7 +85,7 @@ fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
     let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
     let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
     let said = std::cell::RefCell::new(Vec::new());
-    let refuse = |plan: &plan::Plan| {
+    let refuse = |plan: &overwrite_plan::Plan| {
         said.borrow_mut().push((plan.text(100), plan.question()));
         Err(Failure::refused("nobody agrees"))
     };
@@ -99,7 +99,7 @@ fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
         agree: &refuse,
         watched: false,
     };
-    let asked = Asked::of(&args).unwrap();
+    let asked = RoundsCommand::of(&args).unwrap();
     let mut rounds = 0;
     let mut keep = |run: &FleetRun| rounds += run.race.as_ref().unwrap().rounds.len();
     let begun = begun(&args, &asked, &hosts);
@@ -122,7 +122,7 @@ fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
     );
 }
 
-fn of<'a>(run: &FleetRun, concluded: &'a Concluded, name: &str) -> &'a Ranked {
+fn of<'a>(run: &FleetRun, concluded: &'a RaceConclusion, name: &str) -> &'a RankedHost {
     let place = run.hosts.iter().position(|host| host.host == name).unwrap();
     let mut ranked = concluded.ranked.iter();
     ranked.find(|one| one.place == place).unwrap()
@@ -142,46 +142,46 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
     let decided = |name: &str| of(&run, &concluded, name).decided;
     let reason = |name: &str| of(&run, &concluded, name).reason.as_str();
     for name in ["h0", "h1", "h2"] {
-        assert_eq!(decided(name), Decided::Keep, "{name}: {}", reason(name));
+        assert_eq!(decided(name), Decision::Keep, "{name}: {}", reason(name));
     }
     for (name, word, is_bad, told) in [
         (
             "h3",
-            Decided::Cull,
+            Decision::Cull,
             true,
             "3 others are better, known after round",
         ),
-        ("slow0", Decided::Cull, true, "3 others are better"),
-        ("bad0", Decided::Cull, true, "3 others are better"),
-        ("drop0", Decided::Cull, true, "/mnt/d"),
+        ("slow0", Decision::Cull, true, "3 others are better"),
+        ("bad0", Decision::Cull, true, "3 others are better"),
+        ("drop0", Decision::Cull, true, "/mnt/d"),
         // So seldom slow that it is left out at the end, and not beyond doubt.
-        ("dips0", Decided::Cull, false, "was slow in"),
+        ("dips0", Decision::Cull, false, "was slow in"),
         (
             "lazy0",
-            Decided::Floor,
+            Decision::Floor,
             true,
             "/mnt/d3 missed disk.latency<1s: it had 2",
         ),
         (
             "fail0",
-            Decided::Failed,
+            Decision::Failed,
             true,
             "/mnt/d1: a read at byte 0 failed",
         ),
         (
             "cache0",
-            Decided::Failed,
+            Decision::Failed,
             false,
             "because it was answered from memory",
         ),
-        ("gone0", Decided::Failed, false, "missing in 4 rounds"),
+        ("gone0", Decision::Failed, false, "missing in 4 rounds"),
         (
             "dead0",
-            Decided::Unreachable,
+            Decision::Unreachable,
             false,
             "dead0 was not reached",
         ),
-        ("mute0", Decided::Failed, false, "was lost"),
+        ("mute0", Decision::Failed, false, "was lost"),
     ] {
         let one = of(&run, &concluded, name);
         assert_eq!(
@@ -198,9 +198,13 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
     assert!((0.25..0.35).contains(&(bad.figure / 12_000.0)), "{bad:?}");
     let record = run.race.as_ref().unwrap();
     // Those that are behind are not measured on.
-    let laps = |name: &str| of(&run, &concluded, name).known.unwrap().rounds;
-    assert!(laps("slow0") < record.rounds.len() / 2, "{}", laps("slow0"));
-    assert_eq!(laps("h0"), record.rounds.len());
+    let measurements = |name: &str| of(&run, &concluded, name).known.unwrap().rounds;
+    assert!(
+        measurements("slow0") < record.rounds.len() / 2,
+        "{}",
+        measurements("slow0")
+    );
+    assert_eq!(measurements("h0"), record.rounds.len());
 }
 
 #[test]
@@ -210,10 +214,10 @@ fn a_host_that_comes_back_goes_on_unless_it_was_started_anew() {
     let words = [&ROUND[..], &["--rounds", "9"]].concat();
     let (run, concluded) = raced(&names, &words);
     let back = of(&run, &concluded, "back3");
-    assert_eq!(back.decided, Decided::Cull, "{}", back.reason);
+    assert_eq!(back.decided, Decision::Cull, "{}", back.reason);
     assert!((1..=3).contains(&back.missed), "{}", back.missed);
     let boot = of(&run, &concluded, "boot0");
-    assert_eq!((boot.decided, boot.is_bad), (Decided::Failed, false));
+    assert_eq!((boot.decided, boot.is_bad), (Decision::Failed, false));
     let told = "was started anew in the middle of the race";
     assert!(boot.reason.contains(told), "{}", boot.reason);
     let others = run.race.as_ref().unwrap().hosts.iter();
@@ -241,7 +245,7 @@ fn each_zone_keeps_its_own_and_sizes_do_not_compete() {
         ]
     );
     for name in ["h0", "h1", "large6", "large7"] {
-        assert_eq!(of(&run, &concluded, name).decided, Decided::Keep, "{name}");
+        assert_eq!(of(&run, &concluded, name).decided, Decision::Keep, "{name}");
     }
 }
 
@@ -252,7 +256,7 @@ fn what_a_host_says_of_itself_is_known_where_it_cannot_take_part_too() {
     let words = [&ROUND[..], &["--keep", "1", "--rounds", "4"]].concat();
     let interrupt = AtomicBool::new(false);
     let run = race_of(&hosts, &words, &interrupt, &mut |_| {}).unwrap();
-    assert_eq!(run.hosts[2].came, Came::Unfit);
+    assert_eq!(run.hosts[2].outcome, HostOutcome::Unfit);
     let raced = &run.race.as_ref().unwrap().hosts[2];
     assert_eq!(raced.group, None);
     assert_eq!(raced.own_id.as_deref(), Some("i-other"));
@@ -273,8 +277,8 @@ fn a_host_that_hangs_holds_the_others_up_once() {
     // But for that it would be the best.
     let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "hang0"], &ROUND);
     let hung = of(&run, &concluded, "hang0");
-    assert_eq!(hung.decided, Decided::Failed, "{}", hung.reason);
-    assert_eq!(of(&run, &concluded, "h1").decided, Decided::Keep);
+    assert_eq!(hung.decided, Decision::Failed, "{}", hung.reason);
+    assert_eq!(of(&run, &concluded, "h1").decided, Decision::Keep);
     let missed = missed(&run, "hang0");
     assert_eq!(missed.len(), 4, "{missed:?}");
     assert!(missed[0].contains("did not answer"), "{missed:?}");
@@ -293,7 +297,7 @@ fn a_host_that_answers_too_late_is_judged_by_what_it_says_then() {
     // Once is enough.
     assert_eq!(stalled.missed, 0);
     assert_eq!(stalled.known.unwrap().slow, 1, "{}", stalled.reason);
-    assert_ne!(stalled.decided, Decided::Keep, "{}", stalled.reason);
+    assert_ne!(stalled.decided, Decision::Keep, "{}", stalled.reason);
     assert!(
         stalled.reason.contains("was slow in 1 of"),
         "{}",
@@ -311,7 +315,7 @@ fn a_silence_of_all_hosts_costs_none_of_them_anything() {
     assert!(concluded.ranked.iter().all(|one| one.missed == 0));
     assert_eq!(
         of(&run, &concluded, "stall0").decided,
-        Decided::Keep,
+        Decision::Keep,
         "{concluded:?}"
     );
 }
@@ -333,13 +337,17 @@ fn a_signal_ends_the_race_and_what_was_measured_stays() {
     let record = run.race.as_ref().unwrap();
     assert!(record.interrupted);
     assert_eq!((record.rounds.len(), kept), (5, 5));
-    assert!(run.hosts.iter().all(|host| host.came == Came::Interrupted));
+    assert!(
+        run.hosts
+            .iter()
+            .all(|host| host.outcome == HostOutcome::Interrupted)
+    );
     let concluded = conclude(&run, record);
     assert!(
         concluded
             .ranked
             .iter()
-            .all(|one| one.decided == Decided::Open && !one.is_bad)
+            .all(|one| one.decided == Decision::Open && !one.is_bad)
     );
     assert!(concluded.ranked.iter().all(|one| one.known.is_some()));
 }
@@ -365,10 +373,10 @@ fn a_zone_of_which_no_host_came_is_said() {
     );
     assert_eq!(concluded.empty, ["b"]);
     let record = run.race.as_ref().unwrap();
-    let said = say::sentences(record, &concluded).join(" ");
+    let said = view::sentences(record, &concluded).join(" ");
     assert!(said.contains("b: none of its hosts came"), "{said}");
     let kept = of(&run, &concluded, "h0");
-    assert_eq!(kept.decided, Decided::Keep, "{}", kept.reason);
+    assert_eq!(kept.decided, Decision::Keep, "{}", kept.reason);
     // So short a race cannot see what is slow at times, and says so.
     assert!(
         kept.doubts[0].contains("it takes 42 to see"),
@@ -404,7 +412,7 @@ fn a_race_of_the_ledger_comes_to_the_same() {
 #[test]
 fn what_hosts_are_ranked_by_is_asked_for_first() {
     let figures = |words: &[&str]| -> Vec<String> {
-        let asked = Asked::of(&args(words)).unwrap();
+        let asked = RoundsCommand::of(&args(words)).unwrap();
         asked.figures.iter().map(ToString::to_string).collect()
     };
     assert_eq!(figures(&[]), ["page-read.iops"]);
@@ -428,7 +436,11 @@ fn what_hosts_are_ranked_by_is_asked_for_first() {
         (&["--floor", "dance.iops>=1"][..], "no phase 'dance'"),
         (&["--by", "page-read.write.iops"], "writes nothing"),
     ] {
-        let why = Asked::of(&args(words)).err().unwrap().error().to_string();
+        let why = RoundsCommand::of(&args(words))
+            .err()
+            .unwrap()
+            .error()
+            .to_string();
         assert!(why.contains(told), "{why}");
     }
 }
@@ -486,11 +498,11 @@ fn race_a_thousand_hosts() {
     assert_eq!(record.rounds.len(), 12);
     let concluded = conclude(&run, record);
     // Many are as good as each other; those that are far behind are out.
-    let is_far = |one: &Ranked| run.hosts[one.place].host.starts_with("wait7");
+    let is_far = |one: &RankedHost| run.hosts[one.place].host.starts_with("wait7");
     let mut left = concluded
         .ranked
         .iter()
-        .filter(|one| one.decided <= Decided::Tie);
+        .filter(|one| one.decided <= Decision::Tie);
     assert!(left.clone().count() >= 3 && !left.any(is_far));
     let cores = used() / began.elapsed().as_secs_f64();
     println!("1000 hosts, their agents included: {most} MiB, {cores:.2} cores");

@@ -1,9 +1,8 @@
-//! `rounds`: what `fleet race` runs on a host. It opens and prepares all targets, says that it is ready,
-//! and measures them at the same time whenever it is told to, until nobody is there to tell it.
+//! `rounds`: what `fleet race` runs on a host. It opens and prepares all targets, reports that it is ready,
+//! and measures them at the same time at each order, until its input ends.
 
-mod asked;
-mod said;
-mod value;
+mod bench_args;
+mod figures;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader};
@@ -20,22 +19,24 @@ use linux::block::{self, Devices};
 use record::{Code, Finding};
 use rustix::io::Errno;
 
-use super::talk::{lines, say, understand};
 use crate::args::RoundsArgs;
+use crate::protocol::{lines, parse, send};
 use bench::prepared_target::{PreparedTarget, RoundResult};
 use sweep::Figure;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
-pub(crate) use asked::{check, overwrites};
-pub(crate) use said::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
+pub(crate) use crate::protocol::rounds::{
+    HostRound, Round, RoundMessage, TargetFacts, TargetRound,
+};
+pub(crate) use bench_args::{check, overwrites};
 
 /// The verb.
 pub(crate) const VERB: &str = "rounds";
-/// How often it is looked whether it shall end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(100);
 
-/// Measures round by round, as it is told on standard input.
+/// Measures round by round, as ordered on standard input.
 pub fn rounds(
     args: &RoundsArgs,
     context: &Context,
@@ -45,28 +46,28 @@ pub fn rounds(
     check(args).map_err(Failure::refused)?;
     let told = lines(BufReader::new(io::stdin())).refused()?;
     check_apart(&args.target, &context.root).map_err(Failure::refused)?;
-    let mut tracks: Vec<Track> = prepare(args, context, engine, interrupt)?;
-    let facts = facts(&tracks, &context.root).map_err(Failure::refused)?;
+    let mut targets: Vec<RoundTarget> = prepare(args, context, engine, interrupt)?;
+    let facts = facts(&targets, &context.root).map_err(Failure::refused)?;
     let mut out = io::stdout();
-    say(&mut out, &RoundSaid::Ready(facts)).midway()?;
+    send(&mut out, &RoundMessage::Ready(facts)).midway()?;
     while !interrupt.load(Relaxed) {
-        let line = match told.recv_timeout(LOOK) {
+        let line = match told.recv_timeout(POLL) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return Ok(Answer::Done),
         };
-        let round: Round = understand(&line).map_err(|why| Failure::Midway(anyhow!(why)))?;
-        let measured = measure(&mut tracks, &args.figure, round, engine, interrupt);
+        let round: Round = parse(&line).map_err(|why| Failure::Midway(anyhow!(why)))?;
+        let measured = measure(&mut targets, &args.figure, round, engine, interrupt);
         if !interrupt.load(Relaxed) {
-            say(&mut out, &RoundSaid::Measured(measured)).midway()?;
+            send(&mut out, &RoundMessage::Measured(measured)).midway()?;
         }
     }
     Ok(Answer::Done)
 }
 
-/// A target, and which doubts were told of it: they are the same in every round.
-struct Track {
-    lane: PreparedTarget,
+/// A target, and the doubts that were reported of it: they are the same in every round.
+struct RoundTarget {
+    prepared: PreparedTarget,
     told: BTreeSet<(Code, Option<String>)>,
 }
 
@@ -76,17 +77,18 @@ fn prepare(
     context: &Context,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
-) -> Result<Vec<Track>, Failure> {
+) -> Result<Vec<RoundTarget>, Failure> {
     let root = &context.root;
     let one = |target: &Path| {
-        let bench = asked::of_target(args, target, target.is_dir()).map_err(Failure::refused)?;
-        let lane = PreparedTarget::prepare(&bench, root, engine, interrupt)?;
-        Ok(Track {
-            lane,
+        let bench =
+            bench_args::of_target(args, target, target.is_dir()).map_err(Failure::refused)?;
+        let prepared = PreparedTarget::prepare(&bench, root, engine, interrupt)?;
+        Ok(RoundTarget {
+            prepared,
             told: BTreeSet::new(),
         })
     };
-    let prepared: Vec<Result<Track, Failure>> = thread::scope(|scope| {
+    let prepared: Vec<Result<RoundTarget, Failure>> = thread::scope(|scope| {
         let started: Vec<_> = args
             .target
             .iter()
@@ -103,15 +105,15 @@ fn prepare(
     prepared.into_iter().collect()
 }
 
-/// What the targets are.
+/// Facts about the targets.
 ///
 /// # Errors
-/// A sentence, where it cannot be said of one that is overwritten.
-fn facts(tracks: &[Track], root: &Root) -> Result<Vec<TargetFacts>, String> {
+/// A sentence, where the identity of one that is overwritten is not known.
+fn facts(targets: &[RoundTarget], root: &Root) -> Result<Vec<TargetFacts>, String> {
     let devices = Devices::read(root).unwrap_or_default();
     let size_of = |name: &str| devices.iter().find(|device| device.name == name);
-    let of_track = |track: &Track| {
-        let target = track.lane.target();
+    let facts_of = |target_of: &RoundTarget| {
+        let target = target_of.prepared.target();
         let size = target.device.as_deref().and_then(size_of);
         Ok(TargetFacts {
             path: target.path.clone(),
@@ -119,10 +121,10 @@ fn facts(tracks: &[Track], root: &Root) -> Result<Vec<TargetFacts>, String> {
             model: target.model.clone(),
             serial: target.serial.clone(),
             size_bytes: size.map_or(target.size.0, |device| device.size.0),
-            doomed: track.lane.doomed(root)?,
+            overwritten: target_of.prepared.doomed(root)?,
         })
     };
-    tracks.iter().map(of_track).collect()
+    targets.iter().map(facts_of).collect()
 }
 
 /// # Errors
@@ -131,7 +133,7 @@ fn check_apart(targets: &[PathBuf], root: &Root) -> Result<(), String> {
     let devices = Devices::read(root).unwrap_or_default();
     let mut owned: BTreeMap<&str, &Path> = BTreeMap::new();
     for target in targets {
-        // Where that cannot be known, who opens the target says why.
+        // Where that cannot be known, opening the target reports why.
         let place = block::place_of(root, &devices, target).ok();
         let numbers = place.map(|place| place.devices).unwrap_or_default();
         let disks: BTreeSet<&str> = numbers
@@ -154,7 +156,7 @@ fn check_apart(targets: &[PathBuf], root: &Root) -> Result<(), String> {
 
 /// Measures all targets at the same time.
 fn measure(
-    tracks: &mut [Track],
+    targets: &mut [RoundTarget],
     figures: &[Figure],
     round: Round,
     engine: &dyn Engine,
@@ -162,12 +164,12 @@ fn measure(
 ) -> HostRound {
     let began = Instant::now();
     let targets = thread::scope(|scope| {
-        let started: Vec<_> = tracks
+        let started: Vec<_> = targets
             .iter_mut()
-            .map(|track| {
+            .map(|target_of| {
                 scope.spawn(|| {
-                    let lap = track.lane.measure(round.seconds, engine, interrupt);
-                    of_lap(&lap, figures, &mut track.told)
+                    let result = target_of.prepared.measure(round.seconds, engine, interrupt);
+                    round_of(&result, figures, &mut target_of.told)
                 })
             })
             .collect();
@@ -189,9 +191,9 @@ fn measure(
     }
 }
 
-/// Whether an error is one with which the kernel says that a disk did not do its work (the errors of
-/// block devices, block/blk-core.c, `blk_errors`). Others are of what the host has: room in a file system,
-/// memory, a file that somebody made shorter.
+/// True for an error with which the kernel reports that a disk did not do its work (the errors of block
+/// devices, block/blk-core.c, `blk_errors`). Others are of what the host has: room in a file system, memory,
+/// a file that was truncated.
 fn is_of_disk(error: &io::Error) -> bool {
     const OF_DISKS: [Errno; 9] = [
         Errno::IO,
@@ -207,17 +209,17 @@ fn is_of_disk(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| OF_DISKS.contains(&errno))
 }
 
-fn of_lap(
-    lap: &RoundResult,
+fn round_of(
+    result: &RoundResult,
     figures: &[Figure],
     told: &mut BTreeSet<(Code, Option<String>)>,
 ) -> TargetRound {
     let is_disk = |error: &&EngineError| matches!(error, EngineError::Io { source, .. } if is_of_disk(source));
-    let ended = lap.failed.as_ref();
+    let ended = result.failed.as_ref();
     let (broken, failed) = (ended.filter(is_disk), ended.filter(|error| !is_disk(error)));
     let mut is_new = |doubt: &&Finding| told.insert((doubt.code, doubt.phase.clone()));
     TargetRound {
-        doubts: lap
+        doubts: result
             .doubts
             .iter()
             .filter(&mut is_new)
@@ -225,17 +227,17 @@ fn of_lap(
             .collect(),
         figures: figures
             .iter()
-            .map(|figure| value::value_of(&lap.phases, figure))
+            .map(|figure| figures::value_of(&result.phases, figure))
             .collect(),
-        disk_latency_ns: lap.disk_latency_ns,
-        invalid: lap.invalid.clone(),
+        disk_latency_ns: result.disk_latency_ns,
+        invalid: result.invalid.clone(),
         broken: broken.map(ToString::to_string),
         failed: failed.map(ToString::to_string),
-        is_slowed: lap.doubts.iter().any(is_of_others),
+        is_slowed: result.doubts.iter().any(is_of_others),
     }
 }
 
-/// Whether a doubt is that something else than the disk has slowed it.
+/// True for a doubt that something else than the disk has slowed it.
 fn is_of_others(doubt: &Finding) -> bool {
     matches!(doubt.code, Code::ForeignIo | Code::CpuBound)
 }

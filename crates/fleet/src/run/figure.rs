@@ -3,7 +3,7 @@
 use record::Verdict;
 use serde_json::Value;
 
-use super::outcome::{Came, HostRun};
+use crate::store::{HostOutcome, HostRun};
 
 /// The phase of the suite `database` that stands for all of it.
 const MAIN_PHASE: &str = "page-mixed";
@@ -17,7 +17,7 @@ pub(crate) struct Figure {
     pub name: String,
     /// Its value; of all main figures more is better.
     pub value: f64,
-    /// Between what it lies with 95 %, where the verb says so.
+    /// Bounds of 95 %, where the verb reports them.
     pub interval: Option<(f64, f64)>,
     /// Verdict of the findings of the run, where the verb reports one: `trusted`, `doubtful` or `invalid`.
     pub verdict: Option<String>,
@@ -125,8 +125,8 @@ pub(crate) fn compare(hosts: &[HostRun]) -> Comparison {
         .map(|figure| figure.filter(|one| Some(&one.name) == name.as_ref()))
         .collect();
     let compared = |(host, figure): (&HostRun, &Option<Figure>)| {
-        let came = matches!(host.came, Came::Done | Came::No);
-        let figure = figure.as_ref().filter(|figure| came && figure.counts());
+        let outcome = matches!(host.outcome, HostOutcome::Done | HostOutcome::No);
+        let figure = figure.as_ref().filter(|figure| outcome && figure.counts());
         figure.map(|figure| figure.value)
     };
     let values: Vec<Option<f64>> = hosts.iter().zip(&figures).map(compared).collect();
@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn a_host_that_is_not_like_the_others_is_named_and_one_without_a_figure_is_not() {
         let mut hosts: Vec<HostRun> = [1000.0, 1010.0, 990.0, 1005.0, 300.0]
-            .map(|iops| host(Came::Done, bench(iops)))
+            .map(|iops| host(HostOutcome::Done, bench(iops)))
             .to_vec();
-        hosts.insert(2, host(Came::Unreached, Value::Null));
+        hosts.insert(2, host(HostOutcome::Unreached, Value::Null));
         let compared = compare(&hosts);
         assert_eq!(compared.name.as_deref(), Some("page-mixed.iops"));
         assert_eq!(compared.outlying, [false, false, false, false, false, true]);
@@ -195,9 +195,9 @@ mod tests {
         assert_eq!(compared.figures[2], None);
     }
 
-    fn host(came: Came, answer: Value) -> HostRun {
+    fn host(outcome: HostOutcome, answer: Value) -> HostRun {
         HostRun {
-            came,
+            outcome,
             answer,
             ..HostRun::waiting(&Host::default())
         }
@@ -205,16 +205,16 @@ mod tests {
 
     #[test]
     fn what_is_invalid_or_not_measured_to_its_end_is_shown_and_not_compared() {
-        let mut hosts = vec![host(Came::Done, bench(1000.0)); 5];
-        for (came, verdict) in [
-            (Came::Lost, "trusted"),
-            (Came::Interrupted, "trusted"),
-            (Came::Done, "invalid"),
-            (Came::Done, "doubtful"),
+        let mut hosts = vec![host(HostOutcome::Done, bench(1000.0)); 5];
+        for (outcome, verdict) in [
+            (HostOutcome::Lost, "trusted"),
+            (HostOutcome::Interrupted, "trusted"),
+            (HostOutcome::Done, "invalid"),
+            (HostOutcome::Done, "doubtful"),
         ] {
             let mut answer = bench(9000.0);
             answer["verdict"] = json!(verdict);
-            hosts.push(host(came, answer));
+            hosts.push(host(outcome, answer));
         }
         let compared = compare(&hosts);
         // The doubtful one alone is compared, and stands out.

@@ -5,14 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::book::Book;
-use super::outcome::HostRun;
-use super::verb::with;
+use crate::host_line::check::with;
 use crate::hosts::Host;
-use crate::known::{Met, facts, know};
-use crate::link::{Transport, Trouble};
-use crate::session::{Heard, Session};
-use crate::talk::{Ended, FromAgent, Order, ToAgent};
+use crate::store::HostRun;
+use crate::store::answers::AnswerStore;
+use domain::values::Span;
+
+use crate::connection::machines::{MachineRegistry, facts};
+use crate::connection::session::{Incoming, Session};
+use crate::connection::{ConnectionError, Transport};
+use crate::protocol::{Ended, FromAgent, Order, ToAgent};
 
 /// Time limit for the agent to send an answer that it has kept.
 const COLLECT: Duration = Duration::from_secs(30);
@@ -26,7 +28,7 @@ const LONG: Duration = Duration::from_secs(3600);
 const AFTER_LOSS: Duration = Duration::from_secs(12);
 
 /// Work for each host.
-pub(super) struct Ordered<'a> {
+pub(crate) struct VerbRunner<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,
     /// The run of the fleet.
@@ -42,15 +44,15 @@ pub(super) struct Ordered<'a> {
     /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
     pub lost: Mutex<Vec<(usize, Instant)>>,
     /// The machines that were met.
-    pub met: Met,
+    pub met: MachineRegistry,
     /// Store of the results.
-    pub book: &'a Book,
+    pub answers: &'a AnswerStore,
 }
 
 /// Time limits of a verb.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Limits {
-    /// After how long it is told to end; `None` where it may take as long as it wants.
+pub(crate) struct Limits {
+    /// Run time after which its end is ordered; `None` where it may take as long as it wants.
     pub verb: Option<Duration>,
     /// Further time to undo what it has begun, before it is killed.
     pub grace: Duration,
@@ -59,84 +61,102 @@ pub(in super::super) struct Limits {
 impl Limits {
     /// A verb may take as long as it wants, and has as long to end as a Ctrl-C on the host itself would
     /// leave it in most cases: it takes arrays apart, and unmounts what must first be written.
-    pub(in super::super) const NONE: Limits = Limits {
+    pub(crate) const NONE: Limits = Limits {
         verb: None,
         grace: Duration::from_secs(60),
     };
+
+    /// The time limit that the user gives a verb, if any.
+    pub(crate) fn of_verb(limit: Option<Span>) -> Limits {
+        Limits {
+            verb: limit.map(|limit| Duration::from_nanos(limit.0.0)),
+            ..Limits::NONE
+        }
+    }
 }
 
-impl Ordered<'_> {
+impl VerbRunner<'_> {
     /// Does it on a host, and puts down what came of it.
-    pub(super) fn do_on(&self, at: usize, host: &Host) -> HostRun {
-        let mut came = HostRun::waiting(host);
-        match self.converse(at, host, &mut came) {
-            Ok(()) => return came,
-            Err(Trouble::Lost(why)) => {
-                came.take_trouble(&Trouble::Lost(why));
-                self.book.put(at, came.clone(), Vec::new(), &mut || {});
+    pub(crate) fn run_on(&self, at: usize, host: &Host) -> HostRun {
+        let mut host_run = HostRun::waiting(host);
+        match self.run_and_collect(at, host, &mut host_run) {
+            Ok(()) => return host_run,
+            Err(ConnectionError::Lost(why)) => {
+                host_run.take_trouble(&ConnectionError::Lost(why));
+                self.answers
+                    .put(at, host_run.clone(), Vec::new(), &mut || {});
                 let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
                 lost.push((at, Instant::now()));
-                return came;
+                return host_run;
             }
-            Err(trouble) => came.take_trouble(&trouble),
+            Err(trouble) => host_run.take_trouble(&trouble),
         }
-        self.book.put(at, came.clone(), Vec::new(), &mut || {});
-        came
+        self.answers
+            .put(at, host_run.clone(), Vec::new(), &mut || {});
+        host_run
     }
 
-    fn converse(&self, at: usize, host: &Host, came: &mut HostRun) -> Result<(), Trouble> {
+    fn run_and_collect(
+        &self,
+        at: usize,
+        host: &Host,
+        host_run: &mut HostRun,
+    ) -> Result<(), ConnectionError> {
         let mut session = Session::open(self.transport, host, self.interrupt)?;
         if let Some((facts, ahead)) = facts(&mut session)? {
-            came.clock_ahead_s = Some(ahead);
-            know(came, &facts)?;
+            host_run.clock_ahead_s = Some(ahead);
+            host_run.take_facts(&facts)?;
             self.met.meet(&facts, host)?;
         }
         let (collected, unread) = self.collect(&mut session)?;
         let fleets = collected.into_iter().map(|ended| ended.order.fleet);
-        came.collected.extend(fleets);
-        came.notes.extend(unread);
+        host_run.collected.extend(fleets);
+        host_run.notes.extend(unread);
         if self.interrupt.load(Relaxed) {
             session.end();
-            return Err(Trouble::Interrupted);
+            return Err(ConnectionError::Interrupted);
         }
-        session.say(&ToAgent::Run(Order {
+        session.send(&ToAgent::Run(Order {
             fleet: self.fleet.to_owned(),
             host: host.name.clone(),
             args: words_of(self.args, self.own, at),
         }))?;
         let (ended, is_late) = wait(&mut session, host, self.limits)?;
-        came.take(&ended);
+        host_run.take(&ended);
         if let Some(limit) = self.limits.verb.filter(|_| is_late) {
-            came.why = Some(format!("it was ended after {} s.", limit.as_secs_f64()));
+            host_run.why = Some(format!("it was ended after {} s.", limit.as_secs_f64()));
         }
-        let beat = &mut || session.beat();
-        if self.book.put(at, came.clone(), ended.runs, beat) {
-            // Where it does not hear that, the answer is collected once more, and is the same.
-            let _ = session.say(&ToAgent::Forget(ended.name));
+        let beat = &mut || session.send_alive();
+        if self.answers.put(at, host_run.clone(), ended.runs, beat) {
+            // Where that is lost, the answer is collected once more, and is the same.
+            let _ = session.send(&ToAgent::Forget(ended.name));
         }
         session.end();
         Ok(())
     }
 
     /// Collects what the host has kept, with sentences about what cannot be collected.
-    fn collect(&self, session: &mut Session<'_>) -> Result<(Vec<Ended>, Vec<String>), Trouble> {
+    fn collect(
+        &self,
+        session: &mut Session<'_>,
+    ) -> Result<(Vec<Ended>, Vec<String>), ConnectionError> {
         let mut collected = Vec::new();
         let mut unread = Vec::new();
         for name in session.left().to_vec() {
-            session.say(&ToAgent::Collect(name.clone()))?;
+            session.send(&ToAgent::Collect(name.clone()))?;
             let until = Instant::now() + COLLECT;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
-                match session.hear_out(left)? {
-                    Heard::Said(FromAgent::Kept(ended)) if ended.name == name => {
-                        let beat = &mut || session.beat();
-                        if self.book.put_collected((*ended).clone(), beat) {
-                            session.say(&ToAgent::Forget(name))?;
+                match session.receive_uninterrupted(left)? {
+                    Incoming::Message(FromAgent::Kept(ended)) if ended.name == name => {
+                        let beat = &mut || session.send_alive();
+                        if self.answers.put_collected((*ended).clone(), beat) {
+                            session.send(&ToAgent::Forget(name))?;
                         }
                         collected.push(*ended);
                         break;
                     }
-                    // It cannot be read, or somebody else was quicker.
-                    Heard::Said(FromAgent::Failed(why)) => {
+                    // It cannot be read, or another process was quicker.
+                    Incoming::Message(FromAgent::Failed(why)) => {
                         unread.push(format!("{why}."));
                         break;
                     }
@@ -147,8 +167,8 @@ impl Ordered<'_> {
         Ok((collected, unread))
     }
 
-    /// Tries once more to reach a host that was lost, for what it had until then: it goes to the book.
-    pub(super) fn collect_after_loss(&self, host: &Host, lost: Instant) {
+    /// Tries once more to reach a host that was lost, for what it had until then: it goes to the store.
+    pub(crate) fn collect_after_loss(&self, host: &Host, lost: Instant) {
         let until = lost + AFTER_LOSS;
         while Instant::now() < until {
             if self.interrupt.load(Relaxed) {
@@ -172,7 +192,11 @@ fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
 }
 
 /// Waits for the verb's end, which the user or its limit may bring about. Whether its limit did.
-fn wait(session: &mut Session<'_>, host: &Host, limits: Limits) -> Result<(Ended, bool), Trouble> {
+fn wait(
+    session: &mut Session<'_>,
+    host: &Host,
+    limits: Limits,
+) -> Result<(Ended, bool), ConnectionError> {
     let began = Instant::now();
     let mut stopped: Option<Instant> = None;
     let mut is_late = false;
@@ -181,29 +205,29 @@ fn wait(session: &mut Session<'_>, host: &Host, limits: Limits) -> Result<(Ended
             limit.saturating_sub(began.elapsed()).min(LONG)
         });
         let heard = match stopped {
-            None => session.hear(left)?,
-            Some(_) => session.hear_out(Duration::from_secs(1))?,
+            None => session.receive(left)?,
+            Some(_) => session.receive_uninterrupted(Duration::from_secs(1))?,
         };
         let is_wanted = match heard {
-            Heard::Said(FromAgent::Ended(ended)) => return Ok((*ended, is_late)),
-            Heard::Said(FromAgent::Failed(why)) => {
-                return Err(Trouble::Unfit(format!("{}: {why}.", host.name)));
+            Incoming::Message(FromAgent::Ended(ended)) => return Ok((*ended, is_late)),
+            Incoming::Message(FromAgent::Failed(why)) => {
+                return Err(ConnectionError::Unfit(format!("{}: {why}.", host.name)));
             }
-            Heard::Said(_) | Heard::Nothing => {
+            Incoming::Message(_) | Incoming::Timeout => {
                 let is_over = limits.verb.is_some_and(|limit| began.elapsed() >= limit);
                 is_late |= is_over && stopped.is_none();
                 is_late && stopped.is_none()
             }
-            Heard::Interrupt => true,
+            Incoming::Interrupt => true,
         };
         if is_wanted {
-            session.say(&ToAgent::Stop {
+            session.send(&ToAgent::Stop {
                 grace_ms: limits.grace.as_millis() as u64,
             })?;
             stopped = Some(Instant::now());
         }
         if stopped.is_some_and(|since| since.elapsed() > limits.grace + STOP) {
-            return Err(Trouble::Lost(format!(
+            return Err(ConnectionError::Lost(format!(
                 "{} was told to end and did not say that it has; it may wait for a disk that answers \
                  nothing.",
                 host.name

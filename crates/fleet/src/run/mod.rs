@@ -1,70 +1,43 @@
 //! `fleet run`: a verb on every host, with the answers in the ledger under one run of the fleet.
 
-mod book;
 mod figure;
 mod host;
-mod outcome;
-mod say;
-mod under_way;
-mod verb;
+mod progress;
+pub(crate) mod view;
 
 use std::io::Write as _;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use ledger::LongWork as _;
 use record::RunId;
 
-use super::destroy::Destroying;
-use super::hosts::Host;
-use super::known::Met;
-use super::pool::each;
-use super::{allow_connections, find, reach};
-use crate::args::FleetShowArgs;
 use crate::args::ReachArgs;
 use crate::args::RunArgs;
-use book::Book;
-pub(super) use host::Limits;
-use host::Ordered;
-use job::process::ProcessIdentity;
-pub(crate) use outcome::{Came, FleetRun, HostRun, Kind};
+use crate::connection::machines::MachineRegistry;
+use crate::connection::pool::each;
+use crate::host_line::check::checked;
+use crate::hosts::Host;
+use crate::reach::{allow_connections, find, reach};
+use crate::store::answers::AnswerStore;
+pub(crate) use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
+pub(crate) use host::Limits;
+use host::VerbRunner;
+use job::{Job, Store, Takeover};
+use progress::ProgressNotices;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use under_way::UnderWay;
-use verb::checked;
-pub(crate) use verb::{destroyed, look_before, with, zero as words_of_zero};
 
-/// Name of the newest run.
-const LAST: &str = "last";
 /// Name of the limit that is lowered where a process may not have as many connections.
 const BATCH: &str = "hosts at the same time (--batch)";
 
 /// Runs a verb on every host.
-pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let words = checked(&args.verb)?;
-    let limits = Limits {
-        verb: args.limit.map(|limit| Duration::from_nanos(limit.0.0)),
-        ..Limits::NONE
-    };
-    if let Some(look) = look_before(&words) {
-        let destroying = Destroying {
-            kind: Kind::Run,
-            look,
-            words,
-            limits,
-            source: &args.source,
-            reach: &args.reach,
-            yes: args.yes,
-            dry_run: args.dry_run,
-            json: args.json,
-        };
-        return destroying.carry_out(context, interrupt);
-    }
+    let limits = Limits::of_verb(args.limit);
     if args.dry_run {
         return Err(Failure::refused(format!(
             "--dry-run shows what would be overwritten, and '{}' overwrites nothing; where it has a \
@@ -85,7 +58,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
 }
 
 /// Work on hosts.
-pub(super) struct Work {
+pub(crate) struct Work {
     /// Verb of `fleet`.
     pub kind: Kind,
     /// The verb and its arguments.
@@ -98,7 +71,7 @@ pub(super) struct Work {
 
 impl Work {
     /// The same on all hosts.
-    pub(super) fn alike(kind: Kind, words: Vec<String>) -> Work {
+    pub(crate) fn alike(kind: Kind, words: Vec<String>) -> Work {
         Work {
             kind,
             words,
@@ -113,7 +86,7 @@ impl Work {
 /// # Errors
 /// Refused, before any host is touched, where the ledger or the program that is to be sent is in the
 /// way; failed midway, where no thread can be started.
-pub(super) fn on_all(
+pub(crate) fn on_all(
     work: Work,
     hosts: &[Host],
     reach_args: &ReachArgs,
@@ -122,16 +95,11 @@ pub(super) fn on_all(
 ) -> Result<FleetRun, Failure> {
     let ssh = reach(reach_args)?;
     allow_connections(hosts.len().min(reach_args.batch as usize), 0, BATCH)?;
-    let here = ProcessIdentity::of_process(&context.root, Path::new("/etc")).refused()?;
-    let mut ledger = context.open_ledger()?;
     let run = begun(work.kind, work.words, hosts);
-    let standing = |owner: &ledger::Owner| here.standing(owner);
-    let claim = ledger
-        .begin_work(&run.id, here.owner(), &run, standing)
-        .refused()?;
+    let job = Job::begin(Store::open(context)?, &run.id, &run, Takeover::FromDead).refused()?;
     let (fleet, args) = (run.id.clone(), run.args.clone());
-    let book = Book::new(run);
-    let ordered = Ordered {
+    let answers = AnswerStore::new(run);
+    let ordered = VerbRunner {
         transport: &ssh,
         fleet: &fleet,
         args: &args,
@@ -139,39 +107,40 @@ pub(super) fn on_all(
         interrupt,
         limits: work.limits,
         lost: Mutex::default(),
-        met: Met::default(),
-        book: &book,
+        met: MachineRegistry::default(),
+        answers: &answers,
     };
-    let under_way = UnderWay::new(hosts);
+    let under_way = ProgressNotices::new(hosts);
     let mut number = 0;
-    let done = |at: usize, came: HostRun| {
+    let done = |at: usize, host_run: HostRun| {
         number += 1;
         if context.watched {
-            progress(&hosts[at].name, &came, number, hosts.len());
+            progress(&hosts[at].name, &host_run, number, hosts.len());
         }
     };
     let worked = thread::scope(|scope| {
-        scope.spawn(|| book.keep_all(ledger, claim, &here));
+        scope.spawn(|| answers.write_all(job));
         scope.spawn(|| under_way.tell());
         let batch = reach_args.batch as usize;
-        let work = |at: usize, host: &Host| under_way.work(at, || ordered.do_on(at, host));
-        let worked = each(hosts, batch, work, done).and_then(|()| try_lost(&ordered, hosts, batch));
+        let work = |at: usize, host: &Host| under_way.work(at, || ordered.run_on(at, host));
+        let worked =
+            each(hosts, batch, work, done).and_then(|()| retry_lost(&ordered, hosts, batch));
         under_way.end();
-        book.close();
+        answers.close();
         worked
     });
     worked.midway()?;
-    if let Some(why) = book.failed() {
+    if let Some(why) = answers.failure() {
         context.tell(&format!(
             "disksmith: the answers are not in the ledger: {why}. What the hosts have kept of them is \
              collected by the next 'fleet run'."
         ));
     }
-    Ok(book.run())
+    Ok(answers.run())
 }
 
 /// Tries the hosts once more that were lost.
-fn try_lost(ordered: &Ordered<'_>, hosts: &[Host], batch: usize) -> std::io::Result<()> {
+fn retry_lost(ordered: &VerbRunner<'_>, hosts: &[Host], batch: usize) -> std::io::Result<()> {
     let lost = ordered
         .lost
         .lock()
@@ -189,81 +158,24 @@ fn try_lost(ordered: &Ordered<'_>, hosts: &[Host], batch: usize) -> std::io::Res
     each(&lost, batch, work, |_, ()| {})
 }
 
-/// Shows a run of the fleet again.
-pub(super) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
-    let none = || Failure::refused("the ledger has no run of a fleet");
-    let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
-    let kept = ledger.list_work(Some(FleetRun::KIND)).refused()?;
-    let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
-    let key = chosen(&keys, &args.run)
-        .map_err(Failure::refused)?
-        .ok_or_else(none)?;
-    let work = ledger.work::<FleetRun>(key).refused()?;
-    let mut run = work.ok_or_else(none)?.document;
-    for late in keys.iter().filter(|other| is_beside(other, key)) {
-        let late = ledger.work::<FleetRun>(late).refused()?;
-        late.into_iter().for_each(|late| run.merge(late.document));
-    }
-    let of_race = super::race::show(&run, args.json, context.columns);
-    let shown = of_race.unwrap_or_else(|| {
-        if args.json {
-            say::json(&run)
-        } else {
-            say::text(&run, context.columns)
-        }
-    });
-    context.print(&shown)?;
-    Ok(Answer::Done)
-}
-
-/// True where an answer was kept beside this run, since another process was at it when it came: its name
-/// begins with the run's id and a dot, which is in no id.
-fn is_beside(key: &str, run: &str) -> bool {
-    key.strip_prefix(run)
-        .is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// The run that is asked for; `None` where there is none. Ids begin with when a run began, so that the
-/// last of them is that of the newest; the ledger may have got to know an older one later.
-///
-/// # Errors
-/// A sentence, where several are meant.
-fn chosen<'a>(keys: &[&'a str], asked: &str) -> Result<Option<&'a str>, String> {
-    if let Some(key) = keys.iter().find(|key| **key == asked) {
-        return Ok(Some(key));
-    }
-    let runs = || keys.iter().copied().filter(|key| !key.contains('.'));
-    if asked == LAST {
-        return Ok(runs().max());
-    }
-    let mut fitting = runs().filter(|key| key.starts_with(asked));
-    let first = fitting.next();
-    match fitting.next() {
-        None => Ok(first),
-        Some(_) => Err(format!(
-            "several runs of a fleet begin with '{asked}'; write more of the id"
-        )),
-    }
-}
-
 /// Answers with what came of a run, and ends as it did.
-pub(super) fn answer(
+pub(crate) fn answer(
     run: &FleetRun,
     as_json: bool,
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let answer = if as_json {
-        say::json(run)
+        view::json(run)
     } else {
-        say::text(run, context.columns)
+        view::text(run, context.columns)
     };
     context.print(&answer)?;
     ended(run, interrupt.load(Relaxed))
 }
 
 /// The run as it begins.
-pub(super) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
+pub(crate) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
     let began = Timestamp::now();
     FleetRun {
         id: RunId::new(began, u64::from(std::process::id())).to_string(),
@@ -276,19 +188,19 @@ pub(super) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
 }
 
 /// Says on standard error that a host is done.
-fn progress(name: &str, came: &HostRun, number: usize, all: usize) {
-    let line = format!("{number} of {all}: {name}: {}", came.came.word());
+fn progress(name: &str, host_run: &HostRun, number: usize, all: usize) {
+    let line = format!("{number} of {all}: {name}: {}", host_run.outcome.word());
     let line = ui::context::printable(&line);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Outcome of the command: a failure where a host failed, unless nothing was touched anywhere.
 fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
-    let is = |came: Came| move |host: &HostRun| host.came == came;
+    let is = |outcome: HostOutcome| move |host: &HostRun| host.outcome == outcome;
     let badly: Vec<&HostRun> = run
         .hosts
         .iter()
-        .filter(|host| !matches!(host.came, Came::Done | Came::No))
+        .filter(|host| !matches!(host.outcome, HostOutcome::Done | HostOutcome::No))
         .collect();
     let told = format!(
         "{} of {} hosts did not come to an end; the answer says why, host by host",
@@ -305,7 +217,7 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
             Failure::refused(format!("nothing was touched on any host: {told}"))
         });
     }
-    if run.hosts.iter().all(|host| host.came.is_untouched()) {
+    if run.hosts.iter().all(|host| host.outcome.is_untouched()) {
         return Err(Failure::refused(format!(
             "nothing was touched on any host: {told}"
         )));
@@ -313,7 +225,7 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
     if !badly.is_empty() {
         return Err(Failure::Midway(anyhow!(told)));
     }
-    Ok(if run.hosts.iter().any(is(Came::No)) {
+    Ok(if run.hosts.iter().any(is(HostOutcome::No)) {
         Answer::No
     } else {
         Answer::Done

@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
-use ledger::Ledger;
-use linux::Root;
+use ledger::{Ledger, LongWork as _};
+use std::path::Path;
 
 use super::*;
-use crate::link::{EARLIER, Simulated, simulated_hosts};
+use crate::connection::{EARLIER, Simulated, simulated_hosts};
+use crate::show;
+use crate::store::store_at;
 
 /// Runs on these hosts, and gives what came of it and what the ledger has.
 fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
@@ -16,15 +18,11 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
 
 /// The same, with this ledger.
 fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
-    let mut ledger = Ledger::open(path).unwrap();
-    let here = ProcessIdentity::of_process(&Root::host(), Path::new("/etc")).unwrap();
     let run = begun(Kind::Run, vec!["devices".to_owned()], hosts);
-    let claim = ledger
-        .begin_work(&run.id, here.owner(), &run, |owner| here.standing(owner))
-        .unwrap();
+    let job = Job::begin(store_at(path), &run.id, &run, Takeover::FromDead).unwrap();
     let id = run.id.clone();
-    let book = Book::new(run);
-    let ordered = Ordered {
+    let answers = AnswerStore::new(run);
+    let ordered = VerbRunner {
         transport: &Simulated::default(),
         fleet: &id,
         args: &["devices".to_owned()],
@@ -32,22 +30,22 @@ fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, F
         interrupt,
         limits: Limits::NONE,
         lost: Mutex::default(),
-        met: Met::default(),
-        book: &book,
+        met: MachineRegistry::default(),
+        answers: &answers,
     };
     thread::scope(|scope| {
-        scope.spawn(|| book.keep_all(ledger, claim, &here));
-        each(hosts, 256, |at, host| ordered.do_on(at, host), |_, _| {}).unwrap();
-        book.close();
+        scope.spawn(|| answers.write_all(job));
+        each(hosts, 256, |at, host| ordered.run_on(at, host), |_, _| {}).unwrap();
+        answers.close();
     });
-    assert_eq!(book.failed(), None);
+    assert!(answers.failure().is_none());
     let kept = Ledger::open(path)
         .unwrap()
         .work::<FleetRun>(&id)
         .unwrap()
         .unwrap();
     assert!(kept.summary.finished.is_some());
-    (book.run(), kept.document)
+    (answers.run(), kept.document)
 }
 
 #[test]
@@ -55,7 +53,11 @@ fn a_thousand_answers_are_in_the_ledger() {
     let began = Instant::now();
     let (run, kept) = run_on(&simulated_hosts(1000), &AtomicBool::new(false));
     assert_eq!(run, kept);
-    assert!(run.hosts.iter().all(|host| host.came == Came::Done));
+    assert!(
+        run.hosts
+            .iter()
+            .all(|host| host.outcome == HostOutcome::Done)
+    );
     assert!(
         run.hosts
             .iter()
@@ -79,7 +81,7 @@ fn collect_from(count: usize) {
     let path = place.path().join("ledger.db");
     let (run, _) = run_with(&path, &with_something_left(count), &AtomicBool::new(false));
     for host in &run.hosts {
-        assert_eq!(host.came, Came::Done, "{:?}", host.why);
+        assert_eq!(host.outcome, HostOutcome::Done, "{:?}", host.why);
         assert_eq!(host.collected, [EARLIER]);
     }
     let ledger = Ledger::open(&path).unwrap();
@@ -88,7 +90,8 @@ fn collect_from(count: usize) {
     // What was collected is older, and the last run is the one that collected it.
     let kept = ledger.list_work(Some(FleetRun::KIND)).unwrap();
     let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
-    assert_eq!(chosen(&keys, LAST), Ok(Some(run.id.as_str())));
+    let last = show::chosen(&keys, show::LAST);
+    assert_eq!(last, Ok(Some(run.id.as_str())));
 }
 
 #[test]
@@ -109,9 +112,17 @@ fn who_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
     hosts[3].name = "mute".to_owned();
     let (run, kept) = run_on(&hosts, &AtomicBool::new(false));
     assert_eq!(run, kept);
-    let came: Vec<Came> = run.hosts.iter().map(|host| host.came).collect();
-    assert_eq!(came, [Came::Done, Came::Unreached, Came::Done, Came::Lost]);
-    let text = say::text(&run, 100);
+    let outcome: Vec<HostOutcome> = run.hosts.iter().map(|host| host.outcome).collect();
+    assert_eq!(
+        outcome,
+        [
+            HostOutcome::Done,
+            HostOutcome::Unreached,
+            HostOutcome::Done,
+            HostOutcome::Lost
+        ]
+    );
+    let text = view::text(&run, 100);
     for told in [
         "dead: unreached: dead was not reached.",
         "mute: lost: the connection",
@@ -126,7 +137,9 @@ fn who_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
 fn after_a_signal_nothing_is_begun() {
     let (run, _) = run_on(&simulated_hosts(3), &AtomicBool::new(true));
     assert!(
-        run.hosts.iter().all(|host| host.came == Came::Interrupted),
+        run.hosts
+            .iter()
+            .all(|host| host.outcome == HostOutcome::Interrupted),
         "{run:?}"
     );
     // Nothing was touched, and it is said so.
@@ -137,27 +150,13 @@ fn after_a_signal_nothing_is_begun() {
 fn a_signal_after_the_last_host_changes_nothing() {
     let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
     for host in &mut run.hosts {
-        host.came = Came::Done;
+        host.outcome = HostOutcome::Done;
     }
     assert!(matches!(ended(&run, true), Ok(Answer::Done)));
-    run.hosts[1].came = Came::Interrupted;
+    run.hosts[1].outcome = HostOutcome::Interrupted;
     run.hosts[1].seconds = Some(1.0);
-    run.hosts[0].came = Came::Unreached;
+    run.hosts[0].outcome = HostOutcome::Unreached;
     assert!(matches!(ended(&run, true), Err(Failure::Midway(_))));
-}
-
-#[test]
-fn the_run_that_is_asked_for_is_found_whatever_is_beside_it() {
-    let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
-    let beside = "20260101-000000-aaaa.h1.4711";
-    // The ledger lists what it has got to know last first, and an answer is kept beside its run.
-    let keys = [beside, old, new];
-    assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
-    assert_eq!(chosen(&keys, old), Ok(Some(old)));
-    assert_eq!(chosen(&keys, "20260101"), Ok(Some(old)));
-    assert_eq!(chosen(&keys, "2025"), Ok(None));
-    assert!(chosen(&keys, "2026").unwrap_err().contains("several runs"));
-    assert!(is_beside(beside, old) && !is_beside(new, old) && !is_beside(old, old));
 }
 
 #[test]
@@ -165,49 +164,49 @@ fn an_answer_that_was_kept_beside_its_run_is_shown_with_it() {
     let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
     run.hosts[0].zone = Some("z".to_owned());
     let mut late = begun(Kind::Run, Vec::new(), &simulated_hosts(1));
-    late.hosts[0].came = Came::Lost;
+    late.hosts[0].outcome = HostOutcome::Lost;
     late.hosts[0].seconds = Some(2.0);
     run.merge(late);
     assert_eq!(run.hosts.len(), 2);
     assert_eq!(
-        (run.hosts[0].came, run.hosts[0].seconds),
-        (Came::Lost, Some(2.0))
+        (run.hosts[0].outcome, run.hosts[0].seconds),
+        (HostOutcome::Lost, Some(2.0))
     );
     assert_eq!(run.hosts[0].zone.as_deref(), Some("z"));
-    assert_eq!(run.hosts[1].came, Came::Waiting);
+    assert_eq!(run.hosts[1].outcome, HostOutcome::Waiting);
 }
 
 #[test]
 fn the_exit_status_says_whether_anything_was_touched() {
     let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
-    let mut set = |came: [Came; 2]| {
-        for (host, came) in run.hosts.iter_mut().zip(came) {
-            host.came = came;
+    let mut set = |outcome: [HostOutcome; 2]| {
+        for (host, outcome) in run.hosts.iter_mut().zip(outcome) {
+            host.outcome = outcome;
         }
         run.clone()
     };
     assert!(matches!(
-        ended(&set([Came::Done, Came::Done]), false),
+        ended(&set([HostOutcome::Done, HostOutcome::Done]), false),
         Ok(Answer::Done)
     ));
     assert!(matches!(
-        ended(&set([Came::Done, Came::No]), false),
+        ended(&set([HostOutcome::Done, HostOutcome::No]), false),
         Ok(Answer::No)
     ));
     assert!(matches!(
-        ended(&set([Came::Refused, Came::Unreached]), false),
+        ended(&set([HostOutcome::Refused, HostOutcome::Unreached]), false),
         Err(Failure::Refused(_))
     ));
     for bad in [
-        Came::Failed,
-        Came::Lost,
-        Came::Unreached,
-        Came::Refused,
-        Came::Unfit,
+        HostOutcome::Failed,
+        HostOutcome::Lost,
+        HostOutcome::Unreached,
+        HostOutcome::Refused,
+        HostOutcome::Unfit,
     ] {
         assert!(
             matches!(
-                ended(&set([Came::Done, bad]), false),
+                ended(&set([HostOutcome::Done, bad]), false),
                 Err(Failure::Midway(_))
             ),
             "{bad:?}"

@@ -1,7 +1,7 @@
 //! `fleet top`: what all hosts do, again and again.
 
 mod row;
-mod say;
+mod view;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -11,25 +11,23 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use jiff::Timestamp;
 
-use super::hosts::Host;
-use super::link::{Transport, Trouble};
-use super::pool::{Gate, STACK};
-use super::session::{Heard, Session};
-use super::talk::{FromAgent, Sample, ToAgent};
-use super::{allow_connections, find, reach};
 use crate::args::TopArgs;
+use crate::connection::pool::{Gate, STACK};
+use crate::connection::session::{Incoming, Session};
+use crate::connection::{ConnectionError, Transport};
+use crate::hosts::Host;
+use crate::protocol::{FromAgent, Sample, ToAgent};
+use crate::reach::{allow_connections, find, reach};
 use row::{Row, State, shown};
-use say::Picture;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::screen::{self, Inline};
+use view::TableView;
 
-pub(crate) use row::{Only, Sort};
-
-/// How long is waited before a host is tried again: at first, and at most.
+/// Pause before a host is tried again, in the beginning and at most.
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
-/// How often it is looked whether the user wants the end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Shows what all hosts do.
 pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -40,7 +38,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     let ssh = reach(&args.reach)?;
     let starting = found.hosts.len().min(args.reach.batch as usize);
     allow_connections(starting, found.hosts.len(), "hosts")?;
-    let mut show = Show::of(args, context);
+    let mut show = Output::of(args, context);
     let every = Duration::from_nanos(args.every.0.0);
     let lasts = args.lasts.map(|lasts| Duration::from_nanos(lasts.0.0));
     let mut was_seen = false;
@@ -48,7 +46,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
         was_seen |= rows.iter().any(|row| row.sample().is_some());
         show.show(rows)
     };
-    let watching = Watching {
+    let watching = Monitor {
         every,
         lasts,
         batch: args.reach.batch as usize,
@@ -61,18 +59,18 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     Ok(Answer::Done)
 }
 
-/// How it is shown.
-struct Show<'a> {
+/// Output of the table.
+struct Output<'a> {
     args: &'a TopArgs,
     context: &'a mut Context,
     /// The terminal on which the table is drawn in place; `None` where it goes to a file or a pipe.
     screen: Option<Inline>,
 }
 
-impl<'a> Show<'a> {
-    fn of(args: &'a TopArgs, context: &'a mut Context) -> Show<'a> {
+impl<'a> Output<'a> {
+    fn of(args: &'a TopArgs, context: &'a mut Context) -> Output<'a> {
         let is_drawn = screen::is_possible() && !args.json;
-        Show {
+        Output {
             args,
             context,
             screen: is_drawn.then(Inline::on_stdout).and_then(Result::ok),
@@ -82,17 +80,17 @@ impl<'a> Show<'a> {
     fn show(&mut self, rows: &[Row]) -> Result<(), Failure> {
         let shown = shown(rows, self.args.sort, &self.args.only);
         if self.args.json {
-            return self.context.print(&say::json(rows, &shown));
+            return self.context.print(&view::json(rows, &shown));
         }
         let room = self.screen.as_ref().map(Inline::room);
-        let picture = Picture {
+        let picture = TableView {
             all: rows,
             shown,
             height: room.map(|room| room.height.into()),
             width: room.map_or(self.context.columns, |room| room.width.into()),
             late: 3 * Duration::from_nanos(self.args.every.0.0) + Duration::from_secs(3),
         };
-        let lines = say::table(&picture, Timestamp::now());
+        let lines = view::table(&picture, Timestamp::now());
         match &mut self.screen {
             Some(screen) => {
                 screen.draw(lines);
@@ -107,7 +105,7 @@ impl<'a> Show<'a> {
     }
 }
 
-impl Drop for Show<'_> {
+impl Drop for Output<'_> {
     /// Leaves the last table there.
     fn drop(&mut self) {
         if let Some(screen) = &mut self.screen {
@@ -116,22 +114,22 @@ impl Drop for Show<'_> {
     }
 }
 
-/// What a thread tells of its host.
-enum Told {
+/// Event of a host.
+enum HostEvent {
     Sample(Box<Sample>),
     Dead(String),
     Connecting,
 }
 
-/// How hosts are watched.
-pub(super) struct Watching<'a> {
+/// Parameters of watching hosts.
+pub(super) struct Monitor<'a> {
     every: Duration,
     lasts: Option<Duration>,
     batch: usize,
     interrupt: &'a AtomicBool,
 }
 
-impl Watching<'_> {
+impl Monitor<'_> {
     /// Watches all hosts, each on a thread of its own, and calls `look` as often as is asked for.
     /// What was known of them last.
     fn watch(
@@ -154,7 +152,7 @@ impl Watching<'_> {
             for (at, host) in hosts.iter().enumerate() {
                 let (sender, over, gate) = (sender.clone(), &over, &gate);
                 let go = move || {
-                    let follow = Follow {
+                    let follow = HostFollower {
                         transport,
                         host,
                         every: self.every,
@@ -162,7 +160,7 @@ impl Watching<'_> {
                         gate,
                     };
                     follow.follow(&|said| {
-                        // Where nobody listens any more, the end is near.
+                        // Where the receiver is gone, the end is near.
                         let _ = sender.send((at, said));
                     });
                 };
@@ -184,17 +182,17 @@ impl Watching<'_> {
         Ok(rows)
     }
 
-    /// Takes in what the threads tell, and looks again and again, until the end.
+    /// Takes in the threads' events, and shows the rows at each interval, until the end.
     fn look(
         &self,
-        told: &Receiver<(usize, Told)>,
+        told: &Receiver<(usize, HostEvent)>,
         rows: &mut [Row],
         look: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let began = Instant::now();
         let mut next = began + self.every;
         loop {
-            match told.recv_timeout(LOOK) {
+            match told.recv_timeout(POLL) {
                 Ok((at, said)) => {
                     if let Some(row) = rows.get_mut(at) {
                         row.take(said);
@@ -217,12 +215,12 @@ impl Watching<'_> {
 }
 
 impl Row {
-    fn take(&mut self, said: Told) {
+    fn take(&mut self, said: HostEvent) {
         self.state = match said {
-            Told::Sample(sample) => State::Live(sample, Instant::now()),
-            Told::Dead(why) => State::Dead(why),
+            HostEvent::Sample(sample) => State::Live(sample, Instant::now()),
+            HostEvent::Dead(why) => State::Dead(why),
             // That it is tried again does not make it less dead.
-            Told::Connecting => match &self.state {
+            HostEvent::Connecting => match &self.state {
                 State::Dead(why) => State::Dead(why.clone()),
                 _ => State::Connecting,
             },
@@ -231,7 +229,7 @@ impl Row {
 }
 
 /// One host that is followed.
-struct Follow<'a> {
+struct HostFollower<'a> {
     transport: &'a dyn Transport,
     host: &'a Host,
     every: Duration,
@@ -239,12 +237,12 @@ struct Follow<'a> {
     gate: &'a Gate,
 }
 
-impl Follow<'_> {
+impl HostFollower<'_> {
     /// Follows it until the end, however often the connection is lost.
-    fn follow(&self, tell: &dyn Fn(Told)) {
+    fn follow(&self, tell: &dyn Fn(HostEvent)) {
         let mut pause = PAUSE[0];
         while !self.over.load(Relaxed) {
-            tell(Told::Connecting);
+            tell(HostEvent::Connecting);
             let open = || Session::open(self.transport, self.host, self.over);
             let Some(opened) = self.gate.pass(self.over, open) else {
                 return;
@@ -254,26 +252,30 @@ impl Follow<'_> {
                 self.listen(session, tell)
             });
             match ended {
-                Ok(()) | Err(Trouble::Interrupted) => return,
-                Err(why) => tell(Told::Dead(why.to_string())),
+                Ok(()) | Err(ConnectionError::Interrupted) => return,
+                Err(why) => tell(HostEvent::Dead(why.to_string())),
             }
             let until = Instant::now() + pause;
             pause = (pause * 2).min(PAUSE[1]);
             while Instant::now() < until && !self.over.load(Relaxed) {
-                thread::sleep(LOOK);
+                thread::sleep(POLL);
             }
         }
     }
 
     /// Listens until the end, or until the connection is lost.
-    fn listen(&self, mut session: Session<'_>, tell: &dyn Fn(Told)) -> Result<(), Trouble> {
-        session.say(&ToAgent::Sample {
+    fn listen(
+        &self,
+        mut session: Session<'_>,
+        tell: &dyn Fn(HostEvent),
+    ) -> Result<(), ConnectionError> {
+        session.send(&ToAgent::Sample {
             every_ms: self.every.as_millis() as u64,
         })?;
         loop {
-            match session.hear(Duration::from_secs(3600))? {
-                Heard::Said(FromAgent::Sample(sample)) => tell(Told::Sample(sample)),
-                Heard::Interrupt => {
+            match session.receive(Duration::from_secs(3600))? {
+                Incoming::Message(FromAgent::Sample(sample)) => tell(HostEvent::Sample(sample)),
+                Incoming::Interrupt => {
                     session.end();
                     return Ok(());
                 }

@@ -1,110 +1,16 @@
 //! A host's row: what is known of it now, what it is sorted by, and whether it is shown.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Instant;
 
-use record::{Bytes, Nanos};
+use crate::protocol::{DiskSample, Sample};
+use crate::sort_key::{Condition, SortKey};
 
-use crate::talk::{DiskSample, Sample};
-
-/// What hosts can be sorted by, and be left out for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Sort {
-    /// As in the list.
-    #[default]
-    Host,
-    /// Bytes received and sent.
-    Net,
-    /// Bytes received.
-    Received,
-    /// Bytes sent.
-    Sent,
-    /// Reads and writes.
-    Iops,
-    /// Reads.
-    Reads,
-    /// Writes.
-    Writes,
-    /// The load of the last minute.
-    Load,
-    /// The latency of the worst disk.
-    Latency,
-}
-
-/// What must be so of a host that is shown.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Only {
-    what: Sort,
-    sign: Sign,
-    bar: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sign {
-    AtLeast,
-    AtMost,
-    Above,
-    Below,
-}
-
-impl Only {
-    /// Whether it is so. What is not known is not so.
-    pub(super) fn is_so(&self, row: &Row) -> bool {
-        row.value(self.what).is_some_and(|value| match self.sign {
-            Sign::AtLeast => value >= self.bar,
-            Sign::AtMost => value <= self.bar,
-            Sign::Above => value > self.bar,
-            Sign::Below => value < self.bar,
-        })
-    }
-}
-
-impl FromStr for Only {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Only, String> {
-        // The longer signs first: '>=' begins with '>'.
-        let signs = [
-            (">=", Sign::AtLeast),
-            ("<=", Sign::AtMost),
-            (">", Sign::Above),
-            ("<", Sign::Below),
-        ];
-        let split = signs.into_iter().find_map(|(word, sign)| {
-            let (what, bar) = text.split_once(word)?;
-            Some((what.trim(), sign, bar.trim()))
-        });
-        let (what, sign, bar) =
-            split.ok_or_else(|| format!("'{text}' compares nothing; write it as latency>=10ms"))?;
-        let what = <Sort as clap::ValueEnum>::from_str(what, false)
-            .ok()
-            .filter(|what| *what != Sort::Host)
-            .ok_or_else(|| {
-                format!(
-                    "'{what}' is nothing that is measured; there are net, received, sent, iops, reads, \
-                     writes, load and latency"
-                )
-            })?;
-        let bad = |why: &dyn fmt::Display| format!("'{bar}' in '{text}': {why}");
-        let bar = match what {
-            Sort::Latency => bar.parse::<Nanos>().map_err(|why| bad(&why))?.0 as f64,
-            Sort::Net | Sort::Received | Sort::Sent => {
-                let size = bar.strip_suffix("/s").unwrap_or(bar);
-                size.parse::<Bytes>().map_err(|why| bad(&why))?.0 as f64
-            }
-            _ => bar.parse::<f64>().map_err(|why| bad(&why))?,
-        };
-        Ok(Only { what, sign, bar })
-    }
-}
-
-/// What is known of a host now.
+/// State of a host.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     /// It is being connected to.
     Connecting,
-    /// It has said what it does, and when that came.
+    /// Its latest sample, and the time at which that came.
     Live(Box<Sample>, Instant),
     /// It cannot be reached, which is tried again.
     Dead(String),
@@ -113,16 +19,16 @@ pub(super) enum State {
 /// A host's row.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// What the host is called.
+    /// Name of the host.
     pub host: String,
     /// Its zone.
     pub zone: Option<String>,
-    /// What is known of it.
+    /// Its state.
     pub state: State,
 }
 
 impl Row {
-    /// What it does; `None` where that is not known.
+    /// Its latest sample; `None` where it is not connected.
     pub(super) fn sample(&self) -> Option<&Sample> {
         match &self.state {
             State::Live(sample, _) => Some(sample),
@@ -130,40 +36,28 @@ impl Row {
         }
     }
 
-    /// The disk whose requests take longest.
+    /// The disk whose requests take longest, with their mean time in nanoseconds.
     pub(super) fn worst(&self) -> Option<(&DiskSample, f64)> {
-        let disks = self.sample()?.disks.iter();
-        disks
-            .filter_map(|disk| Some((disk, disk.latency_ns?)))
-            .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        self.sample()?.worst()
     }
 
-    /// What it is sorted by; `None` where that is not known, or is its place in the list.
-    pub(super) fn value(&self, what: Sort) -> Option<f64> {
-        let sample = self.sample()?;
-        let sum = |of: fn(&DiskSample) -> f64| sample.disks.iter().map(of).sum::<f64>();
-        Some(match what {
-            Sort::Host => return None,
-            Sort::Net => sample.received_per_s + sample.sent_per_s,
-            Sort::Received => sample.received_per_s,
-            Sort::Sent => sample.sent_per_s,
-            Sort::Iops => sum(|disk| disk.reads_per_s + disk.writes_per_s),
-            Sort::Reads => sum(|disk| disk.reads_per_s),
-            Sort::Writes => sum(|disk| disk.writes_per_s),
-            Sort::Load => sample.load?[0],
-            Sort::Latency => self.worst()?.1,
-        })
+    /// The value that it is sorted by; `None` where that is not known, or is its place in the list.
+    pub(super) fn value(&self, key: SortKey) -> Option<f64> {
+        key.value(self.sample()?)
     }
 }
 
 /// The rows that are shown, in their order: those that cannot be reached last, unless it is the
 /// list's order. A bar is met by none of those.
-pub(super) fn shown<'a>(rows: &'a [Row], sort: Sort, only: &[Only]) -> Vec<&'a Row> {
+pub(super) fn shown<'a>(rows: &'a [Row], sort: SortKey, only: &[Condition]) -> Vec<&'a Row> {
     let mut shown: Vec<&Row> = rows
         .iter()
-        .filter(|row| only.iter().all(|only| only.is_so(row)))
+        .filter(|row| {
+            only.iter()
+                .all(|only| row.sample().is_some_and(|sample| only.is_met_by(sample)))
+        })
         .collect();
-    if sort != Sort::Host {
+    if sort != SortKey::Host {
         let key = |row: &&Row| row.value(sort).unwrap_or(f64::NEG_INFINITY);
         shown.sort_by(|a, b| key(b).total_cmp(&key(a)));
     }
@@ -174,7 +68,7 @@ pub(super) fn shown<'a>(rows: &'a [Row], sort: Sort, only: &[Only]) -> Vec<&'a R
 pub(super) mod tests {
     use super::*;
 
-    pub(in super::super) fn row(host: &str, latency_ms: Option<f64>, iops: f64) -> Row {
+    pub(crate) fn row(host: &str, latency_ms: Option<f64>, iops: f64) -> Row {
         let disk = |name: &str, share: f64| DiskSample {
             name: name.to_owned(),
             reads_per_s: iops * share,
@@ -211,15 +105,15 @@ pub(super) mod tests {
             row("c", None, 200.0),
         ];
         assert_eq!(
-            names(&shown(&rows, Sort::Host, &[])),
+            names(&shown(&rows, SortKey::Host, &[])),
             ["a", "dead", "b", "c"]
         );
         assert_eq!(
-            names(&shown(&rows, Sort::Latency, &[])),
+            names(&shown(&rows, SortKey::Latency, &[])),
             ["b", "a", "dead", "c"]
         );
         assert_eq!(
-            names(&shown(&rows, Sort::Iops, &[])),
+            names(&shown(&rows, SortKey::Iops, &[])),
             ["a", "c", "b", "dead"]
         );
         let (worst, latency) = rows[0].worst().unwrap();
@@ -237,11 +131,11 @@ pub(super) mod tests {
             ("received>=2KiB/s", vec![]),
             ("load>8", vec![]),
         ] {
-            let only: Only = only.parse().unwrap();
-            assert_eq!(names(&shown(&rows, Sort::Host, &[only])), left);
+            let only: Condition = only.parse().unwrap();
+            assert_eq!(names(&shown(&rows, SortKey::Host, &[only])), left);
         }
         for bad in ["latency", "dance>1", "host>1", "latency>=x", "iops>many"] {
-            bad.parse::<Only>().unwrap_err();
+            bad.parse::<Condition>().unwrap_err();
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Very many hosts, simulated at the transport.
 
 use super::*;
-use crate::alone::{is_alone, resident, run_alone, used};
-use crate::link::{Simulated, simulated_hosts};
+use crate::connection::{Simulated, simulated_hosts};
+use crate::test_process::{is_alone, resident, run_alone, used};
 
-fn watching(lasts: Duration, interrupt: &AtomicBool) -> Watching<'_> {
-    Watching {
+fn watching(lasts: Duration, interrupt: &AtomicBool) -> Monitor<'_> {
+    Monitor {
         every: Duration::from_secs(1),
         lasts: Some(lasts),
         batch: 64,
@@ -36,7 +36,7 @@ fn watch_a_thousand_hosts() {
     let mut since: Option<(Instant, f64)> = None;
     let mut look = |rows: &[Row]| {
         let live = rows.iter().filter(|row| row.sample().is_some()).count();
-        let text = say::json(rows, &rows.iter().collect::<Vec<_>>());
+        let text = view::json(rows, &rows.iter().collect::<Vec<_>>());
         assert!(text.len() > 1000);
         seen = (
             seen.0.max(live),

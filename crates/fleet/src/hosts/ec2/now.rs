@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use super::super::LIMIT;
-use super::{Instance, Tag, is_keep, page, program};
+use crate::hosts::LIMIT;
+use crate::hosts::ec2::{Instance, Tag, is_keep, page, program};
 
 /// A network interface (Amazon EC2 API Reference, InstanceNetworkInterface): an instance may have several, and
 /// several addresses on each.
@@ -60,17 +60,18 @@ impl Instance {
 
 /// An instance as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Now {
+pub(crate) struct InstanceState {
     /// Its id.
     pub id: String,
     /// Its state, such as `running`.
     pub state: String,
-    /// When it was last started, be it anew after a stop (`LaunchTime` of Instance in the Amazon EC2 API
-    /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not say it.
+    /// Time of its last start, be it anew after a stop (`LaunchTime` of Instance in the Amazon EC2 API
+    /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not report
+    /// it.
     pub launched: Option<Timestamp>,
-    /// By which addresses it is reached.
+    /// Addresses by which it is reached.
     pub addresses: Vec<String>,
-    /// Whether it has the tag `keep`, in whatever letters.
+    /// True where it has the tag `keep`, in whatever letters.
     pub is_tagged_keep: bool,
 }
 
@@ -82,14 +83,14 @@ pub(crate) struct Now {
 pub(crate) fn now(
     ids: &[&str],
     run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
-) -> Result<Vec<Now>, String> {
+) -> Result<Vec<InstanceState>, String> {
     let filter = format!("Name=instance-id,Values={}", ids.join(","));
     let page = page(&run(&program(&[filter], None).limit(LIMIT))?)?;
     let instances = page.reservations.into_iter().flatten();
     let of = |instance: Instance| {
         let is_keep = |tag: &Tag| tag.key.as_ref().is_some_and(|key| is_keep(key));
         let addresses = instance.addresses();
-        Some(Now {
+        Some(InstanceState {
             id: instance.instance_id?,
             state: instance
                 .state

@@ -1,14 +1,14 @@
-//! What the table of a race shows: of each group the leaders, and the others as counts.
+//! Content of the live table of a race: of each group the leaders, and the others as counts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use study::burnin::{HostStatus, Known};
 
-use super::super::course::{Course, Fate};
-use super::super::record::{RaceRecord, RoundRecord};
-use super::super::say::{bounds_word, figure_name, worst};
-use crate::run::FleetRun;
+use crate::race::course::{Course, Fate};
+use crate::race::report::{RankedFigure, figure_name, worst_name};
+use crate::store::FleetRun;
+use crate::store::race::{RaceRecord, RoundRecord};
 use ratatui::layout::Size;
 use ratatui::text::Line;
 use ui::charset;
@@ -18,14 +18,14 @@ use ui::table::{Column, layout};
 use ui::units::compact;
 use ui::words::{self, count};
 
-/// So many hosts of a group are shown at most, whatever there is room for.
+/// The most hosts of a group that are shown, whatever there is room for.
 const MOST: usize = 50;
-/// So many of the newest changes are shown.
+/// Number of the newest changes that are shown.
 const CHANGES: usize = 4;
 
-/// Where a host stands.
+/// Standing of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stand {
+enum Standing {
     /// It may be one of the best.
     In,
     /// It may be, and was not there in the last round.
@@ -42,39 +42,39 @@ enum Stand {
     Lost,
 }
 
-impl Stand {
+impl Standing {
     /// All, in their order.
-    const ALL: [Stand; 7] = [
-        Stand::In,
-        Stand::Away,
-        Stand::Equal,
-        Stand::Out,
-        Stand::Below,
-        Stand::Broken,
-        Stand::Lost,
+    const ALL: [Standing; 7] = [
+        Standing::In,
+        Standing::Away,
+        Standing::Equal,
+        Standing::Out,
+        Standing::Below,
+        Standing::Broken,
+        Standing::Lost,
     ];
 
-    fn of(course: &Course<'_>, place: usize, is_away: bool) -> Stand {
+    fn of(course: &Course<'_>, place: usize, is_away: bool) -> Standing {
         match (course.fate(place), course.standing(place)) {
-            (Some(Fate::Floor(_)), _) => Stand::Below,
-            (Some(Fate::Broken(_)), _) => Stand::Broken,
-            (Some(Fate::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => Stand::Lost,
-            (None, Some(HostStatus::Out { .. })) => Stand::Out,
-            (None, Some(HostStatus::Left { .. })) => Stand::Equal,
-            (None, _) if is_away => Stand::Away,
-            (None, _) => Stand::In,
+            (Some(Fate::Floor(_)), _) => Standing::Below,
+            (Some(Fate::Broken(_)), _) => Standing::Broken,
+            (Some(Fate::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => Standing::Lost,
+            (None, Some(HostStatus::Out { .. })) => Standing::Out,
+            (None, Some(HostStatus::Left { .. })) => Standing::Equal,
+            (None, _) if is_away => Standing::Away,
+            (None, _) => Standing::In,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Stand::In => "in",
-            Stand::Away => "away",
-            Stand::Equal => "as good",
-            Stand::Out => "out",
-            Stand::Below => "below the floor",
-            Stand::Broken => "broken",
-            Stand::Lost => "lost",
+            Standing::In => "in",
+            Standing::Away => "away",
+            Standing::Equal => "as good",
+            Standing::Out => "out",
+            Standing::Below => "below the floor",
+            Standing::Broken => "broken",
+            Standing::Lost => "lost",
         }
     }
 }
@@ -85,7 +85,7 @@ struct Row {
     host: String,
     known: Option<Known>,
     worst: String,
-    stand: Stand,
+    stand: Standing,
 }
 
 /// A group, the best first.
@@ -93,43 +93,39 @@ struct Row {
 struct Group {
     pub name: String,
     rows: Vec<Row>,
-    /// Where all of them stand.
-    stands: Vec<Stand>,
+    /// Standings of all hosts.
+    stands: Vec<Standing>,
 }
 
-/// What the table shows.
+/// Content of the table.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Picture {
+pub(crate) struct BoardView {
     figure: String,
     groups: Vec<Group>,
     /// The newest changes, the newest last.
     changes: VecDeque<String>,
-    /// How many hosts took no part from the start.
+    /// Number of hosts that took no part from the start.
     absent: usize,
     most_rounds: usize,
 }
 
-/// How far the round is that is being measured.
+/// Progress of the round that is being measured.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Now {
-    /// Which round, from 0.
+pub(super) struct RoundProgress {
+    /// Its number, from 0.
     pub round: usize,
     /// For how long the race has gone on.
     pub elapsed: Duration,
-    /// How many hosts are measured in it.
+    /// Number of hosts that are measured in it.
     pub hosts: usize,
-    /// How many of them have been.
+    /// Number of those that have been.
     pub measured: usize,
 }
 
-impl Picture {
+impl BoardView {
     /// A race that begins.
-    pub(in super::super) fn of(
-        course: &Course<'_>,
-        run: &FleetRun,
-        record: &RaceRecord,
-    ) -> Picture {
-        let mut picture = Picture {
+    pub(crate) fn of(course: &Course<'_>, run: &FleetRun, record: &RaceRecord) -> BoardView {
+        let mut picture = BoardView {
             figure: figure_name(record),
             groups: Vec::new(),
             changes: VecDeque::new(),
@@ -145,7 +141,7 @@ impl Picture {
     }
 
     /// Takes in a round. `out` are those who are out since then.
-    pub(in super::super) fn take(
+    pub(crate) fn take(
         &mut self,
         course: &Course<'_>,
         run: &FleetRun,
@@ -153,7 +149,7 @@ impl Picture {
         round: &RoundRecord,
         out: &[usize],
     ) {
-        let before = self.counted(Stand::Out);
+        let before = self.counted(Standing::Out);
         let missed = round.missed.iter().map(|absent| absent.host).collect();
         self.look(course, run, record, &missed);
         let number = course.rounds();
@@ -163,7 +159,7 @@ impl Picture {
             let why = why.trim_end_matches('.');
             self.change(format!("round {number}: {name} is out: {why}"));
         }
-        let now = self.counted(Stand::Out);
+        let now = self.counted(Standing::Out);
         if now > before {
             let more = count(now - before, "host");
             self.change(format!("round {number}: others are better than {more}"));
@@ -182,7 +178,7 @@ impl Picture {
         }
     }
 
-    fn counted(&self, stand: Stand) -> usize {
+    fn counted(&self, stand: Standing) -> usize {
         let all = self.groups.iter().flat_map(|group| &group.stands);
         all.filter(|one| **one == stand).count()
     }
@@ -202,7 +198,7 @@ impl Picture {
             }
         }
         let known = |place: usize| {
-            let stand = Stand::of(course, place, missed.contains(&place));
+            let stand = Standing::of(course, place, missed.contains(&place));
             (stand, course.known(place), place)
         };
         self.groups = groups
@@ -215,7 +211,7 @@ impl Picture {
     }
 
     /// The lines of the table, for so much room: no more lines, and none too long.
-    pub(super) fn lines(&self, now: Now, room: Size) -> Vec<Line<'static>> {
+    pub(super) fn lines(&self, now: RoundProgress, room: Size) -> Vec<Line<'static>> {
         let (width, height) = (usize::from(room.width), usize::from(room.height));
         let head = self.head(now);
         // A line for the round, one for the titles, and each group has one for those who are counted.
@@ -256,8 +252,8 @@ impl Picture {
         lines.iter().enumerate().map(line).collect()
     }
 
-    /// Where the race is.
-    fn head(&self, now: Now) -> String {
+    /// Heading: progress of the race.
+    fn head(&self, now: RoundProgress) -> String {
         let absent = match self.absent {
             0 => String::new(),
             absent => format!("; {absent} took no part"),
@@ -273,35 +269,38 @@ impl Picture {
     }
 }
 
-/// Where the hosts of these groups stand, in words.
+/// Standings of the hosts of these groups, in words.
 fn summary(groups: &[Group]) -> String {
     let all = groups.iter().flat_map(|group| &group.stands);
-    counts(&all.copied().collect::<Vec<Stand>>())
+    counts(&all.copied().collect::<Vec<Standing>>())
 }
 
 impl Group {
     /// A group of these hosts: where each stands, what is known of it, and its place.
     fn of(
         name: &str,
-        mut all: Vec<(Stand, Option<Known>, usize)>,
+        mut all: Vec<(Standing, Option<Known>, usize)>,
         run: &FleetRun,
         record: &RaceRecord,
     ) -> Group {
         let figure = |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
         // Who may be kept stands before who may not, however good the latter looked.
-        let is_out = |stand: Stand| stand > Stand::Away;
+        let is_out = |stand: Standing| stand > Standing::Away;
         all.sort_by(|a, b| {
             let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
             is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
         });
-        let row = |(stand, known, place): &(Stand, Option<Known>, usize)| Row {
+        let row = |(stand, known, place): &(Standing, Option<Known>, usize)| Row {
             host: run
                 .hosts
                 .get(*place)
                 .map_or_else(String::new, |host| host.host.clone()),
             known: *known,
             worst: known
-                .and_then(|known| worst(&known, record.hosts.get(*place)))
+                .and_then(|known| {
+                    let targets = &record.hosts.get(*place)?.targets;
+                    worst_name(targets.get(known.disk)?, targets)
+                })
                 .unwrap_or_default(),
             stand: *stand,
         };
@@ -342,7 +341,7 @@ impl Group {
             self.name.clone(),
             row.host.clone(),
             of_known(&|known| words::number(known.figure)),
-            of_known(&bounds_word),
+            of_known(&|known| RankedFigure::of(known).bounds()),
             row.worst.clone(),
             of_known(&|known| known.rounds.to_string()),
             row.stand.word().to_owned(),
@@ -350,13 +349,13 @@ impl Group {
     }
 }
 
-/// How many stand where, such as `12 in, 3 out`.
-fn counts(stands: &[Stand]) -> String {
-    let count = |stand: &Stand| {
+/// Numbers of hosts by standing, such as `12 in, 3 out`.
+fn counts(stands: &[Standing]) -> String {
+    let count = |stand: &Standing| {
         let number = stands.iter().filter(|one| *one == stand).count();
         (number > 0).then(|| format!("{number} {}", stand.word()))
     };
-    let counted: Vec<String> = Stand::ALL.iter().filter_map(count).collect();
+    let counted: Vec<String> = Standing::ALL.iter().filter_map(count).collect();
     counted.join(", ")
 }
 
@@ -374,20 +373,20 @@ fn cut(line: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::course::Replayed;
     use super::*;
-    use crate::race::sample;
+    use crate::race::course::Replayed;
+    use crate::race::test_races;
     use insta::assert_snapshot;
 
     /// A race of two groups, as it stands after its rounds.
-    fn picture(hosts: usize) -> Picture {
+    fn picture(hosts: usize) -> BoardView {
         let levels: Vec<f64> = (0..hosts).map(|at| 1000.0 - 30.0 * at as f64).collect();
-        let run = sample::raced(&levels);
+        let run = test_races::raced(&levels);
         let record = run.race.as_ref().unwrap();
         let replayed = Replayed::of(record);
         let setup = replayed.setup(record);
         let mut course = Course::new(&setup);
-        let mut picture = Picture::of(&course, &run, record);
+        let mut picture = BoardView::of(&course, &run, record);
         for round in &record.rounds {
             let out = course.take(round);
             picture.take(&course, &run, record, round, &out);
@@ -395,14 +394,14 @@ mod tests {
         picture
     }
 
-    const NOW: Now = Now {
+    const NOW: RoundProgress = RoundProgress {
         round: 4,
         elapsed: Duration::from_secs(52),
         hosts: 9,
         measured: 7,
     };
 
-    fn texts(picture: &Picture, (width, height): (u16, u16)) -> Vec<String> {
+    fn texts(picture: &BoardView, (width, height): (u16, u16)) -> Vec<String> {
         let lines = picture.lines(NOW, Size { width, height });
         lines.iter().map(Line::to_string).collect()
     }
@@ -512,10 +511,13 @@ mod tests {
     fn each_standing_has_its_word() {
         let mut picture = picture(3);
         let group = &mut picture.groups[0];
-        (group.rows[0].stand, group.stands[0]) = (Stand::Below, Stand::Below);
+        (group.rows[0].stand, group.stands[0]) = (Standing::Below, Standing::Below);
         let shown = texts(&picture, (100, 20)).join("\n");
         assert!(shown.contains("below the floor"), "{shown}");
-        assert_eq!(counts(&[Stand::Equal, Stand::In]), "1 in, 1 as good");
-        assert_eq!(counts(&[Stand::Lost, Stand::In, Stand::In]), "2 in, 1 lost");
+        assert_eq!(counts(&[Standing::Equal, Standing::In]), "1 in, 1 as good");
+        assert_eq!(
+            counts(&[Standing::Lost, Standing::In, Standing::In]),
+            "2 in, 1 lost"
+        );
     }
 }

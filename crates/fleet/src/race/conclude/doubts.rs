@@ -1,26 +1,26 @@
-//! What makes a host's figures doubtful, and what it came to.
+//! Reasons to doubt a host's figures, and the state in which it was left.
 
 use study::burnin::Known;
 
-use super::super::course::Course;
-use super::super::record::{Lap, RaceRecord};
-use crate::run::{Came, HostRun};
+use crate::race::course::Course;
+use crate::store::race::{Measurement, RaceRecord};
+use crate::store::{HostOutcome, HostRun};
 
-/// What a host gave, also too late.
-fn laps(place: usize, record: &RaceRecord) -> impl Iterator<Item = &Lap> {
+/// Measurements of a host, also those that came too late.
+fn measurements(place: usize, record: &RaceRecord) -> impl Iterator<Item = &Measurement> {
     let rounds = record.rounds.iter();
-    let laps = rounds.flat_map(|round| round.measured.iter().chain(&round.late));
-    laps.filter(move |lap| lap.host == place)
+    let measurements = rounds.flat_map(|round| round.measured.iter().chain(&round.late));
+    measurements.filter(move |lap| lap.host == place)
 }
 
-/// What was told of a host's targets, each sentence once.
+/// Doubts reported for a host's targets, each sentence once.
 pub(super) fn told(place: usize, record: &RaceRecord) -> Vec<String> {
-    let told = laps(place, record)
+    let told = measurements(place, record)
         .flat_map(|lap| &lap.targets)
         .flat_map(|target| &target.doubts);
     let mut doubts: Vec<String> = Vec::new();
     for doubt in told {
-        // One that is lost and comes back says it anew.
+        // A host that is lost and comes back reports it again.
         if !doubts.contains(doubt) {
             doubts.push(doubt.clone());
         }
@@ -28,12 +28,12 @@ pub(super) fn told(place: usize, record: &RaceRecord) -> Vec<String> {
     doubts
 }
 
-/// Whether something else than its disks may have slowed them in any round.
+/// True where something else than its disks may have slowed them in any round.
 pub(super) fn is_slowed(place: usize, record: &RaceRecord) -> bool {
-    laps(place, record).any(|lap| lap.targets.iter().any(|target| target.is_slowed))
+    measurements(place, record).any(|lap| lap.targets.iter().any(|target| target.is_slowed))
 }
 
-/// That a host was not measured often enough to see all of it; `None` where it was.
+/// Doubt that a host was not measured often enough to see all of it; `None` where it was.
 pub(super) fn of_rounds(known: &Option<Known>, proof_rounds: usize) -> Option<String> {
     let rounds = known.map_or(0, |known| known.rounds);
     (rounds < proof_rounds).then(|| {
@@ -44,11 +44,12 @@ pub(super) fn of_rounds(known: &Option<Known>, proof_rounds: usize) -> Option<St
     })
 }
 
-/// That a host missed its floor in one round alone: a machine that was paused for part of it would have, too.
+/// Doubt that a host missed its floor in one round alone: a machine that was paused for part of it would
+/// have, too.
 pub(super) const ONCE: &str =
     "It missed the floor in one round alone, in which its machine may have been paused.";
 
-/// That a host was away so often that slowness may hide there; `None` where it was not.
+/// Doubt that a host was away so often that slowness may hide there; `None` where it was not.
 pub(super) fn of_unseen(course: &Course<'_>, place: usize) -> Option<String> {
     let unseen = course.unseen(place);
     Course::is_much(unseen).then(|| {
@@ -59,12 +60,12 @@ pub(super) fn of_unseen(course: &Course<'_>, place: usize) -> Option<String> {
     })
 }
 
-/// That a host was not there any more when the race was over, and why; `None` where it was, and where a
-/// signal ended the race. What was measured of such a host is as good as of any other, and yet nobody
+/// Doubt that a host was not there any more when the race was over, with the reason; `None` where it was, and
+/// where a signal ended the race. What was measured of such a host is as good as of any other, and yet nobody
 /// can count on it.
 pub(super) fn of_absence(host: &HostRun) -> Option<String> {
-    match host.came {
-        Came::Waiting | Came::Done | Came::Interrupted => None,
+    match host.outcome {
+        HostOutcome::Waiting | HostOutcome::Done | HostOutcome::Interrupted => None,
         _ => {
             let why = host.why.as_deref().unwrap_or_default();
             let why = why.trim_end_matches('.');

@@ -1,12 +1,12 @@
 use super::*;
 use crate::hosts::Host;
-use crate::race::record::RacedHost;
-use crate::race::sample::with_ties as raced;
-use crate::run::HostRun;
+use crate::race::test_races::with_ties as raced;
+use crate::store::HostRun;
+use crate::store::race::RacedHost;
 
-fn decided(run: &FleetRun) -> Vec<(usize, Decided, bool)> {
+fn decided(run: &FleetRun) -> Vec<(usize, Decision, bool)> {
     let concluded = conclude(run, run.race.as_ref().unwrap());
-    let mut all: Vec<(usize, Decided, bool)> = concluded
+    let mut all: Vec<(usize, Decision, bool)> = concluded
         .ranked
         .iter()
         .map(|one| (one.place, one.decided, one.is_bad))
@@ -22,11 +22,11 @@ const LEVELS: [f64; 5] = [1000.0, 1200.0, 1000.0, 1000.0, 500.0];
 fn ties_stay_and_are_told() {
     let run = raced(&LEVELS, None);
     let all = decided(&run);
-    assert_eq!(all[1], (1, Decided::Keep, false));
+    assert_eq!(all[1], (1, Decision::Keep, false));
     for place in [0, 2, 3] {
-        assert_eq!(all[place], (place, Decided::Tie, false), "{all:?}");
+        assert_eq!(all[place], (place, Decision::Tie, false), "{all:?}");
     }
-    assert_eq!(all[4], (4, Decided::Cull, true));
+    assert_eq!(all[4], (4, Decision::Cull, true));
     let concluded = conclude(&run, run.race.as_ref().unwrap());
     let group = &concluded.groups[0];
     assert_eq!((group.kept, group.tied, group.places), (1, 3, 1));
@@ -35,15 +35,15 @@ fn ties_stay_and_are_told() {
 #[test]
 fn ties_are_broken_where_that_is_asked_for_and_the_others_are_not_called_bad() {
     let by_name = decided(&raced(&LEVELS, Some(Ties::Name)));
-    let keep = (0, Decided::Keep, false);
-    let left = |place| (place, Decided::Cull, false);
+    let keep = (0, Decision::Keep, false);
+    let left = |place| (place, Decision::Cull, false);
     assert_eq!(
         [by_name[0], by_name[2], by_name[3]],
         [keep, left(2), left(3)]
     );
     // The last of them is the cheapest.
     let by_price = decided(&raced(&LEVELS, Some(Ties::Price)));
-    assert_eq!(by_price[3], (3, Decided::Keep, false));
+    assert_eq!(by_price[3], (3, Decision::Keep, false));
     assert_eq!(by_price[0], left(0));
 }
 
@@ -51,23 +51,25 @@ fn ties_are_broken_where_that_is_asked_for_and_the_others_are_not_called_bad() {
 fn a_host_that_took_no_part_stands_last_with_its_reason() {
     let mut run = raced(&LEVELS, None);
     let mut dead = HostRun::waiting(&Host::default());
-    dead.came = Came::Unreached;
+    dead.outcome = HostOutcome::Unreached;
     dead.why = Some("db9 was not reached.".to_owned());
     run.hosts.push(dead);
     run.race.as_mut().unwrap().hosts.push(RacedHost::default());
     let concluded = conclude(&run, run.race.as_ref().unwrap());
     let last = concluded.ranked.last().unwrap();
-    assert_eq!((last.place, last.decided), (5, Decided::Unreachable));
+    assert_eq!((last.place, last.decided), (5, Decision::Unreachable));
     assert_eq!(last.reason, "db9 was not reached");
 }
 
 #[test]
 fn a_host_that_is_kept_and_dead_by_now_is_told() {
     let mut run = raced(&LEVELS, None);
-    run.hosts.iter_mut().for_each(|host| host.came = Came::Done);
-    run.hosts[1].came = Came::Lost;
+    run.hosts
+        .iter_mut()
+        .for_each(|host| host.outcome = HostOutcome::Done);
+    run.hosts[1].outcome = HostOutcome::Lost;
     run.hosts[1].why = Some("the connection to db1 was lost.".to_owned());
-    run.hosts[4].came = Came::Lost;
+    run.hosts[4].outcome = HostOutcome::Lost;
     let record = run.race.as_ref().unwrap();
     let concluded = conclude(&run, record);
     let of = |place: usize| {
@@ -75,7 +77,7 @@ fn a_host_that_is_kept_and_dead_by_now_is_told() {
         ranked.find(|one| one.place == place).unwrap()
     };
     let told = "It was not there any more when the race was over: the connection to db1 was lost.";
-    assert_eq!(of(1).decided, Decided::Keep);
+    assert_eq!(of(1).decided, Decision::Keep);
     assert!(of(1).doubts.iter().any(|doubt| doubt == told));
     // It is as bad as it was, and its figures are as good.
     assert!(of(4).is_bad && of(4).is_gone && of(4).doubts.is_empty());
@@ -83,12 +85,12 @@ fn a_host_that_is_kept_and_dead_by_now_is_told() {
     // One is kept, and of the three that tie one will be.
     let group = &concluded.groups[0];
     assert_eq!((group.kept, group.places, group.there), (1, 1, 1));
-    let said = crate::race::say::not_there(group);
+    let said = crate::race::view::not_there(group);
     let told = "all: of 2 that are kept 1 were there when the race was over.";
     assert_eq!(said.as_deref(), Some(told));
-    let text = crate::race::say::text(&run, record, &concluded, 200);
+    let text = crate::race::view::text(&run, record, &concluded, 200);
     assert!(text.contains("db1: It was not there any more"), "{text}");
-    let json = crate::race::say::json(&run, record, &concluded);
+    let json = crate::race::view::json(&run, record, &concluded);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["hosts"][0]["came"], "lost");
 }

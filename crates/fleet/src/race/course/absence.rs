@@ -1,11 +1,11 @@
-//! How often hosts were missing, as far as that counts against them.
+//! Absences of hosts, as far as they count against them.
 
 use std::collections::BTreeMap;
 
 /// So often a host may be missing. One that is away more often could be away whenever it is slow.
 pub(super) const MOST: usize = 3;
 
-/// How often each host was missing.
+/// Absences of each host.
 #[derive(Debug)]
 pub(super) struct Absences {
     /// By the host's place.
@@ -16,7 +16,7 @@ pub(super) struct Absences {
 
 #[derive(Debug, Default)]
 struct Absence {
-    /// How often, without a silence that is not over yet: each counts once.
+    /// Number of absences, without a silence that is not over yet: each counts once.
     count: usize,
     /// In how many rounds, with those of such a silence.
     rounds: usize,
@@ -63,8 +63,8 @@ impl Absences {
         self.of.entry(host).or_default().excused.push(round);
     }
 
-    /// What a host measured in a round was none of its disks'. In how many rounds it was missing, where that was
-    /// too often.
+    /// Counts a round in which nothing of a host's figures was its disks'. In how many rounds it was missing,
+    /// where that was too often.
     pub(super) fn counts(&mut self, host: usize) -> Option<usize> {
         let absence = self.of.entry(host).or_default();
         absence.rounds += 1;

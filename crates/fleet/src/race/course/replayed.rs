@@ -2,11 +2,11 @@
 
 use study::burnin::{Race, Rule};
 
-use super::RaceSetup;
 use crate::floor::Floor;
-use crate::race::record::{RaceRecord, RacedHost};
+use crate::race::course::RaceSetup;
+use crate::store::race::{RaceRecord, RacedHost};
 
-/// What a race of the ledger is made of, for [`RaceSetup`].
+/// Parts of a race of the ledger, for [`RaceSetup`].
 pub(crate) struct Replayed {
     floors: Vec<Floor>,
     groups: Vec<Option<String>>,

@@ -51,7 +51,7 @@ fn target(iops: f64) -> TargetRound {
 
 /// A round in which each host that is measured has these rates on its disks.
 fn round(course: &Course<'_>, rng: &mut Rng, rates: &dyn Fn(usize) -> [f64; 2]) -> RoundRecord {
-    let lap = |host: usize, rng: &mut Rng| Lap {
+    let lap = |host: usize, rng: &mut Rng| Measurement {
         host,
         targets: rates(host)
             .iter()
@@ -117,12 +117,12 @@ fn a_zone_that_is_away_as_a_whole_is_waited_for() {
     let mut rng = Rng::new(4);
     let mut step = |course: &mut Course<'_>, zone_is_away: bool| {
         let mut one = round(course, &mut rng, &plain);
-        let (away, there): (Vec<Lap>, Vec<Lap>) = one
+        let (away, there): (Vec<Measurement>, Vec<Measurement>) = one
             .measured
             .drain(..)
             .partition(|lap| zone_is_away && lap.host % 2 == 1);
         one.measured = there;
-        let absent = |lap: &Lap| Absent {
+        let absent = |lap: &Measurement| Absent {
             host: lap.host,
             why: "it is away".to_owned(),
         };
@@ -181,7 +181,7 @@ fn without(
         host,
         why: "it is away".to_owned(),
     });
-    one.late.extend(late_of.map(|number| Lap {
+    one.late.extend(late_of.map(|number| Measurement {
         round: Some(number),
         ..own
     }));

@@ -3,21 +3,21 @@
 use page::plot::{Hover, Line, Marker, Mode, Trace};
 use std::collections::BTreeMap;
 
-use super::View;
-use crate::race::{Decided, Ranked};
-use crate::run::HostRun;
+use crate::race::conclude::{Decision, RankedHost};
+use crate::race::html::View;
+use crate::store::HostRun;
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
 use ui::words;
 
-/// How far to each side the hosts of a column stand apart.
+/// Distance by which the hosts of a column stand apart to each side.
 const SPREAD: f64 = 0.32;
-/// So many hosts are shown round by round: as many as there are colours.
+/// Number of hosts that are shown round by round: as many as there are colours.
 const FOLLOWED: usize = 7;
-/// What a host without a zone or type is counted to.
+/// Group of a host without a zone or type.
 const UNKNOWN: &str = "unknown";
 
-/// All charts that say something: a single zone or type has no distribution over them.
+/// All charts with information: a single zone or type has no distribution over them.
 pub(super) fn all(view: View<'_>) -> Vec<Chart> {
     let zones = columns(view, |host| host.zone.as_ref());
     let kinds = columns(view, |host| host.kind.as_ref());
@@ -34,8 +34,8 @@ pub(super) fn all(view: View<'_>) -> Vec<Chart> {
 fn columns<'a>(
     view: View<'a>,
     of: fn(&HostRun) -> Option<&String>,
-) -> BTreeMap<&'a str, Vec<&'a Ranked>> {
-    let mut columns: BTreeMap<&str, Vec<&Ranked>> = BTreeMap::new();
+) -> BTreeMap<&'a str, Vec<&'a RankedHost>> {
+    let mut columns: BTreeMap<&str, Vec<&RankedHost>> = BTreeMap::new();
     for one in view
         .concluded
         .ranked
@@ -50,12 +50,12 @@ fn columns<'a>(
 }
 
 /// A point for each host above what it has in common with others.
-fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&Ranked>>) -> Option<Chart> {
+fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>) -> Option<Chart> {
     if columns.is_empty() {
         return None;
     }
     // The place of each host: beside the others of its column, in the order of their figures.
-    let mut points: BTreeMap<Decided, Vec<(f64, f64, String)>> = BTreeMap::new();
+    let mut points: BTreeMap<Decision, Vec<(f64, f64, String)>> = BTreeMap::new();
     for (at, ranked) in columns.values().enumerate() {
         let step = 2.0 * SPREAD / (ranked.len() as f64).max(2.0);
         for (nth, one) in ranked.iter().enumerate() {
@@ -87,7 +87,7 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&Ranked>>) -> 
         .tick_values((0..columns.len()).map(|at| at as f64).collect())
         .tick_text(names.collect())
         .range(vec![-0.6, columns.len() as f64 - 0.4]);
-    let y = axis(&crate::race::say::figure_name(view.record));
+    let y = axis(&crate::race::report::figure_name(view.record));
     Some(Chart {
         title: format!("By {what}"),
         caption: format!(
@@ -101,14 +101,14 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&Ranked>>) -> 
     })
 }
 
-fn trace(decided: Decided, points: Vec<(f64, f64, String)>) -> Trace {
+fn trace(decided: Decision, points: Vec<(f64, f64, String)>) -> Trace {
     let colour = match decided {
-        Decided::Keep => "var(--run-2)",
-        Decided::Tie => "var(--run-0)",
-        Decided::Open => "var(--run-3)",
-        Decided::Cull => "var(--run-6)",
-        Decided::Floor => "var(--run-1)",
-        Decided::Failed | Decided::Unreachable => "var(--invalid)",
+        Decision::Keep => "var(--run-2)",
+        Decision::Tie => "var(--run-0)",
+        Decision::Open => "var(--run-3)",
+        Decision::Cull => "var(--run-6)",
+        Decision::Floor => "var(--run-1)",
+        Decision::Failed | Decision::Unreachable => "var(--invalid)",
     };
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y, _)| (*x, *y)).unzip();
     Trace::points(x, y)
@@ -122,11 +122,11 @@ fn trace(decided: Decided, points: Vec<(f64, f64, String)>) -> Trace {
 
 /// The worst disk of the best hosts in each round in which they were measured.
 fn rounds(view: View<'_>) -> Option<Chart> {
-    let followed: Vec<&Ranked> = view
+    let followed: Vec<&RankedHost> = view
         .concluded
         .ranked
         .iter()
-        .filter(|one| matches!(one.decided, Decided::Keep | Decided::Tie | Decided::Open))
+        .filter(|one| matches!(one.decided, Decision::Keep | Decision::Tie | Decision::Open))
         .take(FOLLOWED)
         .collect();
     let data: Vec<Trace> = followed
@@ -137,7 +137,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
     if data.is_empty() || view.record.rounds.len() < 2 {
         return None;
     }
-    let y = axis(&crate::race::say::figure_name(view.record));
+    let y = axis(&crate::race::report::figure_name(view.record));
     Some(Chart {
         title: "Round by round".to_owned(),
         caption: format!(
@@ -152,7 +152,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
     })
 }
 
-fn course(view: View<'_>, one: &Ranked, slot: usize) -> Trace {
+fn course(view: View<'_>, one: &RankedHost, slot: usize) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (number, round) in view.record.rounds.iter().enumerate() {
         let lap = round.measured.iter().find(|lap| lap.host == one.place);

@@ -8,35 +8,30 @@ use std::io;
 
 use askama::Template;
 
-use crate::race::{Concluded, Decided, RaceRecord, Ranked, say};
-use crate::run::FleetRun;
+use crate::race::conclude::{Decision, RaceConclusion};
+use crate::race::report::{Cells, HostReport, RaceReport};
+use crate::race::view;
+use crate::store::FleetRun;
+use crate::store::race::RaceRecord;
 use page::ChartView;
 use page::charts::Figure;
 use ui::output::OutputFile;
 use ui::words;
 
-/// What is shown.
+/// Data of the page.
 #[derive(Clone, Copy)]
 struct View<'a> {
     run: &'a FleetRun,
     record: &'a RaceRecord,
-    concluded: &'a Concluded,
+    concluded: &'a RaceConclusion,
 }
 
 /// A host in the table.
 struct Line {
-    host: String,
-    group: String,
-    zone: String,
-    kind: String,
-    id: String,
-    figure: String,
-    bounds: String,
-    worst: String,
-    rounds: String,
-    decision: &'static str,
-    /// How its row and its decision look.
+    cells: Cells,
+    /// CSS class of its row and its decision.
     class: &'static str,
+    /// Reason of the decision.
     why: String,
 }
 
@@ -68,7 +63,7 @@ pub(crate) fn write_file(
     output: &OutputFile,
     run: &FleetRun,
     record: &RaceRecord,
-    concluded: &Concluded,
+    concluded: &RaceConclusion,
 ) -> anyhow::Result<()> {
     let view = View {
         run,
@@ -103,6 +98,7 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
         .iter()
         .map(|group| group.kept)
         .sum::<usize>();
+    let report = RaceReport::of(run, record, concluded);
     let heading = format!("{kept} of {} hosts are kept", run.hosts.len());
     let page = Page {
         title: format!("{heading} – disksmith"),
@@ -113,7 +109,7 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
         heading,
         badge: badge(view),
         identity: vec![
-            ("Ranked by", say::figure_name(record)),
+            ("Ranked by", report.figure.clone()),
             ("Kept of each group", record.keep.to_string()),
             ("Rounds", record.rounds.len().to_string()),
             ("A round", words::seconds(record.round_s)),
@@ -121,13 +117,13 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
             ("Race", run.id.clone()),
         ],
         sentences: [
-            say::sentences(record, concluded),
-            say::remarks(run, record, concluded),
+            view::sentences(record, concluded),
+            view::remarks(run, record, concluded),
         ]
         .concat(),
         charts,
-        figure: say::figure_name(record),
-        lines: concluded.ranked.iter().map(|one| line(one, view)).collect(),
+        figure: report.figure.clone(),
+        lines: report.hosts.iter().map(line).collect(),
         figures,
     };
     page.write_into(out)
@@ -146,32 +142,17 @@ fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-fn line(one: &Ranked, view: View<'_>) -> Line {
-    let word = |text: Option<&String>| text.cloned().unwrap_or_default();
-    let host = view.run.hosts.get(one.place);
-    let raced = view.record.hosts.get(one.place);
-    let known = one.known.as_ref();
+fn line(host: &HostReport<'_>) -> Line {
     Line {
-        host: word(host.map(|host| &host.host)),
-        group: word(raced.and_then(|raced| raced.group.as_ref())),
-        zone: word(host.and_then(|host| host.zone.as_ref())),
-        kind: word(host.and_then(|host| host.kind.as_ref())),
-        id: word(host.and_then(|host| host.id.as_ref())),
-        figure: known.map_or_else(String::new, |known| words::number(known.figure)),
-        bounds: known.map_or_else(String::new, say::bounds_word),
-        worst: known
-            .and_then(|known| say::worst(known, raced))
-            .unwrap_or_default(),
-        rounds: known.map_or_else(String::new, |known| known.rounds.to_string()),
-        decision: one.decided.word(),
-        class: match one.decided {
-            Decided::Keep => "best",
-            Decided::Tie => "tie",
-            Decided::Open => "open",
-            Decided::Cull => "dropped",
-            Decided::Floor => "missed",
-            Decided::Failed | Decided::Unreachable => "failed",
+        cells: host.cells(),
+        class: match host.decision {
+            Decision::Keep => "best",
+            Decision::Tie => "tie",
+            Decision::Open => "open",
+            Decision::Cull => "dropped",
+            Decision::Floor => "missed",
+            Decision::Failed | Decision::Unreachable => "failed",
         },
-        why: one.reason.clone(),
+        why: host.reason.to_owned(),
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::race::sample;
+use crate::race::test_races;
 use page::browser::assert_drawn;
 
 fn render(run: &FleetRun) -> String {
@@ -22,7 +22,7 @@ fn without_library(page: &str) -> String {
 
 #[test]
 fn each_host_has_its_row_and_each_zone_its_place() {
-    let run = sample::raced(&[1000.0, 900.0, 800.0, 700.0, 300.0]);
+    let run = test_races::raced(&[1000.0, 900.0, 800.0, 700.0, 300.0]);
     let page = render(&run);
     let table = page.split("<table class=\"sweep\">").nth(1).unwrap();
     let table = table.split("</table>").next().unwrap();
@@ -38,7 +38,7 @@ fn each_host_has_its_row_and_each_zone_its_place() {
 #[test]
 fn text_from_hosts_cannot_leave_its_place() {
     const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'&amp;%{x}☃";
-    let mut run = sample::raced(&[1000.0, 900.0, 300.0]);
+    let mut run = test_races::raced(&[1000.0, 900.0, 300.0]);
     for host in &mut run.hosts {
         host.host = HOSTILE.to_owned();
         host.zone = Some(HOSTILE.to_owned());
@@ -54,7 +54,7 @@ fn text_from_hosts_cannot_leave_its_place() {
 
 #[test]
 fn chromium_draws_a_race_and_one_that_was_ended() {
-    let mut run = sample::raced(&[1000.0, 900.0, 800.0, 700.0, 300.0]);
+    let mut run = test_races::raced(&[1000.0, 900.0, 800.0, 700.0, 300.0]);
     assert_drawn("race", &render(&run));
     let record = run.race.as_mut().unwrap();
     record.rounds.truncate(1);

@@ -3,7 +3,7 @@
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use super::super::super::hosts;
+use crate::hosts;
 use ui::exit::Failure;
 
 /// Instances that one command describes or terminates (Amazon EC2 API Reference, TerminateInstances: a batch
@@ -13,7 +13,7 @@ pub(super) const BATCH: usize = 50;
 const WOULD: &str = "DryRunOperation";
 
 /// Runs a program, and gives what it writes.
-pub(in super::super) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>;
+pub(crate) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>;
 
 /// Runs a program that does not outlive this one.
 ///
@@ -25,19 +25,19 @@ pub(crate) fn really(program: &Exec) -> Result<Vec<u8>, String> {
 
 /// Dry run that did not end with the error code of one that would have worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unrehearsed {
+pub(crate) enum DryRunError {
     /// It is not allowed, or could not be asked; a sentence.
     Refused(String),
     /// It ended well, which no rehearsal does: these instances may be terminated by now.
     MayBeGone(Vec<String>),
 }
 
-impl Unrehearsed {
+impl DryRunError {
     /// Message for the user, with what to do.
     pub(super) fn sentence(&self) -> String {
         match self {
-            Unrehearsed::Refused(why) => why.clone(),
-            Unrehearsed::MayBeGone(ids) => format!(
+            DryRunError::Refused(why) => why.clone(),
+            DryRunError::MayBeGone(ids) => format!(
                 "'aws ec2 terminate-instances --dry-run' ended well, which a dry run never does: what came of {} is \
                  not known, so look with 'aws ec2 describe-instances --instance-ids {}'. Nothing else is \
                  terminated through such a program.",
@@ -48,11 +48,11 @@ impl Unrehearsed {
     }
 
     /// Failure before a race: it has touched nothing, unless there is doubt of it.
-    pub(in super::super) fn before_race(self) -> Failure {
+    pub(crate) fn before_race(self) -> Failure {
         let why = anyhow::Error::msg(self.sentence());
         match self {
-            Unrehearsed::Refused(_) => Failure::Refused(why),
-            Unrehearsed::MayBeGone(_) => Failure::Midway(why),
+            DryRunError::Refused(_) => Failure::Refused(why),
+            DryRunError::MayBeGone(_) => Failure::Midway(why),
         }
     }
 }
@@ -62,14 +62,14 @@ impl Unrehearsed {
 ///
 /// # Errors
 /// Where these instances could not be terminated, or the first of them may be.
-pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), Unrehearsed> {
+pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), DryRunError> {
     let (first, others) = ids.split_at(ids.len().min(1));
     for batch in first.chunks(1).chain(others.chunks(BATCH)) {
         match program(&command(batch).arg("--dry-run")) {
             // It always ends badly: well, too.
             Err(why) if why.contains(WOULD) => {}
-            Ok(_) => return Err(Unrehearsed::MayBeGone(batch.to_vec())),
-            Err(why) => return Err(Unrehearsed::Refused(why)),
+            Ok(_) => return Err(DryRunError::MayBeGone(batch.to_vec())),
+            Err(why) => return Err(DryRunError::Refused(why)),
         }
     }
     Ok(())

@@ -1,19 +1,19 @@
 //! An EC2 and races for tests.
 
-mod chosen;
+mod choice;
 mod done;
 
 use linux::exec::Exec;
 
 use super::*;
-use crate::race::conclude::{Decided, GroupEnd, Ranked};
-use crate::race::record::{RaceRecord, RacedHost};
-use crate::run::{HostRun, Kind};
+use crate::race::conclude::{Decision, GroupEnd, RankedHost};
+use crate::store::race::{RaceRecord, RacedHost};
+use crate::store::{HostRun, Kind};
 
 type Member = (&'static str, Option<&'static str>, RacedHost);
 
 /// A race that has measured all of its hosts to be bad, but the first.
-fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
+fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
     let host = |(name, id, _): &Member| {
         HostRun::waiting(&Host {
             name: (*name).to_owned(),
@@ -50,9 +50,9 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         hosts: hosts.iter().map(host).collect(),
         race: Some(Box::new(record)),
     };
-    let ranked = |place: usize| Ranked {
+    let ranked = |place: usize| RankedHost {
         place,
-        decided: Decided::Cull,
+        decided: Decision::Cull,
         reason: "3 others are better".to_owned(),
         is_bad: place > 0,
         known: None,
@@ -72,7 +72,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         places: 0,
         best: Vec::new(),
     };
-    let concluded = Concluded {
+    let concluded = RaceConclusion {
         groups: vec![group],
         empty: Vec::new(),
         proof_rounds: 0,
@@ -128,15 +128,15 @@ const SOUND: &[Instance] = &[
     ("i-8", "running", "h8", false),
 ];
 
-fn planned_of(run: &FleetRun, concluded: &Concluded, is_of_ec2: bool) -> Termination {
-    let asked = Asked {
+fn planned_of(run: &FleetRun, concluded: &RaceConclusion, is_of_ec2: bool) -> Termination {
+    let asked = ChoiceOptions {
         is_of_ec2,
         is_shown: true,
     };
     planned_as(run, concluded, asked)
 }
 
-fn planned_as(run: &FleetRun, concluded: &Concluded, asked: Asked) -> Termination {
+fn planned_as(run: &FleetRun, concluded: &RaceConclusion, asked: ChoiceOptions) -> Termination {
     let record = run.race.as_ref().unwrap();
     let (chosen, spared) = choose(run, record, concluded, asked, &mut no_name);
     Termination::of(&chosen, spared, asked.is_shown, &mut ec2(SOUND)).unwrap()
@@ -148,7 +148,7 @@ fn no_name(_: &str) -> Vec<std::net::IpAddr> {
 }
 
 /// As with `--yes`.
-const UNSEEN: Asked = Asked {
+const UNSEEN: ChoiceOptions = ChoiceOptions {
     is_of_ec2: false,
     is_shown: false,
 };
@@ -158,8 +158,8 @@ fn planned(hosts: &[Member], is_of_ec2: bool) -> Termination {
     planned_of(&run, &concluded, is_of_ec2)
 }
 
-fn doomed(plan: &Termination) -> Vec<&str> {
-    plan.doomed.iter().map(|one| one.id.as_str()).collect()
+fn targets(plan: &Termination) -> Vec<&str> {
+    plan.targets.iter().map(|one| one.id.as_str()).collect()
 }
 
 fn why<'a>(plan: &'a Termination, name: &str) -> Option<&'a str> {

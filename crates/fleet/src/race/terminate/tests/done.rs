@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::*;
 
 /// Result of a termination.
-struct Came {
+struct TerminationResult {
     run: FleetRun,
     error: Option<String>,
     /// Ids that `aws` was asked to terminate, dry runs left out.
@@ -15,11 +15,11 @@ struct Came {
     kept: Vec<Vec<Option<String>>>,
 }
 
-impl Came {
+impl TerminationResult {
     fn states(&self) -> Vec<Option<&str>> {
         let plan = self.run.race.as_ref().unwrap().termination.as_ref();
-        let doomed = &plan.unwrap().doomed;
-        doomed.iter().map(|one| one.state.as_deref()).collect()
+        let targets = &plan.unwrap().targets;
+        targets.iter().map(|one| one.state.as_deref()).collect()
     }
 }
 
@@ -30,7 +30,7 @@ fn terminated(
     program: impl FnMut(&Exec) -> Result<Vec<u8>, String>,
     fails_from: usize,
     agree: impl FnMut() -> bool,
-) -> Came {
+) -> TerminationResult {
     terminated_unless(&AtomicBool::new(false), hosts, program, fails_from, agree)
 }
 
@@ -41,10 +41,10 @@ fn terminated_unless(
     mut program: impl FnMut(&Exec) -> Result<Vec<u8>, String>,
     fails_from: usize,
     mut agree: impl FnMut() -> bool,
-) -> Came {
+) -> TerminationResult {
     let (mut run, concluded) = race(hosts);
     let (mut sent, mut told, mut kept) = (Vec::new(), String::new(), Vec::new());
-    let mut means = Means {
+    let mut terminator = Terminator {
         program: &mut |exec| {
             let line = exec.line();
             if line.contains("terminate-instances") && !line.contains("--dry-run") {
@@ -57,7 +57,7 @@ fn terminated_unless(
             let plan = run.race.as_ref().unwrap().termination.clone();
             kept.push(
                 plan.unwrap()
-                    .doomed
+                    .targets
                     .into_iter()
                     .map(|one| one.state)
                     .collect(),
@@ -67,20 +67,20 @@ fn terminated_unless(
             }
             Ok(())
         },
-        is_agreed: &mut |_| Ok(agree()),
+        confirm: &mut |_| Ok(agree()),
         tell: &mut |text| told.push_str(text),
         interrupt,
     };
-    let asked = Asked {
+    let asked = ChoiceOptions {
         is_of_ec2: false,
         is_shown: true,
     };
-    let done = means.terminate(&mut run, &concluded, asked);
+    let done = terminator.terminate(&mut run, &concluded, asked);
     let error = done.err().map(|failure| {
         assert!(matches!(failure, Failure::Midway(_)));
         failure.error().to_string()
     });
-    Came {
+    TerminationResult {
         run,
         error,
         sent,
@@ -91,21 +91,21 @@ fn terminated_unless(
 
 #[test]
 fn the_ledger_knows_of_each_before_it_is_terminated_and_what_came_of_it() {
-    let came = terminated(&two(), ec2(SOUND), 9, || true);
-    assert_eq!(came.error, None);
-    assert_eq!(came.sent.len(), 1);
-    assert!(came.told.contains("h1 (i-1): 3 others are better."));
-    assert_eq!(came.states(), [Some("shutting-down"); 2]);
+    let result = terminated(&two(), ec2(SOUND), 9, || true);
+    assert_eq!(result.error, None);
+    assert_eq!(result.sent.len(), 1);
+    assert!(result.told.contains("h1 (i-1): 3 others are better."));
+    assert_eq!(result.states(), [Some("shutting-down"); 2]);
     let all = |state: Option<&str>| vec![state.map(str::to_owned); 2];
     let kept = [all(None), all(Some(UNKNOWN)), all(Some("shutting-down"))];
-    assert_eq!(came.kept, kept);
+    assert_eq!(result.kept, kept);
 }
 
 #[test]
 fn all_that_is_known_of_the_instances_comes_back_from_the_ledger() {
     let (mut run, concluded) = race(&two());
     let mut plan = planned_of(&run, &concluded, false);
-    for (one, number) in plan.doomed.iter_mut().zip(1..) {
+    for (one, number) in plan.targets.iter_mut().zip(1..) {
         one.figure = Some(format!("page-read.iops {number}"));
         one.doubts = vec!["It was hardly ever written.".to_owned()];
         one.state = Some(UNKNOWN.to_owned());
@@ -121,13 +121,13 @@ fn nothing_is_terminated_of_which_the_ledger_would_say_nothing() {
     // Neither before anybody is asked, nor after.
     for fails_from in [0, 1] {
         let mut asked = 0;
-        let came = terminated(&two(), ec2(SOUND), fails_from, || {
+        let result = terminated(&two(), ec2(SOUND), fails_from, || {
             asked += 1;
             true
         });
-        assert_eq!(came.sent, [""; 0]);
-        assert_eq!(came.states(), [None; 2]);
-        let error = came.error.unwrap();
+        assert_eq!(result.sent, [""; 0]);
+        assert_eq!(result.states(), [None; 2]);
+        let error = result.error.unwrap();
         assert!(error.contains("the disk is full"), "{error}");
         assert_eq!(asked, fails_from);
     }
@@ -148,28 +148,28 @@ fn what_somebody_tagged_while_the_question_stood_stays() {
             before(exec)
         }
     };
-    let came = terminated(&two(), program, 9, || {
+    let result = terminated(&two(), program, 9, || {
         is_answered.replace(true);
         true
     });
-    assert_eq!(came.error, None);
-    assert_eq!(came.sent.len(), 1);
+    assert_eq!(result.error, None);
+    assert_eq!(result.sent.len(), 1);
     assert!(
-        came.sent[0].ends_with("--instance-ids i-6"),
+        result.sent[0].ends_with("--instance-ids i-6"),
         "{:?}",
-        came.sent
+        result.sent
     );
-    assert_eq!(came.states(), [Some("shutting-down")]);
-    assert!(came.told.contains("h1 stays: i-1 is tagged keep."));
+    assert_eq!(result.states(), [Some("shutting-down")]);
+    assert!(result.told.contains("h1 stays: i-1 is tagged keep."));
 }
 
 #[test]
 fn who_is_asked_sees_the_figures_and_those_that_are_better() {
-    let run = crate::race::sample::raced(&[1000.0, 900.0, 300.0]);
+    let run = crate::race::test_races::raced(&[1000.0, 900.0, 300.0]);
     let record = run.race.as_ref().unwrap();
     let mut concluded = crate::race::conclude(&run, record);
     concluded.ranked[0].doubts = vec!["It holds only zeros.".to_owned()];
-    let kept = plan::kept(&run, record, &concluded);
+    let kept = list::kept(&run, record, &concluded);
     let line = kept.lines().next().unwrap();
     assert!(line.starts_with("  db0 is kept (page-read.iops "), "{kept}");
     assert!(line.contains(", within "), "{kept}");
@@ -191,35 +191,35 @@ fn who_is_asked_sees_the_figures_and_those_that_are_better() {
 
 #[test]
 fn who_stays_is_in_the_answer_with_the_reason() {
-    let came = terminated(
+    let result = terminated(
         &[two()[0].clone(), ("h2", Some("i-2"), own("i-2"))],
         ec2(SOUND),
         9,
         || true,
     );
     let (_, concluded) = race(&two());
-    let record = came.run.race.as_ref().unwrap();
-    let remarks = crate::race::say::remarks(&came.run, record, &concluded);
+    let record = result.run.race.as_ref().unwrap();
+    let remarks = crate::race::view::remarks(&result.run, record, &concluded);
     assert_eq!(remarks, ["h2 stays: i-2 is tagged keep."]);
 }
 
 #[test]
 fn nobody_who_does_not_agree_loses_anything() {
-    let came = terminated(&two(), ec2(SOUND), 9, || false);
-    assert_eq!(came.sent, [""; 0]);
-    assert!(came.error.as_ref().unwrap().contains("nobody has agreed"));
-    assert_eq!(came.states(), [None; 2]);
+    let result = terminated(&two(), ec2(SOUND), 9, || false);
+    assert_eq!(result.sent, [""; 0]);
+    assert!(result.error.as_ref().unwrap().contains("nobody has agreed"));
+    assert_eq!(result.states(), [None; 2]);
 }
 
 #[test]
 fn a_signal_behind_the_agreement_is_told_as_one() {
     let interrupt = AtomicBool::new(false);
-    let came = terminated_unless(&interrupt, &two(), ec2(SOUND), 9, || {
+    let result = terminated_unless(&interrupt, &two(), ec2(SOUND), 9, || {
         interrupt.store(true, Relaxed);
         true
     });
-    assert_eq!(came.sent, [""; 0]);
-    let error = came.error.unwrap();
+    assert_eq!(result.sent, [""; 0]);
+    let error = result.error.unwrap();
     assert!(error.contains("a signal came before"), "{error}");
 }
 
@@ -240,13 +240,13 @@ fn after_an_error_it_is_asked_what_is_gone_and_the_rest_is_not_known() {
         }
         if is_sent { after(exec) } else { before(exec) }
     };
-    let came = terminated(&two(), late, 9, || true);
-    assert_eq!(came.states(), [Some("terminated"), Some(UNKNOWN)]);
-    assert!(came.error.as_ref().unwrap().contains("was killed"));
-    assert_eq!(came.kept.len(), 3, "what came of it is kept");
+    let result = terminated(&two(), late, 9, || true);
+    assert_eq!(result.states(), [Some("terminated"), Some(UNKNOWN)]);
+    assert!(result.error.as_ref().unwrap().contains("was killed"));
+    assert_eq!(result.kept.len(), 3, "what came of it is kept");
     let (_, concluded) = race(&two());
-    let record = came.run.race.as_ref().unwrap();
-    let remarks = crate::race::say::remarks(&came.run, record, &concluded).join(" ");
+    let record = result.run.race.as_ref().unwrap();
+    let remarks = crate::race::view::remarks(&result.run, record, &concluded).join(" ");
     assert!(
         remarks.contains("h6: what came of its instance i-6 is not known"),
         "{remarks}"
@@ -272,7 +272,7 @@ fn an_answer_that_leaves_one_out_or_lets_it_run_is_no_success() {
         ),
     ] {
         let mut sound = ec2(SOUND);
-        let came = terminated(
+        let result = terminated(
             &two(),
             |exec| {
                 let line = exec.line();
@@ -284,8 +284,8 @@ fn an_answer_that_leaves_one_out_or_lets_it_run_is_no_success() {
             9,
             || true,
         );
-        assert_eq!(came.states(), states.map(Some));
-        let error = came.error.unwrap();
+        assert_eq!(result.states(), states.map(Some));
+        let error = result.error.unwrap();
         assert!(error.contains(told), "{error}");
     }
 }
@@ -312,16 +312,16 @@ fn one_batch_that_fails_leaves_no_other() {
         }
         sound(exec)
     };
-    let came = terminated(&hosts, protected, 9, || true);
-    assert_eq!(came.sent.len(), 2);
-    let states = came.states();
+    let result = terminated(&hosts, protected, 9, || true);
+    assert_eq!(result.sent.len(), 2);
+    let states = result.states();
     assert!(states[..BATCH].iter().all(|state| *state == Some(UNKNOWN)));
     assert!(
         states[BATCH..]
             .iter()
             .all(|state| *state == Some("shutting-down"))
     );
-    assert!(came.error.unwrap().contains("OperationNotPermitted"));
+    assert!(result.error.unwrap().contains("OperationNotPermitted"));
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_permission_that_is_missing_is_told() {
     let ids = ["i-1".to_owned()];
     assert_eq!(check_permission(&ids, &mut ec2(SOUND)), Ok(()));
     let mut denied = |_: &Exec| Err("status 254: (UnauthorizedOperation)".to_owned());
-    let Err(Unrehearsed::Refused(why)) = check_permission(&ids, &mut denied) else {
+    let Err(DryRunError::Refused(why)) = check_permission(&ids, &mut denied) else {
         panic!("it is allowed")
     };
     assert!(why.contains("UnauthorizedOperation"), "{why}");
@@ -344,7 +344,7 @@ fn what_terminates_in_place_of_a_rehearsal_does_so_with_one_at_most() {
         Ok(Vec::new())
     };
     let why = check_permission(&ids, &mut wrong).unwrap_err();
-    assert_eq!(why, Unrehearsed::MayBeGone(vec!["i-000".to_owned()]));
+    assert_eq!(why, DryRunError::MayBeGone(vec!["i-000".to_owned()]));
     assert_eq!(lines.len(), 1);
     assert!(
         lines[0].ends_with("--instance-ids i-000 --dry-run"),
@@ -370,10 +370,10 @@ fn what_terminates_in_place_of_a_rehearsal_does_so_with_one_at_most() {
             let now = if is_sent { gone } else { "running" };
             Ok(said.replace("running", now).into_bytes())
         };
-        let came = terminated(&two(), careless, fails_from, || panic!("nobody is asked"));
-        assert_eq!(came.sent, [""; 0]);
-        assert_eq!(came.states(), [Some(state), None]);
-        let error = came.error.unwrap();
+        let result = terminated(&two(), careless, fails_from, || panic!("nobody is asked"));
+        assert_eq!(result.sent, [""; 0]);
+        assert_eq!(result.states(), [Some(state), None]);
+        let error = result.error.unwrap();
         assert!(error.starts_with("'aws ec2 terminate"), "{error}");
         assert!(error.contains("what came of i-1 is not known"), "{error}");
         // The ledger says the opposite then.

@@ -1,0 +1,119 @@
+//! Facts that a host reports about itself, and the machines that were met.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::connection::ConnectionError;
+use crate::connection::session::{Incoming, Session};
+use crate::hosts::Host;
+use crate::protocol::{Facts, FromAgent, ToAgent};
+
+/// Time limit for the facts about a host: the agent asks the cloud.
+const FACTS: Duration = Duration::from_secs(20);
+
+/// The machines that were met, by their boot and name, with what each was called.
+#[derive(Default)]
+pub(crate) struct MachineRegistry(Mutex<BTreeMap<(String, String), String>>);
+
+impl MachineRegistry {
+    /// Notes which machine a host is.
+    ///
+    /// # Errors
+    /// Unfit, where it was met under another name: what is done twice at the same time on one machine
+    /// measures itself. (Containers share the boot of their host, and have names of their own.)
+    pub(crate) fn meet(&self, facts: &Facts, host: &Host) -> Result<(), ConnectionError> {
+        if facts.boot.is_empty() {
+            return Ok(());
+        }
+        let machine = (facts.boot.clone(), facts.hostname.clone());
+        let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = met.entry(machine).or_insert_with(|| host.name.clone());
+        if *first == host.name {
+            return Ok(());
+        }
+        Err(ConnectionError::Unfit(format!(
+            "{} is the same machine as {first}, under another name; leave one of them out.",
+            host.name
+        )))
+    }
+}
+
+/// Facts about the host, and the seconds by which its clock is ahead; `None` where it does not report them, or
+/// the user wants the end.
+///
+/// # Errors
+/// Where the connection is lost.
+pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, ConnectionError> {
+    let asked = now_ms();
+    session.send(&ToAgent::Facts)?;
+    let until = Instant::now() + FACTS;
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        match session.receive(left)? {
+            Incoming::Message(FromAgent::Facts(facts)) => {
+                let ahead = ahead_s(facts.clock_ms, asked, now_ms());
+                return Ok(Some((*facts, ahead)));
+            }
+            Incoming::Interrupt => return Ok(None),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// By how many seconds a clock is ahead that was looked at between two moments, in milliseconds: by the
+/// least that explains its answer, since reading the clock may have taken long.
+fn ahead_s(clock_ms: i64, asked_ms: i64, heard_ms: i64) -> f64 {
+    let nearest = clock_ms.clamp(asked_ms, heard_ms.max(asked_ms));
+    (clock_ms - nearest) as f64 / 1e3
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_took_long_to_answer_has_no_wrong_clock() {
+        assert_eq!(ahead_s(14_900, 10_000, 15_000), 0.0);
+        assert_eq!(ahead_s(18_000, 10_000, 15_000), 3.0);
+        assert_eq!(ahead_s(7_500, 10_000, 15_000), -2.5);
+        // Our own clock was set back meanwhile.
+        assert_eq!(ahead_s(10_000, 10_000, 9_000), 0.0);
+    }
+
+    #[test]
+    fn one_machine_under_two_names_is_one_host() {
+        let met = MachineRegistry::default();
+        let host = |name: &str| Host {
+            name: name.to_owned(),
+            ..Host::default()
+        };
+        let facts = |boot: &str, hostname: &str| Facts {
+            boot: boot.to_owned(),
+            hostname: hostname.to_owned(),
+            ..Facts::default()
+        };
+        let meet = |boot, hostname, name| met.meet(&facts(boot, hostname), &host(name));
+        assert_eq!(meet("b1", "db1", "db1"), Ok(()));
+        assert_eq!(
+            meet("b1", "db1", "db1"),
+            Ok(()),
+            "it is met again after a loss"
+        );
+        assert_eq!(meet("b1", "other", "container"), Ok(()));
+        assert_eq!(meet("b2", "db1", "clone"), Ok(()));
+        let told = meet("b1", "db1", "root@db1").unwrap_err().to_string();
+        assert!(
+            told.contains("root@db1 is the same machine as db1"),
+            "{told}"
+        );
+        // Hosts that do not report their boot are not compared.
+        assert_eq!(meet("", "x", "x1"), Ok(()));
+        assert_eq!(meet("", "x", "x2"), Ok(()));
+    }
+}

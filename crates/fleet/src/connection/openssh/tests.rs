@@ -1,0 +1,299 @@
+use std::path::Path;
+
+use super::*;
+
+fn program(arch: &'static str) -> Program {
+    Program {
+        path: "x".into(),
+        arch,
+        is_static: true,
+        hash: String::new(),
+        bytes: Arc::from(&b""[..]),
+    }
+}
+
+fn ssh() -> OpenSsh {
+    OpenSsh {
+        config: None,
+        user: Some("root".to_owned()),
+        connect_timeout: Duration::from_secs(7),
+        sudo: false,
+        programs: vec![program("x86_64"), program("aarch64")],
+    }
+}
+
+fn host(address: &str) -> Host {
+    Host {
+        name: "db1".to_owned(),
+        address: address.to_owned(),
+        ..Host::default()
+    }
+}
+
+fn words(ssh: &OpenSsh, host: &Host) -> Vec<String> {
+    let command = ssh.command(host);
+    let words = command.get_args();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
+    let mut ssh = ssh();
+    let said = words(&ssh, &host("10.0.0.1")).join(" ");
+    assert!(said.contains("-l root -- 10.0.0.1 exec sh -c '"), "{said}");
+    assert!(
+        said.contains("BatchMode=yes") && said.contains("ConnectTimeout=7"),
+        "{said}"
+    );
+    assert!(!said.contains("StrictHostKeyChecking"), "{said}");
+    let said = words(&ssh, &host("admin@[fe80::1%eth0]")).join(" ");
+    assert!(!said.contains("-l "), "{said}");
+    assert!(said.contains("-- admin@fe80::1%eth0 exec"), "{said}");
+    ssh.config = Some("my config".into());
+    let own = Host {
+        user: Some("ec2-user".to_owned()),
+        port: Some(2222),
+        ..host("h")
+    };
+    let said = words(&ssh, &own);
+    assert_eq!(said[..2], ["-F", "my config"]);
+    let said = said.join(" ");
+    assert!(said.contains("-p 2222 -l ec2-user -- h exec"), "{said}");
+}
+
+#[test]
+fn a_program_is_chosen_by_the_processor() {
+    let ssh = ssh();
+    assert_eq!(
+        ssh.program(&host("h"), "Linux", "aarch64").unwrap().arch,
+        "aarch64"
+    );
+    let why = ssh
+        .program(&host("h"), "Linux", "s390x")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        why.contains("db1 is s390x, and the disksmith at hand is for x86_64 and aarch64"),
+        "{why}"
+    );
+    let why = ssh
+        .program(&host("h"), "FreeBSD", "amd64")
+        .unwrap_err()
+        .to_string();
+    assert!(why.contains("db1 runs FreeBSD"), "{why}");
+}
+
+#[test]
+fn the_script_holds_nothing_that_a_login_shell_would_change() {
+    let line = one_line();
+    let script = line
+        .strip_prefix("exec sh -c '")
+        .and_then(|line| line.strip_suffix('\''))
+        .unwrap();
+    assert!(!script.contains(['\'', '\\', '\n']), "{script}");
+    assert!(!script.replace("!=", "").contains('!'), "{script}");
+}
+
+/// Speaks with the script as it runs in this shell, without ssh between.
+fn by_hand(shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
+    let path = std::env::var("PATH").unwrap();
+    by_hand_with(&path, shell, place, go, program)
+}
+
+/// The same, with this PATH.
+fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
+    let mut child = Command::new(shell)
+        .args(["-c", &one_line()])
+        .env("TMPDIR", place)
+        .env("PATH", path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let _ = input.write_all(go.as_bytes());
+    let _ = input.write_all(program);
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn sum(bytes: &[u8], folder: &Path) -> String {
+    let file = folder.join("sum");
+    std::fs::write(&file, bytes).unwrap();
+    let said = linux::exec::Exec::new("sha256sum")
+        .arg(&file)
+        .run()
+        .unwrap();
+    std::fs::remove_file(file).unwrap();
+    said.text().split(' ').next().unwrap().to_owned()
+}
+
+#[test]
+fn the_script_takes_a_program_in_checks_it_runs_it_and_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let bytes = b"#!/bin/sh\necho \"I am $1 of ${0##*/}\"\nexit 7\n";
+    let hash = sum(bytes, place.path());
+    for shell in ["sh", "bash"] {
+        let said = by_hand(
+            shell,
+            place.path(),
+            &format!("go {} {hash} no\n", bytes.len()),
+            bytes,
+        );
+        let uname = linux::exec::Exec::new("uname")
+            .args(["-s", "-m"])
+            .run()
+            .unwrap();
+        assert_eq!(
+            said,
+            [
+                format!("disksmith-fleet host {}", uname.text().trim()).as_str(),
+                "disksmith-fleet ready",
+                "disksmith-fleet received",
+                "I am agent of disksmith",
+                "disksmith-fleet ended 7",
+            ]
+        );
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}
+
+/// Puts a program that runs this script where it is found first, and gives that PATH.
+fn path_with(folder: &Path, programs: &[(&str, &str)]) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (name, script) in programs {
+        let file = folder.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn the_agent_is_root_by_sudo_or_it_is_said_why_not() {
+    let (place, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bytes = b"#!/bin/sh\necho \"I am $1, $SUDO\"\n";
+    let hash = sum(bytes, place.path());
+    let go = format!("go {} {hash} yes\n", bytes.len());
+    let user = ("id", "echo 1000");
+    let sudo = (
+        "sudo",
+        "[ \"$1\" = -n ] || exit 9\nshift\nexec env SUDO=root \"$@\"",
+    );
+    let path = path_with(programs.path(), &[user, sudo]);
+    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert!(said.contains(&"I am agent, root".to_owned()), "{said:?}");
+    // Who is root already asks nobody.
+    let deny = ("sudo", "echo 'sudo: a password is required' >&2; exit 1");
+    let path = path_with(programs.path(), &[("id", "echo 0"), deny]);
+    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert!(said.contains(&"I am agent, ".to_owned()), "{said:?}");
+    let path = path_with(programs.path(), &[user, deny]);
+    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert_eq!(
+        said.last().map(String::as_str),
+        Some("disksmith-fleet refused sudo sudo: a password is required")
+    );
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_does_not_arrive_whole_is_not_run() {
+    let place = tempfile::tempdir().unwrap();
+    let bytes = b"#!/bin/sh\necho run\n";
+    let hash = sum(b"another", place.path());
+    let said = by_hand(
+        "sh",
+        place.path(),
+        &format!("go {} {hash} no\n", bytes.len()),
+        bytes,
+    );
+    assert!(
+        said[2].starts_with("disksmith-fleet refused hash "),
+        "{said:?}"
+    );
+    let said = by_hand("sh", place.path(), &format!("go 99999 {hash} no\n"), bytes);
+    assert!(
+        said[2].starts_with("disksmith-fleet refused hash "),
+        "{said:?}"
+    );
+    let said = by_hand("sh", place.path(), "stop\n", b"");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn refusals_and_failures_are_sentences() {
+    for (words, told) in [
+        (
+            "sudo sudo: a password is required",
+            "sudo on db1 wants a password",
+        ),
+        ("sum", "db1 has none of sha256sum"),
+        (
+            "place  /tmp:noexec /run:full /a:unwritable",
+            "/tmp may not execute (noexec), /run is full, /a may not be written;",
+        ),
+        (
+            "write No space left on device",
+            "could not be written on db1: No space left on device.",
+        ),
+        ("hash 00", "what arrived on db1 is not what was sent"),
+    ] {
+        let sentence = refusal("db1", words);
+        assert!(
+            sentence.contains(told) && sentence.ends_with('.'),
+            "{sentence}"
+        );
+    }
+    for (said, told) in [
+        (
+            "@@@\nIT IS POSSIBLE\nREMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
+            "another host key than the one that is known",
+        ),
+        (
+            "No ED25519 host key is known\r\nHost key verification failed.\r\n",
+            "is not known; log in once",
+        ),
+        (
+            "root@h: Permission denied (publickey).",
+            "lets nobody in with the keys at hand: root@h: Permission denied (publickey).",
+        ),
+        (
+            "ssh: connect to host h port 22: Connection refused\r\n",
+            "was not reached: ssh: connect to host h port 22: Connection refused.",
+        ),
+        ("", "was not reached: ssh said nothing."),
+    ] {
+        let sentence = unreached("db1", said);
+        assert!(sentence.contains(told), "{sentence}");
+    }
+}
+
+#[test]
+fn a_host_that_is_not_there_is_told_without_waiting_long() {
+    let mut ssh = ssh();
+    ssh.config = Some("/dev/null".into());
+    let began = Instant::now();
+    // Port 1 of this host: nobody listens there.
+    let host = Host {
+        port: Some(1),
+        ..host("127.0.0.1")
+    };
+    let Err(trouble) = ssh.open(&host, &AtomicBool::new(false)) else {
+        panic!("somebody listens on port 1");
+    };
+    let is_told = match &trouble {
+        ConnectionError::Unreached(why) => {
+            why.contains("db1 was not reached") || why.contains("not installed")
+        }
+        _ => false,
+    };
+    assert!(is_told, "{trouble:?}");
+    assert!(began.elapsed() < Duration::from_secs(30));
+}

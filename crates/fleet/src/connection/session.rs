@@ -1,0 +1,218 @@
+//! A conversation with the agent on a host.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use crate::connection::{ConnectionError, Transport, Wire};
+use crate::hosts::Host;
+use crate::protocol::{BEAT, FromAgent, Hello, PROTOCOL, ToAgent, parse, send};
+
+/// Time limit for the agent's first message.
+const FIRST_WORD: Duration = Duration::from_secs(30);
+/// After how long without a word a host is given up. ssh gives up after 15 s by itself; this is for
+/// a host that keeps the connection and whose agent hangs, as behind a disk that answers nothing.
+const SILENCE: Duration = Duration::from_secs(25);
+/// Time limit for closing a connection in order.
+const GOODBYE: Duration = Duration::from_secs(3);
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A conversation with an agent.
+pub(crate) struct Session<'a> {
+    host: &'a Host,
+    wire: Wire,
+    interrupt: &'a AtomicBool,
+    hello: Hello,
+    last_heard: Instant,
+    last_sent: Instant,
+}
+
+/// Result of waiting for a message.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// A message of the agent.
+    Message(FromAgent),
+    /// The time limit passed.
+    Timeout,
+    /// The user wants the end, and the agent was not told yet.
+    Interrupt,
+}
+
+impl<'a> Session<'a> {
+    /// Starts an agent on a host, and hears its first word.
+    ///
+    /// # Errors
+    /// Where none comes to run, or another program answers.
+    pub(crate) fn open(
+        transport: &dyn Transport,
+        host: &'a Host,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Session<'a>, ConnectionError> {
+        let wire = transport.open(host, interrupt)?;
+        let now = Instant::now();
+        let mut session = Session {
+            host,
+            wire,
+            interrupt,
+            hello: Hello {
+                protocol: PROTOCOL,
+                disksmith: String::new(),
+                left: Vec::new(),
+            },
+            last_heard: now,
+            last_sent: now,
+        };
+        match session.receive(FIRST_WORD)? {
+            Incoming::Message(FromAgent::Hello(hello)) => session.hello = hello,
+            Incoming::Interrupt => return Err(ConnectionError::Interrupted),
+            Incoming::Timeout => {
+                return Err(ConnectionError::Lost(format!(
+                    "the agent on {} said nothing for {} s.",
+                    host.name,
+                    FIRST_WORD.as_secs()
+                )));
+            }
+            Incoming::Message(other) => {
+                return Err(ConnectionError::Unfit(format!(
+                    "the agent on {} began with {other:?} in place of a hello.",
+                    host.name
+                )));
+            }
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        if session.hello.protocol != PROTOCOL || session.hello.disksmith != own {
+            return Err(ConnectionError::Unfit(format!(
+                "the agent on {} is disksmith {}, and this is {own}; give the same version to \
+                 --binary.",
+                host.name, session.hello.disksmith
+            )));
+        }
+        Ok(session)
+    }
+
+    /// Names of the answers that were not collected yet.
+    pub(crate) fn left(&self) -> &[String] {
+        &self.hello.left
+    }
+
+    /// Says something to the agent.
+    ///
+    /// # Errors
+    /// Where the connection is lost.
+    pub(crate) fn send(&mut self, message: &ToAgent) -> Result<(), ConnectionError> {
+        self.last_sent = Instant::now();
+        let last_sent: io::Result<()> = send(&mut *self.wire.input, message);
+        last_sent.map_err(|_| self.lost())
+    }
+
+    /// Sends the agent a sign of life, where this thread waits for something else.
+    pub(crate) fn send_alive(&mut self) {
+        // Where the connection is lost, the next message fails.
+        let _ = self.send(&ToAgent::Alive);
+    }
+
+    /// Time since the agent's last message. It sends one every second, if the connection is there.
+    pub(crate) fn silence(&self) -> Duration {
+        self.last_heard.elapsed()
+    }
+
+    /// Waits for a message, at most for `limit`, and sends signs of life meanwhile. After the
+    /// user has wanted the end it goes on listening only if it is called again.
+    ///
+    /// # Errors
+    /// Where the connection is lost, or what comes cannot be understood.
+    pub(crate) fn receive(&mut self, limit: Duration) -> Result<Incoming, ConnectionError> {
+        self.wait_for(limit, true)
+    }
+
+    /// The same, for messages that must be received although the user wants the end.
+    ///
+    /// # Errors
+    /// As [`Session::receive`].
+    pub(crate) fn receive_uninterrupted(
+        &mut self,
+        limit: Duration,
+    ) -> Result<Incoming, ConnectionError> {
+        self.wait_for(limit, false)
+    }
+
+    fn wait_for(
+        &mut self,
+        limit: Duration,
+        until_interrupt: bool,
+    ) -> Result<Incoming, ConnectionError> {
+        let until = Instant::now() + limit;
+        loop {
+            if until_interrupt && self.interrupt.load(Relaxed) {
+                return Ok(Incoming::Interrupt);
+            }
+            if self.last_sent.elapsed() >= BEAT {
+                self.send(&ToAgent::Alive)?;
+            }
+            match self.wire.lines.recv_timeout(POLL.min(limit)) {
+                Ok(line) => {
+                    self.last_heard = Instant::now();
+                    match self.parse(&line)? {
+                        Some(FromAgent::Alive) | None => {}
+                        Some(message) => return Ok(Incoming::Message(message)),
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.last_heard.elapsed() > SILENCE {
+                return Err(ConnectionError::Lost(format!(
+                    "{} has said nothing for {} s.",
+                    self.host.name,
+                    SILENCE.as_secs()
+                )));
+            }
+            if Instant::now() >= until {
+                return Ok(Incoming::Timeout);
+            }
+        }
+    }
+
+    /// The message of a line; none for the last line of what started the agent.
+    fn parse(&mut self, line: &str) -> Result<Option<FromAgent>, ConnectionError> {
+        if line.starts_with("disksmith-fleet ended") {
+            let lost = self.lost();
+            // Before its first word it has done nothing, and is not waited for.
+            return Err(if self.hello.disksmith.is_empty() {
+                ConnectionError::Unfit(format!("no agent came to run: {lost}"))
+            } else {
+                lost
+            });
+        }
+        let message = parse(line);
+        message
+            .map(Some)
+            .map_err(|why| ConnectionError::Lost(format!("{}: {why}.", self.host.name)))
+    }
+
+    /// Says goodbye, and waits a moment until the agent is gone.
+    pub(crate) fn end(mut self) {
+        if self.send(&ToAgent::End).is_err() {
+            return;
+        }
+        let until = Instant::now() + GOODBYE;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if let Err(RecvTimeoutError::Disconnected) = self.wire.lines.recv_timeout(left) {
+                return;
+            }
+        }
+    }
+
+    /// The error that the connection is lost, with the reason as far as it is known.
+    fn lost(&mut self) -> ConnectionError {
+        let why = self.wire.end.why();
+        let why = why.lines().next_back().unwrap_or_default();
+        let why = why.trim().trim_end_matches('.');
+        ConnectionError::Lost(match why {
+            "" => format!("the connection to {} was lost.", self.host.name),
+            why => format!("the connection to {} was lost: {why}.", self.host.name),
+        })
+    }
+}

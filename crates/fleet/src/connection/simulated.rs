@@ -1,0 +1,203 @@
+//! Hosts that are threads: agents that answer as real ones do, without ssh between.
+
+mod racing;
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::connection::{ConnectionError, Transport, Wire, WireEnd};
+use crate::hosts::Host;
+use crate::protocol;
+use crate::protocol::{
+    BEAT, DiskSample, Ended, EndedBy, FromAgent, Hello, Order, PROTOCOL, SILENCE, SMALL_STACK,
+    Sample, ToAgent,
+};
+
+/// The run of the fleet of which hosts have kept answers.
+pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
+
+/// A way to hosts that are threads. Its name decides how a host behaves: `dead…` is not
+/// reached, `mute…` is lost as soon as it shall do something, and `left…` has kept an answer. How it
+/// races, see [`racing`].
+#[derive(Default)]
+pub(crate) struct Simulated {
+    /// Number of connections.
+    pub opened: AtomicUsize,
+    /// Number of connections to each host, by its name.
+    met: Mutex<BTreeMap<String, usize>>,
+}
+
+/// This number of hosts.
+pub(crate) fn hosts(count: usize) -> Vec<Host> {
+    let host = |at: usize| Host {
+        name: format!("h{at}"),
+        address: format!("h{at}"),
+        ..Host::default()
+    };
+    (0..count).map(host).collect()
+}
+
+impl Transport for Simulated {
+    fn open(&self, host: &Host, _: &AtomicBool) -> Result<Wire, ConnectionError> {
+        self.opened.fetch_add(1, Relaxed);
+        if host.name.starts_with("dead") {
+            return Err(ConnectionError::Unreached(format!(
+                "{} was not reached.",
+                host.name
+            )));
+        }
+        let nth = {
+            let mut met = self.met.lock().unwrap();
+            let count = met.entry(host.name.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        if nth > 1 && host.name.starts_with("gone") {
+            return Err(ConnectionError::Unreached(format!(
+                "{} is gone.",
+                host.name
+            )));
+        }
+        let (near, far) = UnixStream::pair().unwrap();
+        let name = host.name.clone();
+        let serve = move || serve(far, &name, nth);
+        let agent = thread::Builder::new().stack_size(SMALL_STACK);
+        agent.spawn(serve).unwrap();
+        let lines = protocol::lines(BufReader::new(near.try_clone().unwrap())).unwrap();
+        Ok(Wire {
+            input: Box::new(near),
+            lines,
+            end: Box::new(NoWord),
+        })
+    }
+}
+
+/// The end of a wire without a reason.
+struct NoWord;
+
+impl WireEnd for NoWord {
+    fn why(&mut self) -> String {
+        String::new()
+    }
+}
+
+/// A verb's end.
+fn ended(name: String, order: Order, answer: Value) -> FromAgent {
+    FromAgent::Ended(Box::new(Ended {
+        name,
+        order,
+        by: EndedBy::Itself,
+        status: Some(0),
+        seconds: 1.0,
+        answer,
+        stderr: String::new(),
+        runs: Vec::new(),
+    }))
+}
+
+/// An answer of an earlier run of the fleet, which is as large as that of a bench.
+fn kept(name: String, host: &str) -> FromAgent {
+    let order = Order {
+        fleet: EARLIER.to_owned(),
+        host: host.to_owned(),
+        args: vec!["devices".to_owned()],
+    };
+    match ended(name, order, json!({ "text": "x".repeat(50_000) })) {
+        FromAgent::Ended(ended) => FromAgent::Kept(ended),
+        other => other,
+    }
+}
+
+/// An agent. As a real one, it takes the connection for lost after a silence.
+fn serve(mut wire: UnixStream, name: &str, nth: usize) {
+    let is_mute = name.starts_with("mute");
+    let left = name
+        .starts_with("left")
+        .then(|| format!("{EARLIER}.{name}.1"));
+    let lines = protocol::lines(BufReader::new(wire.try_clone().unwrap())).unwrap();
+    let hello = Hello {
+        protocol: PROTOCOL,
+        disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+        left: left.into_iter().collect(),
+    };
+    // What reads the lines has the wire too, so that it must be cut.
+    let cut = wire.try_clone().unwrap();
+    let cut = || cut.shutdown(Shutdown::Both).unwrap_or_default();
+    let mut say =
+        |message: FromAgent| protocol::send(&mut wire as &mut dyn Write, &message).is_ok();
+    say(FromAgent::Hello(hello));
+    let mut every: Option<Duration> = None;
+    let mut last = Instant::now();
+    let mut heard = Instant::now();
+    loop {
+        let pause = every.unwrap_or(BEAT).saturating_sub(last.elapsed());
+        let is_heard = match lines.recv_timeout(pause) {
+            Ok(line) => match hear(&line, &mut heard) {
+                ToAgent::End => return cut(),
+                _ if is_mute => return cut(),
+                ToAgent::Facts => say(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
+                ToAgent::Begin(_) => say(racing::ready(name)),
+                ToAgent::Round(round) => match racing::measured(name, nth, round) {
+                    racing::Answer::Says(said) => say(*said),
+                    racing::Answer::Hangs => true,
+                    racing::Answer::IsLost => return cut(),
+                },
+                ToAgent::Stop { .. } => say(racing::stopped(name)),
+                ToAgent::Sample { every_ms } => {
+                    every = Some(Duration::from_millis(every_ms));
+                    true
+                }
+                ToAgent::Collect(answer) => say(kept(answer, name)),
+                ToAgent::Run(order) => {
+                    let devices = vec!["x".repeat(60); 50];
+                    let answer = json!({ "command": "devices", "devices": devices });
+                    say(ended(order.host.clone(), order, answer))
+                }
+                _ => true,
+            },
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => return,
+            Err(RecvTimeoutError::Timeout) => {
+                last = Instant::now();
+                say(every.map_or(FromAgent::Alive, |_| FromAgent::Sample(Box::new(sample()))))
+            }
+            Err(RecvTimeoutError::Disconnected) => false,
+        };
+        if !is_heard {
+            return;
+        }
+    }
+}
+
+/// Parses a message, and notes that something came.
+fn hear(line: &str, heard: &mut Instant) -> ToAgent {
+    *heard = Instant::now();
+    protocol::parse(line).unwrap()
+}
+
+/// A sample of a host with four disks.
+fn sample() -> Sample {
+    let disk = |at: usize| DiskSample {
+        name: format!("nvme{at}n1"),
+        reads_per_s: 1234.5678,
+        writes_per_s: 234.5678,
+        read_bytes_per_s: 1e8 + 0.125,
+        write_bytes_per_s: 1e7 + 0.125,
+        latency_ns: Some(123_456.789),
+    };
+    Sample {
+        seconds: 1.001,
+        received_per_s: 1e6 + 0.5,
+        sent_per_s: 1e5 + 0.5,
+        load: Some([1.0, 2.0, 3.0]),
+        disks: (0..4).map(disk).collect(),
+    }
+}

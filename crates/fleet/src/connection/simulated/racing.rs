@@ -1,0 +1,138 @@
+//! Races of simulated hosts, each with the fault that its name says. Each has four disks, and answers a round
+//! at once.
+
+use std::time::Duration;
+
+use record::Cloud;
+use serde_json::Value;
+use study::burnin::rehearse::Rng;
+
+use crate::connection::simulated::{EndedBy, FromAgent, Order, ended};
+use crate::protocol::Facts;
+use crate::protocol::rounds::{HostRound, Round, RoundMessage, TargetFacts, TargetRound};
+use domain::plan_binding::{BoundTarget, DiskIdentity};
+
+/// The rate of a disk of a host that is as it should be.
+const RATE: f64 = 12_000.0;
+/// Scatter of a round of a disk, as the standard deviation of a logarithm.
+const NOISE: f64 = 0.02;
+
+/// Result of a round.
+pub(super) enum Answer {
+    /// This message is sent.
+    Says(Box<FromAgent>),
+    /// Nothing, and the agent is there.
+    Hangs,
+    /// The connection is lost.
+    IsLost,
+}
+
+/// Facts of the host: `boot…` is another boot each time, and `other…` another instance than it is called.
+pub(super) fn facts(name: &str, nth: usize) -> Facts {
+    let boot = if name.starts_with("boot") { nth } else { 1 };
+    Facts {
+        hostname: name.to_owned(),
+        boot: format!("{name}-{boot}"),
+        cloud: name.starts_with("other").then(|| Cloud {
+            provider: "aws".to_owned(),
+            instance_type: None,
+            zone: None,
+            instance_id: Some("i-other".to_owned()),
+        }),
+        ..Facts::default()
+    }
+}
+
+/// It is prepared; `large…` has larger disks, and `wipe…` has one that is overwritten.
+pub(super) fn ready(name: &str) -> FromAgent {
+    let size_bytes = if name.starts_with("large") { 2 } else { 1 } << 40;
+    let target = |at: usize| TargetFacts {
+        path: format!("/mnt/d{at}"),
+        device: Some(format!("nvme{at}n1")),
+        size_bytes,
+        overwritten: (name.starts_with("wipe") && at == 1).then(|| BoundTarget {
+            content: vec!["ext4".to_owned()],
+            seen: DiskIdentity {
+                boot: format!("{name}-1"),
+                diskseq: Some(7),
+                number: "259:1".to_owned(),
+                identity: None,
+                size_bytes,
+            },
+        }),
+        ..TargetFacts::default()
+    };
+    FromAgent::Round(RoundMessage::Ready((0..4).map(target).collect()))
+}
+
+/// The verb that measured has ended in order.
+pub(super) fn stopped(name: &str) -> FromAgent {
+    let order = Order {
+        fleet: String::new(),
+        host: name.to_owned(),
+        args: Vec::new(),
+    };
+    match ended(String::new(), order, Value::Null) {
+        FromAgent::Ended(mut ended) => {
+            ended.by = EndedBy::Order;
+            FromAgent::Ended(ended)
+        }
+        other => other,
+    }
+}
+
+/// A round: of `slow…` all disks have 60 %, of `bad…` one of four has 30 %, `drop…` has 30 % from the 20th
+/// round on, `dips…` in each eighth, `lazy…` has a disk that takes seconds, `gone…`, `back…` and `boot…` are
+/// lost in the second round, `wait…` takes its time, `stall…` answers the sixth too late and is slow in it,
+/// `hang…` answers none from the fifth on, `fail…` has an error, and `cache…` measures none of its disks.
+pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
+    let is = |what: &str| name.starts_with(what);
+    if round.number == 1 && nth == 1 && (is("gone") || is("back") || is("boot")) {
+        return Answer::IsLost;
+    }
+    if round.number >= 4 && is("hang") {
+        return Answer::Hangs;
+    }
+    let stalls = is("stall") && round.number == 5;
+    if stalls {
+        std::thread::sleep(Duration::from_millis(900));
+    }
+    if is("wait") {
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    let seed = name.bytes().fold(round.number as u64 + 1, |sum, byte| {
+        sum.wrapping_mul(0x100_0000_01b3)
+            .wrapping_add(u64::from(byte))
+    });
+    let mut rng = Rng::new(seed);
+    // Hosts of one kind differ: by 4 % from each to the next.
+    let number: String = name.chars().filter(char::is_ascii_digit).collect();
+    let rank: i32 = number.parse().unwrap_or(0);
+    let host = RATE * 0.96_f64.powi(rank) * if is("slow") { 0.6 } else { 1.0 };
+    let dropped =
+        stalls || (is("drop") && round.number >= 20) || (is("dips") && round.number % 8 == 7);
+    let targets = (0..4).map(|at| {
+        let left = if (is("bad") && at == 2) || dropped {
+            0.3
+        } else {
+            1.0
+        };
+        let figure = host * left * (NOISE * rng.normal()).exp();
+        TargetRound {
+            figures: vec![Some(figure), Some(figure / 2.0)],
+            disk_latency_ns: Some(if is("lazy") && at == 3 { 2e9 } else { 1e6 }),
+            invalid: is("cache").then(|| "it was answered from memory.".to_owned()),
+            broken: (is("fail") && at == 1).then(|| "a read at byte 0 failed".to_owned()),
+            failed: None,
+            doubts: Vec::new(),
+            is_slowed: false,
+        }
+    });
+    Answer::Says(Box::new(FromAgent::Round(RoundMessage::Measured(
+        HostRound {
+            number: round.number,
+            seconds: round.seconds,
+            targets: targets.collect(),
+        },
+    ))))
+}

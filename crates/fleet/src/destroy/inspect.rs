@@ -1,0 +1,136 @@
+//! `look`: what `fleet run` asks each host for before a verb that overwrites something begins anywhere:
+//! whether the host's own rules let it, and which disks those are. Nothing is written.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::{io, mem};
+
+use linux::Root;
+use linux::block::Devices;
+use linux::consent::{Consent, Uses, open_for_reading};
+use linux::signature::Content;
+use record::Bytes;
+use serde::Serialize;
+
+use crate::args::LookArgs;
+use crate::document::Document;
+use crate::host_line::check::{LOOK_VERB, destroyed};
+use crate::host_line::{HostVerb, LineVerb, parse};
+use array::args::ArrayVerb;
+use domain::plan_binding;
+use domain::plan_binding::DiskIdentity;
+use ui::context::Context;
+use ui::exit::Answer;
+use ui::exit::ExitClass as _;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+
+/// Body of the document.
+#[derive(Serialize)]
+struct Disks {
+    disks: Vec<DiskReport>,
+}
+
+/// A disk that would be overwritten.
+#[derive(Serialize)]
+struct DiskReport {
+    path: PathBuf,
+    /// The kernel's name of the block device; `null` for a file.
+    device: Option<String>,
+    model: Option<String>,
+    serial: Option<String>,
+    size_bytes: Bytes,
+    /// Kinds of the signatures on it.
+    content: Vec<String>,
+    /// Identity of the disk, to which the later command is bound.
+    seen: DiskIdentity,
+}
+
+/// Prints the disks that a verb would overwrite.
+pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
+    let verb = match parse(&args.verb).map_err(Failure::refused)? {
+        LineVerb::Host(verb) if !destroyed(&verb).is_empty() => verb,
+        _ => {
+            return Err(Failure::refused(format!(
+                "'{}' overwrites nothing, so that there is nothing to look at",
+                args.verb.join(" ")
+            )));
+        }
+    };
+    let named = destroyed(&verb).to_vec();
+    rehearse(verb, context)?;
+    let devices = Devices::read(&context.root).refused()?;
+    let disks = named
+        .iter()
+        .map(|consent| disk(consent, &devices, &context.root))
+        .collect::<Result<Vec<DiskReport>, Failure>>()?;
+    let document = Document::of(LOOK_VERB, Disks { disks });
+    context.print(&format!("{document:#}"))?;
+    Ok(Answer::Done)
+}
+
+/// Lets the verb look at everything by its own rules.
+///
+/// # Errors
+/// As the verb itself would refuse.
+fn rehearse(verb: HostVerb, context: &mut Context) -> Result<(), Failure> {
+    let interrupt = ui::signals::interrupt_flag().refused()?;
+    match verb {
+        HostVerb::Bench(args) => bench::rehearse(&args, context, &engine::Disks),
+        // These go another way, on which nothing asks whether it is a rehearsal.
+        HostVerb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
+            Err(Failure::refused(
+                "a sweep that is shown or given up overwrites nothing, so that there is nothing to \
+                 look at",
+            ))
+        }
+        HostVerb::Sweep(mut args) => {
+            args.dry_run = true;
+            silently(context, |context| {
+                sweep::sweep(&args, context, &engine::Disks, &interrupt)
+            })
+        }
+        HostVerb::Array(mut args) => {
+            if let ArrayVerb::Create(args) = &mut args.verb {
+                args.dry_run = true;
+            }
+            silently(context, |context| array::array(&args, context, &interrupt))
+        }
+        // It reports all of this itself.
+        other => Err(Failure::refused(format!(
+            "{other:?} is looked at by its own --dry-run"
+        ))),
+    }
+}
+
+/// Runs a rehearsal without its output: only whether it would run matters here.
+fn silently(
+    context: &mut Context,
+    rehearsal: impl FnOnce(&mut Context) -> Outcome,
+) -> Result<(), Failure> {
+    let out = mem::replace(&mut context.out, Box::new(io::sink()));
+    let rehearsed = rehearsal(context);
+    context.out = out;
+    rehearsed.map(drop)
+}
+
+/// A disk, as the plan has it. The verb's rules have been asked by now, so that it is only read here.
+fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<DiskReport, Failure> {
+    let path = Consent::parse(consent).refused()?.path;
+    let opened = open_for_reading(&path).refused()?;
+    let uses = Uses::read(root).refused()?;
+    let listed = opened.device.map(|number| uses.partitions(number));
+    let content = Content::of(&opened.file, &listed.unwrap_or_default()).refused()?;
+    let seen =
+        DiskIdentity::of(&opened.file, opened.size, devices, root).map_err(Failure::refused)?;
+    let device = opened.device.and_then(|number| devices.get(number));
+    Ok(DiskReport {
+        path,
+        device: device.map(|device| device.name.clone()),
+        model: device.and_then(|device| device.model.clone()),
+        serial: device.and_then(|device| device.serial.clone()),
+        size_bytes: opened.size,
+        content: plan_binding::words(&content),
+        seen,
+    })
+}

@@ -1,0 +1,299 @@
+//! A verb that overwrites disks on all hosts, after one plan of all was shown and agreed to.
+//!
+//! Each host decides by its own rules whether a disk may be overwritten, twice: for the plan, and
+//! again when the disk is opened to be written; a disk that is not the one that was shown then is refused.
+//! Where one host refuses, nothing is written anywhere.
+
+pub(crate) mod confirm;
+pub(crate) mod inspect;
+pub(crate) mod targets;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::{FleetZeroArgs, ReachArgs, RunArgs, SourceArgs};
+use crate::document::Document;
+use crate::host_line::check;
+use crate::reach::find;
+use crate::run;
+use crate::run::{Limits, Work};
+use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
+use confirm::confirm;
+use targets::DestroyTarget;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, listed};
+
+/// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
+/// takes longer waits for a disk that answers nothing, and holds up the plan of all.
+const INSPECTION: Limits = Limits {
+    verb: Some(Duration::from_secs(60)),
+    grace: Duration::from_secs(2),
+};
+
+/// A verb that overwrites something, and its hosts.
+pub(crate) struct DestructiveVerb<'a> {
+    /// Verb of `fleet`.
+    pub kind: Kind,
+    /// Command that reports on each host what would be overwritten.
+    pub look: Vec<String>,
+    /// The verb and its arguments.
+    pub words: Vec<String>,
+    /// Time limits of the verb.
+    pub limits: Limits,
+    /// Source of the hosts.
+    pub source: &'a SourceArgs,
+    /// Connections to the hosts.
+    pub reach: &'a ReachArgs,
+    /// True where the plan was agreed to before.
+    pub yes: bool,
+    /// True where only the plan is shown.
+    pub dry_run: bool,
+    /// True where the answer is a JSON document.
+    pub json: bool,
+}
+
+impl<'a> DestructiveVerb<'a> {
+    /// A `fleet run` of a verb that overwrites something; `None` where it overwrites nothing.
+    ///
+    /// # Errors
+    /// Refused, where the verb makes no sense on hosts.
+    pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<DestructiveVerb<'a>>, Failure> {
+        let words = check::checked(&args.verb)?;
+        Ok(check::look_before(&words).map(|look| DestructiveVerb {
+            kind: Kind::Run,
+            look,
+            words,
+            limits: Limits::of_verb(args.limit),
+            source: &args.source,
+            reach: &args.reach,
+            yes: args.yes,
+            dry_run: args.dry_run,
+            json: args.json,
+        }))
+    }
+
+    /// A `fleet zero`.
+    ///
+    /// # Errors
+    /// Refused, where the arguments of `zero` make no sense.
+    pub(crate) fn of_zero(args: &'a FleetZeroArgs) -> Result<DestructiveVerb<'a>, Failure> {
+        Ok(DestructiveVerb {
+            kind: Kind::Zero,
+            look: check::zero(&args.zero, true)?,
+            words: check::zero(&args.zero, false)?,
+            limits: Limits::NONE,
+            source: &args.source,
+            reach: &args.reach,
+            yes: args.yes,
+            dry_run: args.dry_run,
+            json: args.json,
+        })
+    }
+
+    /// Makes the plan, asks, and does it.
+    pub(crate) fn carry_out(self, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+        let found = find(self.source)?;
+        for one in &found.left_out {
+            context.tell(one);
+        }
+        let look = Work {
+            limits: INSPECTION,
+            ..Work::alike(self.kind, self.look.clone())
+        };
+        let plan = run::on_all(look, &found.hosts, self.reach, context, interrupt)?;
+        let (disks, refusals) = (targets_of(&plan), refusals(&plan));
+        let shown = || targets::table(&disks, &self.what(), context.columns);
+        if self.dry_run || !refusals.is_empty() {
+            let shown = if self.json { as_json(&plan) } else { shown() };
+            context.print(&shown)?;
+        } else {
+            context.tell(&shown());
+        }
+        if interrupt.load(Relaxed) {
+            return Err(Failure::refused("interrupted; nothing was written"));
+        }
+        if !refusals.is_empty() {
+            return Err(Failure::refused(format!(
+                "nothing is written on any host, since some refuse; leave them out with --exclude:{}",
+                listed(&refusals)
+            )));
+        }
+        if self.dry_run {
+            return Ok(Answer::Done);
+        }
+        if !self.yes {
+            let lost = format!(
+                "All that is on these {} will be lost.",
+                targets::count(&disks)
+            );
+            if !confirm(&lost, "written", interrupt)? {
+                return Err(Failure::refused("nothing was written"));
+            }
+        }
+        let work = Work {
+            own: plan.hosts.iter().map(bound).collect(),
+            limits: self.limits,
+            ..Work::alike(self.kind, self.words)
+        };
+        let done = run::on_all(work, &found.hosts, self.reach, context, interrupt)?;
+        run::answer(&done, self.json, context, interrupt)
+    }
+
+    /// Heading of the plan.
+    fn what(&self) -> String {
+        match self.words.first().map(String::as_str) {
+            Some("zero") => "This would be zeroed".to_owned(),
+            verb => format!("'{}' would overwrite this", verb.unwrap_or_default()),
+        }
+    }
+}
+
+/// The disks that a host would overwrite.
+fn disks_of(host: &HostRun) -> Vec<DestroyTarget> {
+    let disks = host.answer["disks"].as_array().into_iter().flatten();
+    disks
+        .map(|said| DestroyTarget::of(&host.host, host.zone.as_deref(), said))
+        .collect()
+}
+
+/// The disks of the plan.
+fn targets_of(plan: &FleetRun) -> Vec<DestroyTarget> {
+    plan.hosts.iter().flat_map(disks_of).collect()
+}
+
+/// The options that bind a host's work to the plan: what was seen of each of its disks. A disk that has
+/// come under the name of one of them since is refused on the host when it is opened.
+fn bound(host: &HostRun) -> Vec<String> {
+    disks_of(host)
+        .iter()
+        .flat_map(DestroyTarget::bound)
+        .collect()
+}
+
+/// Reasons why hosts do not do it, as sentences.
+fn refusals(plan: &FleetRun) -> Vec<String> {
+    let refusal = |host: &HostRun| {
+        let disks = disks_of(host);
+        // Without what was seen of a disk, another could be written in its place.
+        let are_known = !disks.is_empty() && disks.iter().all(|disk| disk.seen.is_some());
+        let is_well = host.outcome == HostOutcome::Done && are_known;
+        let why = host
+            .why
+            .as_deref()
+            .unwrap_or("it did not say what it would do.");
+        (!is_well).then(|| format!("{}: {why}", host.host))
+    };
+    plan.hosts.iter().filter_map(refusal).collect()
+}
+
+/// Body of the document of a plan.
+#[derive(Serialize)]
+struct PlanBody<'a> {
+    dry_run: bool,
+    disksmith: &'static str,
+    /// Id of the run that asked the hosts.
+    fleet: &'a str,
+    hosts: Vec<HostPlan<'a>>,
+}
+
+/// Plan of a host.
+#[derive(Serialize)]
+struct HostPlan<'a> {
+    host: &'a str,
+    zone: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    /// Id of its instance.
+    id: Option<&'a str>,
+    #[serde(rename = "came")]
+    outcome: &'static str,
+    /// Reason of a refusal, as a sentence.
+    why: Option<&'a str>,
+    /// Disks that would be overwritten, as the host reports them.
+    disks: &'a Value,
+}
+
+/// The plan as one JSON document.
+fn as_json<'a>(plan: &'a FleetRun) -> String {
+    let host = |host: &'a HostRun| HostPlan {
+        host: &host.host,
+        zone: host.zone.as_deref(),
+        kind: host.kind.as_deref(),
+        id: host.id.as_deref(),
+        outcome: host.outcome.word(),
+        why: host.why.as_deref(),
+        disks: &host.answer["disks"],
+    };
+    let body = PlanBody {
+        dry_run: true,
+        disksmith: env!("CARGO_PKG_VERSION"),
+        fleet: &plan.id,
+        hosts: plan.hosts.iter().map(host).collect(),
+    };
+    format!("{:#}", Document::of(plan.kind.word(), body))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::hosts::Host;
+
+    fn host(outcome: HostOutcome, answer: Value) -> HostRun {
+        let host = Host {
+            name: "h".to_owned(),
+            ..Host::default()
+        };
+        HostRun {
+            outcome,
+            answer,
+            ..HostRun::waiting(&host)
+        }
+    }
+
+    fn seen(boot: &str) -> Value {
+        json!({ "boot": boot, "diskseq": null, "number": "8:0", "identity": null, "size_bytes": 1 })
+    }
+
+    #[test]
+    fn the_work_is_bound_to_what_the_plan_has_seen_of_each_disk() {
+        let disk = |path: &str, boot: &str| json!({ "path": path, "seen": seen(boot) });
+        let answer = json!({ "disks": [disk("/dev/a", "b1"), disk("/dev/b", "b2")] });
+        let options = bound(&host(HostOutcome::Done, answer));
+        assert_eq!(options.len(), 4);
+        assert_eq!(
+            (options[0].as_str(), options[2].as_str()),
+            ("--planned", "--planned")
+        );
+        let second: Value = serde_json::from_str(&options[3]).unwrap();
+        assert_eq!(second, disk("/dev/b", "b2"));
+    }
+
+    #[test]
+    fn a_host_that_does_not_say_which_disks_it_saw_refuses() {
+        let well = json!({ "disks": [{ "path": "/dev/a", "seen": seen("b") }] });
+        let blind = json!({ "disks": [{ "path": "/dev/a" }] });
+        let plan = |outcome, answer: &Value| FleetRun {
+            id: "f".to_owned(),
+            began: jiff::Timestamp::UNIX_EPOCH,
+            kind: Kind::Zero,
+            args: Vec::new(),
+            hosts: vec![host(outcome, answer.clone())],
+            race: None,
+        };
+        assert_eq!(refusals(&plan(HostOutcome::Done, &well)), [""; 0]);
+        for bad in [
+            plan(HostOutcome::Done, &blind),
+            plan(HostOutcome::Done, &json!({ "disks": [] })),
+            plan(HostOutcome::Done, &json!("text")),
+            plan(HostOutcome::Lost, &well),
+            plan(HostOutcome::Interrupted, &well),
+        ] {
+            assert_eq!(refusals(&bad).len(), 1, "{bad:?}");
+        }
+    }
+}

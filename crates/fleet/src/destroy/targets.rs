@@ -1,0 +1,152 @@
+//! The disks that a verb overwrites on all hosts, as one table that is agreed to before anything is written.
+
+use record::Bytes;
+use serde_json::Value;
+
+use domain::plan_binding::DiskIdentity;
+use ui::context::printable;
+use ui::table::{Column, layout, wrap};
+use ui::words;
+
+/// Cell for a disk on which no known signature was found.
+const NOTHING: &str = "nothing known";
+
+/// A disk of the plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DestroyTarget {
+    /// Name of its host.
+    pub host: String,
+    /// The zone of that.
+    pub zone: Option<String>,
+    /// The path by which it is written.
+    pub path: String,
+    /// Its size in bytes.
+    pub size_bytes: Option<u64>,
+    /// The kinds of signatures that it carries; `None` where that was not looked at.
+    pub content: Option<Vec<String>>,
+    /// Bytes that are left to be written, where only a part is.
+    pub left_bytes: Option<u64>,
+    /// Method by which it is written, where there are several.
+    pub how: Option<String>,
+    /// The maker's name for it.
+    pub model: Option<String>,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Identity of the disk; `None` where the host does not report it.
+    pub seen: Option<DiskIdentity>,
+}
+
+impl DestroyTarget {
+    /// A disk as a host's report or dry run has it.
+    pub(crate) fn of(host: &str, zone: Option<&str>, said: &Value) -> DestroyTarget {
+        let word = |key: &str| said[key].as_str().map(str::to_owned);
+        DestroyTarget {
+            host: host.to_owned(),
+            zone: zone.map(str::to_owned),
+            path: word("path").unwrap_or_default(),
+            size_bytes: said["size_bytes"].as_u64(),
+            content: serde_json::from_value(said["content"].clone()).ok(),
+            left_bytes: said["left_bytes"].as_u64(),
+            how: word("method"),
+            model: word("model"),
+            serial: word("serial"),
+            seen: serde_json::from_value(said["seen"].clone()).ok(),
+        }
+    }
+
+    /// The options that bind the work on its host to this disk; none where it is not known which it is.
+    pub(crate) fn bound(&self) -> Vec<String> {
+        let bound = self.seen.as_ref().map(|seen| seen.bound(&self.path));
+        bound.into_iter().flatten().collect()
+    }
+}
+
+const COLUMNS: [Column; 9] = [
+    Column::words("host"),
+    Column::words("zone").ranked(4),
+    Column::words("disk"),
+    Column::numbers("size", 0),
+    Column::words("on it"),
+    Column::numbers("left", 1),
+    Column::words("how").ranked(3),
+    Column::words("model").ranked(2),
+    Column::words("serial").ranked(1),
+];
+
+/// The plan as a table, and what it is.
+pub(crate) fn table(disks: &[DestroyTarget], what: &str, columns: usize) -> String {
+    let word = |text: &Option<String>| text.clone().unwrap_or_default();
+    let size = |size: Option<u64>| size.map_or_else(String::new, |size| Bytes(size).to_string());
+    let content = |content: &Option<Vec<String>>| match content.as_deref() {
+        None => String::new(),
+        Some([]) => NOTHING.to_owned(),
+        Some(words) => words.join(", "),
+    };
+    let row = |disk: &DestroyTarget| {
+        vec![
+            disk.host.clone(),
+            word(&disk.zone),
+            disk.path.clone(),
+            size(disk.size_bytes),
+            content(&disk.content),
+            size(disk.left_bytes),
+            word(&disk.how),
+            word(&disk.model),
+            word(&disk.serial),
+        ]
+    };
+    let rows: Vec<Vec<String>> = disks.iter().map(row).collect();
+    let told = format!("{what}: {}. Nothing of it was written yet.", count(disks));
+    let table = layout(&COLUMNS, &rows, columns);
+    printable(&format!("{table}{}\n", wrap(&told, columns, ""))).into_owned()
+}
+
+/// Number of disks and of hosts, in words.
+pub(crate) fn count(disks: &[DestroyTarget]) -> String {
+    let mut hosts: Vec<&str> = disks.iter().map(|disk| disk.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    format!(
+        "{} of {}",
+        words::count(disks.len(), "disk"),
+        words::count(hosts.len(), "host")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use domain::plan_binding::Planned;
+
+    #[test]
+    fn a_disk_says_what_is_on_it_and_is_bound_to_what_was_seen() {
+        let seen = json!({ "boot": "b", "diskseq": 1, "number": "8:0", "identity": null,
+            "size_bytes": 1 << 30 });
+        let said = json!({ "path": "/dev/sdf", "size_bytes": 1 << 30, "content": ["ext4"],
+            "model": "EBS", "serial": "vol-1", "seen": seen });
+        let disk = DestroyTarget::of("db1", Some("a"), &said);
+        let bound = disk.bound();
+        let planned: Planned = bound[1].parse().unwrap();
+        assert_eq!(planned.path.to_str(), Some("/dev/sdf"));
+        let bare = DestroyTarget::of("db2", None, &json!({ "path": "/dev/sdf", "content": [] }));
+        assert_eq!(bare.bound(), [""; 0]);
+        let shown = table(&[disk, bare], "This would be zeroed", 100);
+        for told in [
+            "db1",
+            "1 GiB",
+            "ext4",
+            "vol-1",
+            NOTHING,
+            "2 disks of 2 hosts",
+        ] {
+            assert!(shown.contains(told), "{told}: {shown}");
+        }
+        let narrow = table(&[DestroyTarget::of("db1", Some("a"), &said)], "x", 40);
+        assert!(
+            narrow.contains("1 disk of 1 host") && !narrow.contains("EBS"),
+            "{narrow}"
+        );
+    }
+}

@@ -1,0 +1,235 @@
+//! The verb that shall run on the hosts, checked here before any host is touched.
+
+use std::ffi::OsString;
+
+use crate::host_line::{HostVerb, LineVerb, parse};
+use array::args::ArrayVerb;
+use ui::exit::Failure;
+
+/// Verb by which a host reports what another verb would overwrite.
+pub(crate) const LOOK_VERB: &str = "look";
+/// Verbs that answer with a JSON document when they are asked for one.
+const JSON: &str = "--json";
+/// Option with which verbs report what they would do.
+const DRY_RUN: &str = "--dry-run";
+/// The verb that writes zeros.
+const ZERO: &str = "zero";
+
+/// Checks the verb and its arguments, and lets it answer with a JSON document where it can.
+///
+/// # Errors
+/// Refused, where they make no sense, or the verb is none for a host.
+pub(crate) fn checked(words: &[String]) -> Result<Vec<String>, Failure> {
+    let verb = parse(words)
+        .map_err(|why| Failure::refused(format!("the verb for the hosts makes no sense: {why}")))?;
+    if let Some(why) = unfit(&verb) {
+        return Err(Failure::refused(format!(
+            "'{}' cannot be run on hosts: {why}",
+            words.join(" ")
+        )));
+    }
+    let with_json = with(words, &[JSON.to_owned()]);
+    let takes_json = !words.iter().any(|word| word == JSON)
+        // What stands behind '--' there is another program's.
+        && !matches!(verb, LineVerb::Host(HostVerb::Lab(_)))
+        && parse(&with_json).is_ok();
+    Ok(if takes_json {
+        with_json
+    } else {
+        words.to_vec()
+    })
+}
+
+/// The words with options more. What stands behind a '--' is no option any more, so that they are put
+/// before.
+pub(crate) fn with(words: &[String], options: &[String]) -> Vec<String> {
+    let end = words.iter().position(|word| word == "--");
+    let (before, behind) = words.split_at(end.unwrap_or(words.len()));
+    [before, options, behind].concat()
+}
+
+/// Command to run first on each host where a verb overwrites what a --destroy of it names: it reports what
+/// that is, and writes nothing. `None` for a verb that overwrites nothing.
+pub(crate) fn look_before(words: &[String]) -> Option<Vec<String>> {
+    let Ok(LineVerb::Host(verb)) = parse(words) else {
+        return None;
+    };
+    if destroyed(&verb).is_empty() {
+        return None;
+    }
+    Some(match verb {
+        HostVerb::Zero(_) => with(words, &[DRY_RUN.to_owned()]),
+        _ => [&[LOOK_VERB.to_owned(), "--".to_owned()], words].concat(),
+    })
+}
+
+/// Targets that a verb was allowed to overwrite, and does.
+pub(crate) fn destroyed(verb: &HostVerb) -> &[OsString] {
+    match verb {
+        HostVerb::Bench(args) if bench::overwrites(args) => &args.destroy,
+        HostVerb::Zero(args) if !args.dry_run => &args.destroy,
+        // One that is shown or given up overwrites nothing of what is named.
+        HostVerb::Sweep(args) if !args.dry_run && args.show.is_none() && args.abandon.is_none() => {
+            &args.destroy
+        }
+        HostVerb::Array(args) => match &args.verb {
+            ArrayVerb::Create(args) if !args.dry_run => &args.destroy,
+            _ => &[],
+        },
+        _ => &[],
+    }
+}
+
+/// The words of a `zero` with these arguments, or of its rehearsal.
+///
+/// # Errors
+/// Refused, where they make no sense, or would be a rehearsal in place of the work or the other way
+/// round.
+pub(crate) fn zero(arguments: &[String], is_rehearsal: bool) -> Result<Vec<String>, Failure> {
+    let mut words = vec![ZERO.to_owned()];
+    words.extend_from_slice(arguments);
+    if is_rehearsal {
+        words = with(&words, &[DRY_RUN.to_owned()]);
+    }
+    let words = checked(&words)?;
+    match parse(&words) {
+        Ok(LineVerb::Host(HostVerb::Zero(args))) if args.dry_run == is_rehearsal => Ok(words),
+        _ => Err(Failure::refused(
+            "what stands behind '--' is given to 'disksmith zero'; --dry-run stands before it",
+        )),
+    }
+}
+
+/// Reason why a verb cannot run on a host; `None` where it can.
+fn unfit(verb: &LineVerb) -> Option<&'static str> {
+    let verb = match verb {
+        LineVerb::Fleet(_) => return Some("a host has no fleet of its own"),
+        LineVerb::Completions(_) | LineVerb::Man(_) => {
+            return Some("it is for the host that disksmith is installed on");
+        }
+        LineVerb::Host(verb) => verb,
+    };
+    match verb {
+        HostVerb::Agent => Some("the agent is what runs the verbs there"),
+        HostVerb::Look(_) => {
+            Some("it is what 'fleet run' asks before a verb that overwrites something")
+        }
+        HostVerb::Rounds(_) => Some("it measures what 'fleet race' tells it to, round by round"),
+        HostVerb::Scrub(args) if args.install_timer => Some(
+            "the timer would start a program that is gone by then; install disksmith there first",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str) -> Result<String, String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        match checked(&words) {
+            Ok(words) => Ok(words.join(" ")),
+            Err(why) => Err(why.error().to_string()),
+        }
+    }
+
+    #[test]
+    fn a_verb_answers_with_json_where_it_can() {
+        assert_eq!(check("devices").unwrap(), "devices --json");
+        assert_eq!(check("devices --json").unwrap(), "devices --json");
+        assert_eq!(check("bench /mnt/a").unwrap(), "bench /mnt/a --json");
+        assert_eq!(check("bench -- /mnt/a").unwrap(), "bench --json -- /mnt/a");
+        let lab = "lab run --volumes nvme:1GiB -- lsblk";
+        assert_eq!(check(lab).unwrap(), lab);
+    }
+
+    #[test]
+    fn a_rehearsal_writes_nothing_whatever_stands_behind() {
+        let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+        let line = "--destroy /dev/a -- /dev/a";
+        let rehearsal = zero(&words(line), true).unwrap().join(" ");
+        assert_eq!(
+            rehearsal,
+            "zero --destroy /dev/a --dry-run --json -- /dev/a"
+        );
+        let work = zero(&words(line), false).unwrap().join(" ");
+        assert_eq!(work, "zero --destroy /dev/a --json -- /dev/a");
+        for bad in ["--dry-run /dev/a", "--destroy /dev/a"] {
+            assert!(
+                zero(&words(bad), true).is_err() && zero(&words(bad), false).is_err(),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_overwrites_is_looked_at_first_and_nothing_else_is() {
+        let look = |line: &str| -> Option<String> {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            look_before(&words).map(|words| words.join(" "))
+        };
+        let zero = look("zero --destroy /dev/a -- /dev/a").unwrap();
+        assert_eq!(zero, "zero --destroy /dev/a --dry-run -- /dev/a");
+        for line in [
+            "bench /dev/a --destroy /dev/a=ext4",
+            "bench /dev/a --destroy /dev/a --phase page-read --phase page-write",
+            "bench /dev/a --destroy /dev/a --phase dance",
+            "bench /dev/a --destroy /dev/a --fio /jobs",
+            "bench /dev/a --destroy /dev/a --suite bonnie",
+            "array create --level 0 --members /dev/a,/dev/b --destroy /dev/a --destroy /dev/b",
+            "sweep --devices /dev/a --destroy /dev/a",
+        ] {
+            assert_eq!(look(line).unwrap(), format!("look -- {line}"));
+        }
+        for line in [
+            "bench /mnt/a",
+            "bench /dev/a --destroy /dev/a --phase page-read",
+            "zero /dev/a --destroy /dev/a --dry-run",
+            "array create --level 0 --members /dev/a,/dev/b --destroy /dev/a --dry-run",
+            "array list",
+            "sweep --show last",
+            "sweep --show last --destroy /dev/a",
+            "sweep --abandon last --destroy /dev/a",
+            "sweep --devices /dev/a --destroy /dev/a --dry-run",
+            "warm /dev/a",
+            "dance",
+        ] {
+            assert_eq!(look(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_that_is_given_up_or_shown_destroys_nothing_whatever_is_named() {
+        for line in ["sweep --abandon last", "sweep --show last"] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let LineVerb::Host(HostVerb::Sweep(mut args)) = parse(&words).unwrap() else {
+                panic!("{line} is no sweep");
+            };
+            // Past the check of the arguments, which knows this too.
+            args.destroy.push("/dev/a".into());
+            let verb = HostVerb::Sweep(args);
+            assert!(destroyed(&verb).is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_on_a_host_is_refused() {
+        for (line, told) in [
+            ("fleet top --list a", "no fleet of its own"),
+            ("agent", "cannot be run on hosts"),
+            ("look -- devices", "what 'fleet run' asks"),
+            (
+                "rounds /a --figure page-read.iops",
+                "what 'fleet race' tells",
+            ),
+            ("man /tmp", "cannot be run on hosts"),
+            ("scrub --install-timer /dev/md0", "the timer would start"),
+            ("dance", "makes no sense: unrecognized subcommand"),
+            ("zero", "makes no sense"),
+        ] {
+            let why = check(line).unwrap_err();
+            assert!(why.contains(told), "{line}: {why}");
+        }
+    }
+}

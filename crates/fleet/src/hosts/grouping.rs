@@ -1,0 +1,33 @@
+//! Property by which hosts are grouped, and the rule that breaks ties between them.
+
+use serde::{Deserialize, Serialize};
+
+/// Property that hosts of one group have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// The zone.
+    Zone,
+    /// The instance type.
+    Type,
+}
+
+impl Per {
+    /// The word for what makes a group.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Per::Zone => "zone",
+            Per::Type => "type",
+        }
+    }
+}
+
+/// Rule that breaks ties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ties {
+    /// By name, in the order of the alphabet
+    Name,
+    /// By price, the cheapest first, which each host of the list has as 'price=0.172'
+    Price,
+}

@@ -1,0 +1,57 @@
+//! Output of `fleet hosts`: a table, or one JSON document.
+
+use serde::Serialize;
+use ui::table::{Column, layout};
+
+use super::{Host, HostList};
+use crate::document::Document;
+
+const COLUMNS: [Column; 6] = [
+    Column::words("host"),
+    Column::words("address").ranked(3),
+    Column::words("zone").ranked(1),
+    Column::words("type").ranked(1),
+    Column::words("id").ranked(2),
+    Column::words("comment").ranked(4),
+];
+
+/// The hosts as a table.
+pub(crate) fn table(hosts: &[Host], columns: usize) -> String {
+    let word = |text: &Option<String>| text.clone().unwrap_or_default();
+    let row = |host: &Host| {
+        let user = host
+            .user
+            .as_ref()
+            .map_or_else(String::new, |user| format!("{user}@"));
+        let port = host
+            .port
+            .map_or_else(String::new, |port| format!(":{port}"));
+        vec![
+            host.name.clone(),
+            format!("{user}{}{port}", host.address),
+            word(&host.zone),
+            word(&host.kind),
+            word(&host.id),
+            word(&host.comment),
+        ]
+    };
+    let rows: Vec<Vec<String>> = hosts.iter().map(row).collect();
+    layout(&COLUMNS, &rows, columns)
+}
+
+/// Body of the document.
+#[derive(Serialize)]
+struct Listed<'a> {
+    hosts: &'a [Host],
+    /// Reasons why hosts were left out, as sentences.
+    left_out: &'a [String],
+}
+
+/// The hosts as one JSON document.
+pub(crate) fn json(found: &HostList) -> String {
+    let body = Listed {
+        hosts: &found.hosts,
+        left_out: &found.left_out,
+    };
+    format!("{:#}", Document::of("fleet hosts", body))
+}

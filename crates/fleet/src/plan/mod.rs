@@ -1,0 +1,277 @@
+//! Number of hosts to start, and cost of the race among them.
+//!
+//! The number comes from how many of the past were good ([`study::supply`]). The chance that was asked for is
+//! that of all groups together: what may go wrong is shared among them (Bonferroni). The cost comes from
+//! rehearsals of the race ([`study::burnin::rehearse`]) among hosts drawn from those of the past, with the
+//! noise of its plain conditions. A host is paid for until the race is over: those that dropped out may be
+//! called back.
+
+pub(crate) mod past;
+pub(crate) mod view;
+
+use std::collections::BTreeMap;
+
+use study::burnin::Rule;
+use study::burnin::rehearse::{Conditions, Rehearsal, Rng, TrueDisk, TrueHost, rehearse};
+use study::supply;
+
+use crate::hosts::Per;
+use past::{Past, PastHost};
+
+/// Number of rehearsals of a race; of very many hosts only [`FEWER`].
+const REHEARSALS: usize = 21;
+const FEWER: usize = 3;
+/// From so many hosts on.
+const MANY: usize = 2_000;
+/// More hosts are not rehearsed.
+const MOST: usize = 50_000;
+
+/// Level of a host without a figure in a rehearsal, as the logarithm of a share: so little that it drops out
+/// at once.
+const DEAD: f64 = -4.0;
+
+/// Name of the group where all hosts are one.
+const ALL: &str = "all";
+
+/// Goals of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanGoals {
+    /// Number of good hosts wanted of each group.
+    pub want: usize,
+    /// Property that makes a group.
+    pub per: Option<Per>,
+    /// The chance that enough come in all groups.
+    pub chance: f64,
+    /// Length of a round of the race, in seconds.
+    pub round_s: f64,
+    /// Price of a host for an hour.
+    pub price: Option<f64>,
+}
+
+/// A group of the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group {
+    /// The zone or type.
+    pub name: String,
+    /// Good hosts of the past.
+    pub past: supply::Past,
+    /// Number to start; `None` where the past does not show it.
+    pub start: Option<usize>,
+    /// Least probability that enough good ones are then among them.
+    pub chance: f64,
+}
+
+/// Cost of the race.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cost {
+    /// Rounds in the middle one of the rehearsals.
+    pub rounds: usize,
+    /// Rounds in all but one of twenty.
+    pub most_rounds: usize,
+    /// Host-hours of measuring in the middle one.
+    pub measured_h: f64,
+    /// Host-hours until the race is over, in the middle one and in all but one of twenty.
+    pub running_h: f64,
+    /// The latter.
+    pub most_running_h: f64,
+}
+
+/// The plan.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    /// The groups, in the order of their names.
+    pub groups: Vec<Group>,
+    /// Cost of the race; `None` where the past does not say how many to start, or has no figures, or they are
+    /// too many to rehearse.
+    pub cost: Option<Cost>,
+}
+
+impl Plan {
+    /// Makes a plan.
+    ///
+    /// # Errors
+    /// A sentence, where the group of a host of the past is not known.
+    pub(crate) fn of(past: &Past, goals: &PlanGoals) -> Result<Plan, String> {
+        let mut hosts: BTreeMap<String, Vec<&(PastHost, bool)>> = BTreeMap::new();
+        let mut lost = 0;
+        for one in &past.hosts {
+            let group = match goals.per {
+                None => Some(ALL.to_owned()),
+                Some(Per::Zone) => one.0.zone.clone(),
+                Some(Per::Type) => one.0.kind.clone(),
+            };
+            match group {
+                Some(group) => hosts.entry(group).or_default().push(one),
+                None => lost += 1,
+            }
+        }
+        if lost > 0 {
+            let what = goals.per.map_or("group", Per::word);
+            return Err(format!(
+                "of {lost} of the {} hosts of the past no {what} is known; add it to them, or leave \
+                 --per out",
+                past.hosts.len()
+            ));
+        }
+        // What may go wrong is shared among the groups.
+        let chance = 1.0 - (1.0 - goals.chance) / hosts.len().max(1) as f64;
+        let groups: Vec<Group> = hosts
+            .iter()
+            .map(|(name, hosts)| group(name, hosts, goals.want, chance))
+            .collect();
+        let pools: Vec<Vec<&PastHost>> = hosts
+            .values()
+            .map(|hosts| hosts.iter().map(|one| &one.0).collect())
+            .collect();
+        let mut plan = Plan { groups, cost: None };
+        plan.cost = plan.rehearsed(&pools, goals);
+        Ok(plan)
+    }
+
+    /// Number to start in all; `None` where that of a group is not known.
+    pub(crate) fn total(&self) -> Option<usize> {
+        self.groups.iter().map(|group| group.start).sum()
+    }
+
+    /// Rehearses the race among as many hosts as are to be started.
+    fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals) -> Option<Cost> {
+        let total = self.total().filter(|total| *total <= MOST)?;
+        pools
+            .iter()
+            .flatten()
+            .find(|host| host.figure.is_some_and(|figure| figure > 0.0))?;
+        let trials = if total > MANY { FEWER } else { REHEARSALS };
+        let mut rng = Rng::new(1);
+        let mut races: Vec<Rehearsal> = (0..trials)
+            .map(|_| {
+                let hosts = self.drawn(pools, &mut rng);
+                rehearse(
+                    &Conditions::plain(),
+                    &hosts,
+                    Rule::keeping(goals.want),
+                    &mut rng,
+                )
+            })
+            .collect();
+        races.sort_by_key(|race| race.rounds);
+        let (middle, most) = (races.get(trials / 2)?, races.get(trials - 1 - trials / 20)?);
+        let mut measured: Vec<usize> = races.iter().map(|race| race.host_rounds).collect();
+        measured.sort_unstable();
+        let hours = |rounds: usize| rounds as f64 * goals.round_s / 3600.0;
+        Some(Cost {
+            rounds: middle.rounds,
+            most_rounds: most.rounds,
+            measured_h: hours(*measured.get(trials / 2)?),
+            running_h: hours(middle.rounds * total),
+            most_running_h: hours(most.rounds * total),
+        })
+    }
+
+    /// Hosts drawn from the past of each group.
+    fn drawn(&self, pools: &[Vec<&PastHost>], rng: &mut Rng) -> Vec<TrueHost> {
+        let mut hosts = Vec::new();
+        for (zone, (group, pool)) in self.groups.iter().zip(pools).enumerate() {
+            for _ in 0..group.start.unwrap_or(0) {
+                let at = (rng.uniform() * pool.len() as f64) as usize;
+                let figure = pool.get(at).and_then(|host| host.figure);
+                let sound = figure.filter(|figure| *figure > 0.0);
+                hosts.push(TrueHost {
+                    zone,
+                    disks: vec![TrueDisk {
+                        level: sound.map_or(DEAD, f64::ln),
+                        slow_share: 0.0,
+                        slow_depth: 0.0,
+                    }],
+                });
+            }
+        }
+        hosts
+    }
+}
+
+fn group(name: &str, hosts: &[&(PastHost, bool)], want: usize, chance: f64) -> Group {
+    let past = supply::Past {
+        good: hosts.iter().filter(|one| one.1).count(),
+        all: hosts.len(),
+    };
+    let start = past.to_start(want, chance);
+    Group {
+        name: name.to_owned(),
+        past,
+        start,
+        chance: start.map_or(0.0, |start| past.chance(want, start)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOALS: PlanGoals = PlanGoals {
+        want: 3,
+        per: Some(Per::Zone),
+        chance: 0.95,
+        round_s: 10.0,
+        price: None,
+    };
+
+    /// `good` hosts of 12,000 and `bad` ones of 5,000 in a zone.
+    fn zone(name: &str, good: usize, bad: usize) -> Vec<(PastHost, bool)> {
+        let host = |figure, good| {
+            let host = PastHost {
+                zone: Some(name.to_owned()),
+                kind: Some("t".to_owned()),
+                figure: Some(figure),
+                kept: None,
+            };
+            (host, good)
+        };
+        let good = (0..good).map(|at| host(12_000.0 + 500.0 * at as f64, true));
+        good.chain((0..bad).map(|_| host(5_000.0, false))).collect()
+    }
+
+    fn past(hosts: Vec<(PastHost, bool)>) -> Past {
+        Past {
+            hosts,
+            good: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_poor_zone_needs_more_hosts() {
+        let both = past([zone("a", 18, 2), zone("b", 10, 10)].concat());
+        let plan = Plan::of(&both, &GOALS).unwrap();
+        let starts: Vec<usize> = plan
+            .groups
+            .iter()
+            .map(|group| group.start.unwrap())
+            .collect();
+        assert!(starts[0] >= 4 && starts[1] > starts[0] + 2, "{starts:?}");
+        assert!(plan.groups.iter().all(|group| group.chance >= 0.975 - 1e-9));
+        let cost = plan.cost.unwrap();
+        let total = plan.total().unwrap() as f64;
+        assert!(cost.rounds <= cost.most_rounds && cost.measured_h < cost.running_h);
+        assert!((cost.running_h - total * cost.rounds as f64 / 360.0).abs() < 1e-9);
+        let one = Plan::of(&both, &PlanGoals { per: None, ..GOALS }).unwrap();
+        assert_eq!((one.groups.len(), one.groups[0].past.all), (1, 40));
+    }
+
+    #[test]
+    fn a_past_without_a_good_host_says_no_number() {
+        let none = past([zone("a", 18, 2), zone("b", 0, 10)].concat());
+        let plan = Plan::of(&none, &GOALS).unwrap();
+        assert_eq!((plan.total(), plan.cost), (None, None));
+        assert!(plan.groups[0].start.is_some() && plan.groups[1].start.is_none());
+    }
+
+    #[test]
+    fn a_host_of_no_zone_is_told() {
+        let mut hosts = zone("a", 3, 0);
+        hosts[1].0.zone = None;
+        let told = Plan::of(&past(hosts), &GOALS).unwrap_err();
+        assert!(
+            told.starts_with("of 1 of the 3 hosts of the past no zone"),
+            "{told}"
+        );
+    }
+}

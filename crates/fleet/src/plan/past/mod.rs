@@ -1,0 +1,206 @@
+//! Past results: how hosts came out before.
+//!
+//! They are read from the answer of `fleet race --json`, of which `figure` (its name) and, for each of
+//! `hosts`, `host`, `zone`, `type`, `figure.value` and `decision` are used; from a list of hosts with the
+//! attributes `figure` and `decision`; or from a ledger, of each host the worst of its runs and races, and the
+//! hosts of `fleet run -- bench …` that never came to one. A host without a figure, such as one that was never
+//! reached, came out bad.
+
+mod measured;
+mod text;
+mod verdicts;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::race::RankedHost;
+use crate::store::HostRun;
+use measured::of_ledger;
+use sweep::Requirement;
+use text::{may_be_good, of_text};
+use ui::exit::Failure;
+use verdicts::of_verdicts;
+
+/// First bytes of a ledger (SQLite's file format, section 1.3).
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// Decision about a host that was kept.
+const KEEP: &str = "keep";
+
+/// A host of the past.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PastHost {
+    /// Its zone.
+    pub zone: Option<String>,
+    /// Its instance type.
+    pub kind: Option<String>,
+    /// Its figure, of which there is more or less as good as it is; `None` where it has none.
+    pub figure: Option<f64>,
+    /// True where it was kept; `None` where that is not known.
+    pub kept: Option<bool>,
+}
+
+impl PastHost {
+    /// A host as it came out of a race, by its figure.
+    fn of_race(host: &HostRun, ranked: &RankedHost) -> PastHost {
+        PastHost {
+            zone: host.zone.clone(),
+            kind: host.kind.clone(),
+            figure: (ranked.known)
+                .filter(|_| may_be_good(ranked.decided.word()))
+                .map(|known| known.figure),
+            kept: None,
+        }
+    }
+}
+
+/// Key of a host in one run and the next: its id, or its name.
+fn key_of(host: &HostRun) -> String {
+    host.id.clone().unwrap_or_else(|| host.host.clone())
+}
+
+/// The hosts of the past, and which of them were good.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Past {
+    /// The hosts, each with whether it was good.
+    pub hosts: Vec<(PastHost, bool)>,
+    /// Definition of a good host, in words.
+    pub good: String,
+}
+
+impl Past {
+    /// Reads past results. Good is what meets the bar; without one, of a ledger what its races found good,
+    /// and of others what is as good as the worst host that was kept.
+    ///
+    /// # Errors
+    /// Refused, where they cannot be read or do not say who was good.
+    pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<Past, Failure> {
+        let name = from.display().to_string();
+        let unread = |why| Failure::refused(format!("{name} cannot be read: {why}"));
+        let mut file = File::open(from).map_err(unread)?;
+        let mut bytes = Vec::new();
+        let first = (&mut file)
+            .take(SQLITE.len() as u64)
+            .read_to_end(&mut bytes);
+        first.map_err(unread)?;
+        let hosts = if bytes == SQLITE {
+            drop(file);
+            let Some(bar) = good else {
+                return of_verdicts(from);
+            };
+            of_ledger(from, bar)?
+        } else {
+            file.read_to_end(&mut bytes).map_err(unread)?;
+            let told = |problems: Vec<String>| Failure::refused_for("no past results", &problems);
+            of_text(&name, &bytes, good).map_err(told)?
+        };
+        Past::of(&name, hosts, good).map_err(Failure::refused)
+    }
+
+    /// Tells the good from the others.
+    ///
+    /// # Errors
+    /// A sentence, where nothing says which were good.
+    fn of(name: &str, hosts: Vec<PastHost>, good: Option<&Requirement>) -> Result<Past, String> {
+        if hosts.is_empty() {
+            return Err(format!("{name} holds no past result of any host."));
+        }
+        if let Some(bar) = good {
+            let met = |host: &PastHost| host.figure.is_some_and(|value| bar.is_met_by(value));
+            return Ok(Past {
+                hosts: hosts
+                    .into_iter()
+                    .map(|host| (met(&host), host))
+                    .map(swap)
+                    .collect(),
+                good: bar.to_string(),
+            });
+        }
+        let kept = || hosts.iter().filter(|host| host.kept == Some(true));
+        if kept().next().is_none() {
+            return Err(format!(
+                "{name} has no host that was kept, so that nothing says which were good; say it with \
+                 --good, as in --good 'page-write.iops>=10000'."
+            ));
+        }
+        // More is better in what a race ranks by.
+        let least = kept()
+            .filter_map(|host| host.figure)
+            .fold(f64::INFINITY, f64::min);
+        let as_good = |host: &PastHost| {
+            host.kept == Some(true) || host.figure.is_some_and(|figure| figure >= least)
+        };
+        let good = if least.is_finite() {
+            format!("as good as the worst that was kept, {least:.0} or more")
+        } else {
+            "kept".to_owned()
+        };
+        Ok(Past {
+            hosts: hosts
+                .into_iter()
+                .map(|host| (as_good(&host), host))
+                .map(swap)
+                .collect(),
+            good,
+        })
+    }
+}
+
+fn swap((good, host): (bool, PastHost)) -> (PastHost, bool) {
+    (host, good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, good: Option<&str>) -> Result<Past, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("past");
+        std::fs::write(&file, text).unwrap();
+        let good: Option<Requirement> = good.map(|text| text.parse().unwrap());
+        Past::read(&file, good.as_ref()).map_err(|failure| failure.error().to_string())
+    }
+
+    pub(crate) fn goods(past: &Past) -> Vec<bool> {
+        past.hosts.iter().map(|(_, good)| *good).collect()
+    }
+
+    const RACE: &str = r#"{"command": "fleet race", "figure": "page-write.iops", "hosts": [
+        {"host": "a", "zone": "z1", "type": "t", "figure": {"value": 12000}, "decision": "keep"},
+        {"host": "b", "zone": "z1", "figure": {"value": 12500.5}, "decision": "cull"},
+        {"host": "c", "zone": "z2", "figure": null, "decision": "unreachable"},
+        {"host": "d", "zone": "z2", "figure": {"value": 13000}, "decision": "floor"}]}"#;
+
+    #[test]
+    fn a_race_says_who_was_good() {
+        let past = read(RACE, None).unwrap();
+        assert_eq!(goods(&past), [true, true, false, false]);
+        assert!(past.good.contains("12000"), "{}", past.good);
+        let lower = read(RACE, Some("page-write.iops>=9000")).unwrap();
+        // One that missed a floor was not good, however high its figure is.
+        assert_eq!(goods(&lower), [true, true, false, false]);
+        let told = read(RACE, Some("page-read.iops>=9000")).unwrap_err();
+        assert!(told.contains("page-write.iops, and --good"), "{told}");
+    }
+
+    #[test]
+    fn a_list_says_who_was_good() {
+        let text = "a az=z1 figure=100 decision=keep\nb figure=90\nc decision=failed # dead\n";
+        assert_eq!(goods(&read(text, None).unwrap()), [true, false, false]);
+        let bar = read(text, Some("a.iops>=90")).unwrap();
+        assert_eq!(goods(&bar), [true, true, false]);
+        for (text, told) in [
+            ("a\n", "a has neither figure"),
+            ("a figure=fast\n", "'fast', is no number"),
+            ("a figure=5\n", "no host that was kept"),
+            ("", "lists no host"),
+            ("{", "not the answer"),
+            (r#"{"hosts": []}"#, "holds no past result"),
+        ] {
+            let error = read(text, None).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Output of `fleet plan`: a table with sentences, or one JSON document.
+
+use serde::Serialize;
+use ui::table::{Column, layout, wrap};
+use ui::units::duration;
+
+use super::past::Past;
+use super::{Cost, Group, Plan, PlanGoals};
+use crate::document::Document;
+use crate::hosts::Per;
+
+const COLUMNS: [Column; 4] = [
+    Column::words("group"),
+    Column::numbers("good in the past", 0),
+    Column::numbers("start", 0),
+    Column::numbers("chance", 1),
+];
+
+/// A plan as text.
+pub(crate) fn text(plan: &Plan, goals: &PlanGoals, past: &Past, columns: usize) -> String {
+    let row = |group: &Group| {
+        vec![
+            group.name.clone(),
+            format!("{} of {}", group.past.good, group.past.all),
+            group
+                .start
+                .map_or_else(|| "?".to_owned(), |start| start.to_string()),
+            percent(group.chance),
+        ]
+    };
+    let rows: Vec<Vec<String>> = plan.groups.iter().map(row).collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    for sentence in sentences(plan, goals, past) {
+        text.push_str(&wrap(&sentence, columns, ""));
+        text.push('\n');
+    }
+    text
+}
+
+fn sentences(plan: &Plan, goals: &PlanGoals, past: &Past) -> Vec<String> {
+    let each = goals
+        .per
+        .map_or_else(String::new, |per| format!(" of each {}", per.word()));
+    let mut sentences = vec![format!("Good is: {}.", past.good)];
+    sentences.push(match plan.total() {
+        Some(total) => format!(
+            "Start {total} hosts: with at least {} enough come for {} good ones{each}, if they are \
+             like those of the past.",
+            percent(goals.chance),
+            goals.want
+        ),
+        None => "No number can be said where no host of the past was good.".to_owned(),
+    });
+    if let Some(cost) = plan.cost {
+        sentences.push(format!(
+            "The race takes about {} rounds, which is {}, and in one of twenty more than {}. It \
+             measures for {:.1} host-hours. The hosts run for {:.1} host-hours until it is over{}, \
+             and in one of twenty for more than {:.1}.",
+            cost.rounds,
+            duration(cost.rounds as f64 * goals.round_s),
+            cost.most_rounds,
+            cost.measured_h,
+            cost.running_h,
+            priced(goals.price, cost.running_h),
+            cost.most_running_h,
+        ));
+    }
+    sentences
+}
+
+fn priced(price: Option<f64>, hours: f64) -> String {
+    price.map_or_else(String::new, |price| {
+        format!(", which cost {:.2}", price * hours)
+    })
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Body of the document.
+#[derive(Serialize)]
+struct PlanBody<'a> {
+    /// Good hosts wanted of each group.
+    want: usize,
+    /// Property that makes a group; `null` where all hosts are one.
+    per: Option<&'static str>,
+    /// Probability that was asked for.
+    asked_chance: f64,
+    /// Description of a good host.
+    good: &'a str,
+    groups: Vec<GroupBody<'a>>,
+    /// Hosts to start in all; `null` where the past does not show it.
+    start: Option<usize>,
+    race: Option<RaceBody>,
+}
+
+#[derive(Serialize)]
+struct GroupBody<'a> {
+    group: &'a str,
+    past: PastBody,
+    /// Hosts to start; `null` where the past does not show it.
+    start: Option<usize>,
+    /// Least probability that enough of them are good.
+    chance: f64,
+}
+
+impl<'a> GroupBody<'a> {
+    fn of(group: &'a Group) -> GroupBody<'a> {
+        GroupBody {
+            group: &group.name,
+            past: PastBody {
+                good: group.past.good,
+                all: group.past.all,
+            },
+            start: group.start,
+            chance: group.chance,
+        }
+    }
+}
+
+/// Hosts of the past.
+#[derive(Serialize)]
+struct PastBody {
+    good: usize,
+    all: usize,
+}
+
+/// Cost of the race among the hosts to start.
+#[derive(Serialize)]
+struct RaceBody {
+    round_s: f64,
+    rounds: usize,
+    rounds_p95: usize,
+    measured_host_hours: f64,
+    host_hours: f64,
+    host_hours_p95: f64,
+    /// Price of `host_hours`, in the currency of `--price`.
+    price: Option<f64>,
+    price_p95: Option<f64>,
+}
+
+impl RaceBody {
+    fn of(cost: Cost, goals: &PlanGoals) -> RaceBody {
+        let price = |hours: f64| goals.price.map(|price| price * hours);
+        RaceBody {
+            round_s: goals.round_s,
+            rounds: cost.rounds,
+            rounds_p95: cost.most_rounds,
+            measured_host_hours: cost.measured_h,
+            host_hours: cost.running_h,
+            host_hours_p95: cost.most_running_h,
+            price: price(cost.running_h),
+            price_p95: price(cost.most_running_h),
+        }
+    }
+}
+
+/// A plan as one JSON document.
+pub(crate) fn json(plan: &Plan, goals: &PlanGoals, past: &Past) -> String {
+    let body = PlanBody {
+        want: goals.want,
+        per: goals.per.map(Per::word),
+        asked_chance: goals.chance,
+        good: &past.good,
+        groups: plan.groups.iter().map(GroupBody::of).collect(),
+        start: plan.total(),
+        race: plan.cost.map(|cost| RaceBody::of(cost, goals)),
+    };
+    format!("{:#}", Document::of("fleet plan", body))
+}

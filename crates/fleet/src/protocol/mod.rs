@@ -1,0 +1,319 @@
+//! Messages between `fleet` and the agent on a host: JSON, one message a line.
+//!
+//! Both are the same program of the same version, since the one sends the other; a message that the other
+//! does not know is an error, not a dialect.
+
+pub(crate) mod rounds;
+
+use std::io::{self, BufRead, Read as _, Write};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use record::{Cloud, Run};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use rounds::{Round, RoundMessage};
+
+/// The version of these messages.
+pub(crate) const PROTOCOL: u32 = 1;
+/// Interval at which each side reports that it is there.
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
+/// After how long without a word the agent takes the connection for lost. With the time that its
+/// work is given to end, it is less than 10 s after the last word.
+pub(crate) const SILENCE: Duration = Duration::from_secs(6);
+/// A longer line is no message. The longest is an answer, of [`MOST_SAID`] on either stream, with
+/// the runs that belong to it.
+const LONGEST_LINE: u64 = 128 << 20;
+/// More lines than so many are not read before they are taken: a host that sends very much
+/// must not fill the memory.
+const MOST_WAITING: usize = 16;
+/// More of a command's output than so many bytes is not kept.
+pub(crate) const MOST_SAID: usize = 8 << 20;
+/// The stack of a thread that only hands lines on, in bytes: there are several for each host.
+pub(crate) const SMALL_STACK: usize = 128 << 10;
+
+/// Messages of `fleet`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ToAgent {
+    /// The connection is there.
+    Alive,
+    /// Say what the host is.
+    Facts,
+    /// Say from now on what the host does.
+    Sample {
+        /// Interval, in milliseconds.
+        every_ms: u64,
+    },
+    /// Run a verb.
+    Run(Order),
+    /// Run the verb that measures round by round, and pass on its messages.
+    Begin(Order),
+    /// Measure a round.
+    Round(Round),
+    /// End what runs, in order.
+    Stop {
+        /// Time for undoing what it has begun, in milliseconds, before it is killed.
+        grace_ms: u64,
+    },
+    /// Say the answer of this name that was kept.
+    Collect(String),
+    /// The answer of this name is in a ledger: it need not be kept any more.
+    Forget(String),
+    /// There is nothing more to do.
+    End,
+}
+
+/// A verb that is to be run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// The run of the fleet that it belongs to.
+    pub fleet: String,
+    /// Name of the host in `fleet`.
+    pub host: String,
+    /// The verb and its arguments.
+    pub args: Vec<String>,
+}
+
+/// Messages of the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FromAgent {
+    /// The first word.
+    Hello(Hello),
+    /// It is there.
+    Alive,
+    /// Facts about the host.
+    Facts(Box<Facts>),
+    /// Sample of the host since the last one.
+    Sample(Box<Sample>),
+    /// Message of the verb that measures round by round.
+    Round(RoundMessage),
+    /// The verb has ended.
+    Ended(Box<Ended>),
+    /// An answer that was kept.
+    Kept(Box<Ended>),
+    /// Something that was asked for cannot be done.
+    Failed(String),
+}
+
+/// First message of the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// The version of its messages.
+    pub protocol: u32,
+    /// The version of the program.
+    pub disksmith: String,
+    /// Names of the answers that were not collected yet.
+    pub left: Vec<String>,
+}
+
+/// Facts about a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    /// Its own name.
+    pub hostname: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's architecture.
+    pub arch: String,
+    /// Processors that a process may use.
+    pub cores: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Id of its boot.
+    pub boot: String,
+    /// Its clock, in milliseconds after the beginning of 1970 (UTC).
+    pub clock_ms: i64,
+    /// Facts of its cloud about it.
+    pub cloud: Option<Cloud>,
+    /// Its disks.
+    pub disks: Vec<DiskFacts>,
+}
+
+/// A disk of a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DiskFacts {
+    /// The kernel's name for it.
+    pub name: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// The maker's name for it.
+    pub model: Option<String>,
+    /// Its serial number, on EBS the volume's id.
+    pub serial: Option<String>,
+}
+
+/// Rates and load of a host over a short while.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// Over how many seconds.
+    pub seconds: f64,
+    /// Bytes received in a second.
+    pub received_per_s: f64,
+    /// Bytes sent in a second.
+    pub sent_per_s: f64,
+    /// The load over the last 1, 5 and 15 minutes.
+    pub load: Option<[f64; 3]>,
+    /// Its disks.
+    pub disks: Vec<DiskSample>,
+}
+
+impl Sample {
+    /// The disk whose requests take longest, with their mean time in nanoseconds.
+    pub(crate) fn worst(&self) -> Option<(&DiskSample, f64)> {
+        let disks = self.disks.iter();
+        disks
+            .filter_map(|disk| Some((disk, disk.latency_ns?)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+}
+
+/// Rates and latency of a disk over a short while.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DiskSample {
+    /// The kernel's name for it.
+    pub name: String,
+    /// Reads in a second.
+    pub reads_per_s: f64,
+    /// Writes in a second.
+    pub writes_per_s: f64,
+    /// Bytes read in a second.
+    pub read_bytes_per_s: f64,
+    /// Bytes written in a second.
+    pub write_bytes_per_s: f64,
+    /// The mean time that a request took, in nanoseconds; where none ended although some are under
+    /// way, for how long none has. `None` where nothing was asked of the disk.
+    pub latency_ns: Option<f64>,
+}
+
+/// Cause of a verb's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EndedBy {
+    /// It was done, or failed.
+    Itself,
+    /// `fleet` wanted the end.
+    Order,
+    /// The connection was lost.
+    Loss,
+}
+
+/// A verb that has ended, and its output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    /// Name of the answer until it is collected.
+    pub name: String,
+    /// The order.
+    pub order: Order,
+    /// Cause of its end.
+    pub by: EndedBy,
+    /// Its exit status; `None` where a signal killed it or it never started.
+    pub status: Option<i32>,
+    /// Run time, in seconds.
+    pub seconds: f64,
+    /// Its answer: the JSON document, or the text where it was none.
+    pub answer: Value,
+    /// Its standard error.
+    pub stderr: String,
+    /// The runs that it measured.
+    pub runs: Vec<Run>,
+}
+
+/// Sends a message.
+///
+/// # Errors
+/// When the connection is lost.
+pub(crate) fn send<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line)?;
+    to.flush()
+}
+
+/// Parses a message.
+///
+/// # Errors
+/// A sentence, where the line is none.
+pub(crate) fn parse<M: DeserializeOwned>(line: &str) -> Result<M, String> {
+    serde_json::from_str(line).map_err(|why| {
+        let begins: String = line.chars().take(80).collect();
+        format!("'{begins}' is no message of the agent's protocol ({why})")
+    })
+}
+
+/// The lines that come from the other side, read on a thread of its own. The end of the lines is
+/// the end of the channel.
+///
+/// # Errors
+/// When there is no thread to be had.
+pub(crate) fn lines(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<String>> {
+    let (sender, lines) = sync_channel(MOST_WAITING);
+    let read = move || {
+        while let Some(line) = next_line(&mut from) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("lines".to_owned())
+        .stack_size(SMALL_STACK)
+        .spawn(read)?;
+    Ok(lines)
+}
+
+/// The next line without its end; `None` behind the last whole one, or where a line is too long.
+fn next_line(from: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    from.by_ref()
+        .take(LONGEST_LINE)
+        .read_until(b'\n', &mut line)
+        .ok()?;
+    // Half a line is none: the connection was lost in the middle of it.
+    (line.pop() == Some(b'\n')).then(|| String::from_utf8_lossy(&line).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let order = Order {
+            fleet: "f".to_owned(),
+            host: "db1".to_owned(),
+            args: vec!["bench".to_owned(), "a 'b' \"c\"\n$(d)".to_owned()],
+        };
+        let said = [
+            ToAgent::Alive,
+            ToAgent::Run(order),
+            ToAgent::Sample { every_ms: 500 },
+            ToAgent::Forget("x".to_owned()),
+            ToAgent::End,
+        ];
+        let mut wire = Vec::new();
+        for message in &said {
+            send(&mut wire, message).unwrap();
+        }
+        let lines = lines(io::Cursor::new(wire)).unwrap();
+        let heard: Vec<ToAgent> = lines.iter().map(|line| parse(&line).unwrap()).collect();
+        assert_eq!(heard, said);
+    }
+
+    #[test]
+    fn half_a_line_is_no_message() {
+        let lines = lines(io::Cursor::new(b"one\n\ntwo\nthr".to_vec())).unwrap();
+        let heard: Vec<String> = lines.iter().collect();
+        assert_eq!(heard, ["one", "", "two"]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_told() {
+        let why = parse::<FromAgent>("Welcome to db1!").unwrap_err();
+        assert!(why.contains("'Welcome to db1!' is no message"), "{why}");
+        assert!(parse::<FromAgent>(r#"{"dance":1}"#).is_err());
+    }
+}

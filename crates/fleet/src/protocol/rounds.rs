@@ -1,0 +1,88 @@
+//! Messages to and from a host that measures round by round: JSON, one message a line.
+
+use serde::{Deserialize, Serialize};
+
+use domain::plan_binding::BoundTarget;
+
+/// A round that is to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Round {
+    /// Its number, from 0.
+    pub number: usize,
+    /// Its length, in seconds.
+    pub seconds: f64,
+}
+
+/// Messages of such a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RoundMessage {
+    /// All targets are prepared, and the next round may come.
+    Ready(Vec<TargetFacts>),
+    /// A round was measured.
+    Measured(HostRound),
+}
+
+/// Facts about a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TargetFacts {
+    /// The path as it was given.
+    pub path: String,
+    /// The block device that it is or lies on.
+    pub device: Option<String>,
+    /// The maker's name for that.
+    pub model: Option<String>,
+    /// Its serial number, on EBS the volume's id.
+    pub serial: Option<String>,
+    /// The size of that device in bytes; of the target where there is none.
+    pub size_bytes: u64,
+    /// Content and identity of a target whose content is lost; `None` where it is only read, or is a test
+    /// file.
+    #[serde(rename = "doomed", default, skip_serializing_if = "Option::is_none")]
+    pub overwritten: Option<BoundTarget>,
+}
+
+impl TargetFacts {
+    /// Options that bind a verb to the disk that is overwritten; none where none is.
+    pub(crate) fn binding(&self) -> Vec<String> {
+        let overwritten = self.overwritten.iter();
+        overwritten
+            .flat_map(|one| one.seen.bound(&self.path))
+            .collect()
+    }
+}
+
+/// Results of a round on a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HostRound {
+    /// Number of the round.
+    pub number: usize,
+    /// Its length, in seconds.
+    pub seconds: f64,
+    /// The targets, in their order.
+    pub targets: Vec<TargetRound>,
+}
+
+/// Results of a round on a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TargetRound {
+    /// The figures that were asked for, in their order and units; `None` where one was not measured,
+    /// as the latency of a disk from which nothing came back.
+    pub figures: Vec<Option<f64>>,
+    /// The mean time that a request took on the slowest disk below, in nanoseconds, as the kernel counts
+    /// it.
+    pub disk_latency_ns: Option<f64>,
+    /// Reason why the figures are not the disk's, as a sentence.
+    pub invalid: Option<String>,
+    /// The request that the disk answered with an error, as a sentence.
+    pub broken: Option<String>,
+    /// Another cause of its early end, as a sentence: nothing that the disk is blamed for.
+    pub failed: Option<String>,
+    /// Reasons to doubt that the figures are the disk's alone, as sentences, each reported once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
+    /// True where something else than the disk may have slowed it in this round: others that used it, or the
+    /// processor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_slowed: bool,
+}

@@ -1,0 +1,114 @@
+//! Checkpoints of a race in the ledger.
+
+use std::time::Duration;
+
+use job::{CheckpointWriter, EndState, Interval, Job, Store, Takeover};
+use ui::exit::{ExitClass as _, Failure};
+
+use crate::store::FleetRun;
+
+/// Begins a race in the ledger.
+///
+/// # Errors
+/// Refused, where the ledger cannot be written, or no thread can be started.
+pub(super) fn begin(store: Store, run: &FleetRun) -> Result<CheckpointWriter<FleetRun>, Failure> {
+    let job = Job::begin(store, &run.id, run, Takeover::FromDead).refused()?;
+    CheckpointWriter::start(job, Interval::every(Duration::ZERO)).refused()
+}
+
+/// Writes a race that has run for so long, unless an earlier checkpoint is still on its way. A ledger that
+/// cannot be written is reported once, and tried again the next time.
+pub(super) fn write(
+    writer: &mut CheckpointWriter<FleetRun>,
+    ran: Duration,
+    run: &FleetRun,
+    tell: &mut dyn FnMut(&str),
+) {
+    if writer.is_due(ran) {
+        writer.write(run);
+    }
+    if let Some(why) = writer.failure() {
+        tell(&format!(
+            "disksmith: the race cannot be kept in the ledger: {why}. It goes on, and that is tried again \
+             after each round; make room there."
+        ));
+    }
+    if writer.has_recovered() {
+        tell("disksmith: the race is in the ledger again.");
+    }
+}
+
+/// Writes the end of a race.
+///
+/// # Errors
+/// A sentence with what of the race is in the ledger all the same.
+pub(super) fn finish(writer: CheckpointWriter<FleetRun>, run: &FleetRun) -> Result<(), String> {
+    let is_failing = writer.is_failing();
+    let finished = writer.end(run, EndState::Finished);
+    finished.map(drop).map_err(|why| match is_failing {
+        true => format!("the race is not in the ledger as it ended: {why}."),
+        false => format!("the race is in the ledger, but not that it is over: {why}."),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::race::test_races;
+    use crate::store::store_at;
+
+    #[test]
+    fn a_ledger_that_fails_is_told_once_and_tried_again() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("ledger.db");
+        let run = test_races::raced(&[1000.0, 900.0, 500.0]);
+        let mut writer = begin(store_at(&path), &run).unwrap();
+        let mut told: Vec<String> = Vec::new();
+        let mut ran = Duration::ZERO;
+        let mut keep = |writer: &mut CheckpointWriter<FleetRun>| {
+            for _ in 0..2 {
+                ran += Duration::from_secs(3600);
+                write(writer, ran, &run, &mut |text| told.push(text.to_owned()));
+                while writer.is_writing() {
+                    std::thread::yield_now();
+                }
+            }
+        };
+        keep(&mut writer);
+        let mut other = store_at(&path);
+        other
+            .remove::<FleetRun>(&run.id, Takeover::WithTargetOrOwn)
+            .unwrap();
+        keep(&mut writer);
+        keep(&mut writer);
+        assert!(writer.save(&run).is_err());
+        // What was removed is there again, as after a restore.
+        let job = Job::begin(other, &run.id, &run, Takeover::FromDead).unwrap();
+        keep(&mut writer);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("cannot be kept"), "{told:?}");
+        assert!(told[1].contains("again"), "{told:?}");
+        drop(job);
+        assert_eq!(finish(writer, &run), Ok(()));
+    }
+
+    #[test]
+    fn what_is_in_the_ledger_is_told_where_the_end_of_the_race_cannot_be() {
+        for (is_kept, told) in [(true, "but not that it is over"), (false, "as it ended")] {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("ledger.db");
+            let run = test_races::raced(&[1000.0, 900.0, 500.0]);
+            let writer = begin(store_at(&path), &run).unwrap();
+            if is_kept {
+                writer.save(&run).unwrap();
+            }
+            let from = Takeover::WithTargetOrOwn;
+            store_at(&path).remove::<FleetRun>(&run.id, from).unwrap();
+            if !is_kept {
+                assert!(writer.save(&run).is_err());
+            }
+            let why = finish(writer, &run).unwrap_err();
+            assert!(why.contains(told), "{why}");
+        }
+    }
+}

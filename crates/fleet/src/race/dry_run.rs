@@ -1,0 +1,72 @@
+//! Output of `fleet race --dry-run`: a table with sentences, or one JSON document.
+
+use serde::Serialize;
+use ui::table::{Column, layout, wrap};
+
+use super::setup::Setup;
+use crate::document::Document;
+use crate::hosts::Host;
+
+const COLUMNS: [Column; 3] = [
+    Column::words("group"),
+    Column::numbers("hosts", 0),
+    Column::numbers("kept", 0),
+];
+
+/// The race that would be run, as a table with sentences.
+pub(crate) fn text(setup: &Setup, hosts: &[Host], columns: usize) -> String {
+    let kept = |size: usize| size.min(setup.rule.keep).to_string();
+    let rows: Vec<Vec<String>> = setup
+        .groups
+        .iter()
+        .zip(setup.sizes())
+        .map(|(group, size)| vec![group.clone(), size.to_string(), kept(size)])
+        .collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    for sentence in setup.sentences(hosts.len()) {
+        text.push_str(&wrap(&sentence, columns, ""));
+        text.push('\n');
+    }
+    text
+}
+
+/// Body of the document.
+#[derive(Serialize)]
+struct DryRun<'a> {
+    dry_run: bool,
+    /// Hosts to keep of each group.
+    keep: usize,
+    floors: Vec<String>,
+    round_s: f64,
+    /// Rounds in which every host is measured.
+    least_rounds: usize,
+    /// Rounds in which a host is measured before it is kept.
+    proof_rounds: usize,
+    most_rounds: usize,
+    hosts: Vec<ListedHost<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedHost<'a> {
+    host: &'a Host,
+    group: Option<&'a String>,
+}
+
+/// The race that would be run, as one JSON document.
+pub(crate) fn json(setup: &Setup, hosts: &[Host]) -> String {
+    let entrant = |(host, group): (_, &usize)| ListedHost {
+        host,
+        group: setup.groups.get(*group),
+    };
+    let body = DryRun {
+        dry_run: true,
+        keep: setup.rule.keep,
+        floors: setup.floors.iter().map(ToString::to_string).collect(),
+        round_s: setup.round_s,
+        least_rounds: setup.rule.least,
+        proof_rounds: setup.proof_rounds,
+        most_rounds: setup.rule.rounds,
+        hosts: hosts.iter().zip(&setup.group_of).map(entrant).collect(),
+    };
+    format!("{:#}", Document::of("fleet race", body))
+}

@@ -1,0 +1,471 @@
+//! Drives a race: brings all hosts to the start, sends them each round, and collects the results.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crate::hosts::Host;
+use crate::protocol::rounds::{HostRound, Round, TargetFacts};
+use crate::race::runner::HostEvent;
+use crate::store::race::{Absent, Measurement, RoundRecord};
+use crate::store::{HostOutcome, HostRun};
+
+/// Interval at which the signal is polled.
+const POLL: Duration = Duration::from_millis(50);
+/// Time before the first notice of hosts that are waited for; it doubles each time.
+const FIRST_WORD: Duration = Duration::from_secs(30);
+/// More hosts than so many are counted, not named.
+const MOST_NAMED: usize = 5;
+
+/// A host, as the race sees it.
+pub(super) struct Entrant<'a> {
+    /// Result of it so far.
+    pub host_run: HostRun,
+    /// Boot id.
+    pub boot: String,
+    /// The id by which it knows itself.
+    pub own_id: Option<String>,
+    /// Targets that are measured there.
+    pub targets: Vec<TargetFacts>,
+    /// True where it did not come to measure when it was met again: it may be another machine then, or have
+    /// other disks.
+    pub may_be_other: bool,
+    /// State of the host in the race.
+    pub state: State,
+    /// Channel to its thread, for the rounds.
+    tell: Option<Sender<Round>>,
+    /// Tells its thread that the race is over for it, whatever that does at the moment.
+    over: &'a AtomicBool,
+}
+
+/// State of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is being reached, or prepares.
+    Coming,
+    /// It waits for a round.
+    Ready,
+    /// It measures a round.
+    Busy,
+    /// It is away for a while; why.
+    Away(String),
+    /// It is gone for good, for the reason in its own record.
+    Gone,
+}
+
+/// The hosts of a race.
+pub(super) struct Field<'a> {
+    /// The hosts, in the order of their source.
+    pub seats: Vec<Entrant<'a>>,
+    told: Receiver<(usize, HostEvent)>,
+    interrupt: &'a AtomicBool,
+}
+
+/// The channels to the hosts' threads: of their events, and of the rounds of each.
+pub(super) type Wires = (Sender<(usize, HostEvent)>, Vec<Receiver<Round>>);
+
+impl<'a> Field<'a> {
+    /// Hosts of which none is reached yet. `over` is where each one's thread looks whether the race is
+    /// over for it.
+    pub(super) fn new(
+        hosts: &[Host],
+        over: &'a [AtomicBool],
+        interrupt: &'a AtomicBool,
+    ) -> (Field<'a>, Wires) {
+        let (sender, told) = channel();
+        let mut receivers = Vec::new();
+        let seats = hosts
+            .iter()
+            .zip(over)
+            .map(|(host, over)| {
+                let (tell, rounds) = channel();
+                receivers.push(rounds);
+                Entrant {
+                    host_run: HostRun::waiting(host),
+                    boot: String::new(),
+                    own_id: None,
+                    targets: Vec::new(),
+                    may_be_other: false,
+                    state: State::Coming,
+                    tell: Some(tell),
+                    over,
+                }
+            })
+            .collect();
+        let field = Field {
+            seats,
+            told,
+            interrupt,
+        };
+        (field, (sender, receivers))
+    }
+
+    /// Waits until every host is ready or gone, at most so long. Those that are not ready then take no
+    /// part. `tell` is given a sentence now and then while it takes long.
+    pub(super) fn gather(&mut self, patience: Duration, tell: &mut dyn FnMut(&str)) {
+        let began = Instant::now();
+        let mut pause = FIRST_WORD;
+        let mut next = began + pause;
+        let coming = |seats: &[Entrant<'_>]| seats.iter().any(|seat| seat.state == State::Coming);
+        while coming(&self.seats) && !self.interrupt.load(Relaxed) && began.elapsed() < patience {
+            self.hear();
+            if Instant::now() >= next {
+                tell(&self.who_is_coming(began.elapsed()));
+                pause *= 2;
+                next = Instant::now() + pause;
+            }
+        }
+        let is_over = self.interrupt.load(Relaxed);
+        for seat in &mut self.seats {
+            if seat.state == State::Coming && !is_over {
+                let late = format!("it was not ready after {} s.", patience.as_secs());
+                seat.host_run.outcome = HostOutcome::Failed;
+                seat.host_run.why = Some(late);
+                seat.leave();
+            }
+        }
+    }
+
+    /// Notice of the hosts that are waited for.
+    fn who_is_coming(&self, elapsed: Duration) -> String {
+        let coming = || self.seats.iter().filter(|seat| seat.state == State::Coming);
+        let named: Vec<&str> = coming()
+            .take(MOST_NAMED)
+            .map(|seat| seat.host_run.host.as_str())
+            .collect();
+        let more = match coming().count().saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "disksmith: after {} s the race waits for {}{more}, of {} hosts.",
+            elapsed.as_secs(),
+            named.join(", "),
+            self.seats.len()
+        )
+    }
+
+    /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the
+    /// round's end is waited for no longer; a later result goes into the record of the round by then.
+    /// `tick` is called regularly with the number that are measured.
+    pub(super) fn measure(
+        &mut self,
+        hosts: &[usize],
+        round: Round,
+        late: Duration,
+        tick: &mut dyn FnMut(usize),
+    ) -> RoundRecord {
+        let began = Instant::now();
+        let lasts = Duration::from_secs_f64(round.seconds);
+        let mut record = RoundRecord::default();
+        let mut waiting = self.begin(hosts, round, &mut record);
+        while !self.interrupt.load(Relaxed) && began.elapsed() < lasts + late {
+            // Where hosts are missing a round takes its time all the same: they may come back in it.
+            let is_due = record.missed.is_empty() || began.elapsed() >= lasts;
+            if waiting.is_empty() && is_due {
+                break;
+            }
+            tick(record.measured.len());
+            let Some((place, measured)) = self.hear() else {
+                continue;
+            };
+            if !waiting.contains(&place) {
+                record.late.extend(measured.map(|measured| Measurement {
+                    host: place,
+                    targets: measured.targets,
+                    round: Some(measured.number),
+                }));
+                continue;
+            }
+            let gave = match (measured, &self.seats[place].state) {
+                (Some(measured), _) if measured.number == round.number => {
+                    let targets = measured.targets;
+                    record.measured.push(Measurement {
+                        host: place,
+                        targets,
+                        round: None,
+                    });
+                    true
+                }
+                (_, State::Away(why)) => {
+                    record.missed.push(absent(place, why));
+                    true
+                }
+                (_, State::Gone) => {
+                    record.gone.push(self.seats[place].gone(place));
+                    true
+                }
+                _ => false,
+            };
+            if gave {
+                waiting.remove(&place);
+            }
+        }
+        let word = format!(
+            "it did not answer {:.0} s after the round's end",
+            late.as_secs_f64()
+        );
+        let silent = waiting.iter().map(|place| absent(*place, &word));
+        record.missed.extend(silent);
+        // The order in which they answer is no part of what was measured.
+        record.measured.sort_by_key(|lap| lap.host);
+        record.late.sort_by_key(|lap| lap.host);
+        record
+    }
+
+    /// Tells a round to these hosts. Those that measure it now.
+    fn begin(
+        &mut self,
+        hosts: &[usize],
+        round: Round,
+        record: &mut RoundRecord,
+    ) -> BTreeSet<usize> {
+        let mut waiting = BTreeSet::new();
+        for place in hosts {
+            let Some(seat) = self.seats.get_mut(*place) else {
+                continue;
+            };
+            match &seat.state {
+                State::Ready => {
+                    // Where its thread has ended, an event has reported that.
+                    let told = seat.tell.as_ref().map(|tell| tell.send(round));
+                    if matches!(told, Some(Ok(()))) {
+                        seat.state = State::Busy;
+                        waiting.insert(*place);
+                    } else {
+                        record.missed.push(absent(*place, "it is not there"));
+                    }
+                }
+                State::Busy => record
+                    .missed
+                    .push(absent(*place, "it was still at an earlier round")),
+                State::Away(why) => record.missed.push(absent(*place, why)),
+                State::Coming => record.missed.push(absent(*place, "it is not ready")),
+                State::Gone => record.gone.push(seat.gone(*place)),
+            }
+        }
+        waiting
+    }
+
+    /// A host takes no part any more.
+    pub(super) fn release(&mut self, place: usize) {
+        if let Some(seat) = self.seats.get_mut(place) {
+            seat.release();
+        }
+    }
+
+    /// Ends the race on all hosts.
+    pub(super) fn end(&mut self) {
+        self.seats.iter_mut().for_each(Entrant::release);
+    }
+
+    /// Takes in all events until now, such as hosts that were lost while others were measured.
+    pub(super) fn receive_uninterrupted(&mut self) {
+        while let Ok(told) = self.told.try_recv() {
+            self.take_in(told);
+        }
+    }
+
+    /// Takes in an event of a host, if one comes within a moment: its place, and the round that it has
+    /// measured, if it is that.
+    fn hear(&mut self) -> Option<(usize, Option<HostRound>)> {
+        match self.told.recv_timeout(POLL) {
+            Ok(told) => self.take_in(told),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(POLL);
+                None
+            }
+        }
+    }
+
+    /// Takes in an event of a host.
+    fn take_in(&mut self, (place, told): (usize, HostEvent)) -> Option<(usize, Option<HostRound>)> {
+        let seat = self.seats.get_mut(place)?;
+        if seat.state == State::Gone && !matches!(told, HostEvent::Gone(..)) {
+            return None;
+        }
+        let mut measured = None;
+        match told {
+            HostEvent::Known(host_run, boot, own_id) => {
+                (seat.host_run, seat.boot, seat.own_id) = (*host_run, boot, own_id);
+                // Until it reports its targets: the race may be over before.
+                seat.may_be_other = !seat.targets.is_empty();
+            }
+            HostEvent::Ready(targets) => match others(&seat.targets, &targets) {
+                Some(why) => {
+                    seat.host_run.outcome = HostOutcome::Failed;
+                    seat.host_run.why = Some(why);
+                    seat.may_be_other = true;
+                    seat.leave();
+                }
+                None => {
+                    seat.targets = targets;
+                    seat.may_be_other = false;
+                    seat.state = State::Ready;
+                }
+            },
+            HostEvent::Measured(round) => {
+                seat.state = State::Ready;
+                measured = Some(round);
+            }
+            HostEvent::Away(why) => seat.state = State::Away(why),
+            HostEvent::Gone(host_run, may_be_other) => {
+                seat.may_be_other |= may_be_other;
+                // That it was too late to the start stays.
+                if seat.host_run.why.is_none() {
+                    seat.host_run = *host_run;
+                }
+                seat.leave();
+            }
+        }
+        Some((place, measured))
+    }
+}
+
+/// Reason why the targets of a host after a loss differ from those at first, as a sentence; `None` where they
+/// are the same, or this is the first time.
+fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
+    let is_same = |(first, now): (&TargetFacts, &TargetFacts)| {
+        let known = (&first.path, &first.serial, first.size_bytes);
+        // Where a disk has a number of its own, its name may change.
+        known == (&now.path, &now.serial, now.size_bytes)
+            && first.overwritten.as_ref().map(|one| &one.seen)
+                == now.overwritten.as_ref().map(|one| &one.seen)
+            && (now.serial.is_some() || first.device == now.device)
+    };
+    let all = || first.iter().zip(now);
+    if first.is_empty() || (first.len() == now.len() && all().all(is_same)) {
+        return None;
+    }
+    let other = all()
+        .find(|both| !is_same(*both))
+        .map(|(first, _)| &first.path);
+    Some(match other {
+        Some(path) => format!("{path} is another disk than at the start of the race."),
+        None => "what is measured there is not what it was at the start of the race.".to_owned(),
+    })
+}
+
+impl Entrant<'_> {
+    /// The host as one that is gone, with the reason.
+    fn gone(&self, place: usize) -> Absent {
+        absent(place, self.host_run.why.as_deref().unwrap_or_default())
+    }
+
+    fn leave(&mut self) {
+        self.state = State::Gone;
+        self.release();
+    }
+
+    /// It gets no more rounds, and its thread ends.
+    fn release(&mut self) {
+        self.tell = None;
+        self.over.store(true, Relaxed);
+    }
+}
+
+fn absent(host: usize, why: &str) -> Absent {
+    Absent {
+        host,
+        why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(path: &str, serial: Option<&str>, device: &str) -> TargetFacts {
+        TargetFacts {
+            path: path.to_owned(),
+            serial: serial.map(str::to_owned),
+            device: Some(device.to_owned()),
+            ..TargetFacts::default()
+        }
+    }
+
+    #[test]
+    fn another_disk_under_the_same_path_is_noticed() {
+        let first = [
+            disk("/a", Some("vol-1"), "nvme1n1"),
+            disk("/b", None, "vdb"),
+        ];
+        assert_eq!(others(&[], &first), None);
+        let renamed = [disk("/a", Some("vol-1"), "nvme2n1"), first[1].clone()];
+        assert_eq!(others(&first, &renamed), None);
+        let other = [disk("/a", Some("vol-2"), "nvme1n1"), first[1].clone()];
+        assert!(others(&first, &other).unwrap().starts_with("/a is another"));
+        let moved = [first[0].clone(), disk("/b", None, "vdc")];
+        assert!(others(&first, &moved).unwrap().starts_with("/b is another"));
+        assert!(others(&first, &first[..1]).is_some());
+    }
+
+    #[test]
+    fn one_that_comes_back_with_another_disk_is_gone_and_known_to_be_so() {
+        let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
+        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        told.send((
+            0,
+            HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]),
+        ))
+        .unwrap();
+        field.hear();
+        assert!(!field.seats[0].may_be_other);
+        told.send((
+            0,
+            HostEvent::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")]),
+        ))
+        .unwrap();
+        field.hear();
+        let seat = &field.seats[0];
+        assert_eq!((&seat.state, seat.may_be_other), (&State::Gone, true));
+    }
+
+    #[test]
+    fn one_that_is_met_again_may_be_another_until_it_is_ready() {
+        let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
+        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let mut hear = |one: HostEvent| {
+            told.send((0, one)).unwrap();
+            field.hear();
+            field.seats[0].may_be_other
+        };
+        let known = || {
+            let host_run = HostRun::waiting(&Host::default());
+            HostEvent::Known(Box::new(host_run), "boot".to_owned(), None)
+        };
+        let ready = || HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]);
+        assert!(!hear(known()));
+        assert!(!hear(ready()));
+        assert!(!hear(HostEvent::Away("it was lost".to_owned())));
+        assert!(hear(known()));
+        assert!(!hear(ready()));
+    }
+
+    #[test]
+    fn one_that_comes_too_late_stays_what_it_was_said_to_be() {
+        let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
+        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        field.gather(Duration::ZERO, &mut |_| {});
+        assert!(over[0].load(Relaxed), "its thread does not hear of it");
+        let late = HostRun::waiting(&Host::default());
+        let known = HostEvent::Known(Box::new(late), "b".to_owned(), None);
+        told.send((0, known)).unwrap();
+        told.send((0, HostEvent::Ready(Vec::new()))).unwrap();
+        assert!(field.hear().is_none() && field.hear().is_none());
+        let seat = &field.seats[0];
+        assert_eq!(
+            (&seat.state, seat.host_run.outcome),
+            (&State::Gone, HostOutcome::Failed)
+        );
+        assert!(
+            seat.host_run
+                .why
+                .as_ref()
+                .unwrap()
+                .contains("was not ready")
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! Rounds in which no host answers. What lies between them and this machine is more likely the cause than all
+//! of them at once, and so may be that some of them come back later than others.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::store::race::RoundRecord;
+
+/// The hosts from which nothing came since a round in which nothing came from any.
+pub(super) struct Outage {
+    /// For how long that is not held against them.
+    patience: Duration,
+    /// End of that round, by the host's place. One that never comes back has its patience once, however often
+    /// all the others are silent later.
+    hosts: BTreeMap<usize, Instant>,
+}
+
+impl Outage {
+    /// All hosts are there.
+    pub(super) fn new(patience: Duration) -> Outage {
+        Outage {
+            patience,
+            hosts: BTreeMap::new(),
+        }
+    }
+
+    /// Sets those apart of a round's missing hosts that are only so since all were. Whether anything is left in
+    /// it that the race can go by; `now` is when it ended.
+    pub(super) fn sort(&mut self, round: &mut RoundRecord, now: Instant) -> bool {
+        let is_dark = round.measured.is_empty() && round.late.is_empty();
+        if is_dark {
+            for one in &round.missed {
+                self.hosts.entry(one.host).or_insert(now);
+            }
+        }
+        let is_young = |since: &Instant| now.duration_since(*since) < self.patience;
+        let (excused, missed) = std::mem::take(&mut round.missed)
+            .into_iter()
+            .partition(|one| self.hosts.get(&one.host).is_some_and(is_young));
+        (round.excused, round.missed) = (excused, missed);
+        for lap in round.measured.iter().chain(&round.late) {
+            self.hosts.remove(&lap.host);
+        }
+        !(is_dark && round.missed.is_empty() && round.gone.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::race::{Absent, Measurement};
+
+    fn round(measured: &[usize], late: &[usize], missed: &[usize]) -> RoundRecord {
+        let measurements = |hosts: &[usize]| {
+            let lap = |host: &usize| Measurement {
+                host: *host,
+                targets: Vec::new(),
+                round: None,
+            };
+            hosts.iter().map(lap).collect()
+        };
+        let absent = |host: &usize| Absent {
+            host: *host,
+            why: "it is silent".to_owned(),
+        };
+        RoundRecord {
+            measured: measurements(measured),
+            late: measurements(late),
+            missed: missed.iter().map(absent).collect(),
+            ..RoundRecord::default()
+        }
+    }
+
+    /// For each round, true where it counts, and the hosts that are missing in it.
+    fn sorted(dark: &mut Outage, now: Instant, mut round: RoundRecord) -> (bool, Vec<usize>) {
+        let counts = dark.sort(&mut round, now);
+        (counts, round.missed.iter().map(|one| one.host).collect())
+    }
+
+    #[test]
+    fn where_all_were_silent_at_once_none_is_missing_until_it_is_back() {
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
+        let mut step = |round| sorted(&mut dark, now, round);
+        // One alone is.
+        assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![2]));
+        assert_eq!(step(round(&[], &[], &[0, 1, 2])), (false, vec![]));
+        // They answer late, or come back one after the other.
+        assert_eq!(step(round(&[], &[0], &[0, 1, 2])), (true, vec![]));
+        assert_eq!(step(round(&[0], &[1], &[1, 2])), (true, vec![]));
+        assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![]));
+        assert_eq!(step(round(&[0, 1, 2], &[], &[])), (true, vec![]));
+        // From now on it is its own doing again.
+        assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![2]));
+    }
+
+    #[test]
+    fn nobody_is_waited_for_without_end() {
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
+        let all = || round(&[], &[], &[0, 1]);
+        let at = |s: u64| now + Duration::from_secs(s);
+        assert_eq!(sorted(&mut dark, now, all()), (false, vec![]));
+        assert_eq!(sorted(&mut dark, at(299), all()), (false, vec![]));
+        assert_eq!(sorted(&mut dark, at(300), all()), (true, vec![0, 1]));
+        assert_eq!(
+            sorted(&mut dark, at(310), round(&[0], &[], &[1])),
+            (true, vec![1])
+        );
+    }
+
+    #[test]
+    fn another_silence_of_all_excuses_none_that_is_dead_since_an_earlier_one() {
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
+        let at = |s: u64| now + Duration::from_secs(s);
+        let all = || round(&[], &[], &[0, 1]);
+        let one = || round(&[0], &[], &[1]);
+        assert_eq!(sorted(&mut dark, now, all()), (false, vec![]));
+        assert_eq!(sorted(&mut dark, at(10), one()), (true, vec![]));
+        // The first comes back each time.
+        assert_eq!(sorted(&mut dark, at(240), all()), (false, vec![]));
+        assert_eq!(sorted(&mut dark, at(250), one()), (true, vec![]));
+        assert_eq!(sorted(&mut dark, at(310), one()), (true, vec![1]));
+        assert_eq!(sorted(&mut dark, at(480), all()), (true, vec![1]));
+        assert_eq!(sorted(&mut dark, at(490), one()), (true, vec![1]));
+        // It lives, and has the same as the others again.
+        let both = || round(&[0, 1], &[], &[]);
+        assert_eq!(sorted(&mut dark, at(500), both()), (true, vec![]));
+        assert_eq!(sorted(&mut dark, at(510), all()), (false, vec![]));
+    }
+
+    #[test]
+    fn who_is_gone_for_good_counts_in_the_dark_too() {
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
+        let mut one = round(&[], &[], &[0]);
+        one.gone = round(&[], &[], &[1]).missed;
+        assert_eq!(sorted(&mut dark, now, one), (true, vec![]));
+    }
+}

@@ -1,0 +1,133 @@
+//! Plan of the data that a race overwrites on all hosts, agreed to before the first round. Each host holds
+//! its disks open and claimed from its report of them until the end, and is bound to them where it
+//! comes back after a loss.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::destroy::confirm::confirm;
+use crate::destroy::targets;
+use crate::destroy::targets::DestroyTarget;
+use crate::protocol::rounds::TargetFacts;
+use crate::race::field::{Field, State};
+use crate::store::FleetRun;
+use ui::context::tell;
+use ui::exit::Failure;
+use ui::table::wrap;
+use ui::words::count;
+
+/// Participle for messages, as in `nothing was overwritten`. Test files of our own are laid out in folders by
+/// then.
+pub(super) const DONE: &str = "overwritten";
+
+/// The plan.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Plan {
+    /// The disks that are overwritten.
+    disks: Vec<DestroyTarget>,
+    /// Reasons why hosts take no part, as sentences.
+    absent: Vec<String>,
+    /// Reasons why hosts that take part are away at the moment, as sentences.
+    away: Vec<String>,
+}
+
+impl Plan {
+    /// The plan of a race whose hosts are in their groups.
+    pub(super) fn of(field: &Field<'_>, run: &FleetRun) -> Plan {
+        let mut plan = Plan::default();
+        let raced = run.race.iter().flat_map(|record| &record.hosts);
+        for ((host, raced), seat) in run.hosts.iter().zip(raced).zip(&field.seats) {
+            if raced.group.is_none() {
+                let why = host
+                    .why
+                    .as_deref()
+                    .unwrap_or("it did not come to the start.");
+                plan.absent.push(format!("{}: {why}", host.host));
+                continue;
+            }
+            let zone = host.zone.as_deref();
+            let disks = raced.targets.iter();
+            plan.disks
+                .extend(disks.filter_map(|target| disk(&host.host, zone, target)));
+            if let State::Away(why) = &seat.state {
+                plan.away.push(format!("{}: {why}", host.host));
+            }
+        }
+        plan
+    }
+
+    /// Shows it, and asks for agreement, unless that was given before. A race that overwrites
+    /// nothing needs no word.
+    ///
+    /// # Errors
+    /// Refused, where nobody agrees: nothing was overwritten then.
+    pub(super) fn agree(
+        &self,
+        yes: bool,
+        columns: usize,
+        interrupt: &AtomicBool,
+    ) -> Result<(), Failure> {
+        if self.disks.is_empty() {
+            return Ok(());
+        }
+        tell(&self.text(columns));
+        if yes {
+            return Ok(());
+        }
+        if confirm(&self.question(), DONE, interrupt)? {
+            Ok(())
+        } else {
+            Err(Failure::refused("nothing was overwritten"))
+        }
+    }
+
+    /// The plan, and whom it is without.
+    pub(super) fn text(&self, columns: usize) -> String {
+        let mut text = targets::table(&self.disks, "The race would overwrite this", columns);
+        let away = "Lost a moment ago, and raced only where they come back with the same disks:";
+        let absent = "Nothing is overwritten on these, which are reported and not ranked:";
+        for (what, hosts) in [(away, &self.away), (absent, &self.absent)] {
+            if hosts.is_empty() {
+                continue;
+            }
+            let lines = hosts
+                .iter()
+                .map(|host| wrap(&format!("  - {host}"), columns, "    "));
+            for line in std::iter::once(wrap(what, columns, "")).chain(lines) {
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+        text
+    }
+
+    /// Question to the user.
+    pub(super) fn question(&self) -> String {
+        let lost = format!(
+            "All that is on these {} will be lost.",
+            targets::count(&self.disks)
+        );
+        match self.absent.len() {
+            0 => lost,
+            absent => format!(
+                "{lost} The race goes on without the {} that took no part until now.",
+                count(absent, "host")
+            ),
+        }
+    }
+}
+
+/// A target as the plan has it; `None` where nothing of it is lost.
+fn disk(host: &str, zone: Option<&str>, target: &TargetFacts) -> Option<DestroyTarget> {
+    let overwritten = target.overwritten.as_ref()?;
+    Some(DestroyTarget {
+        host: host.to_owned(),
+        zone: zone.map(str::to_owned),
+        path: target.path.clone(),
+        size_bytes: Some(overwritten.seen.size_bytes),
+        content: Some(overwritten.content.clone()),
+        model: target.model.clone(),
+        serial: target.serial.clone(),
+        seen: Some(overwritten.seen.clone()),
+        ..DestroyTarget::default()
+    })
+}

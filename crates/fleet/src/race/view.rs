@@ -1,0 +1,232 @@
+//! Output of `fleet race`: a ranked table with sentences, or one JSON document.
+
+use std::collections::BTreeMap;
+
+use study::burnin::End;
+
+use crate::document::Document;
+use crate::race::conclude::{Decision, GroupEnd, RaceConclusion};
+use crate::race::report::{HostReport, RaceReport};
+use crate::race::terminate::UNKNOWN;
+use crate::store::FleetRun;
+use crate::store::race::RaceRecord;
+use ui::table::{Column, layout, wrap};
+use ui::words;
+
+/// Clocks that differ by more are reported, in seconds.
+const CLOCKS: f64 = 2.0;
+
+/// The table and its notes.
+pub(crate) fn text(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &RaceConclusion,
+    columns: usize,
+) -> String {
+    let report = RaceReport::of(run, record, concluded);
+    let titles = [
+        Column::words("host"),
+        Column::words("group").ranked(2),
+        Column::words("zone").ranked(3),
+        Column::words("type").ranked(5),
+        Column::words("id").ranked(4),
+        Column::numbers(&report.figure, 0),
+        Column::numbers("bounds", 0),
+        Column::words("worst disk").ranked(1),
+        Column::numbers("rounds", 2),
+        Column::words("decision"),
+    ];
+    let has_groups = concluded.groups.len() > 1;
+    let rows = report.hosts.iter().map(|host| row(host, has_groups));
+    let rows: Vec<Vec<String>> = rows.collect();
+    let mut text = layout(&titles, &rows, columns);
+    text.push('\n');
+    let hosts = report.hosts.iter();
+    let reasons =
+        hosts.map(|host| format!("{}: {}: {}.", host.host, host.decision.word(), host.reason));
+    let notes = run.hosts.iter().flat_map(|host| {
+        let notes = host.notes.iter();
+        notes.map(|note| format!("{}: {note}", host.host))
+    });
+    let clocks = run.hosts.iter().filter_map(|host| {
+        let ahead = host.clock_ahead_s.filter(|ahead| ahead.abs() > CLOCKS)?;
+        Some(format!(
+            "{}: its clock is {} {}; rounds do not go by clocks.",
+            host.host,
+            words::seconds(ahead.abs()),
+            if ahead > 0.0 { "ahead" } else { "behind" }
+        ))
+    });
+    let told = sentences(record, concluded).into_iter().chain(reasons);
+    let more = notes.chain(clocks);
+    for sentence in told.chain(more).chain(remarks(run, record, concluded)) {
+        text.push_str(&wrap(&sentence, columns, "  "));
+        text.push('\n');
+    }
+    text
+}
+
+/// Doubts about the figures, and results for the instances that were to be terminated.
+pub(crate) fn remarks(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &RaceConclusion,
+) -> Vec<String> {
+    let mut remarks = doubts(run, concluded);
+    let targets = record.termination.iter().flat_map(|one| &one.targets);
+    remarks.extend(targets.map(|one| match one.state.as_deref() {
+        None => format!("{}: its instance {} is not terminated.", one.host, one.id),
+        Some(UNKNOWN) => format!(
+            "{}: what came of its instance {} is not known; look with 'aws ec2 describe-instances \
+             --instance-ids {}'.",
+            one.host, one.id, one.id
+        ),
+        Some(state) => format!("{}: its instance {} is {state}.", one.host, one.id),
+    }));
+    let spared = record.termination.iter().flat_map(|one| &one.spared);
+    remarks.extend(spared.map(|one| one.sentence()));
+    remarks
+}
+
+fn row(host: &HostReport<'_>, has_groups: bool) -> Vec<String> {
+    let cells = host.cells();
+    vec![
+        cells.host,
+        if has_groups {
+            cells.group
+        } else {
+            String::new()
+        },
+        cells.zone,
+        cells.kind,
+        cells.id,
+        cells.figure,
+        cells.bounds,
+        cells.worst,
+        cells.rounds,
+        cells.decision.to_owned(),
+    ]
+}
+
+/// Doubts about the figures, each sentence once with the hosts that it is about.
+fn doubts(run: &FleetRun, concluded: &RaceConclusion) -> Vec<String> {
+    let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in &concluded.ranked {
+        let name = run
+            .hosts
+            .get(one.place)
+            .map_or("", |host| host.host.as_str());
+        for doubt in &one.doubts {
+            said.entry(doubt).or_default().push(name);
+        }
+    }
+    said.into_iter()
+        .map(|(doubt, names)| match names.as_slice() {
+            [only] => format!("{only}: {doubt}"),
+            [first, ..] => format!("{first} and {} more: {doubt}", names.len() - 1),
+            [] => doubt.to_owned(),
+        })
+        .collect()
+}
+
+/// Sentences on how the race of each group ended, how long it took, and what it rests on.
+pub(crate) fn sentences(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
+    let groups = concluded.groups.iter();
+    let empty = concluded.empty.iter();
+    groups
+        .map(|group| of_group(group, record))
+        .chain(empty.map(|name| {
+            format!("{name}: none of its hosts came to be measured, and none is kept.")
+        }))
+        .chain(of_race(record, concluded))
+        .collect()
+}
+
+/// Sentence on how the race of a group ended.
+fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
+    let name = &group.name;
+    let kept = match group.kept {
+        1 => "1 host is kept".to_owned(),
+        kept => format!("{kept} hosts are kept"),
+    };
+    let ties = match group.tied {
+        0 => String::new(),
+        tied => format!(
+            ", and {tied} tie for {}: the race cannot tell them apart; choose among them, or break \
+             ties with --ties",
+            words::count(group.places, "place")
+        ),
+    };
+    match group.end {
+        None => format!("{name}: not decided, since the race was ended."),
+        Some(End::Few) => format!(
+            "{name}: {kept} of {}, since no more are left; {} were wanted.",
+            group.hosts, record.keep
+        ),
+        Some(End::Decided) => format!("{name}: decided: {kept} of {}{ties}.", group.hosts),
+        Some(End::Equal) => format!(
+            "{name}: decided: {kept} of {}{ties}. None that is left out is better than one that is \
+             kept by more than 2 %.",
+            group.hosts
+        ),
+        Some(End::Rounds) => format!(
+            "{name}: after {} rounds {kept} of {}{ties}. More --rounds may tell.",
+            record.rounds.len(),
+            group.hosts
+        ),
+    }
+}
+
+/// Notice that some of a group that are kept were not there any more when the race was over; `None` where all
+/// were.
+pub(crate) fn not_there(group: &GroupEnd) -> Option<String> {
+    let chosen = group.kept + group.places.min(group.tied);
+    (group.there < chosen).then(|| {
+        format!(
+            "{}: of {chosen} that are kept {} were there when the race was over.",
+            group.name, group.there
+        )
+    })
+}
+
+/// Sentences on how long it took, and what it rests on.
+fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
+    let measurements: usize = record.rounds.iter().map(|round| round.measured.len()).sum();
+    let noise = concluded.noise.map_or_else(String::new, |noise| {
+        format!(
+            " One round of a disk scatters by {}.",
+            words::percent(noise)
+        )
+    });
+    let mut sentences = vec![format!(
+        "{} rounds of {}, in which {:.1} host-hours were measured.{noise}",
+        record.rounds.len(),
+        words::seconds(record.round_s),
+        measurements as f64 * record.round_s / 3600.0
+    )];
+    if record.rounds.len() < concluded.proof_rounds && !record.interrupted {
+        sentences.push(format!(
+            "That is too short to see each host that is slow in one of ten rounds: it takes {} rounds \
+             ({}).",
+            concluded.proof_rounds,
+            words::seconds(concluded.proof_rounds as f64 * record.round_s)
+        ));
+    }
+    sentences.extend(record.floors.iter().map(|floor| {
+        // One that missed several is out for the first.
+        let missed = concluded.ranked.iter().filter(|one| {
+            one.decided == Decision::Floor && one.reason.contains(&format!("missed {floor}:"))
+        });
+        format!(
+            "Hosts that are out for the floor {floor}: {}.",
+            missed.count()
+        )
+    }));
+    sentences
+}
+
+/// One JSON document.
+pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusion) -> String {
+    let report = RaceReport::of(run, record, concluded);
+    format!("{:#}", Document::of("fleet race", report))
+}

@@ -1,0 +1,76 @@
+//! The hosts that arguments name, and the connections to them.
+
+use std::path::PathBuf;
+
+use bench::descriptors;
+use ui::exit::{ExitClass as _, Failure};
+
+use crate::args::{ReachArgs, SourceArgs};
+use crate::connection::{OpenSsh, Program};
+use crate::hosts::{Host, HostList, Selection, Source};
+
+/// The hosts that the arguments name.
+///
+/// # Errors
+/// Refused, for all that is wrong with the source, or where no host is left.
+pub(crate) fn find(args: &SourceArgs) -> Result<HostList, Failure> {
+    let source = match (&args.list, &args.inventory) {
+        (Some(list), _) => Source::List(list.clone()),
+        (None, Some(inventory)) => Source::Inventory(inventory.clone()),
+        (None, None) => Source::Ec2(args.ec2.clone(), args.address),
+    };
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let found = source
+        .ask(home.as_deref())
+        .map_err(|problems| Failure::refused_for("there are no hosts", &problems))?;
+    let selection = Selection {
+        include: args.include.clone(),
+        exclude: args.exclude.clone(),
+    };
+    let hosts: Vec<Host> = selection.of(found.hosts).map_err(Failure::refused)?;
+    Ok(HostList { hosts, ..found })
+}
+
+/// The way to the hosts that the arguments ask for.
+///
+/// # Errors
+/// Refused, where a program that shall be sent cannot be.
+pub(crate) fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
+    let mut programs = args
+        .binary
+        .iter()
+        .map(|path| Program::read(path))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::refused)?;
+    if programs.is_empty() {
+        programs.push(Program::own().map_err(Failure::refused)?);
+    }
+    Ok(OpenSsh {
+        config: args.ssh_config.clone(),
+        user: args.user.clone(),
+        connect_timeout: std::time::Duration::from_nanos(args.connect.0.0),
+        sudo: args.sudo,
+        programs,
+    })
+}
+
+/// The descriptors of a connection to ssh: its three pipes.
+const OF_CONNECTION: u64 = 3;
+/// Those of one that is being made: the other ends of its pipes too, and the pipe by which a program that
+/// cannot be executed is told.
+const OF_START: u64 = 8;
+
+/// Lets this process have so many connections: some that are being made at the same time, and some
+/// that stay. `fewer` names what to lower where it may not.
+///
+/// # Errors
+/// Refused, where that is more than the hard limit of open files. To find that out later would be to
+/// take hosts for dead that were never tried.
+pub(crate) fn allow_connections(
+    starting: usize,
+    staying: usize,
+    fewer: &str,
+) -> Result<(), Failure> {
+    let needed = OF_START * starting as u64 + OF_CONNECTION * staying as u64;
+    descriptors::allow(needed, fewer).refused()
+}

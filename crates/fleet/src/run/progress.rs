@@ -1,0 +1,149 @@
+//! Notices of the hosts that are being worked on: one that hangs must have a name.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::hosts::Host;
+
+/// Time before the first notice. It doubles each time, since work may take hours.
+const FIRST: Duration = Duration::from_secs(30);
+/// The longest time between two words.
+const LONGEST: Duration = Duration::from_secs(600);
+/// More hosts than so many are counted, not named.
+const MOST_NAMED: usize = 5;
+
+/// The hosts that are being worked on.
+pub(crate) struct ProgressNotices<'a> {
+    hosts: &'a [Host],
+    began: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Start of the work on each host, by its place.
+    working: BTreeMap<usize, Instant>,
+    done: usize,
+    over: bool,
+}
+
+impl<'a> ProgressNotices<'a> {
+    /// None is being worked on yet.
+    pub(crate) fn new(hosts: &'a [Host]) -> ProgressNotices<'a> {
+        ProgressNotices {
+            hosts,
+            began: Instant::now(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on a host.
+    pub(crate) fn work<R>(&self, at: usize, work: impl FnOnce() -> R) -> R {
+        self.lock().working.insert(at, Instant::now());
+        let result = work();
+        let mut state = self.lock();
+        state.working.remove(&at);
+        state.done += 1;
+        result
+    }
+
+    /// Ends the notices.
+    pub(crate) fn end(&self) {
+        self.lock().over = true;
+        self.changed.notify_all();
+    }
+
+    /// Says on standard error who is worked on, until the end.
+    pub(crate) fn tell(&self) {
+        let mut pause = FIRST;
+        let mut next = self.began + pause;
+        let mut state = self.lock();
+        while !state.over {
+            let left = next.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                if let Some(sentence) = sentence(&state, self.hosts, self.began.elapsed()) {
+                    let line = ui::context::printable(&sentence);
+                    let _ = writeln!(std::io::stderr(), "{line}");
+                }
+                pause = (pause * 2).min(LONGEST);
+                next = Instant::now() + pause;
+                continue;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Notice of the hosts that are worked on, the longest first; `None` where there are none.
+fn sentence(state: &State, hosts: &[Host], elapsed: Duration) -> Option<String> {
+    let mut working: Vec<(&Instant, &str)> = state
+        .working
+        .iter()
+        .filter_map(|(at, since)| Some((since, hosts.get(*at)?.name.as_str())))
+        .collect();
+    working.sort();
+    let more = working.len().saturating_sub(MOST_NAMED);
+    let named: Vec<&str> = working
+        .iter()
+        .map(|(_, name)| *name)
+        .take(MOST_NAMED)
+        .collect();
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| {
+        format!(
+            "disksmith: after {} s, {} of {} hosts are through; under way: {}{more}.",
+            elapsed.as_secs(),
+            state.done,
+            hosts.len(),
+            named.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::simulated_hosts;
+
+    #[test]
+    fn who_is_worked_on_is_named_the_longest_first() {
+        let hosts = simulated_hosts(9);
+        let begun = Instant::now();
+        let mut state = State::default();
+        assert_eq!(sentence(&state, &hosts, FIRST), None);
+        for at in 0..7 {
+            let since = begun + Duration::from_secs(10 - at as u64);
+            state.working.insert(at, since);
+        }
+        state.done = 2;
+        assert_eq!(
+            sentence(&state, &hosts, FIRST).unwrap(),
+            "disksmith: after 30 s, 2 of 9 hosts are through; under way: h6, h5, h4, h3, h2 and 2 more."
+        );
+    }
+
+    #[test]
+    fn a_host_that_is_through_is_not_under_way() {
+        let hosts = simulated_hosts(2);
+        let under_way = ProgressNotices::new(&hosts);
+        under_way.work(1, || {
+            let told = sentence(&under_way.lock(), &hosts, FIRST).unwrap();
+            assert!(told.ends_with("under way: h1."), "{told}");
+        });
+        assert_eq!(sentence(&under_way.lock(), &hosts, FIRST), None);
+        under_way.end();
+        under_way.tell();
+    }
+}

@@ -1,0 +1,242 @@
+//! Output of `fleet run`: a table with sentences, or one JSON document.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::run::figure::{Comparison, compare};
+use crate::store::{FleetRun, HostOutcome, HostRun};
+use ui::table::{Column, layout, wrap};
+use ui::words;
+
+/// Clocks that differ by more are reported, in seconds: the times at which something happened on hosts
+/// cannot be compared then.
+const CLOCKS: f64 = 2.0;
+
+/// The table, its notes, and the answers that are text.
+pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
+    let compared = compare(&run.hosts);
+    let report = RunReport::of(run, &compared);
+    let figure = report.figure.unwrap_or_default();
+    let titles = [
+        Column::words("host"),
+        Column::words("zone").ranked(1),
+        Column::words("type").ranked(2),
+        Column::words("id").ranked(4),
+        Column::words("came"),
+        Column::numbers("took", 3),
+        Column::numbers(figure, 0),
+        Column::numbers("95 %", 2),
+        Column::words("verdict").ranked(1),
+        Column::words(""),
+    ];
+    let rows: Vec<Vec<String>> = report.hosts.iter().map(HostReport::row).collect();
+    let mut text = layout(&titles, &rows, columns);
+    let sentences = sentences(run, &report);
+    if !sentences.is_empty() {
+        text.push('\n');
+    }
+    for sentence in sentences {
+        text.push_str(&wrap(&sentence, columns, "  "));
+        text.push('\n');
+    }
+    for host in &run.hosts {
+        if let Some(answer) = host.answer.as_str().filter(|answer| !answer.is_empty()) {
+            text.push_str(&format!("\n{}:\n{}\n", host.host, answer.trim_end()));
+        }
+    }
+    text
+}
+
+/// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.
+fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
+    let mut sentences: Vec<String> = run
+        .hosts
+        .iter()
+        .filter_map(|host| {
+            let why = host.why.as_ref()?;
+            Some(format!("{}: {}: {why}", host.host, host.outcome.word()))
+        })
+        .collect();
+    for host in &run.hosts {
+        let notes = host.notes.iter();
+        sentences.extend(notes.map(|note| format!("{}: {note}", host.host)));
+    }
+    sentences.extend(outliers(report));
+    for host in run.hosts.iter().filter(|host| !host.collected.is_empty()) {
+        sentences.push(format!(
+            "{}: what it had kept of {} is in the ledger now.",
+            host.host,
+            host.collected.join(", ")
+        ));
+    }
+    for host in &run.hosts {
+        if let Some(ahead) = host.clock_ahead_s.filter(|ahead| ahead.abs() > CLOCKS) {
+            let way = if ahead > 0.0 { "ahead" } else { "behind" };
+            sentences.push(format!(
+                "{}: its clock is {} {way}; set it by NTP.",
+                host.host,
+                words::seconds(ahead.abs())
+            ));
+        }
+    }
+    let done = run
+        .hosts
+        .iter()
+        .filter(|host| host.outcome == HostOutcome::Done)
+        .count();
+    let runs: usize = run.hosts.iter().map(|host| host.runs.len()).sum();
+    let shown = match runs {
+        0 => String::new(),
+        _ => format!("; the {runs} runs are among those of 'disksmith runs'"),
+    };
+    sentences.push(format!(
+        "{done} of {} hosts are done. 'disksmith fleet show {} --json' has all answers{shown}.",
+        run.hosts.len(),
+        run.id
+    ));
+    sentences
+}
+
+fn outliers(report: &RunReport<'_>) -> Vec<String> {
+    let (Some(name), Some(median)) = (report.figure, report.median) else {
+        return Vec::new();
+    };
+    let outliers = report.hosts.iter().filter(|host| host.outlier);
+    let sentence = |host: &HostReport<'_>| {
+        Some(format!(
+            "{}: is not like the others: its {name} is {}, and half of the hosts have {} or more.",
+            host.host,
+            words::number(host.figure?),
+            words::number(median)
+        ))
+    };
+    outliers.filter_map(sentence).collect()
+}
+
+/// Results of a verb on all hosts.
+#[derive(Serialize)]
+struct RunReport<'a> {
+    disksmith: &'static str,
+    /// Id of the run.
+    fleet: &'a str,
+    began: Timestamp,
+    /// The verb and its arguments.
+    args: &'a [String],
+    /// Name of the figure by which hosts are compared; `null` where there is none.
+    figure: Option<&'a str>,
+    /// Median of the figure over the hosts that are compared, in its unit.
+    median: Option<f64>,
+    hosts: Vec<HostReport<'a>>,
+}
+
+/// Result of a verb on a host.
+#[derive(Serialize)]
+struct HostReport<'a> {
+    host: &'a str,
+    address: &'a str,
+    zone: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    /// Id of its instance.
+    id: Option<&'a str>,
+    #[serde(rename = "came")]
+    outcome: &'static str,
+    /// Reason, as a sentence, where it did not succeed.
+    why: Option<&'a str>,
+    notes: &'a [String],
+    /// Exit status of the verb.
+    status: Option<i32>,
+    /// Run time of the verb.
+    seconds: Option<f64>,
+    /// Seconds by which its clock was ahead.
+    clock_ahead_s: Option<f64>,
+    /// Figure by which it is compared, in the figure's unit, with its bounds of 95 %.
+    figure: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: Option<&'a str>,
+    /// True where it is not like the others.
+    outlier: bool,
+    /// Answer of the verb: its document, or text.
+    answer: &'a Value,
+    stderr: &'a str,
+    /// Ids of its runs in the ledger.
+    runs: &'a [String],
+    /// Ids of earlier runs of the fleet of which it had kept an answer.
+    collected: &'a [String],
+}
+
+impl<'a> RunReport<'a> {
+    fn of(run: &'a FleetRun, compared: &'a Comparison) -> RunReport<'a> {
+        let hosts = run.hosts.iter().enumerate();
+        RunReport {
+            disksmith: env!("CARGO_PKG_VERSION"),
+            fleet: &run.id,
+            began: run.began,
+            args: &run.args,
+            figure: compared.name.as_deref(),
+            median: compared.median,
+            hosts: hosts
+                .map(|(at, host)| HostReport::of(host, at, compared))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> HostReport<'a> {
+    fn of(host: &'a HostRun, at: usize, compared: &'a Comparison) -> HostReport<'a> {
+        let figure = compared.figures.get(at).and_then(Option::as_ref);
+        let bounds = figure.and_then(|figure| figure.interval);
+        HostReport {
+            host: &host.host,
+            address: &host.address,
+            zone: host.zone.as_deref(),
+            kind: host.kind.as_deref(),
+            id: host.id.as_deref(),
+            outcome: host.outcome.word(),
+            why: host.why.as_deref(),
+            notes: &host.notes,
+            status: host.status,
+            seconds: host.seconds,
+            clock_ahead_s: host.clock_ahead_s,
+            figure: figure.map(|figure| figure.value),
+            low: bounds.map(|(low, _)| low),
+            high: bounds.map(|(_, high)| high),
+            verdict: figure.and_then(|figure| figure.verdict.as_deref()),
+            outlier: compared.outlying.get(at) == Some(&true),
+            answer: &host.answer,
+            stderr: &host.stderr,
+            runs: &host.runs,
+            collected: &host.collected,
+        }
+    }
+
+    /// Its cells in the table.
+    fn row(&self) -> Vec<String> {
+        let word = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let bounds = self.low.zip(self.high);
+        vec![
+            self.host.to_owned(),
+            word(self.zone),
+            word(self.kind),
+            word(self.id),
+            self.outcome.to_owned(),
+            self.seconds.map_or_else(String::new, words::seconds),
+            self.figure.map_or_else(String::new, words::number),
+            bounds.map_or_else(String::new, |(low, high)| {
+                format!("{}–{}", words::number(low), words::number(high))
+            }),
+            word(self.verdict),
+            if self.outlier { "outlier" } else { "" }.to_owned(),
+        ]
+    }
+}
+
+/// The JSON document, with a line's end behind it.
+pub(crate) fn json(run: &FleetRun) -> String {
+    let compared = compare(&run.hosts);
+    let report = RunReport::of(run, &compared);
+    format!("{:#}", Document::of(run.kind.word(), report))
+}

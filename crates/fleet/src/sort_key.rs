@@ -1,0 +1,119 @@
+//! Sort key of the table of `fleet top`, and the conditions on its rows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use record::{Bytes, Nanos};
+
+use crate::protocol::{DiskSample, Sample};
+
+/// Value that hosts are sorted by, and left out for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum SortKey {
+    /// As in the list.
+    #[default]
+    Host,
+    /// Bytes received and sent.
+    Net,
+    /// Bytes received.
+    Received,
+    /// Bytes sent.
+    Sent,
+    /// Reads and writes.
+    Iops,
+    /// Reads.
+    Reads,
+    /// Writes.
+    Writes,
+    /// The load of the last minute.
+    Load,
+    /// The latency of the worst disk.
+    Latency,
+}
+
+/// Condition on a host that is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Condition {
+    what: SortKey,
+    sign: Sign,
+    bar: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    AtLeast,
+    AtMost,
+    Above,
+    Below,
+}
+
+impl Condition {
+    /// True where a host meets it. A value that is not known meets nothing.
+    pub(crate) fn is_met_by(&self, sample: &Sample) -> bool {
+        self.what
+            .value(sample)
+            .is_some_and(|value| match self.sign {
+                Sign::AtLeast => value >= self.bar,
+                Sign::AtMost => value <= self.bar,
+                Sign::Above => value > self.bar,
+                Sign::Below => value < self.bar,
+            })
+    }
+}
+
+impl SortKey {
+    /// The value that a host is sorted by; `None` where it is not known, or is the place in the list.
+    pub(crate) fn value(self, sample: &Sample) -> Option<f64> {
+        let sum = |of: fn(&DiskSample) -> f64| sample.disks.iter().map(of).sum::<f64>();
+        Some(match self {
+            SortKey::Host => return None,
+            SortKey::Net => sample.received_per_s + sample.sent_per_s,
+            SortKey::Received => sample.received_per_s,
+            SortKey::Sent => sample.sent_per_s,
+            SortKey::Iops => sum(|disk| disk.reads_per_s + disk.writes_per_s),
+            SortKey::Reads => sum(|disk| disk.reads_per_s),
+            SortKey::Writes => sum(|disk| disk.writes_per_s),
+            SortKey::Load => sample.load?[0],
+            SortKey::Latency => sample.worst()?.1,
+        })
+    }
+}
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Condition, String> {
+        // The longer signs first: '>=' begins with '>'.
+        let signs = [
+            (">=", Sign::AtLeast),
+            ("<=", Sign::AtMost),
+            (">", Sign::Above),
+            ("<", Sign::Below),
+        ];
+        let split = signs.into_iter().find_map(|(word, sign)| {
+            let (what, bar) = text.split_once(word)?;
+            Some((what.trim(), sign, bar.trim()))
+        });
+        let (what, sign, bar) =
+            split.ok_or_else(|| format!("'{text}' compares nothing; write it as latency>=10ms"))?;
+        let what = <SortKey as clap::ValueEnum>::from_str(what, false)
+            .ok()
+            .filter(|what| *what != SortKey::Host)
+            .ok_or_else(|| {
+                format!(
+                    "'{what}' is nothing that is measured; there are net, received, sent, iops, reads, \
+                     writes, load and latency"
+                )
+            })?;
+        let bad = |why: &dyn fmt::Display| format!("'{bar}' in '{text}': {why}");
+        let bar = match what {
+            SortKey::Latency => bar.parse::<Nanos>().map_err(|why| bad(&why))?.0 as f64,
+            SortKey::Net | SortKey::Received | SortKey::Sent => {
+                let size = bar.strip_suffix("/s").unwrap_or(bar);
+                size.parse::<Bytes>().map_err(|why| bad(&why))?.0 as f64
+            }
+            _ => bar.parse::<f64>().map_err(|why| bad(&why))?,
+        };
+        Ok(Condition { what, sign, bar })
+    }
+}

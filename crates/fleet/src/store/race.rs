@@ -1,0 +1,107 @@
+//! A race as it was measured, as the ledger keeps it beside its hosts. What is concluded is made of
+//! this anew each time.
+
+use serde::{Deserialize, Serialize};
+
+use crate::hosts::Per;
+use crate::hosts::Ties;
+use crate::protocol::rounds::{TargetFacts, TargetRound};
+use crate::store::termination::Termination;
+use sweep::Figure;
+
+/// A race.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RaceRecord {
+    /// Number of hosts to keep, of each group.
+    pub keep: usize,
+    /// Property that competing hosts have in common, beside their size.
+    #[serde(default)]
+    pub per: Option<Per>,
+    /// The figures that each round gives, in their order; the first is what hosts are ranked by.
+    pub figures: Vec<Figure>,
+    /// Floors that a host must reach throughout, as written by the user.
+    pub floors: Vec<String>,
+    /// Length of a round, in seconds.
+    pub round_s: f64,
+    /// In how many rounds every host is measured before any drops out.
+    pub least_rounds: usize,
+    /// The most rounds.
+    pub most_rounds: usize,
+    /// For how many seconds on end a host may be missing at least, however short a round is.
+    #[serde(default)]
+    pub silent_s: f64,
+    /// Rule that breaks ties; `None` where they stay.
+    pub ties: Option<Ties>,
+    /// Facts of the hosts, in the order of the run's.
+    pub hosts: Vec<RacedHost>,
+    /// The rounds, in their order.
+    pub rounds: Vec<RoundRecord>,
+    /// True where the user ended it.
+    pub interrupted: bool,
+    /// Instances terminated for it; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Termination>,
+}
+
+/// A host in a race.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RacedHost {
+    /// Those that it competes with; `None` where it never came to be measured.
+    pub group: Option<String>,
+    /// Targets that are measured there.
+    pub targets: Vec<TargetFacts>,
+    /// Boot id of the host in which it was measured.
+    pub boot: String,
+    /// The id by which the host's own cloud knows it, where it was asked.
+    pub own_id: Option<String>,
+    /// The id that its source gave it; `None` where only the host itself reports which instance it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_id: Option<String>,
+    /// True where it did not come to measure when it was met again after a loss: it may be another machine
+    /// then, or have other disks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_other: bool,
+    /// Price of an hour, where the source has it.
+    pub price: Option<f64>,
+    /// True where its source has the tag `keep`.
+    pub is_tagged_keep: bool,
+}
+
+/// Results of a round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RoundRecord {
+    /// The hosts that were measured, by their places.
+    pub measured: Vec<Measurement>,
+    /// Results of earlier rounds that came too late for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<Measurement>,
+    /// Those that should have been, and why they were not.
+    pub missed: Vec<Absent>,
+    /// Those that should have been too, and are only missing since all were at once: that is not held against
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<Absent>,
+    /// Those that are gone for good, and why.
+    pub gone: Vec<Absent>,
+}
+
+/// A host measured in a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Measurement {
+    /// Its place.
+    pub host: usize,
+    /// Results of its targets.
+    pub targets: Vec<TargetRound>,
+    /// Round in which it was measured, from 0, where that is not the one in which it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<usize>,
+}
+
+/// A host that was not measured in a round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Absent {
+    /// Its place.
+    pub host: usize,
+    /// Reason, as a sentence.
+    pub why: String,
+}

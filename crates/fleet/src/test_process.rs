@@ -1,0 +1,55 @@
+//! Cost of a test in a process that runs nothing else: memory and processor time are those of a whole
+//! process.
+
+use std::process::Command;
+
+/// Says to the process that it runs nothing but one test.
+const ALONE: &str = "DISKSMITH_TEST_ALONE";
+
+/// Runs a test that is ignored otherwise, in a process of its own, and gives what it printed.
+#[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
+pub(crate) fn run_alone(name: &str) -> String {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--ignored", "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{said}");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(said.contains("1 passed"), "{said}");
+    said
+}
+
+/// True in such a process.
+pub(crate) fn is_alone() -> bool {
+    std::env::var_os(ALONE).is_some()
+}
+
+/// Memory that this process has now, in MiB (proc_pid_status(5)).
+pub(crate) fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.trim()
+        .strip_suffix(" kB")
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        / 1024
+}
+
+/// Seconds of a processor that this process has used (proc_pid_stat(5), fields 14 and 15).
+pub(crate) fn used() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, fields) = text.rsplit_once(") ").unwrap();
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = |at: usize| fields[at - 3].parse::<f64>().unwrap();
+    (ticks(14) + ticks(15)) / rustix::param::clock_ticks_per_second() as f64
+}
