@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use linux::block::Devices;
-use serde_json::{Value, json};
+use record::Bytes;
+use serde::Serialize;
 
 use crate::args::{ArrayArgs, ArrayVerb, CreateArgs};
 use check::Checked;
@@ -37,7 +38,6 @@ use plan::Plan;
 use programs::{Installed, Programs};
 use ui::context::{Context, tell};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
-use ui::json::SCHEMA;
 use ui::table::wrap;
 
 /// Folder of this host's settings.
@@ -119,7 +119,7 @@ fn on_host(
     context: &mut Context,
     programs: &mut dyn Programs,
     json: bool,
-    work: impl FnOnce(&mut Host, usize) -> Result<Value, Failure>,
+    work: impl FnOnce(&mut Host, usize) -> Result<String, Failure>,
 ) -> Outcome {
     let root = context.root.clone();
     let columns = context.columns;
@@ -142,7 +142,7 @@ fn on_host(
     };
     let answer = work(&mut host, columns)?;
     if json {
-        context.print(&format!("{answer:#}\n"))?;
+        context.print(&answer)?;
     }
     Ok(Answer::Done)
 }
@@ -155,7 +155,7 @@ fn build(
     left: &str,
     columns: usize,
     interrupt: &AtomicBool,
-) -> Result<Value, Failure> {
+) -> Result<String, Failure> {
     if let Some(store) = &mut store {
         // What was left on these disks is taken back before they can be claimed, and checked again.
         plan_binding::check_reading(&args.planned, &args.members, &host.root)
@@ -191,32 +191,56 @@ fn refused(mut problems: Vec<String>, left: &str) -> Failure {
     Failure::refused_for("no array is built", &problems)
 }
 
+/// The document of `array create --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    dry_run: bool,
+    /// Path of the array's device.
+    node: &'a Path,
+    name: Option<&'a str>,
+    uuid: &'a str,
+    level: &'static str,
+    /// Paths of its members.
+    members: &'a [PathBuf],
+    chunk_bytes: Option<Bytes>,
+    capacity_bytes: Bytes,
+    filesystem: Option<&'static str>,
+    /// Mount point.
+    mount: Option<&'a Path>,
+    /// The commands that build it, as lines of a shell.
+    commands: Vec<String>,
+    /// Lines of mdadm.conf and fstab.
+    mdadm_conf: String,
+    fstab: Option<String>,
+    /// True if these lines were written.
+    persisted: bool,
+}
+
 /// The array that was built, or would be where there is no node.
-fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> Value {
+fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> String {
     let geometry = plan.geometry;
     let at = node.unwrap_or(&plan.node);
     let commands = [Some(plan.mdadm()), plan.mkfs(at)];
     let mount = plan.mount(at);
     let commands = commands.into_iter().flatten();
     let commands = commands.chain(mount.as_ref().map(|(_, mount)| mount.clone()));
-    json!({
-        "schema": SCHEMA,
-        "command": "array create",
-        "dry_run": node.is_none(),
-        "node": at,
-        "name": plan.name,
-        "uuid": plan.uuid,
-        "level": geometry.level.word(),
-        "members": plan.members,
-        "chunk_bytes": geometry.chunk,
-        "capacity_bytes": plan.capacity,
-        "filesystem": plan.fs.as_ref().map(|fs| fs.fs.word()),
-        "mount": mount.map(|(point, _)| point),
-        "commands": commands.map(|command| command.line()).collect::<Vec<_>>(),
-        "mdadm_conf": plan.conf_line(),
-        "fstab": plan.fstab_line(),
-        "persisted": args.persist && node.is_some(),
-    })
+    let document = Document {
+        dry_run: node.is_none(),
+        node: at,
+        name: plan.name.as_deref(),
+        uuid: &plan.uuid,
+        level: geometry.level.word(),
+        members: &plan.members,
+        chunk_bytes: geometry.chunk,
+        capacity_bytes: plan.capacity,
+        filesystem: plan.fs.as_ref().map(|fs| fs.fs.word()),
+        commands: commands.map(|command| command.line()).collect(),
+        mount: mount.map(|(point, _)| point),
+        mdadm_conf: plan.conf_line(),
+        fstab: plan.fstab_line(),
+        persisted: args.persist && node.is_some(),
+    };
+    ui::json::document("array create", &document)
 }
 
 /// Lets the ledger follow what is done from here on.

@@ -1,18 +1,20 @@
 //! `array list`: the arrays, their members, and what is being done to them.
 
+use std::path::Path;
+
+use jiff::Timestamp;
 use job::Store;
 use ledger::WorkSummary;
 use linux::block::Devices;
 use linux::md::{self, Array};
 use linux::mounts::Mounts;
 use record::Bytes;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::journal::Building;
 use crate::args::ListArgs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 
 /// An array, and who uses it.
@@ -45,17 +47,11 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
         })
         .collect();
     let text = if args.json {
-        let arrays: Vec<Value> = arrays.iter().map(Used::value).collect();
-        let left: Vec<Value> = unfinished(context).iter().map(Left::value).collect();
-        format!(
-            "{:#}\n",
-            json!({
-                "schema": SCHEMA,
-                "command": "array list",
-                "arrays": arrays,
-                "unfinished": left,
-            })
-        )
+        let document = Document {
+            arrays: arrays.iter().map(ArrayDocument::of).collect(),
+            unfinished: unfinished(context).iter().map(LeftDocument::of).collect(),
+        };
+        ui::json::document("array list", &document)
     } else {
         format!("{}{}", text(&arrays, context.columns), left(context))
     };
@@ -71,23 +67,6 @@ struct Left {
 }
 
 impl Left {
-    fn value(&self) -> Value {
-        let building = self.building.as_ref();
-        let members = building.map(|building| {
-            let paths = building.members.iter();
-            let paths: Vec<String> = paths
-                .map(|member| member.path.display().to_string())
-                .collect();
-            paths
-        });
-        json!({
-            "uuid": self.work.key,
-            "node": building.map(|building| building.node.display().to_string()),
-            "members": members,
-            "began": self.work.began,
-        })
-    }
-
     fn sentence(&self) -> String {
         let node = match &self.building {
             Some(building) => building.node.display().to_string(),
@@ -257,40 +236,121 @@ impl Used {
         };
         self.array.members.iter().map(row).collect()
     }
+}
 
-    fn value(&self) -> Value {
-        let array = &self.array;
-        let member = |member: &md::Member| {
-            json!({
-                "device": member.name,
-                "number": member.number.map(|number| number.to_string()),
-                "slot": member.slot,
-                "state": member.state,
-                "errors": member.errors,
-                "used_bytes": member.used,
-            })
-        };
-        let members: Vec<Value> = array.members.iter().map(member).collect();
-        json!({
-            "device": array.name,
-            "number": array.number.to_string(),
-            "names": array.names,
-            "level": array.level,
-            "layout": array.layout,
-            "size_bytes": array.size,
-            "chunk_bytes": array.chunk,
-            "state": array.state,
-            "metadata": array.metadata,
-            "members_wanted": array.wanted,
-            "degraded": array.degraded,
-            "sync": {
-                "action": array.action,
-                "done_bytes": array.position.map(|(done, _)| done),
-                "of_bytes": array.position.map(|(_, of)| of),
+/// The document of `array list --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    arrays: Vec<ArrayDocument<'a>>,
+    unfinished: Vec<LeftDocument>,
+}
+
+/// An `array create` that was killed and has left something.
+#[derive(Serialize)]
+struct LeftDocument {
+    uuid: String,
+    /// Path of the array's device; `null` when what it was building cannot be read.
+    node: Option<String>,
+    /// Paths of its members.
+    members: Option<Vec<String>>,
+    began: Timestamp,
+}
+
+impl LeftDocument {
+    fn of(left: &Left) -> LeftDocument {
+        let building = left.building.as_ref();
+        let shown = |path: &Path| path.display().to_string();
+        let members = building.map(|building| {
+            let members = building.members.iter();
+            members.map(|member| shown(&member.path)).collect()
+        });
+        LeftDocument {
+            uuid: left.work.key.clone(),
+            node: building.map(|building| shown(&building.node)),
+            members,
+            began: left.work.began,
+        }
+    }
+}
+
+/// An array as md has it.
+#[derive(Serialize)]
+struct ArrayDocument<'a> {
+    device: &'a str,
+    /// Major and minor number: `9:0`.
+    number: String,
+    /// Its names under `/dev/md`.
+    names: &'a [String],
+    level: Option<&'a str>,
+    layout: Option<&'a str>,
+    size_bytes: Bytes,
+    chunk_bytes: Option<Bytes>,
+    state: Option<&'a str>,
+    metadata: Option<&'a str>,
+    /// Number of members without spares.
+    members_wanted: Option<u32>,
+    /// Number of members that are missing.
+    degraded: Option<u32>,
+    sync: SyncDocument<'a>,
+    /// Mount points.
+    mounted: &'a [String],
+    /// Names of the devices that are built on it.
+    above: &'a [String],
+    members: Vec<MemberDocument<'a>>,
+}
+
+/// A resync, a recovery or a check.
+#[derive(Serialize)]
+struct SyncDocument<'a> {
+    action: Option<&'a str>,
+    done_bytes: Option<Bytes>,
+    of_bytes: Option<Bytes>,
+}
+
+#[derive(Serialize)]
+struct MemberDocument<'a> {
+    device: &'a str,
+    number: Option<String>,
+    /// Its place in the array; `null` of a spare.
+    slot: Option<u32>,
+    /// md's words for it, such as `in_sync`.
+    state: &'a [String],
+    /// Read errors that md has corrected.
+    errors: Option<u64>,
+    used_bytes: Option<Bytes>,
+}
+
+impl<'a> ArrayDocument<'a> {
+    fn of(used: &'a Used) -> ArrayDocument<'a> {
+        let array = &used.array;
+        let members = array.members.iter().map(|member| MemberDocument {
+            device: &member.name,
+            number: member.number.map(|number| number.to_string()),
+            slot: member.slot,
+            state: &member.state,
+            errors: member.errors,
+            used_bytes: member.used,
+        });
+        ArrayDocument {
+            device: &array.name,
+            number: array.number.to_string(),
+            names: &array.names,
+            level: array.level.as_deref(),
+            layout: array.layout.as_deref(),
+            size_bytes: array.size,
+            chunk_bytes: array.chunk,
+            state: array.state.as_deref(),
+            metadata: array.metadata.as_deref(),
+            members_wanted: array.wanted,
+            degraded: array.degraded,
+            sync: SyncDocument {
+                action: array.action.as_deref(),
+                done_bytes: array.position.map(|(done, _)| done),
+                of_bytes: array.position.map(|(_, of)| of),
             },
-            "mounted": self.mounts,
-            "above": self.above,
-            "members": members,
-        })
+            mounted: &used.mounts,
+            above: &used.above,
+            members: members.collect(),
+        }
     }
 }

@@ -3,16 +3,15 @@
 use linux::block::{Device, Devices, Kind};
 use linux::consent::{Reason, Uses};
 use linux::md;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::host::Host;
 use super::{files, ours, repair};
 use job::Store;
 use ui::exit::{ExitClass as _, Failure, listed};
-use ui::json::SCHEMA;
 
 /// Takes an array down, after what a killed `array create` has left.
-pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<Value, Failure> {
+pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<String, Failure> {
     let before = Uses::read(&host.root).refused()?;
     let named = md::find(&host.root, before.devices(), word).map(|array| array.number);
     if let Some(mut store) = store {
@@ -73,8 +72,17 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
     Ok(answer)
 }
 
-fn document(array: &str, members: &[String]) -> Value {
-    json!({ "schema": SCHEMA, "command": "array stop", "stopped": array, "members": members })
+/// The document of `array stop --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    /// The array, by its path or as it was named.
+    stopped: &'a str,
+    /// Paths of its members.
+    members: &'a [String],
+}
+
+fn document(stopped: &str, members: &[String]) -> String {
+    ui::json::document("array stop", &Document { stopped, members })
 }
 
 /// The lines of mdadm.conf that name an array.

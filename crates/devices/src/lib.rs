@@ -7,12 +7,11 @@ use linux::consent::{Reason, Uses};
 use linux::signature::Content;
 use linux::{mounts::Mounts, swaps};
 use record::Bytes;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::args::DevicesArgs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 
 /// A device and all that is stacked on it.
@@ -44,11 +43,8 @@ pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
     };
     let disks = look.disks();
     let text = if args.json {
-        let disks: Vec<Value> = disks.iter().map(Branch::value).collect();
-        format!(
-            "{:#}\n",
-            json!({ "schema": SCHEMA, "command": "devices", "devices": disks })
-        )
+        let devices = disks.iter().map(DeviceDocument::of).collect();
+        ui::json::document("devices", &Document { devices })
     } else {
         text(&disks, context.columns)
     };
@@ -197,22 +193,48 @@ impl Branch {
             .iter()
             .for_each(|above| above.add_reasons(columns, text));
     }
+}
 
-    fn value(&self) -> Value {
-        let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
-        let above: Vec<Value> = self.above.iter().map(Branch::value).collect();
-        json!({
-            "name": self.name,
-            "number": self.number.to_string(),
-            "kind": self.what,
-            "size_bytes": self.size,
-            "model": self.model,
-            "serial": self.serial,
-            "used_as": self.used_as,
-            "signatures": self.signatures,
-            "may_be_written": self.may_be_written(),
-            "reasons": reasons,
-            "above": above,
-        })
+/// The document of `devices --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    devices: Vec<DeviceDocument<'a>>,
+}
+
+/// A device, and the devices above it.
+#[derive(Serialize)]
+struct DeviceDocument<'a> {
+    name: &'a str,
+    /// Major and minor number: `259:0`.
+    number: String,
+    kind: &'a str,
+    size_bytes: Bytes,
+    model: Option<&'a str>,
+    serial: Option<&'a str>,
+    /// Mount points, and `swap`.
+    used_as: &'a [String],
+    /// Content, in the words of `--destroy`; `null` when it could not be read.
+    signatures: Option<&'a [String]>,
+    may_be_written: bool,
+    /// Reasons for which it may not be written, as sentences.
+    reasons: Vec<String>,
+    above: Vec<DeviceDocument<'a>>,
+}
+
+impl<'a> DeviceDocument<'a> {
+    fn of(branch: &'a Branch) -> DeviceDocument<'a> {
+        DeviceDocument {
+            name: &branch.name,
+            number: branch.number.to_string(),
+            kind: &branch.what,
+            size_bytes: branch.size,
+            model: branch.model.as_deref(),
+            serial: branch.serial.as_deref(),
+            used_as: &branch.used_as,
+            signatures: branch.signatures.as_deref(),
+            may_be_written: branch.may_be_written(),
+            reasons: branch.reasons.iter().map(ToString::to_string).collect(),
+            above: branch.above.iter().map(DeviceDocument::of).collect(),
+        }
     }
 }

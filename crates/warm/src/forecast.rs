@@ -1,14 +1,13 @@
 //! How long warming takes, and when to begin: `--plan` and `--ready-by`.
 
-use jiff::{SignedDuration, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use record::Bytes;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::args::WarmArgs;
 use domain::ready_by::ReadyBy;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::json::SCHEMA;
 use ui::units::{rate, span};
 
 /// When something is to be ready, and when to begin with it.
@@ -59,14 +58,33 @@ impl Schedule {
         }
     }
 
-    /// As JSON.
-    pub(crate) fn value(&self) -> Value {
-        json!({
-            "ready_by": self.ready.timestamp(),
-            "begin_at": self.begin.timestamp(),
-            "late": self.late,
-        })
+    /// As a part of a document.
+    pub(crate) fn document(&self) -> ScheduleDocument {
+        ScheduleDocument {
+            ready_by: self.ready.timestamp(),
+            begin_at: self.begin.timestamp(),
+            late: self.late,
+        }
     }
+}
+
+/// When something is to be ready, and when to begin with it.
+#[derive(Serialize)]
+pub(crate) struct ScheduleDocument {
+    ready_by: Timestamp,
+    begin_at: Timestamp,
+    /// True if the moment to begin is over.
+    late: bool,
+}
+
+/// The document of `warm --plan --json`.
+#[derive(Serialize)]
+struct PlanDocument {
+    mode: &'static str,
+    size_bytes: Bytes,
+    bytes_per_s: Bytes,
+    seconds: f64,
+    schedule: Option<ScheduleDocument>,
 }
 
 /// Computes how long it takes to read so much at a rate, without a device.
@@ -74,18 +92,14 @@ pub(crate) fn plan(size: Bytes, speed: Bytes, args: &WarmArgs, context: &mut Con
     let seconds = size.0 as f64 / speed.0 as f64;
     let schedule = Schedule::asked(args, seconds)?;
     let text = if args.json {
-        format!(
-            "{:#}\n",
-            json!({
-                "schema": SCHEMA,
-                "command": "warm",
-                "mode": "plan",
-                "size_bytes": size,
-                "bytes_per_s": speed,
-                "seconds": seconds,
-                "schedule": schedule.as_ref().map(Schedule::value),
-            })
-        )
+        let document = PlanDocument {
+            mode: "plan",
+            size_bytes: size,
+            bytes_per_s: speed,
+            seconds,
+            schedule: schedule.as_ref().map(Schedule::document),
+        };
+        ui::json::document("warm", &document)
     } else {
         let takes = format!(
             "To read {size} at {} takes {}.\n",

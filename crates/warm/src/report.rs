@@ -1,12 +1,11 @@
 //! What is said of a warming in the end: as text, and as one JSON document.
 
-use record::Severity;
-use serde_json::{Value, json};
+use record::{Bytes, Severity};
+use serde::Serialize;
 
 use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
 use super::plan::{Extent, Known, Plan};
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -172,64 +171,132 @@ pub(crate) fn midway(one: &Warmed) -> Option<String> {
 
 /// The answer as one JSON document, with a line's end behind it.
 pub(crate) fn document(warmed: &[Warmed], shared: &[Finding]) -> String {
-    let volumes: Vec<Value> = warmed.iter().map(value).collect();
-    let findings: Vec<Value> = shared.iter().map(finding_value).collect();
-    format!(
-        "{:#}\n",
-        json!({
-            "schema": SCHEMA,
-            "command": "warm",
-            "disksmith": env!("CARGO_PKG_VERSION"),
-            "volumes": volumes,
-            "findings": findings,
-        })
-    )
+    let document = Document {
+        volumes: warmed.iter().map(VolumeDocument::of).collect(),
+        findings: shared.iter().map(FindingDocument::of).collect(),
+    };
+    ui::json::document("warm", &document)
 }
 
-fn value(one: &Warmed) -> Value {
-    let sets: Vec<Value> = one
-        .sets
-        .iter()
-        .map(|(stage, bytes)| json!({"set": stage.word(), "bytes": bytes}))
-        .collect();
-    let extents: Vec<Value> = one
-        .unreadable
-        .iter()
-        .map(|range| json!({"offset_bytes": range.start, "length_bytes": range.end - range.start}))
-        .collect();
-    let findings: Vec<Value> = one
-        .findings
-        .iter()
-        .chain(&unreadable(one))
-        .map(finding_value)
-        .collect();
-    json!({
-        "device": one.device,
-        "key": one.key,
-        "size_bytes": one.size,
-        "block_bytes": one.block,
-        "sets": sets,
-        "before_bytes": one.before,
-        "read_bytes": one.read,
-        "left_bytes": one.left,
-        "left_out_bytes": one.left_out,
-        "seconds": one.seconds,
-        "bytes_per_s": one.rate(),
-        "cold_share": one.cold,
-        "others_share": one.others_share,
-        "exceeded_s": one.exceeded.map(|exceeded| json!({
-            "volume_iops": exceeded.volume_iops.as_secs_f64(),
-            "volume_bytes": exceeded.volume_bytes.as_secs_f64(),
-            "instance_iops": exceeded.instance_iops.as_secs_f64(),
-            "instance_bytes": exceeded.instance_bytes.as_secs_f64(),
-        })),
-        "in_flight": one.verdict.map(|verdict| verdict.depth),
-        "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
-        "unreadable": extents,
-        "ended": ending_word(&one.ending),
-        "resumable": one.resumes.goes_on(),
-        "findings": findings,
-    })
+/// The document of `warm --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    volumes: Vec<VolumeDocument<'a>>,
+    /// Findings about all volumes together.
+    findings: Vec<FindingDocument>,
+}
+
+/// What came of a volume.
+#[derive(Serialize)]
+struct VolumeDocument<'a> {
+    device: &'a str,
+    /// The identity by which the ledger knows it.
+    key: &'a str,
+    size_bytes: Bytes,
+    /// Size of the blocks that are fetched as one.
+    block_bytes: Bytes,
+    sets: Vec<SetDocument>,
+    /// Bytes that were read by earlier starts.
+    before_bytes: Bytes,
+    read_bytes: Bytes,
+    left_bytes: Bytes,
+    /// Bytes that stay cold by choice.
+    left_out_bytes: Bytes,
+    seconds: f64,
+    bytes_per_s: Option<f64>,
+    /// Share of what was read that was cold, from 0 to 1.
+    cold_share: Option<f64>,
+    /// Share of the disk's bytes that others moved.
+    others_share: Option<f64>,
+    exceeded_s: Option<ExceededDocument>,
+    /// Number of requests in flight that was found best.
+    in_flight: Option<usize>,
+    plateau_bytes_per_s: Option<f64>,
+    unreadable: Vec<ExtentDocument>,
+    ended: &'static str,
+    resumable: bool,
+    findings: Vec<FindingDocument>,
+}
+
+/// A set of bytes that was read.
+#[derive(Serialize)]
+struct SetDocument {
+    set: &'static str,
+    bytes: Bytes,
+}
+
+/// Time in seconds for which demand exceeded what EBS grants, by its own statistics.
+#[derive(Serialize)]
+struct ExceededDocument {
+    volume_iops: f64,
+    volume_bytes: f64,
+    instance_iops: f64,
+    instance_bytes: f64,
+}
+
+#[derive(Serialize)]
+struct ExtentDocument {
+    offset_bytes: u64,
+    length_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct FindingDocument {
+    code: &'static str,
+    severity: Severity,
+    text: String,
+}
+
+impl FindingDocument {
+    fn of(finding: &Finding) -> FindingDocument {
+        FindingDocument {
+            code: finding.code.word(),
+            severity: finding.severity,
+            text: finding.text.clone(),
+        }
+    }
+}
+
+impl<'a> VolumeDocument<'a> {
+    fn of(one: &'a Warmed) -> VolumeDocument<'a> {
+        let sets = one.sets.iter().map(|(stage, bytes)| SetDocument {
+            set: stage.word(),
+            bytes: *bytes,
+        });
+        let extents = one.unreadable.iter().map(|range| ExtentDocument {
+            offset_bytes: range.start,
+            length_bytes: range.end - range.start,
+        });
+        let unreadable = unreadable(one);
+        let findings = one.findings.iter().chain(&unreadable);
+        VolumeDocument {
+            device: &one.device,
+            key: &one.key,
+            size_bytes: one.size,
+            block_bytes: one.block,
+            sets: sets.collect(),
+            before_bytes: one.before,
+            read_bytes: one.read,
+            left_bytes: one.left,
+            left_out_bytes: one.left_out,
+            seconds: one.seconds,
+            bytes_per_s: one.rate(),
+            cold_share: one.cold,
+            others_share: one.others_share,
+            exceeded_s: one.exceeded.map(|exceeded| ExceededDocument {
+                volume_iops: exceeded.volume_iops.as_secs_f64(),
+                volume_bytes: exceeded.volume_bytes.as_secs_f64(),
+                instance_iops: exceeded.instance_iops.as_secs_f64(),
+                instance_bytes: exceeded.instance_bytes.as_secs_f64(),
+            }),
+            in_flight: one.verdict.map(|verdict| verdict.depth),
+            plateau_bytes_per_s: one.verdict.map(|verdict| verdict.bytes_per_s),
+            unreadable: extents.collect(),
+            ended: ending_word(&one.ending),
+            resumable: one.resumes.goes_on(),
+            findings: findings.map(FindingDocument::of).collect(),
+        }
+    }
 }
 
 fn ending_word(ending: &Ending) -> &'static str {
@@ -241,17 +308,9 @@ fn ending_word(ending: &Ending) -> &'static str {
     }
 }
 
-fn finding_value(finding: &Finding) -> Value {
-    json!({
-        "code": finding.code.word(),
-        "severity": finding.severity,
-        "text": finding.text,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use record::{Bytes, Ranges};
+    use record::Ranges;
 
     use super::*;
 

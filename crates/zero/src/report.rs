@@ -1,14 +1,15 @@
 //! Answer of zeroing: a table with sentences, or one JSON document.
 
-use record::Ranges;
-use serde_json::{Value, json};
+use std::path::Path;
+
+use record::{Bytes, Ranges};
+use serde::Serialize;
 use study::compare::RatioInterval;
 use study::interval::Interval;
 
 use super::checkpoint::{Disk, Method};
 use super::figures::{Finished, slow};
 use domain::plan_binding::DiskIdentity;
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::{relative, words};
 
@@ -89,81 +90,188 @@ fn row(one: &Finished) -> Vec<String> {
 pub(crate) fn document(disks: &[Finished]) -> String {
     let rates: Vec<Option<Interval>> = disks.iter().map(|one| one.disk.pace.interval()).collect();
     let slow = slow(&rates);
-    let values: Vec<Value> = disks
-        .iter()
-        .enumerate()
-        .map(|(at, one)| {
-            let slow = slow.iter().find(|slow| slow.disk == at);
-            value(one, slow.map(|slow| slow.ratio))
-        })
-        .collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": "zero",
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "well": disks.iter().all(Finished::is_well),
-        "disks": values,
-        "notes": notes(disks),
+    let found = disks.iter().enumerate().map(|(at, one)| {
+        let slow = slow.iter().find(|slow| slow.disk == at);
+        let found = FoundDocument::of(one, slow.map(|slow| slow.ratio));
+        DiskDocument::of(&one.disk, found)
     });
-    format!("{document:#}\n")
+    let document = Document {
+        well: disks.iter().all(Finished::is_well),
+        disks: found.collect(),
+        notes: notes(disks),
+    };
+    ui::json::document("zero", &document)
 }
 
-fn value(one: &Finished, slow: Option<RatioInterval>) -> Value {
-    let (disk, back) = (&one.disk, &one.back);
-    let interval = disk.pace.interval();
-    let latency = (!disk.latency.is_empty()).then(|| {
-        json!({
-            "p50_ns": disk.latency.quantile(0.5),
-            "p99_ns": disk.latency.quantile(0.99),
-            "max_ns": disk.latency.max(),
-        })
+/// The document of `zero --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    /// True if all disks are zero, as far as is known.
+    well: bool,
+    disks: Vec<DiskDocument<'a, FoundDocument<'a>>>,
+    /// Sentences for people.
+    notes: Vec<String>,
+}
+
+/// The document of `zero --dry-run --json`.
+#[derive(Serialize)]
+struct RehearsalDocument<'a> {
+    dry_run: bool,
+    disks: Vec<DiskDocument<'a, PlanDocument<'a>>>,
+}
+
+/// A disk by its identity and its method, and what else is told of it.
+#[derive(Serialize)]
+struct DiskDocument<'a, T> {
+    path: &'a Path,
+    /// The kernel's name.
+    device: &'a str,
+    model: Option<&'a str>,
+    serial: Option<&'a str>,
+    size_bytes: Bytes,
+    method: &'static str,
+    /// Number of starts, this one included.
+    starts: u32,
+    #[serde(flatten)]
+    more: T,
+}
+
+/// What would be done to a disk.
+#[derive(Serialize)]
+struct PlanDocument<'a> {
+    left_bytes: Bytes,
+    /// Content, in the words of `--destroy`.
+    content: &'a [String],
+    /// The identity by which the disk is known again when the plan is carried out.
+    seen: &'a DiskIdentity,
+}
+
+/// What came of a disk.
+#[derive(Serialize)]
+struct FoundDocument<'a> {
+    seconds: f64,
+    bytes_per_s: RateDocument,
+    /// Latency of writes; `null` where nothing was written.
+    latency: Option<LatencyDocument>,
+    first_write: Option<PenaltyDocument>,
+    /// Rate of the others over its own, where it is slower beyond doubt.
+    slower_than_siblings: Option<RatioDocument>,
+    not_written: Vec<PlaceDocument>,
+    why_not_written: Option<&'a str>,
+    read_back: BackDocument,
+    well: bool,
+}
+
+/// Bytes a second, with the bounds of a 95 % interval.
+#[derive(Serialize)]
+struct RateDocument {
+    mean: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct LatencyDocument {
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+}
+
+/// Time of a first write over that of a second one to the same place.
+#[derive(Serialize)]
+struct PenaltyDocument {
+    places: Option<usize>,
+    ratio: RatioDocument,
+}
+
+/// A ratio, with the bounds of a 95 % interval.
+#[derive(Serialize)]
+struct RatioDocument {
+    mean: f64,
+    low: f64,
+    high: f64,
+}
+
+#[derive(Serialize)]
+struct PlaceDocument {
+    /// Position in bytes.
+    offset: u64,
+    bytes: u64,
+}
+
+/// Result of reading a sample back.
+#[derive(Serialize)]
+struct BackDocument {
+    places: usize,
+    not_zero: Vec<PlaceDocument>,
+    unreadable: Vec<PlaceDocument>,
+}
+
+impl<'a, T> DiskDocument<'a, T> {
+    fn of(disk: &'a Disk, more: T) -> DiskDocument<'a, T> {
+        DiskDocument {
+            path: &disk.path,
+            device: &disk.name,
+            model: disk.model.as_deref(),
+            serial: disk.serial.as_deref(),
+            size_bytes: disk.size,
+            method: disk.method.word(),
+            starts: disk.starts,
+            more,
+        }
+    }
+}
+
+impl<'a> FoundDocument<'a> {
+    fn of(one: &'a Finished, slow: Option<RatioInterval>) -> FoundDocument<'a> {
+        let (disk, back) = (&one.disk, &one.back);
+        let interval = disk.pace.interval();
+        let why = disk.why_failed.as_deref();
+        FoundDocument {
+            seconds: disk.pace.took().as_secs_f64(),
+            bytes_per_s: RateDocument {
+                mean: interval.map_or(disk.pace.mean(), |rate| rate.mean),
+                low: interval.map(|rate| rate.low),
+                high: interval.map(|rate| rate.high),
+            },
+            latency: (!disk.latency.is_empty()).then(|| LatencyDocument {
+                p50_ns: disk.latency.quantile(0.5),
+                p99_ns: disk.latency.quantile(0.99),
+                max_ns: disk.latency.max(),
+            }),
+            first_write: one.penalty().map(|penalty| PenaltyDocument {
+                places: disk.passes.as_ref().map(|passes| passes.places()),
+                ratio: penalty.into(),
+            }),
+            slower_than_siblings: slow.map(RatioDocument::from),
+            not_written: places(&disk.failed),
+            why_not_written: why.filter(|_| !disk.failed.is_empty()),
+            read_back: BackDocument {
+                places: back.places,
+                not_zero: places(&back.not_zero),
+                unreadable: places(&back.unreadable),
+            },
+            well: one.is_well(),
+        }
+    }
+}
+
+impl From<RatioInterval> for RatioDocument {
+    fn from(ratio: RatioInterval) -> RatioDocument {
+        RatioDocument {
+            mean: ratio.ratio,
+            low: ratio.low,
+            high: ratio.high,
+        }
+    }
+}
+
+fn places(ranges: &Ranges) -> Vec<PlaceDocument> {
+    let places = ranges.iter().map(|range| PlaceDocument {
+        offset: range.start,
+        bytes: range.end - range.start,
     });
-    let found = json!({
-        "seconds": disk.pace.took().as_secs_f64(),
-        "bytes_per_s": {
-            "mean": interval.map_or(disk.pace.mean(), |rate| rate.mean),
-            "low": interval.map(|rate| rate.low),
-            "high": interval.map(|rate| rate.high),
-        },
-        "latency": latency,
-        "first_write": one.penalty().map(|penalty| json!({
-            "places": disk.passes.as_ref().map(|passes| passes.places()),
-            "ratio": ratio(&penalty),
-        })),
-        "slower_than_siblings": slow.as_ref().map(ratio),
-        "not_written": places(&disk.failed),
-        "why_not_written": disk.why_failed.as_ref().filter(|_| !disk.failed.is_empty()),
-        "read_back": {
-            "places": back.places,
-            "not_zero": places(&back.not_zero),
-            "unreadable": places(&back.unreadable),
-        },
-        "well": one.is_well(),
-    });
-    of_disk(disk, found)
-}
-
-/// Document of a disk, with its identity and its method.
-fn of_disk(disk: &Disk, mut said: Value) -> Value {
-    said["path"] = json!(disk.path);
-    said["device"] = json!(disk.name);
-    said["model"] = json!(disk.model);
-    said["serial"] = json!(disk.serial);
-    said["size_bytes"] = json!(disk.size);
-    said["method"] = json!(disk.method.word());
-    said["starts"] = json!(disk.starts);
-    said
-}
-
-fn ratio(ratio: &RatioInterval) -> Value {
-    json!({ "mean": ratio.ratio, "low": ratio.low, "high": ratio.high })
-}
-
-fn places(ranges: &Ranges) -> Vec<Value> {
-    ranges
-        .iter()
-        .map(|range| json!({ "offset": range.start, "bytes": range.end - range.start }))
-        .collect()
+    places.collect()
 }
 
 /// Rehearsal: for a person, or one JSON document, which also has the identity by which each disk is known
@@ -175,23 +283,21 @@ pub(crate) fn rehearsal(
     json: bool,
 ) -> String {
     if json {
-        let disks: Vec<Value> = disks
-            .iter()
-            .zip(seen)
-            .zip(content)
-            .map(|((disk, seen), content)| {
-                let left = disk.left().total();
-                let said = json!({ "left_bytes": left, "content": content, "seen": seen });
-                of_disk(disk, said)
-            })
-            .collect();
-        let document = json!({
-            "schema": SCHEMA,
-            "command": "zero",
-            "dry_run": true,
-            "disks": disks,
+        let disks = disks.iter().zip(seen).zip(content);
+        let disks = disks.map(|((disk, seen), content)| {
+            let left_bytes = disk.left().total();
+            let plan = PlanDocument {
+                left_bytes,
+                content,
+                seen,
+            };
+            DiskDocument::of(disk, plan)
         });
-        return format!("{document:#}\n");
+        let document = RehearsalDocument {
+            dry_run: true,
+            disks: disks.collect(),
+        };
+        return ui::json::document("zero", &document);
     }
     let mut text = String::from("Nothing was touched. This would be zeroed:\n");
     for disk in disks {

@@ -1,14 +1,14 @@
 //! What is said of a check: as text, and as one JSON document.
 
-use serde_json::{Value, json};
+use record::Bytes;
+use serde::Serialize;
 use study::cold::forecast::Limit;
 
-use super::super::forecast::Schedule;
+use super::super::forecast::{Schedule, ScheduleDocument};
 use super::{Checked, longest};
 use crate::args::WarmArgs;
 use ui::context::Context;
 use ui::exit::Failure;
-use ui::json::SCHEMA;
 use ui::table::wrap;
 use ui::units::{rate, span};
 use ui::words::{percent, seconds};
@@ -99,61 +99,106 @@ impl Checked {
         }
         format!("{}\n", wrap(text.trim_end(), columns, "  "))
     }
+}
 
-    fn value(&self) -> Value {
-        let sample = &self.sample;
-        let penalty = sample.penalty.map(|penalty| {
-            json!({
-                "median_s": penalty.median_s.mean,
-                "median_low_s": penalty.median_s.low,
-                "median_high_s": penalty.median_s.high,
-                "p95_s": penalty.p95_s,
-            })
-        });
-        let forecast = self.forecast.map(|forecast| {
-            json!({
-                "seconds": forecast.seconds,
-                "low_s": forecast.low,
-                "high_s": forecast.high,
-                "held_back_by": match forecast.limit {
+/// The document of `warm --check --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    mode: &'static str,
+    volumes: Vec<VolumeDocument<'a>>,
+    schedule: Option<ScheduleDocument>,
+}
+
+/// What a check found of a volume.
+#[derive(Serialize)]
+struct VolumeDocument<'a> {
+    device: &'a str,
+    size_bytes: Bytes,
+    /// Number of blocks that were read.
+    places: usize,
+    places_failed: usize,
+    is_cold: bool,
+    cold: ColdDocument,
+    /// Mean time that a first read costs more, over all blocks, in seconds.
+    mean_penalty_s: Option<f64>,
+    first_read_penalty: Option<PenaltyDocument>,
+    /// Median of a warm read, in seconds.
+    warm_read_s: f64,
+    warm_bytes_per_s: Option<f64>,
+    being_warmed: bool,
+    forecast: Option<ForecastDocument>,
+}
+
+/// Share of cold blocks, from 0 to 1, with the bounds of a 95 % interval.
+#[derive(Serialize)]
+struct ColdDocument {
+    share: f64,
+    low: f64,
+    high: f64,
+}
+
+/// Time that the first read of a cold block costs more, in seconds.
+#[derive(Serialize)]
+struct PenaltyDocument {
+    median_s: f64,
+    median_low_s: f64,
+    median_high_s: f64,
+    p95_s: f64,
+}
+
+/// Duration of warming, in seconds.
+#[derive(Serialize)]
+struct ForecastDocument {
+    seconds: f64,
+    low_s: f64,
+    high_s: f64,
+    /// `bytes`, `iops` or `latency`.
+    held_back_by: &'static str,
+}
+
+impl<'a> VolumeDocument<'a> {
+    fn of(one: &'a Checked) -> VolumeDocument<'a> {
+        let sample = &one.sample;
+        VolumeDocument {
+            device: &one.device,
+            size_bytes: one.size,
+            places: one.places,
+            places_failed: one.failed,
+            is_cold: one.is_cold(),
+            cold: ColdDocument {
+                share: sample.cold.share,
+                low: sample.cold.low,
+                high: sample.cold.high,
+            },
+            mean_penalty_s: sample.mean_penalty_s,
+            first_read_penalty: sample.penalty.map(|penalty| PenaltyDocument {
+                median_s: penalty.median_s.mean,
+                median_low_s: penalty.median_s.low,
+                median_high_s: penalty.median_s.high,
+                p95_s: penalty.p95_s,
+            }),
+            warm_read_s: sample.warm_s,
+            warm_bytes_per_s: one.warm_rate.map(|rate| rate.mean),
+            being_warmed: one.is_warmed,
+            forecast: one.forecast.map(|forecast| ForecastDocument {
+                seconds: forecast.seconds,
+                low_s: forecast.low,
+                high_s: forecast.high,
+                held_back_by: match forecast.limit {
                     Limit::Bytes => "bytes",
                     Limit::Iops => "iops",
                     Limit::Latency => "latency",
                 },
-            })
-        });
-        json!({
-            "device": self.device,
-            "size_bytes": self.size,
-            "places": self.places,
-            "places_failed": self.failed,
-            "is_cold": self.is_cold(),
-            "cold": {
-                "share": sample.cold.share,
-                "low": sample.cold.low,
-                "high": sample.cold.high,
-            },
-            "mean_penalty_s": sample.mean_penalty_s,
-            "first_read_penalty": penalty,
-            "warm_read_s": sample.warm_s,
-            "warm_bytes_per_s": self.warm_rate.map(|rate| rate.mean),
-            "being_warmed": self.is_warmed,
-            "forecast": forecast,
-        })
+            }),
+        }
     }
 }
 
 fn document(all: &[Checked], schedule: Option<&Schedule>) -> String {
-    let volumes: Vec<Value> = all.iter().map(Checked::value).collect();
-    format!(
-        "{:#}\n",
-        json!({
-            "schema": SCHEMA,
-            "command": "warm",
-            "mode": "check",
-            "disksmith": env!("CARGO_PKG_VERSION"),
-            "volumes": volumes,
-            "schedule": schedule.map(Schedule::value),
-        })
-    )
+    let document = Document {
+        mode: "check",
+        volumes: all.iter().map(VolumeDocument::of).collect(),
+        schedule: schedule.map(Schedule::document),
+    };
+    ui::json::document("warm", &document)
 }
