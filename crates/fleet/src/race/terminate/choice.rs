@@ -2,10 +2,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::hosts::{InstanceState, is_instance_id};
+use crate::hosts::{InstanceState, instances_now, is_instance_id};
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
 use crate::race::report::figure_text;
 use crate::race::terminate::address::{Resolve, UnconfirmedAddress, bare};
+use crate::race::terminate::aws::RunProgram;
 use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
@@ -78,6 +79,15 @@ impl Candidate {
             ))
         })
     }
+}
+
+/// State of the candidates' instances in EC2 now.
+pub(super) fn now<'a>(
+    chosen: impl Iterator<Item = &'a Candidate>,
+    program: RunProgram<'_>,
+) -> Result<Vec<InstanceState>, String> {
+    let ids: Vec<&str> = chosen.map(|one| one.target.id.as_str()).collect();
+    instances_now(&ids, program)
 }
 
 /// A host of the race, with all that is known of it.
