@@ -65,7 +65,7 @@ impl Source {
             }),
         }?;
         Ok(HostList {
-            hosts: told_apart(found.hosts),
+            hosts: with_unique_names(found.hosts),
             ..found
         })
     }
@@ -73,7 +73,7 @@ impl Source {
 
 /// The hosts with names that differ. Instances that were started together have one name, and
 /// a list may have two ports of one address; everything later goes by the name.
-fn told_apart(mut hosts: Vec<Host>) -> Vec<Host> {
+fn with_unique_names(mut hosts: Vec<Host>) -> Vec<Host> {
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
     for host in &hosts {
         *named.entry(host.name.clone()).or_default() += 1;
@@ -145,7 +145,7 @@ mod tests {
             id: Some(id.to_owned()).filter(|id| !id.is_empty()),
             ..Host::default()
         };
-        let hosts = told_apart(vec![
+        let hosts = with_unique_names(vec![
             host("burnin", "10.0.0.1", None, "i-1"),
             host("burnin", "10.0.0.2", None, "i-2"),
             host("burnin (i-2)", "10.0.0.3", None, "i-3"),

@@ -58,7 +58,7 @@ pub(super) enum State {
 pub(super) struct Field<'a> {
     /// The hosts, in the order of their source.
     pub entrants: Vec<Entrant<'a>>,
-    told: Receiver<(usize, HostEvent)>,
+    events: Receiver<(usize, HostEvent)>,
     interrupt: &'a AtomicBool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Field<'a> {
         over: &'a [AtomicBool],
         interrupt: &'a AtomicBool,
     ) -> (Field<'a>, Wires) {
-        let (sender, told) = channel();
+        let (sender, events) = channel();
         let mut receivers = Vec::new();
         let entrants = hosts
             .iter()
@@ -95,7 +95,7 @@ impl<'a> Field<'a> {
             .collect();
         let field = Field {
             entrants,
-            told,
+            events,
             interrupt,
         };
         (field, (sender, receivers))
@@ -114,7 +114,7 @@ impl<'a> Field<'a> {
         };
         while coming(&self.entrants) && !self.interrupt.load(Relaxed) && began.elapsed() < patience
         {
-            self.hear();
+            self.receive();
             if Instant::now() >= next {
                 tell(&self.who_is_coming(began.elapsed()));
                 pause *= 2;
@@ -176,7 +176,7 @@ impl<'a> Field<'a> {
                 break;
             }
             tick(record.measured.len());
-            let Some((place, measured)) = self.hear() else {
+            let Some((place, measured)) = self.receive() else {
                 continue;
             };
             if !waiting.contains(&place) {
@@ -238,8 +238,8 @@ impl<'a> Field<'a> {
             match &entrant.state {
                 State::Ready => {
                     // Where its thread has ended, an event has reported that.
-                    let told = entrant.tell.as_ref().map(|tell| tell.send(round));
-                    if matches!(told, Some(Ok(()))) {
+                    let events = entrant.tell.as_ref().map(|tell| tell.send(round));
+                    if matches!(events, Some(Ok(()))) {
                         entrant.state = State::Busy;
                         waiting.insert(*place);
                     } else {
@@ -271,16 +271,16 @@ impl<'a> Field<'a> {
 
     /// Takes in all events until now, such as hosts that were lost while others were measured.
     pub(super) fn receive_uninterrupted(&mut self) {
-        while let Ok(told) = self.told.try_recv() {
-            self.take_in(told);
+        while let Ok(events) = self.events.try_recv() {
+            self.take_in(events);
         }
     }
 
     /// Takes in an event of a host, if one comes within a moment: its place, and the round that it has
     /// measured, if it is that.
-    fn hear(&mut self) -> Option<(usize, Option<HostRound>)> {
-        match self.told.recv_timeout(POLL) {
-            Ok(told) => self.take_in(told),
+    fn receive(&mut self) -> Option<(usize, Option<HostRound>)> {
+        match self.events.recv_timeout(POLL) {
+            Ok(events) => self.take_in(events),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(POLL);
@@ -290,13 +290,16 @@ impl<'a> Field<'a> {
     }
 
     /// Takes in an event of a host.
-    fn take_in(&mut self, (place, told): (usize, HostEvent)) -> Option<(usize, Option<HostRound>)> {
+    fn take_in(
+        &mut self,
+        (place, events): (usize, HostEvent),
+    ) -> Option<(usize, Option<HostRound>)> {
         let entrant = self.entrants.get_mut(place)?;
-        if entrant.state == State::Gone && !matches!(told, HostEvent::Gone(..)) {
+        if entrant.state == State::Gone && !matches!(events, HostEvent::Gone(..)) {
             return None;
         }
         let mut measured = None;
-        match told {
+        match events {
             HostEvent::Known(host_run, boot, own_id) => {
                 (entrant.host_run, entrant.boot, entrant.own_id) = (*host_run, boot, own_id);
                 // Until it reports its targets: the race may be over before.
@@ -414,20 +417,22 @@ mod tests {
     #[test]
     fn one_that_comes_back_with_another_disk_is_gone_and_known_to_be_so() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
-        told.send((
-            0,
-            HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]),
-        ))
-        .unwrap();
-        field.hear();
+        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        events
+            .send((
+                0,
+                HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]),
+            ))
+            .unwrap();
+        field.receive();
         assert!(!field.entrants[0].may_be_other);
-        told.send((
-            0,
-            HostEvent::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")]),
-        ))
-        .unwrap();
-        field.hear();
+        events
+            .send((
+                0,
+                HostEvent::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")]),
+            ))
+            .unwrap();
+        field.receive();
         let entrant = &field.entrants[0];
         assert_eq!((&entrant.state, entrant.may_be_other), (&State::Gone, true));
     }
@@ -435,10 +440,10 @@ mod tests {
     #[test]
     fn one_that_is_met_again_may_be_another_until_it_is_ready() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
         let mut hear = |one: HostEvent| {
-            told.send((0, one)).unwrap();
-            field.hear();
+            events.send((0, one)).unwrap();
+            field.receive();
             field.entrants[0].may_be_other
         };
         let known = || {
@@ -456,14 +461,14 @@ mod tests {
     #[test]
     fn one_that_comes_too_late_stays_what_it_was_said_to_be() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
         field.gather(Duration::ZERO, &mut |_| {});
         assert!(over[0].load(Relaxed), "its thread does not hear of it");
         let late = HostRun::waiting(&Host::default());
         let known = HostEvent::Known(Box::new(late), "b".to_owned(), None);
-        told.send((0, known)).unwrap();
-        told.send((0, HostEvent::Ready(Vec::new()))).unwrap();
-        assert!(field.hear().is_none() && field.hear().is_none());
+        events.send((0, known)).unwrap();
+        events.send((0, HostEvent::Ready(Vec::new()))).unwrap();
+        assert!(field.receive().is_none() && field.receive().is_none());
         let entrant = &field.entrants[0];
         assert_eq!(
             (&entrant.state, entrant.host_run.outcome),

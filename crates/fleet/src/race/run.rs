@@ -73,7 +73,7 @@ impl Conditions<'_> {
         };
         let over: Vec<AtomicBool> = hosts.iter().map(|_| AtomicBool::new(false)).collect();
         let is_done = AtomicBool::new(false);
-        let (mut field, (told, receivers)) = Field::new(hosts, &over, self.interrupt);
+        let (mut field, (events, receivers)) = Field::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
             let _over = EndOnDrop {
                 hosts: &over,
@@ -90,18 +90,18 @@ impl Conditions<'_> {
                     break;
                 }
                 let runner = Runner::new(&running, host, rounds, &over[place]);
-                let told = told.clone();
+                let events = events.clone();
                 let thread = thread::Builder::new()
                     .name("host".to_owned())
                     .stack_size(STACK);
-                let spawned = thread.spawn_scoped(scope, move || runner.run(place, &told));
+                let spawned = thread.spawn_scoped(scope, move || runner.run(place, &events));
                 if let Err(why) = spawned {
                     started = Err(why)
                         .context("a thread for each host could not be started")
                         .midway();
                 }
             }
-            drop(told);
+            drop(events);
             let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
             field.end();
             raced

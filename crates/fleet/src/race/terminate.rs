@@ -146,7 +146,7 @@ impl Terminator<'_> {
         let ids: Vec<String> = plan.targets.iter().map(|one| one.id.clone()).collect();
         check_permission(&ids, self.program).map_err(|why| match why {
             DryRunError::Refused(why) => none(why),
-            DryRunError::MayBeGone(_) => self.not_rehearsed(&why, &mut plan, run),
+            DryRunError::MayBeGone(_) => self.dry_run_failed(&why, &mut plan, run),
         })?;
         let words = match ids.len() {
             1 => "This instance will be terminated.".to_owned(),
@@ -175,7 +175,7 @@ impl Terminator<'_> {
     }
 
     /// Notes what may have been terminated in place of a rehearsal, and ends the race with it.
-    fn not_rehearsed(
+    fn dry_run_failed(
         &mut self,
         why: &DryRunError,
         plan: &mut Termination,
@@ -183,7 +183,7 @@ impl Terminator<'_> {
     ) -> Failure {
         if let DryRunError::MayBeGone(ids) = why {
             ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
-            self.look_after(ids, plan);
+            self.note_gone(ids, plan);
         }
         note(run, plan);
         let mut problems = vec![why.sentence()];
@@ -274,7 +274,7 @@ impl Terminator<'_> {
             Err(why) => problems.push(why),
         }
         if !ids.iter().all(|id| plan.is_gone(id)) {
-            self.look_after(ids, plan);
+            self.note_gone(ids, plan);
         }
         problems.extend(ids.iter().filter_map(|id| plan.not_gone(id)));
         problems
@@ -282,7 +282,7 @@ impl Terminator<'_> {
 
     /// Notes which of these EC2 says to be gone. That one runs still may only be so because the request is on
     /// its way.
-    fn look_after(&mut self, ids: &[String], plan: &mut Termination) {
+    fn note_gone(&mut self, ids: &[String], plan: &mut Termination) {
         let words: Vec<&str> = ids.iter().map(String::as_str).collect();
         let known = instances_now(&words, self.program).unwrap_or_default();
         let is_gone = |now: &&InstanceState| is_gone(&now.state) && ids.contains(&now.id);

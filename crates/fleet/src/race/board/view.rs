@@ -136,7 +136,7 @@ impl BoardView {
                 .count(),
             most_rounds: record.most_rounds,
         };
-        view.look(course, run, record, &BTreeSet::new());
+        view.refresh(course, run, record, &BTreeSet::new());
         view
     }
 
@@ -151,7 +151,7 @@ impl BoardView {
     ) {
         let before = self.counted(Standing::Out);
         let missed = round.missed.iter().map(|absent| absent.host).collect();
-        self.look(course, run, record, &missed);
+        self.refresh(course, run, record, &missed);
         let number = course.rounds();
         for place in out {
             let why = course.fate(*place).map_or("", |fate| fate.why());
@@ -184,7 +184,7 @@ impl BoardView {
     }
 
     /// Looks at where all hosts stand.
-    fn look(
+    fn refresh(
         &mut self,
         course: &Course<'_>,
         run: &FleetRun,
