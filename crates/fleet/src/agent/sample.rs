@@ -48,7 +48,7 @@ impl Sampler {
             disks: BTreeMap::new(),
             looked: Instant::now(),
         };
-        sampler.look_for_disks(root);
+        sampler.open_new_disks(root);
         sampler
     }
 
@@ -74,7 +74,7 @@ impl Sampler {
         });
         if self.looked.elapsed() > DISKS {
             self.looked = Instant::now();
-            self.look_for_disks(root);
+            self.open_new_disks(root);
         }
         Some(Sample {
             seconds,
@@ -86,7 +86,7 @@ impl Sampler {
     }
 
     /// Opens the counters of disks that are not open yet.
-    fn look_for_disks(&mut self, root: &Root) {
+    fn open_new_disks(&mut self, root: &Root) {
         let devices = Devices::read(root).unwrap_or_default();
         for device in devices.iter().filter(|device| is_disk(device)) {
             if self.disks.contains_key(&device.name) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::connection::ConnectionError;
 use crate::connection::session::{Incoming, Session};
+use crate::connection::transport::ConnectionError;
 use crate::hosts::Host;
 use crate::protocol::{Facts, FromAgent, ToAgent};
 

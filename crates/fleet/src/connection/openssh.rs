@@ -27,7 +27,8 @@ use linux::exec::spawn_bound_apart;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::connection::errors::{refusal, unreached};
-use crate::connection::{ConnectionError, Program, Transport, Wire, WireEnd};
+use crate::connection::program::Program;
+use crate::connection::transport::{ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::SMALL_STACK;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use crate::connection::{ConnectionError, Transport, Wire};
+use crate::connection::transport::{ConnectionError, Transport, Wire};
 use crate::hosts::Host;
 use crate::protocol::{BEAT, FromAgent, Hello, PROTOCOL, ToAgent, parse, send};
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::connection::{ConnectionError, Transport, Wire, WireEnd};
+use crate::connection::transport::{ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::{

@@ -62,7 +62,7 @@ impl<'a> DestructiveVerb<'a> {
     /// Refused, where the verb makes no sense on hosts.
     pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<DestructiveVerb<'a>>, Failure> {
         let words = check::checked(&args.verb)?;
-        Ok(check::look_before(&words).map(|look| DestructiveVerb {
+        Ok(check::inspection(&words).map(|look| DestructiveVerb {
             kind: Kind::Run,
             look,
             words,

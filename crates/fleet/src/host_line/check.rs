@@ -50,7 +50,7 @@ pub(crate) fn with(words: &[String], options: &[String]) -> Vec<String> {
 
 /// Command to run first on each host where a verb overwrites what a --destroy of it names: it reports what
 /// that is, and writes nothing. `None` for a verb that overwrites nothing.
-pub(crate) fn look_before(words: &[String]) -> Option<Vec<String>> {
+pub(crate) fn inspection(words: &[String]) -> Option<Vec<String>> {
     let Ok(LineVerb::Host(verb)) = parse(words) else {
         return None;
     };
@@ -167,7 +167,7 @@ mod tests {
     fn what_overwrites_is_looked_at_first_and_nothing_else_is() {
         let look = |line: &str| -> Option<String> {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            look_before(&words).map(|words| words.join(" "))
+            inspection(&words).map(|words| words.join(" "))
         };
         let zero = look("zero --destroy /dev/a -- /dev/a").unwrap();
         assert_eq!(zero, "zero --destroy /dev/a --dry-run -- /dev/a");

@@ -1,15 +1,13 @@
 //! Instances of EC2, asked through the user's own `aws` command, with its credentials and region.
 
-mod now;
+pub(super) mod now;
 
 use std::collections::BTreeMap;
 
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use crate::hosts::{Host, HostList, duplicates, no_address, shortened};
-use now::Interface;
-pub(crate) use now::{InstanceState, now};
+use crate::hosts::host::{Host, HostList, duplicates, no_address, shortened};
 
 /// An answer has at most so many pages: a command that always gives another must end.
 const MOST_PAGES: usize = 1000;
@@ -57,6 +55,34 @@ struct Instance {
 #[serde(rename_all = "PascalCase")]
 struct Placement {
     availability_zone: Option<String>,
+}
+
+/// A network interface (Amazon EC2 API Reference, InstanceNetworkInterface): an instance may have several, and
+/// several addresses on each.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Interface {
+    private_ip_addresses: Option<Vec<Assigned>>,
+    ipv6_addresses: Option<Vec<Assigned6>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assigned {
+    private_ip_address: Option<String>,
+    association: Option<Association>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Association {
+    public_ip: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assigned6 {
+    ipv6_address: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

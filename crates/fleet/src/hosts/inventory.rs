@@ -10,7 +10,7 @@ use std::path::Path;
 use linux::exec::Exec;
 use serde_json::{Map, Value};
 
-use crate::hosts::{Host, HostList, duplicates, no_address, port, shortened, user};
+use crate::hosts::host::{Host, HostList, duplicates, no_address, port, shortened, user};
 
 /// The variables that name a zone, a type and an id: plain ones, and those of the inventory plugin
 /// `amazon.aws.aws_ec2`, whose placement is an object.

@@ -19,7 +19,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::hosts::{Host, duplicates, no_address, port, shortened};
+use crate::hosts::host::{Host, duplicates, no_address, port, shortened};
 
 /// The file of a list: a word without a slash is `~/.dsh/machines.WORD`, or a file of this folder
 /// where there is none of that name.

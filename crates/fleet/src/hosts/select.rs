@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use regex_lite::Regex;
 
-use crate::hosts::Host;
+use crate::hosts::host::Host;
 
 /// A regular expression for names of hosts.
 #[derive(Clone, Debug)]

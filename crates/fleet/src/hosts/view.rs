@@ -3,7 +3,7 @@
 use serde::Serialize;
 use ui::table::{Column, layout};
 
-use super::{Host, HostList};
+use super::host::{Host, HostList};
 use crate::document::Document;
 
 const COLUMNS: [Column; 6] = [

@@ -3,22 +3,22 @@
 //!
 //! It is drawn in place on standard error, below what was there ([`ui::screen::Inline`]).
 
-mod picture;
+mod view;
 
 use std::time::{Duration, Instant};
 
-use picture::RoundProgress;
 use ui::progress;
 use ui::screen::Inline;
+use view::RoundProgress;
 
-pub(super) use picture::BoardView;
+pub(super) use view::BoardView;
 
 /// Interval at which the table is drawn while a round lasts.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The table on standard error.
 pub(super) struct Board {
-    picture: BoardView,
+    view: BoardView,
     screen: Inline,
     began: Instant,
     /// Time of the next drawing.
@@ -27,21 +27,21 @@ pub(super) struct Board {
 
 impl Board {
     /// A table, if somebody watches on a terminal that obeys.
-    pub(super) fn new(watched: bool, picture: impl FnOnce() -> BoardView) -> Option<Board> {
+    pub(super) fn new(watched: bool, view: impl FnOnce() -> BoardView) -> Option<Board> {
         let now = Instant::now();
         let screen = (watched && progress::is_drawn()).then(Inline::on_stderr);
         Some(Board {
             screen: screen?.ok()?,
-            picture: picture(),
+            view: view(),
             began: now,
             next: now,
         })
     }
 
     /// Its content.
-    pub(super) fn picture(&mut self) -> &mut BoardView {
+    pub(super) fn view(&mut self) -> &mut BoardView {
         self.next = Instant::now();
-        &mut self.picture
+        &mut self.view
     }
 
     /// Draws it where that is due: in round `round` so many of `hosts` have been measured.
@@ -56,7 +56,7 @@ impl Board {
             hosts,
             measured,
         };
-        let lines = self.picture.lines(now, self.screen.room());
+        let lines = self.view.lines(now, self.screen.room());
         self.screen.draw(lines);
     }
 

@@ -249,7 +249,7 @@ fn raced(
                 words::percent(known.left)
             )
         });
-    let mut doubts = doubts::told(place, record);
+    let mut doubts = doubts::reported(place, record);
     let is_doubtful = !doubts.is_empty();
     if decided == Decision::Keep {
         doubts.extend(doubts::of_rounds(&known, bounds.proof_rounds));

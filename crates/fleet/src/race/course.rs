@@ -6,7 +6,7 @@ mod replayed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use study::burnin::{Decision, End, HostStatus, Known, Measured, Race, Rule};
+use study::burnin::{Decision, End, HostStatus, Known, Measured, Race};
 
 use crate::floor::{Floor, FloorMiss, Watch};
 use crate::protocol::rounds::TargetRound;
@@ -15,7 +15,7 @@ use absence::Absences;
 use sweep::Figure;
 use ui::words;
 
-pub(crate) use replayed::Replayed;
+pub(crate) use replayed::{RaceSetup, Replayed};
 
 /// Time for which all hosts of a group may be away at once while those of others are measured, in seconds,
 /// before that counts against them: it is most likely for what lies between, such as a jump host.
@@ -71,24 +71,6 @@ pub(crate) struct Course<'a> {
     absences: Absences,
     /// In how many rounds all hosts of a group were away at once, by the group.
     away: Vec<usize>,
-}
-
-/// Parameters of a race.
-pub(crate) struct RaceSetup<'a> {
-    /// The figures of each round; hosts are ranked by the first.
-    pub figures: &'a [Figure],
-    /// The floors.
-    pub floors: &'a [Floor],
-    /// Length of a round, in seconds.
-    pub round_s: f64,
-    /// For how many seconds on end a host may be missing at least.
-    pub silent_s: f64,
-    /// Rule by which it is decided.
-    pub rule: Rule,
-    /// The group of each host, by its place; `None` of one that takes no part.
-    pub groups: &'a [Option<String>],
-    /// The paths of each host's targets.
-    pub targets: &'a [Vec<String>],
 }
 
 impl<'a> Course<'a> {
@@ -155,14 +137,14 @@ impl<'a> Course<'a> {
         let excused = self.excused(round);
         let mut answered = BTreeSet::new();
         let number = self.rounds();
-        for lap in &round.measured {
-            self.absences.is_back(lap.host);
+        for measurement in &round.measured {
+            self.absences.is_back(measurement.host);
         }
-        for lap in &round.late {
+        for measurement in &round.late {
             self.absences
-                .has_answered(lap.host, lap.round.unwrap_or(number));
+                .has_answered(measurement.host, measurement.round.unwrap_or(number));
             // It is judged by that.
-            answered.insert(lap.host);
+            answered.insert(measurement.host);
         }
         let away = round
             .missed
@@ -176,36 +158,36 @@ impl<'a> Course<'a> {
         // What came too late is judged as any other: a disk that takes longest to answer is not forgiven it.
         let measurements = || round.measured.iter().chain(&round.late);
         let mut measured = Vec::new();
-        for lap in measurements() {
-            match self.figures(lap) {
+        for measurement in measurements() {
+            match self.figures(measurement) {
                 Ok(one) => measured.extend(one),
-                Err(fate) => self.doom(lap.host, fate, &mut out),
+                Err(fate) => self.remove(measurement.host, fate, &mut out),
             }
         }
         self.race.take(&measured);
-        for lap in measurements() {
-            if let Some(why) = lap
+        for measurement in measurements() {
+            if let Some(why) = measurement
                 .targets
                 .iter()
                 .find_map(|target| target.invalid.as_ref())
             {
-                let rounds = self.absences.counts(lap.host);
-                self.doom_absent(lap.host, rounds, why, &mut out);
-            } else if let Some((why, is_once)) = self.missed_floor(lap) {
-                if is_once && !self.fates.contains_key(&lap.host) {
-                    self.once.insert(lap.host);
+                let rounds = self.absences.counts(measurement.host);
+                self.remove_absent(measurement.host, rounds, why, &mut out);
+            } else if let Some((why, is_once)) = self.missed_floor(measurement) {
+                if is_once && !self.fates.contains_key(&measurement.host) {
+                    self.once.insert(measurement.host);
                 }
-                self.doom(lap.host, Fate::Floor(why), &mut out);
+                self.remove(measurement.host, Fate::Floor(why), &mut out);
             }
         }
         for absent in &round.missed {
             if !excused.contains(&absent.host) && !answered.contains(&absent.host) {
                 let rounds = self.absences.was_away(absent.host, number);
-                self.doom_absent(absent.host, rounds, &absent.why, &mut out);
+                self.remove_absent(absent.host, rounds, &absent.why, &mut out);
             }
         }
         for Absent { host, why } in &round.gone {
-            self.doom(*host, Fate::Absent(why.clone()), &mut out);
+            self.remove(*host, Fate::Absent(why.clone()), &mut out);
         }
         for place in &out.places {
             if let Some(number) = self.number_of(*place) {
@@ -246,19 +228,19 @@ impl<'a> Course<'a> {
     ///
     /// # Errors
     /// Its fate, where a disk is broken, or it could not be measured.
-    fn figures(&self, lap: &Measurement) -> Result<Option<Measured>, Fate> {
-        let paths = self.setup.targets.get(lap.host);
+    fn figures(&self, measurement: &Measurement) -> Result<Option<Measured>, Fate> {
+        let paths = self.setup.targets.get(measurement.host);
         let path = |at: usize| {
             paths
                 .and_then(|paths| paths.get(at))
                 .map_or("", String::as_str)
         };
-        if paths.is_some_and(|paths| paths.len() != lap.targets.len()) {
+        if paths.is_some_and(|paths| paths.len() != measurement.targets.len()) {
             let why = "what is measured there is not what it was at first";
             return Err(Fate::Absent(why.to_owned()));
         }
         let mut disks = Vec::new();
-        for (at, target) in lap.targets.iter().enumerate() {
+        for (at, target) in measurement.targets.iter().enumerate() {
             if let Some(why) = &target.broken {
                 return Err(Fate::Broken(format!("{}: {why}", path(at))));
             }
@@ -273,26 +255,29 @@ impl<'a> Course<'a> {
                     return Err(Fate::Absent(format!(
                         "{}: nothing came back in round {}",
                         path(at),
-                        lap.round.unwrap_or(self.rounds()) + 1
+                        measurement.round.unwrap_or(self.rounds()) + 1
                     )));
                 }
             }
         }
-        let is_valid = lap.targets.iter().all(|target| target.invalid.is_none());
-        let host = self.number_of(lap.host).filter(|_| is_valid);
+        let is_valid = measurement
+            .targets
+            .iter()
+            .all(|target| target.invalid.is_none());
+        let host = self.number_of(measurement.host).filter(|_| is_valid);
         Ok(host.map(|host| Measured { host, disks }))
     }
 
     /// The floor that a host has missed now, in words, and whether by what one round gave.
-    fn missed_floor(&mut self, lap: &Measurement) -> Option<(String, bool)> {
-        let number = self.number_of(lap.host)?;
+    fn missed_floor(&mut self, measurement: &Measurement) -> Option<(String, bool)> {
+        let number = self.number_of(measurement.host)?;
         let setup = self.setup;
         let watches = self.watches.get_mut(number)?;
         if watches.is_empty() {
             let of_disk = || setup.floors.iter().map(Floor::watch);
-            watches.extend(lap.targets.iter().flat_map(|_| of_disk()));
+            watches.extend(measurement.targets.iter().flat_map(|_| of_disk()));
         }
-        let disks = lap.targets.iter().enumerate();
+        let disks = measurement.targets.iter().enumerate();
         let pairs = disks.flat_map(|(at, target)| {
             let floors = setup.floors.iter();
             floors.map(move |floor| (at, target, floor))
@@ -303,7 +288,10 @@ impl<'a> Course<'a> {
             let missed = value(setup.figures, floor, target)
                 .and_then(|value| watch.take(setup.round_s, value));
             if let Some(missed) = missed {
-                let path = setup.targets.get(lap.host).and_then(|paths| paths.get(at));
+                let path = setup
+                    .targets
+                    .get(measurement.host)
+                    .and_then(|paths| paths.get(at));
                 let is_once = missed.seconds <= setup.round_s;
                 found = found.or_else(|| Some((of_missed(floor, path, &missed), is_once)));
             }
@@ -311,15 +299,15 @@ impl<'a> Course<'a> {
         found
     }
 
-    /// Dooms a host that was missing too often: in so many rounds, and why the last time.
-    fn doom_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Removal) {
+    /// Removes a host that was missing too often: in so many rounds, with the last reason.
+    fn remove_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Removal) {
         if let Some(rounds) = rounds {
             let why = format!("missing in {rounds} rounds, the last time because {why}");
-            self.doom(place, Fate::Absent(why), out);
+            self.remove(place, Fate::Absent(why), out);
         }
     }
 
-    fn doom(&mut self, place: usize, fate: Fate, out: &mut Removal) {
+    fn remove(&mut self, place: usize, fate: Fate, out: &mut Removal) {
         let group = self
             .number_of(place)
             .and_then(|number| self.group_of.get(number));

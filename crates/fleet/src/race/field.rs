@@ -57,8 +57,8 @@ pub(super) enum State {
 /// The hosts of a race.
 pub(super) struct Field<'a> {
     /// The hosts, in the order of their source.
-    pub seats: Vec<Entrant<'a>>,
-    told: Receiver<(usize, HostEvent)>,
+    pub entrants: Vec<Entrant<'a>>,
+    events: Receiver<(usize, HostEvent)>,
     interrupt: &'a AtomicBool,
 }
 
@@ -73,9 +73,9 @@ impl<'a> Field<'a> {
         over: &'a [AtomicBool],
         interrupt: &'a AtomicBool,
     ) -> (Field<'a>, Wires) {
-        let (sender, told) = channel();
+        let (sender, events) = channel();
         let mut receivers = Vec::new();
-        let seats = hosts
+        let entrants = hosts
             .iter()
             .zip(over)
             .map(|(host, over)| {
@@ -94,8 +94,8 @@ impl<'a> Field<'a> {
             })
             .collect();
         let field = Field {
-            seats,
-            told,
+            entrants,
+            events,
             interrupt,
         };
         (field, (sender, receivers))
@@ -107,9 +107,14 @@ impl<'a> Field<'a> {
         let began = Instant::now();
         let mut pause = FIRST_WORD;
         let mut next = began + pause;
-        let coming = |seats: &[Entrant<'_>]| seats.iter().any(|seat| seat.state == State::Coming);
-        while coming(&self.seats) && !self.interrupt.load(Relaxed) && began.elapsed() < patience {
-            self.hear();
+        let coming = |entrants: &[Entrant<'_>]| {
+            entrants
+                .iter()
+                .any(|entrant| entrant.state == State::Coming)
+        };
+        while coming(&self.entrants) && !self.interrupt.load(Relaxed) && began.elapsed() < patience
+        {
+            self.receive();
             if Instant::now() >= next {
                 tell(&self.who_is_coming(began.elapsed()));
                 pause *= 2;
@@ -117,22 +122,26 @@ impl<'a> Field<'a> {
             }
         }
         let is_over = self.interrupt.load(Relaxed);
-        for seat in &mut self.seats {
-            if seat.state == State::Coming && !is_over {
+        for entrant in &mut self.entrants {
+            if entrant.state == State::Coming && !is_over {
                 let late = format!("it was not ready after {} s.", patience.as_secs());
-                seat.host_run.outcome = HostOutcome::Failed;
-                seat.host_run.why = Some(late);
-                seat.leave();
+                entrant.host_run.outcome = HostOutcome::Failed;
+                entrant.host_run.why = Some(late);
+                entrant.leave();
             }
         }
     }
 
     /// Notice of the hosts that are waited for.
     fn who_is_coming(&self, elapsed: Duration) -> String {
-        let coming = || self.seats.iter().filter(|seat| seat.state == State::Coming);
+        let coming = || {
+            self.entrants
+                .iter()
+                .filter(|entrant| entrant.state == State::Coming)
+        };
         let named: Vec<&str> = coming()
             .take(MOST_NAMED)
-            .map(|seat| seat.host_run.host.as_str())
+            .map(|entrant| entrant.host_run.host.as_str())
             .collect();
         let more = match coming().count().saturating_sub(named.len()) {
             0 => String::new(),
@@ -142,7 +151,7 @@ impl<'a> Field<'a> {
             "disksmith: after {} s the race waits for {}{more}, of {} hosts.",
             elapsed.as_secs(),
             named.join(", "),
-            self.seats.len()
+            self.entrants.len()
         )
     }
 
@@ -167,7 +176,7 @@ impl<'a> Field<'a> {
                 break;
             }
             tick(record.measured.len());
-            let Some((place, measured)) = self.hear() else {
+            let Some((place, measured)) = self.receive() else {
                 continue;
             };
             if !waiting.contains(&place) {
@@ -178,7 +187,7 @@ impl<'a> Field<'a> {
                 }));
                 continue;
             }
-            let gave = match (measured, &self.seats[place].state) {
+            let gave = match (measured, &self.entrants[place].state) {
                 (Some(measured), _) if measured.number == round.number => {
                     let targets = measured.targets;
                     record.measured.push(Measurement {
@@ -193,7 +202,7 @@ impl<'a> Field<'a> {
                     true
                 }
                 (_, State::Gone) => {
-                    record.gone.push(self.seats[place].gone(place));
+                    record.gone.push(self.entrants[place].gone(place));
                     true
                 }
                 _ => false,
@@ -209,8 +218,8 @@ impl<'a> Field<'a> {
         let silent = waiting.iter().map(|place| absent(*place, &word));
         record.missed.extend(silent);
         // The order in which they answer is no part of what was measured.
-        record.measured.sort_by_key(|lap| lap.host);
-        record.late.sort_by_key(|lap| lap.host);
+        record.measured.sort_by_key(|measurement| measurement.host);
+        record.late.sort_by_key(|measurement| measurement.host);
         record
     }
 
@@ -223,15 +232,15 @@ impl<'a> Field<'a> {
     ) -> BTreeSet<usize> {
         let mut waiting = BTreeSet::new();
         for place in hosts {
-            let Some(seat) = self.seats.get_mut(*place) else {
+            let Some(entrant) = self.entrants.get_mut(*place) else {
                 continue;
             };
-            match &seat.state {
+            match &entrant.state {
                 State::Ready => {
                     // Where its thread has ended, an event has reported that.
-                    let told = seat.tell.as_ref().map(|tell| tell.send(round));
-                    if matches!(told, Some(Ok(()))) {
-                        seat.state = State::Busy;
+                    let events = entrant.tell.as_ref().map(|tell| tell.send(round));
+                    if matches!(events, Some(Ok(()))) {
+                        entrant.state = State::Busy;
                         waiting.insert(*place);
                     } else {
                         record.missed.push(absent(*place, "it is not there"));
@@ -242,7 +251,7 @@ impl<'a> Field<'a> {
                     .push(absent(*place, "it was still at an earlier round")),
                 State::Away(why) => record.missed.push(absent(*place, why)),
                 State::Coming => record.missed.push(absent(*place, "it is not ready")),
-                State::Gone => record.gone.push(seat.gone(*place)),
+                State::Gone => record.gone.push(entrant.gone(*place)),
             }
         }
         waiting
@@ -250,28 +259,28 @@ impl<'a> Field<'a> {
 
     /// A host takes no part any more.
     pub(super) fn release(&mut self, place: usize) {
-        if let Some(seat) = self.seats.get_mut(place) {
-            seat.release();
+        if let Some(entrant) = self.entrants.get_mut(place) {
+            entrant.release();
         }
     }
 
     /// Ends the race on all hosts.
     pub(super) fn end(&mut self) {
-        self.seats.iter_mut().for_each(Entrant::release);
+        self.entrants.iter_mut().for_each(Entrant::release);
     }
 
     /// Takes in all events until now, such as hosts that were lost while others were measured.
     pub(super) fn receive_uninterrupted(&mut self) {
-        while let Ok(told) = self.told.try_recv() {
-            self.take_in(told);
+        while let Ok(events) = self.events.try_recv() {
+            self.take_in(events);
         }
     }
 
     /// Takes in an event of a host, if one comes within a moment: its place, and the round that it has
     /// measured, if it is that.
-    fn hear(&mut self) -> Option<(usize, Option<HostRound>)> {
-        match self.told.recv_timeout(POLL) {
-            Ok(told) => self.take_in(told),
+    fn receive(&mut self) -> Option<(usize, Option<HostRound>)> {
+        match self.events.recv_timeout(POLL) {
+            Ok(events) => self.take_in(events),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(POLL);
@@ -281,43 +290,46 @@ impl<'a> Field<'a> {
     }
 
     /// Takes in an event of a host.
-    fn take_in(&mut self, (place, told): (usize, HostEvent)) -> Option<(usize, Option<HostRound>)> {
-        let seat = self.seats.get_mut(place)?;
-        if seat.state == State::Gone && !matches!(told, HostEvent::Gone(..)) {
+    fn take_in(
+        &mut self,
+        (place, events): (usize, HostEvent),
+    ) -> Option<(usize, Option<HostRound>)> {
+        let entrant = self.entrants.get_mut(place)?;
+        if entrant.state == State::Gone && !matches!(events, HostEvent::Gone(..)) {
             return None;
         }
         let mut measured = None;
-        match told {
+        match events {
             HostEvent::Known(host_run, boot, own_id) => {
-                (seat.host_run, seat.boot, seat.own_id) = (*host_run, boot, own_id);
+                (entrant.host_run, entrant.boot, entrant.own_id) = (*host_run, boot, own_id);
                 // Until it reports its targets: the race may be over before.
-                seat.may_be_other = !seat.targets.is_empty();
+                entrant.may_be_other = !entrant.targets.is_empty();
             }
-            HostEvent::Ready(targets) => match others(&seat.targets, &targets) {
+            HostEvent::Ready(targets) => match others(&entrant.targets, &targets) {
                 Some(why) => {
-                    seat.host_run.outcome = HostOutcome::Failed;
-                    seat.host_run.why = Some(why);
-                    seat.may_be_other = true;
-                    seat.leave();
+                    entrant.host_run.outcome = HostOutcome::Failed;
+                    entrant.host_run.why = Some(why);
+                    entrant.may_be_other = true;
+                    entrant.leave();
                 }
                 None => {
-                    seat.targets = targets;
-                    seat.may_be_other = false;
-                    seat.state = State::Ready;
+                    entrant.targets = targets;
+                    entrant.may_be_other = false;
+                    entrant.state = State::Ready;
                 }
             },
             HostEvent::Measured(round) => {
-                seat.state = State::Ready;
+                entrant.state = State::Ready;
                 measured = Some(round);
             }
-            HostEvent::Away(why) => seat.state = State::Away(why),
+            HostEvent::Away(why) => entrant.state = State::Away(why),
             HostEvent::Gone(host_run, may_be_other) => {
-                seat.may_be_other |= may_be_other;
+                entrant.may_be_other |= may_be_other;
                 // That it was too late to the start stays.
-                if seat.host_run.why.is_none() {
-                    seat.host_run = *host_run;
+                if entrant.host_run.why.is_none() {
+                    entrant.host_run = *host_run;
                 }
-                seat.leave();
+                entrant.leave();
             }
         }
         Some((place, measured))
@@ -405,32 +417,34 @@ mod tests {
     #[test]
     fn one_that_comes_back_with_another_disk_is_gone_and_known_to_be_so() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
-        told.send((
-            0,
-            HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]),
-        ))
-        .unwrap();
-        field.hear();
-        assert!(!field.seats[0].may_be_other);
-        told.send((
-            0,
-            HostEvent::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")]),
-        ))
-        .unwrap();
-        field.hear();
-        let seat = &field.seats[0];
-        assert_eq!((&seat.state, seat.may_be_other), (&State::Gone, true));
+        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        events
+            .send((
+                0,
+                HostEvent::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]),
+            ))
+            .unwrap();
+        field.receive();
+        assert!(!field.entrants[0].may_be_other);
+        events
+            .send((
+                0,
+                HostEvent::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")]),
+            ))
+            .unwrap();
+        field.receive();
+        let entrant = &field.entrants[0];
+        assert_eq!((&entrant.state, entrant.may_be_other), (&State::Gone, true));
     }
 
     #[test]
     fn one_that_is_met_again_may_be_another_until_it_is_ready() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
         let mut hear = |one: HostEvent| {
-            told.send((0, one)).unwrap();
-            field.hear();
-            field.seats[0].may_be_other
+            events.send((0, one)).unwrap();
+            field.receive();
+            field.entrants[0].may_be_other
         };
         let known = || {
             let host_run = HostRun::waiting(&Host::default());
@@ -447,21 +461,22 @@ mod tests {
     #[test]
     fn one_that_comes_too_late_stays_what_it_was_said_to_be() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
         field.gather(Duration::ZERO, &mut |_| {});
         assert!(over[0].load(Relaxed), "its thread does not hear of it");
         let late = HostRun::waiting(&Host::default());
         let known = HostEvent::Known(Box::new(late), "b".to_owned(), None);
-        told.send((0, known)).unwrap();
-        told.send((0, HostEvent::Ready(Vec::new()))).unwrap();
-        assert!(field.hear().is_none() && field.hear().is_none());
-        let seat = &field.seats[0];
+        events.send((0, known)).unwrap();
+        events.send((0, HostEvent::Ready(Vec::new()))).unwrap();
+        assert!(field.receive().is_none() && field.receive().is_none());
+        let entrant = &field.entrants[0];
         assert_eq!(
-            (&seat.state, seat.host_run.outcome),
+            (&entrant.state, entrant.host_run.outcome),
             (&State::Gone, HostOutcome::Failed)
         );
         assert!(
-            seat.host_run
+            entrant
+                .host_run
                 .why
                 .as_ref()
                 .unwrap()

@@ -38,8 +38,8 @@ impl Outage {
             .into_iter()
             .partition(|one| self.hosts.get(&one.host).is_some_and(is_young));
         (round.excused, round.missed) = (excused, missed);
-        for lap in round.measured.iter().chain(&round.late) {
-            self.hosts.remove(&lap.host);
+        for measurement in round.measured.iter().chain(&round.late) {
+            self.hosts.remove(&measurement.host);
         }
         !(is_dark && round.missed.is_empty() && round.gone.is_empty())
     }
@@ -52,12 +52,12 @@ mod tests {
 
     fn round(measured: &[usize], late: &[usize], missed: &[usize]) -> RoundRecord {
         let measurements = |hosts: &[usize]| {
-            let lap = |host: &usize| Measurement {
+            let measurement = |host: &usize| Measurement {
                 host: *host,
                 targets: Vec::new(),
                 round: None,
             };
-            hosts.iter().map(lap).collect()
+            hosts.iter().map(measurement).collect()
         };
         let absent = |host: &usize| Absent {
             host: *host,

@@ -35,7 +35,7 @@ impl Plan {
     pub(super) fn of(field: &Field<'_>, run: &FleetRun) -> Plan {
         let mut plan = Plan::default();
         let raced = run.race.iter().flat_map(|record| &record.hosts);
-        for ((host, raced), seat) in run.hosts.iter().zip(raced).zip(&field.seats) {
+        for ((host, raced), entrant) in run.hosts.iter().zip(raced).zip(&field.entrants) {
             if raced.group.is_none() {
                 let why = host
                     .why
@@ -48,7 +48,7 @@ impl Plan {
             let disks = raced.targets.iter();
             plan.disks
                 .extend(disks.filter_map(|target| disk(&host.host, zone, target)));
-            if let State::Away(why) = &seat.state {
+            if let State::Away(why) = &entrant.state {
                 plan.away.push(format!("{}: {why}", host.host));
             }
         }

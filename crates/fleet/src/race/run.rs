@@ -73,7 +73,7 @@ impl Conditions<'_> {
         };
         let over: Vec<AtomicBool> = hosts.iter().map(|_| AtomicBool::new(false)).collect();
         let is_done = AtomicBool::new(false);
-        let (mut field, (told, receivers)) = Field::new(hosts, &over, self.interrupt);
+        let (mut field, (events, receivers)) = Field::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
             let _over = EndOnDrop {
                 hosts: &over,
@@ -90,18 +90,18 @@ impl Conditions<'_> {
                     break;
                 }
                 let runner = Runner::new(&running, host, rounds, &over[place]);
-                let told = told.clone();
+                let events = events.clone();
                 let thread = thread::Builder::new()
                     .name("host".to_owned())
                     .stack_size(STACK);
-                let spawned = thread.spawn_scoped(scope, move || runner.run(place, &told));
+                let spawned = thread.spawn_scoped(scope, move || runner.run(place, &events));
                 if let Err(why) = spawned {
                     started = Err(why)
                         .context("a thread for each host could not be started")
                         .midway();
                 }
             }
-            drop(told);
+            drop(events);
             let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
             field.end();
             raced
@@ -159,7 +159,7 @@ impl Conditions<'_> {
             let out = course.take(&measured);
             match &mut board {
                 Some(board) => {
-                    board.picture().take(&course, run, &base, &measured, &out);
+                    board.view().take(&course, run, &base, &measured, &out);
                     board.hide();
                 }
                 None => tell(&course, &next, &measured, &out, run),
@@ -222,11 +222,11 @@ fn small_thread(name: &str) -> thread::Builder {
 /// Refused, where a floor is watched for longer than the race.
 fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<(), Failure> {
     let ready: Vec<Option<_>> = field
-        .seats
+        .entrants
         .iter()
-        .map(|seat| match seat.state {
+        .map(|entrant| match entrant.state {
             // One that was just lost may come back.
-            State::Ready | State::Away(_) => Some((&seat.host_run, &seat.targets[..])),
+            State::Ready | State::Away(_) => Some((&entrant.host_run, &entrant.targets[..])),
             _ => None,
         })
         .collect();
@@ -236,19 +236,19 @@ fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<
         .map_err(Failure::refused)?
         .rule
         .least;
-    for ((raced, seat), group) in record.hosts.iter_mut().zip(&field.seats).zip(groups) {
+    for ((raced, entrant), group) in record.hosts.iter_mut().zip(&field.entrants).zip(groups) {
         raced.group = group;
-        raced.targets.clone_from(&seat.targets);
-        raced.boot.clone_from(&seat.boot);
-        raced.own_id.clone_from(&seat.own_id);
+        raced.targets.clone_from(&entrant.targets);
+        raced.boot.clone_from(&entrant.boot);
+        raced.own_id.clone_from(&entrant.own_id);
     }
     Ok(())
 }
 
 /// Puts what came of the hosts until now to the run.
 fn note(field: &Field<'_>, run: &mut FleetRun) {
-    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
-        host.clone_from(&seat.host_run);
+    for (host, entrant) in run.hosts.iter_mut().zip(&field.entrants) {
+        host.clone_from(&entrant.host_run);
     }
 }
 
@@ -256,13 +256,13 @@ fn note(field: &Field<'_>, run: &mut FleetRun) {
 fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
     note(field, run);
     let raced = run.race.iter_mut().flat_map(|record| &mut record.hosts);
-    for (raced, seat) in raced.zip(&field.seats) {
+    for (raced, entrant) in raced.zip(&field.entrants) {
         // Its metadata service may have been silent at first.
-        raced.own_id = raced.own_id.take().or_else(|| seat.own_id.clone());
-        raced.may_be_other = seat.may_be_other;
+        raced.own_id = raced.own_id.take().or_else(|| entrant.own_id.clone());
+        raced.may_be_other = entrant.may_be_other;
     }
-    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
-        match &seat.state {
+    for (host, entrant) in run.hosts.iter_mut().zip(&field.entrants) {
+        match &entrant.state {
             State::Gone => {}
             State::Away(why) => {
                 host.outcome = HostOutcome::Lost;
@@ -287,7 +287,7 @@ fn tell(
     out: &[usize],
     run: &FleetRun,
 ) {
-    let name = |place: &usize| run.hosts.get(*place).map_or("", |host| host.host.as_str());
+    let name = |place: &usize| run.name(*place);
     for place in out {
         let why = course.fate(*place).map_or("", |fate| fate.why());
         let why = why.trim_end_matches('.');

@@ -119,8 +119,8 @@ impl<'a> Runner<'a> {
     /// Takes part until the race is over, or the host is gone for good.
     pub(super) fn run(mut self, place: usize, to: &Sender<(usize, HostEvent)>) {
         // Where the receiver is gone, the end is near.
-        let tell = |told: HostEvent| {
-            let _ = to.send((place, told));
+        let tell = |events: HostEvent| {
+            let _ = to.send((place, events));
         };
         loop {
             let trouble = match self.converse(&tell) {

@@ -38,25 +38,11 @@ use crate::store::FleetRun;
 use ui::context::Context;
 use ui::exit::{Failure, listed};
 
-use crate::store::termination::Termination;
+use crate::store::termination::{Termination, UNKNOWN, is_gone};
 use address::Resolve;
 use aws::{BATCH, RunProgram, terminate};
 pub(super) use aws::{DryRunError, check_permission, really};
-use choice::{Candidate, ChoiceOptions, choose};
-
-/// The state of an instance of which it is not known what came of it.
-pub(super) const UNKNOWN: &str = "unknown";
-/// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
-const GONE: [&str; 2] = ["shutting-down", "terminated"];
-
-/// State of the candidates' instances in EC2 now.
-fn now<'a>(
-    chosen: impl Iterator<Item = &'a Candidate>,
-    program: RunProgram<'_>,
-) -> Result<Vec<InstanceState>, String> {
-    let ids: Vec<&str> = chosen.map(|one| one.target.id.as_str()).collect();
-    instances_now(&ids, program)
-}
+use choice::{Candidate, ChoiceOptions, choose, now};
 
 /// The ids that the source of the hosts knows, without those that it tags `keep`.
 ///
@@ -151,16 +137,16 @@ impl Terminator<'_> {
         let mut plan =
             Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
         (self.tell)(&plan.text(&list::kept(run, record, concluded)));
-        note(run, &plan);
         if plan.targets.is_empty() {
+            note(run, &plan);
             return Ok(());
         }
         // Before anybody is asked: what is not in the ledger is not done.
-        self.recorded(run).map_err(none)?;
+        self.record(run, &plan).map_err(none)?;
         let ids: Vec<String> = plan.targets.iter().map(|one| one.id.clone()).collect();
         check_permission(&ids, self.program).map_err(|why| match why {
             DryRunError::Refused(why) => none(why),
-            DryRunError::MayBeGone(_) => self.not_rehearsed(&why, &mut plan, run),
+            DryRunError::MayBeGone(_) => self.dry_run_failed(&why, &mut plan, run),
         })?;
         let words = match ids.len() {
             1 => "This instance will be terminated.".to_owned(),
@@ -189,7 +175,7 @@ impl Terminator<'_> {
     }
 
     /// Notes what may have been terminated in place of a rehearsal, and ends the race with it.
-    fn not_rehearsed(
+    fn dry_run_failed(
         &mut self,
         why: &DryRunError,
         plan: &mut Termination,
@@ -197,7 +183,7 @@ impl Terminator<'_> {
     ) -> Failure {
         if let DryRunError::MayBeGone(ids) = why {
             ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
-            self.look_after(ids, plan);
+            self.note_gone(ids, plan);
         }
         note(run, plan);
         let mut problems = vec![why.sentence()];
@@ -236,15 +222,13 @@ impl Terminator<'_> {
             }
             // Whatever comes in between, it is known that they may be gone.
             ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
-            note(run, plan);
-            if let Err(why) = self.recorded(run) {
+            if let Err(why) = self.record(run, plan) {
                 ids.iter().for_each(|id| plan.set(id, None));
                 problems.push(why);
                 break;
             }
             problems.extend(self.end(&ids, plan));
-            note(run, plan);
-            if let Err(why) = self.recorded(run) {
+            if let Err(why) = self.record(run, plan) {
                 problems.push(why);
                 break;
             }
@@ -290,7 +274,7 @@ impl Terminator<'_> {
             Err(why) => problems.push(why),
         }
         if !ids.iter().all(|id| plan.is_gone(id)) {
-            self.look_after(ids, plan);
+            self.note_gone(ids, plan);
         }
         problems.extend(ids.iter().filter_map(|id| plan.not_gone(id)));
         problems
@@ -298,7 +282,7 @@ impl Terminator<'_> {
 
     /// Notes which of these EC2 says to be gone. That one runs still may only be so because the request is on
     /// its way.
-    fn look_after(&mut self, ids: &[String], plan: &mut Termination) {
+    fn note_gone(&mut self, ids: &[String], plan: &mut Termination) {
         let words: Vec<&str> = ids.iter().map(String::as_str).collect();
         let known = instances_now(&words, self.program).unwrap_or_default();
         let is_gone = |now: &&InstanceState| is_gone(&now.state) && ids.contains(&now.id);
@@ -307,11 +291,12 @@ impl Terminator<'_> {
         }
     }
 
-    /// Puts the run to the ledger.
+    /// Records the list and its states in the ledger.
     ///
     /// # Errors
     /// A sentence, where that cannot be done.
-    fn recorded(&mut self, run: &FleetRun) -> Result<(), String> {
+    fn record(&mut self, run: &mut FleetRun, plan: &Termination) -> Result<(), String> {
+        note(run, plan);
         (self.keep)(run).map_err(|why| {
             format!(
                 "the ledger cannot be written ({why}), and nothing is terminated of which it would \
@@ -319,11 +304,6 @@ impl Terminator<'_> {
             )
         })
     }
-}
-
-/// True for the states of an instance that is or will be gone.
-fn is_gone(state: &str) -> bool {
-    GONE.contains(&state)
 }
 
 /// Puts to the run who is terminated, and what came of it.

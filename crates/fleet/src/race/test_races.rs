@@ -60,7 +60,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
         if next.is_empty() {
             break;
         }
-        let lap = |host: &usize| Measurement {
+        let measurement = |host: &usize| Measurement {
             host: *host,
             targets: vec![TargetRound {
                 figures: vec![Some(levels[*host] * (0.01 * rng.normal()).exp())],
@@ -69,7 +69,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
             round: None,
         };
         let round = RoundRecord {
-            measured: next.iter().map(lap).collect(),
+            measured: next.iter().map(measurement).collect(),
             ..RoundRecord::default()
         };
         course.take(&round);

@@ -7,9 +7,9 @@ use study::burnin::End;
 use crate::document::Document;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion};
 use crate::race::report::{HostReport, RaceReport};
-use crate::race::terminate::UNKNOWN;
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
+use crate::store::termination::UNKNOWN;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
@@ -112,10 +112,7 @@ fn row(host: &HostReport<'_>, has_groups: bool) -> Vec<String> {
 fn doubts(run: &FleetRun, concluded: &RaceConclusion) -> Vec<String> {
     let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in &concluded.ranked {
-        let name = run
-            .hosts
-            .get(one.place)
-            .map_or("", |host| host.host.as_str());
+        let name = run.name(one.place);
         for doubt in &one.doubts {
             said.entry(doubt).or_default().push(name);
         }

@@ -18,6 +18,11 @@ use race::RaceRecord;
 const KEPT: usize = 2000;
 
 impl FleetRun {
+    /// Name of the host at a place; empty where there is none.
+    pub(crate) fn name(&self, place: usize) -> &str {
+        self.hosts.get(place).map_or("", |host| &host.host)
+    }
+
     /// Takes in answers of the same run that were kept beside it.
     pub(crate) fn merge(&mut self, late: FleetRun) {
         for host in late.hosts {

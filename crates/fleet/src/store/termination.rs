@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The state of an instance of which it is not known what came of it.
+pub(crate) const UNKNOWN: &str = "unknown";
+/// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
+const GONE: [&str; 2] = ["shutting-down", "terminated"];
+
 /// An instance that shall be terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TerminationTarget {
@@ -52,4 +57,9 @@ pub(crate) struct Termination {
     pub targets: Vec<TerminationTarget>,
     /// Bad hosts that stay.
     pub spared: Vec<SparedHost>,
+}
+
+/// True for the states of an instance that is or will be gone.
+pub(crate) fn is_gone(state: &str) -> bool {
+    GONE.contains(&state)
 }

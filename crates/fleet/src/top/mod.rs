@@ -42,7 +42,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     let every = Duration::from_nanos(args.every.0.0);
     let lasts = args.lasts.map(|lasts| Duration::from_nanos(lasts.0.0));
     let mut was_seen = false;
-    let mut look = |rows: &[Row]| {
+    let mut show = |rows: &[Row]| {
         was_seen |= rows.iter().any(|row| row.sample().is_some());
         show.show(rows)
     };
@@ -52,7 +52,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
         batch: args.reach.batch as usize,
         interrupt,
     };
-    let rows = watching.watch(&ssh, &found.hosts, &mut look)?;
+    let rows = watching.watch(&ssh, &found.hosts, &mut show)?;
     if !was_seen && rows.iter().all(|row| row.sample().is_none()) {
         return Err(Failure::refused("no host was reached"));
     }
@@ -130,13 +130,13 @@ pub(super) struct Monitor<'a> {
 }
 
 impl Monitor<'_> {
-    /// Watches all hosts, each on a thread of its own, and calls `look` as often as is asked for.
+    /// Watches all hosts, each on a thread of its own, and calls `show` as often as is asked for.
     /// What was known of them last.
     fn watch(
         &self,
         transport: &dyn Transport,
         hosts: &[Host],
-        look: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
+        show: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
     ) -> Result<Vec<Row>, Failure> {
         let row = |host: &Host| Row {
             host: host.name.clone(),
@@ -146,7 +146,7 @@ impl Monitor<'_> {
         let mut rows: Vec<Row> = hosts.iter().map(row).collect();
         let over = AtomicBool::new(false);
         let gate = Gate::new(self.batch);
-        let (sender, told) = channel();
+        let (sender, events) = channel();
         thread::scope(|scope| {
             let mut started = Ok(());
             for (at, host) in hosts.iter().enumerate() {
@@ -159,9 +159,9 @@ impl Monitor<'_> {
                         over,
                         gate,
                     };
-                    follow.follow(&|said| {
+                    follow.follow(&|event| {
                         // Where the receiver is gone, the end is near.
-                        let _ = sender.send((at, said));
+                        let _ = sender.send((at, event));
                     });
                 };
                 let thread = thread::Builder::new()
@@ -175,27 +175,27 @@ impl Monitor<'_> {
                 }
             }
             drop(sender);
-            let looked = started.and_then(|()| self.look(&told, &mut rows, look));
+            let shown = started.and_then(|()| self.show_all(&events, &mut rows, show));
             over.store(true, Relaxed);
-            looked
+            shown
         })?;
         Ok(rows)
     }
 
     /// Takes in the threads' events, and shows the rows at each interval, until the end.
-    fn look(
+    fn show_all(
         &self,
-        told: &Receiver<(usize, HostEvent)>,
+        events: &Receiver<(usize, HostEvent)>,
         rows: &mut [Row],
-        look: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
+        show: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let began = Instant::now();
         let mut next = began + self.every;
         loop {
-            match told.recv_timeout(POLL) {
-                Ok((at, said)) => {
+            match events.recv_timeout(POLL) {
+                Ok((at, event)) => {
                     if let Some(row) = rows.get_mut(at) {
-                        row.take(said);
+                        row.take(event);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -204,7 +204,7 @@ impl Monitor<'_> {
             let now = Instant::now();
             if now >= next {
                 next = now + self.every;
-                look(rows)?;
+                show(rows)?;
             }
             let is_over = self.lasts.is_some_and(|lasts| began.elapsed() >= lasts);
             if is_over || self.interrupt.load(Relaxed) {
@@ -215,8 +215,8 @@ impl Monitor<'_> {
 }
 
 impl Row {
-    fn take(&mut self, said: HostEvent) {
-        self.state = match said {
+    fn take(&mut self, event: HostEvent) {
+        self.state = match event {
             HostEvent::Sample(sample) => State::Live(sample, Instant::now()),
             HostEvent::Dead(why) => State::Dead(why),
             // That it is tried again does not make it less dead.

@@ -2,37 +2,25 @@
 
 use jiff::Timestamp;
 use linux::exec::Exec;
-use serde::Deserialize;
 
-use crate::hosts::LIMIT;
+use crate::hosts::command::LIMIT;
 use crate::hosts::ec2::{Instance, Tag, is_keep, page, program};
 
-/// A network interface (Amazon EC2 API Reference, InstanceNetworkInterface): an instance may have several, and
-/// several addresses on each.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct Interface {
-    private_ip_addresses: Option<Vec<Assigned>>,
-    ipv6_addresses: Option<Vec<Assigned6>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Assigned {
-    private_ip_address: Option<String>,
-    association: Option<Association>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Association {
-    public_ip: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Assigned6 {
-    ipv6_address: Option<String>,
+/// An instance as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InstanceState {
+    /// Its id.
+    pub id: String,
+    /// Its state, such as `running`.
+    pub state: String,
+    /// Time of its last start, be it anew after a stop (`LaunchTime` of Instance in the Amazon EC2 API
+    /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not report
+    /// it.
+    pub launched: Option<Timestamp>,
+    /// Addresses by which it is reached.
+    pub addresses: Vec<String>,
+    /// True where it has the tag `keep`, in whatever letters.
+    pub is_tagged_keep: bool,
 }
 
 impl Instance {
@@ -56,23 +44,6 @@ impl Instance {
             .cloned()
             .collect()
     }
-}
-
-/// An instance as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct InstanceState {
-    /// Its id.
-    pub id: String,
-    /// Its state, such as `running`.
-    pub state: String,
-    /// Time of its last start, be it anew after a stop (`LaunchTime` of Instance in the Amazon EC2 API
-    /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not report
-    /// it.
-    pub launched: Option<Timestamp>,
-    /// Addresses by which it is reached.
-    pub addresses: Vec<String>,
-    /// True where it has the tag `keep`, in whatever letters.
-    pub is_tagged_keep: bool,
 }
 
 /// Asks for instances by their ids, at most 200 (Amazon EC2 User Guide, limits of filters). One that is not

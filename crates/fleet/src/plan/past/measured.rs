@@ -6,7 +6,7 @@ use std::path::Path;
 use ledger::{Filter, Ledger, LongWork as _};
 use record::Verdict;
 
-use crate::plan::past::{PastHost, key_of};
+use crate::plan::past::host::{PastHost, key_of};
 use crate::race::{Decision, conclude};
 use crate::store::{FleetRun, HostOutcome};
 use bench::conclusion::Conclusion;

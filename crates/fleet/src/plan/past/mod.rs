@@ -6,6 +6,7 @@
 //! hosts of `fleet run -- bench …` that never came to one. A host without a figure, such as one that was never
 //! reached, came out bad.
 
+mod host;
 mod measured;
 mod text;
 mod verdicts;
@@ -14,60 +15,16 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::race::RankedHost;
-use crate::store::HostRun;
 use measured::of_ledger;
+
+pub(crate) use host::{Past, PastHost};
 use sweep::Requirement;
-use text::{may_be_good, of_text};
+use text::of_text;
 use ui::exit::Failure;
 use verdicts::of_verdicts;
 
 /// First bytes of a ledger (SQLite's file format, section 1.3).
 const SQLITE: &[u8] = b"SQLite format 3\0";
-
-/// Decision about a host that was kept.
-const KEEP: &str = "keep";
-
-/// A host of the past.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PastHost {
-    /// Its zone.
-    pub zone: Option<String>,
-    /// Its instance type.
-    pub kind: Option<String>,
-    /// Its figure, of which there is more or less as good as it is; `None` where it has none.
-    pub figure: Option<f64>,
-    /// True where it was kept; `None` where that is not known.
-    pub kept: Option<bool>,
-}
-
-impl PastHost {
-    /// A host as it came out of a race, by its figure.
-    fn of_race(host: &HostRun, ranked: &RankedHost) -> PastHost {
-        PastHost {
-            zone: host.zone.clone(),
-            kind: host.kind.clone(),
-            figure: (ranked.known)
-                .filter(|_| may_be_good(ranked.decided.word()))
-                .map(|known| known.figure),
-            kept: None,
-        }
-    }
-}
-
-/// Key of a host in one run and the next: its id, or its name.
-fn key_of(host: &HostRun) -> String {
-    host.id.clone().unwrap_or_else(|| host.host.clone())
-}
-
-/// The hosts of the past, and which of them were good.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Past {
-    /// The hosts, each with whether it was good.
-    pub hosts: Vec<(PastHost, bool)>,
-    /// Definition of a good host, in words.
-    pub good: String,
-}
 
 impl Past {
     /// Reads past results. Good is what meets the bar; without one, of a ledger what its races found good,

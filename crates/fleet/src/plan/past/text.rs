@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use crate::hosts::{Host, listed};
-use crate::plan::past::{KEEP, PastHost};
-use crate::race::Decision;
+use crate::plan::past::host::{KEEP, PastHost, may_be_good};
 use sweep::Requirement;
 
 /// The answer of a race, as much of it as matters here.
@@ -26,13 +25,6 @@ struct Raced {
 #[derive(Debug, Deserialize)]
 struct Value {
     value: f64,
-}
-
-/// True where a host of which a race decided this may have been good by its figure. One that missed a floor
-/// or failed was not.
-pub(crate) fn may_be_good(decision: &str) -> bool {
-    let never = [Decision::Floor, Decision::Failed, Decision::Unreachable];
-    never.iter().all(|one| one.word() != decision)
 }
 
 /// The hosts of an answer or a list, whichever it is.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ledger::{Ledger, LongWork as _};
 
-use crate::plan::past::{Past, PastHost, key_of};
+use crate::plan::past::host::{Past, PastHost, key_of};
 use crate::race::setup;
 use crate::race::{Decision, conclude, tells_good};
 use crate::store::FleetRun;

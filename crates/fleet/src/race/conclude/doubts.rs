@@ -10,16 +10,16 @@ use crate::store::{HostOutcome, HostRun};
 fn measurements(place: usize, record: &RaceRecord) -> impl Iterator<Item = &Measurement> {
     let rounds = record.rounds.iter();
     let measurements = rounds.flat_map(|round| round.measured.iter().chain(&round.late));
-    measurements.filter(move |lap| lap.host == place)
+    measurements.filter(move |measurement| measurement.host == place)
 }
 
 /// Doubts reported for a host's targets, each sentence once.
-pub(super) fn told(place: usize, record: &RaceRecord) -> Vec<String> {
-    let told = measurements(place, record)
-        .flat_map(|lap| &lap.targets)
+pub(super) fn reported(place: usize, record: &RaceRecord) -> Vec<String> {
+    let reported = measurements(place, record)
+        .flat_map(|measurement| &measurement.targets)
         .flat_map(|target| &target.doubts);
     let mut doubts: Vec<String> = Vec::new();
-    for doubt in told {
+    for doubt in reported {
         // A host that is lost and comes back reports it again.
         if !doubts.contains(doubt) {
             doubts.push(doubt.clone());
@@ -30,7 +30,8 @@ pub(super) fn told(place: usize, record: &RaceRecord) -> Vec<String> {
 
 /// True where something else than its disks may have slowed them in any round.
 pub(super) fn is_slowed(place: usize, record: &RaceRecord) -> bool {
-    measurements(place, record).any(|lap| lap.targets.iter().any(|target| target.is_slowed))
+    measurements(place, record)
+        .any(|measurement| measurement.targets.iter().any(|target| target.is_slowed))
 }
 
 /// Doubt that a host was not measured often enough to see all of it; `None` where it was.

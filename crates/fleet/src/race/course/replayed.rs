@@ -3,8 +3,26 @@
 use study::burnin::{Race, Rule};
 
 use crate::floor::Floor;
-use crate::race::course::RaceSetup;
 use crate::store::race::{RaceRecord, RacedHost};
+use sweep::Figure;
+
+/// Parameters of a race.
+pub(crate) struct RaceSetup<'a> {
+    /// The figures of each round; hosts are ranked by the first.
+    pub figures: &'a [Figure],
+    /// The floors.
+    pub floors: &'a [Floor],
+    /// Length of a round, in seconds.
+    pub round_s: f64,
+    /// For how many seconds on end a host may be missing at least.
+    pub silent_s: f64,
+    /// Rule by which it is decided.
+    pub rule: Rule,
+    /// The group of each host, by its place; `None` of one that takes no part.
+    pub groups: &'a [Option<String>],
+    /// The paths of each host's targets.
+    pub targets: &'a [Vec<String>],
+}
 
 /// Parts of a race of the ledger, for [`RaceSetup`].
 pub(crate) struct Replayed {

@@ -1,5 +1,7 @@
 use study::burnin::rehearse::Rng;
 
+use study::burnin::Rule;
+
 use super::*;
 
 /// A race of four hosts of two disks, of which two are kept.
@@ -51,7 +53,7 @@ fn target(iops: f64) -> TargetRound {
 
 /// A round in which each host that is measured has these rates on its disks.
 fn round(course: &Course<'_>, rng: &mut Rng, rates: &dyn Fn(usize) -> [f64; 2]) -> RoundRecord {
-    let lap = |host: usize, rng: &mut Rng| Measurement {
+    let measurement = |host: usize, rng: &mut Rng| Measurement {
         host,
         targets: rates(host)
             .iter()
@@ -63,7 +65,7 @@ fn round(course: &Course<'_>, rng: &mut Rng, rates: &dyn Fn(usize) -> [f64; 2]) 
         measured: course
             .next()
             .into_iter()
-            .map(|host| lap(host, rng))
+            .map(|host| measurement(host, rng))
             .collect(),
         ..RoundRecord::default()
     }
@@ -120,10 +122,10 @@ fn a_zone_that_is_away_as_a_whole_is_waited_for() {
         let (away, there): (Vec<Measurement>, Vec<Measurement>) = one
             .measured
             .drain(..)
-            .partition(|lap| zone_is_away && lap.host % 2 == 1);
+            .partition(|measurement| zone_is_away && measurement.host % 2 == 1);
         one.measured = there;
-        let absent = |lap: &Measurement| Absent {
-            host: lap.host,
+        let absent = |measurement: &Measurement| Absent {
+            host: measurement.host,
             why: "it is away".to_owned(),
         };
         one.missed = away.iter().map(absent).collect();
@@ -150,7 +152,7 @@ fn one_that_is_away_too_often_is_out_and_not_called_bad() {
     for number in 0..5 {
         let mut one = round(&course, &mut rng, &plain);
         if number < 4 {
-            one.measured.retain(|lap| lap.host != 0);
+            one.measured.retain(|measurement| measurement.host != 0);
             one.missed.push(Absent {
                 host: 0,
                 why: "it was lost".to_owned(),
@@ -175,7 +177,10 @@ fn without(
     late_of: Option<usize>,
 ) -> Vec<usize> {
     let mut one = round(course, rng, &plain);
-    let own = one.measured.iter().position(|lap| lap.host == host);
+    let own = one
+        .measured
+        .iter()
+        .position(|measurement| measurement.host == host);
     let own = one.measured.remove(own.unwrap());
     one.missed.push(Absent {
         host,
@@ -253,7 +258,7 @@ fn rounds_that_are_excused_are_unseen_until_they_are_answered() {
     let mut rng = Rng::new(2);
     for _ in 0..5 {
         let mut one = round(&course, &mut rng, &plain);
-        one.measured.retain(|lap| lap.host != 0);
+        one.measured.retain(|measurement| measurement.host != 0);
         one.excused.push(Absent {
             host: 0,
             why: "it is away".to_owned(),
@@ -277,7 +282,7 @@ fn a_zone_is_waited_for_that_is_still_away_since_all_were() {
     let mut rng = Rng::new(4);
     for _ in 0..10 {
         let mut one = round(&course, &mut rng, &plain);
-        one.measured.retain(|lap| lap.host % 2 == 0);
+        one.measured.retain(|measurement| measurement.host % 2 == 0);
         let absent = |host: usize| Absent {
             host,
             why: "it is away".to_owned(),

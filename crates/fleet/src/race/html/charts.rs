@@ -3,12 +3,20 @@
 use page::plot::{Hover, Line, Marker, Mode, Trace};
 use std::collections::BTreeMap;
 
-use crate::race::conclude::{Decision, RankedHost};
-use crate::race::html::View;
-use crate::store::HostRun;
+use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::store::race::RaceRecord;
+use crate::store::{FleetRun, HostRun};
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
 use ui::words;
+
+/// Data of the page.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub run: &'a FleetRun,
+    pub record: &'a RaceRecord,
+    pub concluded: &'a RaceConclusion,
+}
 
 /// Distance by which the hosts of a column stand apart to each side.
 const SPREAD: f64 = 0.32;
@@ -61,11 +69,7 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>)
         for (nth, one) in ranked.iter().enumerate() {
             let Some(known) = one.known else { continue };
             let beside = (nth as f64 - (ranked.len() - 1) as f64 / 2.0) * step;
-            let name = view
-                .run
-                .hosts
-                .get(one.place)
-                .map_or("", |host| host.host.as_str());
+            let name = view.run.name(one.place);
             let text = format!(
                 "{}: {}, {}",
                 plain(name),
@@ -155,8 +159,13 @@ fn rounds(view: View<'_>) -> Option<Chart> {
 fn course(view: View<'_>, one: &RankedHost, slot: usize) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (number, round) in view.record.rounds.iter().enumerate() {
-        let lap = round.measured.iter().find(|lap| lap.host == one.place);
-        let figures = lap.into_iter().flat_map(|lap| &lap.targets);
+        let measurement = round
+            .measured
+            .iter()
+            .find(|measurement| measurement.host == one.place);
+        let figures = measurement
+            .into_iter()
+            .flat_map(|measurement| &measurement.targets);
         let worst = figures
             .filter_map(|target| target.figures.first().copied().flatten())
             .fold(f64::INFINITY, f64::min);
@@ -165,11 +174,7 @@ fn course(view: View<'_>, one: &RankedHost, slot: usize) -> Trace {
             y.push(rounded(worst));
         }
     }
-    let name = view
-        .run
-        .hosts
-        .get(one.place)
-        .map_or("", |host| host.host.as_str());
+    let name = view.run.name(one.place);
     let colour = format!("var(--run-{})", colour_index(slot));
     Trace::points(x, y)
         .name(plain(name))

@@ -13,18 +13,11 @@ use crate::race::report::{Cells, HostReport, RaceReport};
 use crate::race::view;
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
+use charts::View;
 use page::ChartView;
 use page::charts::Figure;
 use ui::output::OutputFile;
 use ui::words;
-
-/// Data of the page.
-#[derive(Clone, Copy)]
-struct View<'a> {
-    run: &'a FleetRun,
-    record: &'a RaceRecord,
-    concluded: &'a RaceConclusion,
-}
 
 /// A host in the table.
 struct Line {

@@ -2,10 +2,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::hosts::{InstanceState, is_instance_id};
+use crate::hosts::{InstanceState, instances_now, is_instance_id};
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
 use crate::race::report::figure_text;
 use crate::race::terminate::address::{Resolve, UnconfirmedAddress, bare};
+use crate::race::terminate::aws::RunProgram;
 use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
@@ -80,6 +81,15 @@ impl Candidate {
     }
 }
 
+/// State of the candidates' instances in EC2 now.
+pub(super) fn now<'a>(
+    chosen: impl Iterator<Item = &'a Candidate>,
+    program: RunProgram<'_>,
+) -> Result<Vec<InstanceState>, String> {
+    let ids: Vec<&str> = chosen.map(|one| one.target.id.as_str()).collect();
+    instances_now(&ids, program)
+}
+
 /// A host of the race, with all that is known of it.
 #[derive(Clone, Copy)]
 struct Member<'a> {
@@ -94,7 +104,7 @@ impl Member<'_> {
     }
 
     /// True where neither the host nor EC2 reported its instance in this run: the id in a list may be old.
-    fn is_unsaid(&self, is_of_ec2: bool) -> bool {
+    fn is_unconfirmed(&self, is_of_ec2: bool) -> bool {
         self.raced.own_id.is_none() && !(is_of_ec2 && self.host.id.is_some())
     }
 
@@ -340,8 +350,8 @@ fn housemate(
     };
     let own = || bad.iter().filter_map(|one| members.get(one.place));
     let is_with = |other: &&Member<'_>| {
-        let is_unsaid = other.is_unsaid(is_of_ec2);
-        other.has_id(id) || (is_unsaid && own().any(|own| own.has_boot_of(other)))
+        let is_unconfirmed = other.is_unconfirmed(is_of_ec2);
+        other.has_id(id) || (is_unconfirmed && own().any(|own| own.has_boot_of(other)))
     };
     if let Some(mate) = others().find(is_with) {
         let mate = &mate.host.host;
@@ -350,7 +360,7 @@ fn housemate(
         ));
     }
     let is_beside = |other: &&Member<'_>| {
-        other.is_unsaid(is_of_ec2) && own().any(|own| own.has_address_of(other))
+        other.is_unconfirmed(is_of_ec2) && own().any(|own| own.has_address_of(other))
     };
     // One that took part may be a host that is kept, as one that is tagged so is in any case.
     let stays = |other: &&Member<'_>| other.raced.group.is_some() || other.raced.is_tagged_keep;

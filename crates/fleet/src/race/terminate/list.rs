@@ -3,11 +3,10 @@
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
 use crate::race::report::{RankedFigure, figure_text};
 use crate::race::terminate::aws::{BATCH, RunProgram};
-use crate::race::terminate::choice::Candidate;
-use crate::race::terminate::{UNKNOWN, is_gone, now};
+use crate::race::terminate::choice::{Candidate, now};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
-use crate::store::termination::{SparedHost, Termination};
+use crate::store::termination::{SparedHost, Termination, UNKNOWN, is_gone};
 
 impl Termination {
     /// Those of the chosen that EC2 does not protect now. Where the list is shown, what may be another
@@ -115,8 +114,7 @@ pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusi
     let is_kept = |one: &&RankedHost| matches!(one.decided, Decision::Keep | Decision::Tie);
     let mut text = String::new();
     for one in concluded.ranked.iter().filter(is_kept) {
-        let host = run.hosts.get(one.place);
-        let name = host.map_or("", |host| host.host.as_str());
+        let name = run.name(one.place);
         let word = match one.decided {
             Decision::Tie => "ties",
             _ => "is kept",

@@ -125,7 +125,7 @@ pub(super) struct RoundProgress {
 impl BoardView {
     /// A race that begins.
     pub(crate) fn of(course: &Course<'_>, run: &FleetRun, record: &RaceRecord) -> BoardView {
-        let mut picture = BoardView {
+        let mut view = BoardView {
             figure: figure_name(record),
             groups: Vec::new(),
             changes: VecDeque::new(),
@@ -136,8 +136,8 @@ impl BoardView {
                 .count(),
             most_rounds: record.most_rounds,
         };
-        picture.look(course, run, record, &BTreeSet::new());
-        picture
+        view.refresh(course, run, record, &BTreeSet::new());
+        view
     }
 
     /// Takes in a round. `out` are those who are out since then.
@@ -151,11 +151,11 @@ impl BoardView {
     ) {
         let before = self.counted(Standing::Out);
         let missed = round.missed.iter().map(|absent| absent.host).collect();
-        self.look(course, run, record, &missed);
+        self.refresh(course, run, record, &missed);
         let number = course.rounds();
         for place in out {
             let why = course.fate(*place).map_or("", |fate| fate.why());
-            let name = run.hosts.get(*place).map_or("", |host| host.host.as_str());
+            let name = run.name(*place);
             let why = why.trim_end_matches('.');
             self.change(format!("round {number}: {name} is out: {why}"));
         }
@@ -184,7 +184,7 @@ impl BoardView {
     }
 
     /// Looks at where all hosts stand.
-    fn look(
+    fn refresh(
         &mut self,
         course: &Course<'_>,
         run: &FleetRun,
@@ -291,10 +291,7 @@ impl Group {
             is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
         });
         let row = |(stand, known, place): &(Standing, Option<Known>, usize)| Row {
-            host: run
-                .hosts
-                .get(*place)
-                .map_or_else(String::new, |host| host.host.clone()),
+            host: run.name(*place).to_owned(),
             known: *known,
             worst: known
                 .and_then(|known| {
@@ -379,19 +376,19 @@ mod tests {
     use insta::assert_snapshot;
 
     /// A race of two groups, as it stands after its rounds.
-    fn picture(hosts: usize) -> BoardView {
+    fn view(hosts: usize) -> BoardView {
         let levels: Vec<f64> = (0..hosts).map(|at| 1000.0 - 30.0 * at as f64).collect();
         let run = test_races::raced(&levels);
         let record = run.race.as_ref().unwrap();
         let replayed = Replayed::of(record);
         let setup = replayed.setup(record);
         let mut course = Course::new(&setup);
-        let mut picture = BoardView::of(&course, &run, record);
+        let mut view = BoardView::of(&course, &run, record);
         for round in &record.rounds {
             let out = course.take(round);
-            picture.take(&course, &run, record, round, &out);
+            view.take(&course, &run, record, round, &out);
         }
-        picture
+        view
     }
 
     const NOW: RoundProgress = RoundProgress {
@@ -401,17 +398,17 @@ mod tests {
         measured: 7,
     };
 
-    fn texts(picture: &BoardView, (width, height): (u16, u16)) -> Vec<String> {
-        let lines = picture.lines(NOW, Size { width, height });
+    fn texts(view: &BoardView, (width, height): (u16, u16)) -> Vec<String> {
+        let lines = view.lines(NOW, Size { width, height });
         lines.iter().map(Line::to_string).collect()
     }
 
     #[test]
     fn the_table_at_40_80_and_120_columns() {
         for (name, hosts) in [("few", 3), ("many", 20)] {
-            let picture = picture(hosts);
+            let view = view(hosts);
             for columns in [40, 80, 120] {
-                let lines = texts(&picture, (columns, 12));
+                let lines = texts(&view, (columns, 12));
                 assert_snapshot!(format!("{name}-{columns}"), lines.join("\n"));
             }
         }
@@ -419,8 +416,8 @@ mod tests {
 
     #[test]
     fn the_leaders_stand_first_and_the_others_are_counted() {
-        let picture = picture(20);
-        let lines = texts(&picture, (100, 12));
+        let view = view(20);
+        let lines = texts(&view, (100, 12));
         assert!(lines.len() <= 12, "{lines:#?}");
         assert!(
             lines[0].contains("round 5 of at most 60, after 52s: 7 of 9"),
@@ -443,7 +440,7 @@ mod tests {
     #[test]
     fn it_fits_on_any_terminal() {
         for hosts in [2, 3, 40] {
-            let picture = picture(hosts);
+            let view = view(hosts);
             for size in [
                 (0, 0),
                 (1, 1),
@@ -453,7 +450,7 @@ mod tests {
                 (80, 23),
                 (300, 100),
             ] {
-                let lines = texts(&picture, size);
+                let lines = texts(&view, size);
                 assert!(
                     lines.len() <= usize::from(size.1.max(1)),
                     "{size:?}: {lines:#?}"
@@ -466,9 +463,9 @@ mod tests {
 
     #[test]
     fn a_reason_of_several_lines_takes_one() {
-        let mut picture = picture(3);
-        picture.change("round 1: db9 is out: refused:\n  - busy\r\n  - mounted".to_owned());
-        let lines = texts(&picture, (100, 20));
+        let mut view = view(3);
+        view.change("round 1: db9 is out: refused:\n  - busy\r\n  - mounted".to_owned());
+        let lines = texts(&view, (100, 20));
         assert!(
             lines.iter().all(|line| !line.contains(['\r', '\n'])),
             "{lines:#?}"
@@ -481,15 +478,15 @@ mod tests {
 
     #[test]
     fn many_groups_become_counts() {
-        let mut picture = picture(6);
-        let group = picture.groups[0].clone();
-        picture.groups = (0..2000)
+        let mut view = view(6);
+        let group = view.groups[0].clone();
+        view.groups = (0..2000)
             .map(|at| Group {
                 name: format!("zone-{at:04}"),
                 ..group.clone()
             })
             .collect();
-        let lines = texts(&picture, (100, 20));
+        let lines = texts(&view, (100, 20));
         assert!(lines.len() <= 20, "{lines:#?}");
         assert!(
             lines.iter().any(|line| line.contains("zone-0000")),
@@ -509,10 +506,10 @@ mod tests {
 
     #[test]
     fn each_standing_has_its_word() {
-        let mut picture = picture(3);
-        let group = &mut picture.groups[0];
+        let mut view = view(3);
+        let group = &mut view.groups[0];
         (group.rows[0].stand, group.stands[0]) = (Standing::Below, Standing::Below);
-        let shown = texts(&picture, (100, 20)).join("\n");
+        let shown = texts(&view, (100, 20)).join("\n");
         assert!(shown.contains("below the floor"), "{shown}");
         assert_eq!(counts(&[Standing::Equal, Standing::In]), "1 in, 1 as good");
         assert_eq!(

@@ -1,0 +1,19 @@
+//! Programs that know hosts: `ansible-inventory` and `aws`.
+
+use std::time::Duration;
+
+use linux::exec::Exec;
+
+/// Time limit for `ansible-inventory` or one page of `aws`: both ask a cloud.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// Output of a program, which does not outlive this one.
+///
+/// # Errors
+/// A sentence, where it is missing, fails or takes too long.
+pub(crate) fn run(program: &Exec) -> Result<Vec<u8>, String> {
+    let output = program.clone().mortal().run();
+    output
+        .map(|output| output.stdout)
+        .map_err(|why| why.to_string())
+}
