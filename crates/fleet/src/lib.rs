@@ -17,7 +17,6 @@ pub mod agent;
 pub mod args;
 pub(crate) mod connection;
 mod destroy;
-mod document;
 pub(crate) mod floor;
 pub mod host_line;
 pub(crate) mod hosts;

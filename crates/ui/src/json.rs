@@ -1,31 +1,46 @@
-//! The documents that `--json` prints.
+//! The documents that `--json` prints: a frame with the form, the command and the version, around the fields of the
+//! answer.
+
+use std::fmt;
 
 use serde::Serialize;
 
 /// The version of the documents' form.
 pub const SCHEMA: u32 = 1;
 
-#[derive(Serialize)]
-struct Document<'a, T> {
+/// A document. `{:#}` writes it indented, `{}` in one line; both end with a line's end.
+#[derive(Debug, Serialize)]
+pub struct Document<B> {
     schema: u32,
-    command: &'a str,
-    disksmith: &'a str,
+    command: &'static str,
+    disksmith: &'static str,
     #[serde(flatten)]
-    answer: T,
+    body: B,
 }
 
-/// A document as text: the version of its form, the command, the version of disksmith, and the fields of the answer.
-pub fn document(command: &str, answer: &impl Serialize) -> String {
-    let document = Document {
-        schema: SCHEMA,
-        command,
-        disksmith: env!("CARGO_PKG_VERSION"),
-        answer,
-    };
-    let text = serde_json::to_string_pretty(&document);
-    // Maps with keys that are no text, the one thing that JSON cannot hold, are in no document.
-    text.map_or_else(
-        |error| format!("{{\"error\": \"{error}\"}}\n"),
-        |text| text + "\n",
-    )
+impl<B: Serialize> Document<B> {
+    /// The answer of a command, by the command's words.
+    pub fn of(command: &'static str, body: B) -> Document<B> {
+        Document {
+            schema: SCHEMA,
+            command,
+            disksmith: env!("CARGO_PKG_VERSION"),
+            body,
+        }
+    }
+}
+
+impl<B: Serialize> fmt::Display for Document<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match f.alternate() {
+            true => serde_json::to_string_pretty(self),
+            false => serde_json::to_string(self),
+        };
+        writeln!(f, "{}", text.map_err(|_| fmt::Error)?)
+    }
+}
+
+/// A document as indented text.
+pub fn document(command: &'static str, body: &impl Serialize) -> String {
+    format!("{:#}", Document::of(command, body))
 }

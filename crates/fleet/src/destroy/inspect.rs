@@ -13,7 +13,6 @@ use record::Bytes;
 use serde::Serialize;
 
 use crate::args::LookArgs;
-use crate::document::Document;
 use crate::host_line::check::{LOOK_VERB, destroyed};
 use crate::host_line::{HostVerb, LineVerb, parse};
 use array::args::ArrayVerb;
@@ -24,6 +23,7 @@ use ui::exit::Answer;
 use ui::exit::ExitClass as _;
 use ui::exit::Failure;
 use ui::exit::Outcome;
+use ui::json::Document;
 
 /// Body of the document.
 #[derive(Serialize)]

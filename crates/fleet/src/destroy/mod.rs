@@ -15,7 +15,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::{FleetZeroArgs, ReachArgs, RunArgs, SourceArgs};
-use crate::document::Document;
 use crate::host_line::check;
 use crate::reach::find;
 use crate::run;
@@ -25,6 +24,7 @@ use confirm::confirm;
 use targets::DestroyTarget;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, listed};
+use ui::json::Document;
 
 /// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
 /// takes longer waits for a disk that answers nothing, and holds up the plan of all.
@@ -193,7 +193,6 @@ fn refusals(plan: &FleetRun) -> Vec<String> {
 #[derive(Serialize)]
 struct PlanBody<'a> {
     dry_run: bool,
-    disksmith: &'static str,
     /// Id of the run that asked the hosts.
     fleet: &'a str,
     hosts: Vec<HostPlan<'a>>,
@@ -229,7 +228,6 @@ fn as_json<'a>(plan: &'a FleetRun) -> String {
     };
     let body = PlanBody {
         dry_run: true,
-        disksmith: env!("CARGO_PKG_VERSION"),
         fleet: &plan.id,
         hosts: plan.hosts.iter().map(host).collect(),
     };

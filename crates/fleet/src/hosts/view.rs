@@ -4,7 +4,7 @@ use serde::Serialize;
 use ui::table::{Column, layout};
 
 use super::host::{Host, HostList};
-use crate::document::Document;
+use ui::json::Document;
 
 const COLUMNS: [Column; 6] = [
     Column::words("host"),

@@ -6,8 +6,8 @@ use ui::units::duration;
 
 use super::past::Past;
 use super::{Cost, Group, Plan, PlanGoals};
-use crate::document::Document;
 use crate::hosts::Per;
+use ui::json::Document;
 
 const COLUMNS: [Column; 4] = [
     Column::words("group"),

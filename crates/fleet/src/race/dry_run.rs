@@ -4,8 +4,8 @@ use serde::Serialize;
 use ui::table::{Column, layout, wrap};
 
 use super::setup::Setup;
-use crate::document::Document;
 use crate::hosts::Host;
+use ui::json::Document;
 
 const COLUMNS: [Column; 3] = [
     Column::words("group"),

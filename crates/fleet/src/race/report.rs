@@ -19,7 +19,6 @@ const FAR: f64 = 1000.0;
 /// Result of a race.
 #[derive(Debug, Serialize)]
 pub(crate) struct RaceReport<'a> {
-    disksmith: &'static str,
     /// Id of the run.
     fleet: &'a str,
     began: Timestamp,
@@ -130,7 +129,6 @@ impl<'a> RaceReport<'a> {
         let termination = record.termination.as_ref();
         let ranked = concluded.ranked.iter();
         RaceReport {
-            disksmith: env!("CARGO_PKG_VERSION"),
             fleet: &run.id,
             began: run.began,
             args: &run.args,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use study::burnin::End;
 
-use crate::document::Document;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion};
 use crate::race::report::{HostReport, RaceReport};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::UNKNOWN;
+use ui::json::Document;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::document::Document;
 use crate::run::figure::{Comparison, compare};
 use crate::store::{FleetRun, HostOutcome, HostRun};
+use ui::json::Document;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
@@ -118,7 +118,6 @@ fn outliers(report: &RunReport<'_>) -> Vec<String> {
 /// Results of a verb on all hosts.
 #[derive(Serialize)]
 struct RunReport<'a> {
-    disksmith: &'static str,
     /// Id of the run.
     fleet: &'a str,
     began: Timestamp,
@@ -172,7 +171,6 @@ impl<'a> RunReport<'a> {
     fn of(run: &'a FleetRun, compared: &'a Comparison) -> RunReport<'a> {
         let hosts = run.hosts.iter().enumerate();
         RunReport {
-            disksmith: env!("CARGO_PKG_VERSION"),
             fleet: &run.id,
             began: run.began,
             args: &run.args,

@@ -5,13 +5,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::document::Document;
 use crate::protocol::DiskSample;
 use crate::sort_key::SortKey;
 use crate::top::row::{Row, State};
 use ratatui::text::Line;
 use ui::charset;
 use ui::context::printable;
+use ui::json::Document;
 use ui::screen::{Look, Pieces as _};
 use ui::table::{Column, layout};
 use ui::words;
