@@ -6,12 +6,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::{Ledger, Mark};
 use linux::machine;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 pub use args::MarkArgs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::json::SCHEMA;
 
 /// The longest text of a mark, in characters: it is to fit beside a line in a graph.
 const LONGEST: usize = 200;
@@ -20,8 +19,7 @@ const LONGEST: usize = 200;
 pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     if let Some(number) = args.remove {
         context.open_ledger()?.remove_mark(number).refused()?;
-        let removed = || json!({ "removed": number });
-        return answer(args, context, removed, || {
+        return answer(args, context, &Document::Removed(number), || {
             format!("Removed mark {number}.\n")
         });
     }
@@ -29,8 +27,8 @@ pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
         let marks = context
             .open_ledger_if_there()?
             .map_or(Ok(Vec::new()), |ledger| all(&ledger))?;
-        let listed = || json!({ "marks": marks.iter().map(value).collect::<Vec<_>>() });
-        return answer(args, context, listed, || list(&marks));
+        let listed = Document::Marks(marks.iter().map(MarkDocument::of).collect());
+        return answer(args, context, &listed, || list(&marks));
     };
     let text = text.trim();
     let is_broken = text.chars().any(char::is_control);
@@ -42,8 +40,8 @@ pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     let at = args.at.map_or_else(Timestamp::now, |when| when.at);
     let host = machine::hostname(&context.root);
     let mark = context.open_ledger()?.mark(at, &host, text).refused()?;
-    let set = || json!({ "mark": value(&mark) });
-    answer(args, context, set, || {
+    let set = Document::Mark(MarkDocument::of(&mark));
+    answer(args, context, &set, || {
         format!(
             "Marked {} as \"{}\" (mark {}).\n",
             local(at),
@@ -60,14 +58,11 @@ fn all(ledger: &Ledger) -> Result<Vec<Mark>, Failure> {
 fn answer(
     args: &MarkArgs,
     context: &mut Context,
-    document: impl FnOnce() -> Value,
+    document: &Document,
     text: impl FnOnce() -> String,
 ) -> Outcome {
     let text = if args.json {
-        let mut document = document();
-        document["schema"] = SCHEMA.into();
-        document["command"] = "mark".into();
-        format!("{document:#}\n")
+        ui::json::document("mark", document)
     } else {
         text()
     };
@@ -91,11 +86,34 @@ fn local(at: Timestamp) -> String {
     local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-fn value(mark: &Mark) -> Value {
-    json!({
-        "id": mark.number,
-        "time": mark.at,
-        "hostname": mark.host,
-        "text": mark.text,
-    })
+/// A mark, as documents have it.
+#[derive(Serialize)]
+pub(crate) struct MarkDocument<'a> {
+    id: i64,
+    time: Timestamp,
+    hostname: &'a str,
+    text: &'a str,
+}
+
+impl<'a> MarkDocument<'a> {
+    pub(crate) fn of(mark: &'a Mark) -> MarkDocument<'a> {
+        MarkDocument {
+            id: mark.number,
+            time: mark.at,
+            hostname: &mark.host,
+            text: &mark.text,
+        }
+    }
+}
+
+/// The document of `mark --json`: of what was asked for.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Document<'a> {
+    /// The mark that was set.
+    Mark(MarkDocument<'a>),
+    /// All marks.
+    Marks(Vec<MarkDocument<'a>>),
+    /// Number of the mark that was removed.
+    Removed(i64),
 }

@@ -3,30 +3,67 @@
 
 mod sample;
 
-use record::sample::{Moment, Sample, Source};
-use record::{Event, Figure};
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use record::sample::{Moment, Sample, Source, SourceKind};
+use record::{Event, EventCode, Nanos, Severity, Subject};
+use serde::Serialize;
 use study::watch::{Change, ChangeKind};
 
 use ui::json::SCHEMA;
 
-/// The first line: what is watched.
+/// A line: the version of its form, its kind, and the fields of that kind.
+#[derive(Serialize)]
+struct Line<T> {
+    schema: u32,
+    kind: &'static str,
+    #[serde(flatten)]
+    body: T,
+}
+
+/// A line as text.
+pub(super) fn line(kind: &'static str, body: impl Serialize) -> String {
+    let line = Line {
+        schema: SCHEMA,
+        kind,
+        body,
+    };
+    // Memory is all that could fail, and there is none that could.
+    serde_json::to_string(&line).unwrap_or_default() + "\n"
+}
+
+/// The first line: what is watched. `kind` is the line's; `source` is where samples come from.
+#[derive(Serialize)]
+struct StartLine<'a> {
+    command: &'static str,
+    disksmith: &'static str,
+    source: SourceKind,
+    hostname: Option<&'a str>,
+    /// Release of the kernel.
+    kernel: Option<&'a str>,
+    cpus: Option<u32>,
+}
+
 pub(crate) fn start(source: &Source) -> String {
-    line(json!({
-        "schema": SCHEMA,
-        "command": "watch",
-        "kind": "start",
-        "disksmith": env!("CARGO_PKG_VERSION"),
-        "source": source.kind,
-        "hostname": source.hostname,
-        "kernel": source.kernel,
-        "cpus": source.cpus,
-    }))
+    let start = StartLine {
+        command: "watch",
+        disksmith: env!("CARGO_PKG_VERSION"),
+        source: source.kind,
+        hostname: source.hostname.as_deref(),
+        kernel: source.kernel.as_deref(),
+        cpus: source.cpus,
+    };
+    line("start", start)
 }
 
 /// Something that cannot be seen, and why.
 pub(crate) fn note(text: &str) -> String {
-    line(json!({ "schema": SCHEMA, "kind": "note", "text": text }))
+    #[derive(Serialize)]
+    struct NoteLine<'a> {
+        text: &'a str,
+    }
+    line("note", NoteLine { text })
 }
 
 /// The lines of a sample and of what was found in it.
@@ -40,60 +77,89 @@ pub(crate) fn lines(sample: &Sample, changes: &[Change]) -> String {
 
 /// The lines of what was found, or is over.
 pub(crate) fn changes(changes: &[Change]) -> String {
-    changes
-        .iter()
-        .map(|change| line(change_value(change)))
-        .collect()
+    changes.iter().map(change_line).collect()
 }
 
-fn line(value: Value) -> String {
-    format!("{value}\n")
+/// The line of a finding that begins, changes or ends.
+#[derive(Serialize)]
+struct FindingLine<'a> {
+    /// `opened`, `updated` or `closed`.
+    change: &'static str,
+    finding: FindingDocument<'a>,
 }
 
-fn change_value(change: &Change) -> Value {
+fn change_line(change: &Change) -> String {
     let kind = match change.kind {
         ChangeKind::Opened => "opened",
         ChangeKind::Updated => "updated",
         ChangeKind::Closed => "closed",
     };
-    json!({
-        "schema": SCHEMA,
-        "kind": "finding",
-        "change": kind,
-        "finding": event(&change.event),
-    })
+    let finding = FindingLine {
+        change: kind,
+        finding: FindingDocument::of(&change.event),
+    };
+    line("finding", finding)
 }
 
 /// A finding with its beginning, its end and its figures.
-pub(crate) fn event(event: &Event) -> Value {
-    json!({
-        "id": event.id,
-        "code": event.code,
-        "severity": event.severity,
-        "subject": event.subject,
-        "name": event.name,
-        "began": moment(event.began),
-        "ended": event.ended.map(moment),
-        "text": event.text,
-        "advice": event.advice,
-        "figures": figures(&event.figures),
-    })
+#[derive(Serialize)]
+pub(crate) struct FindingDocument<'a> {
+    /// Number of the finding in this watch.
+    id: u64,
+    code: EventCode,
+    severity: Severity,
+    /// The device, group or host that it is about.
+    subject: &'a Subject,
+    name: &'a str,
+    began: MomentDocument,
+    ended: Option<MomentDocument>,
+    text: &'a str,
+    advice: &'a str,
+    /// Figures by their keys, which name the unit.
+    figures: BTreeMap<&'a str, f64>,
 }
 
-fn moment(moment: Moment) -> Value {
-    json!({ "time": moment.wall, "elapsed_ns": moment.elapsed })
+/// A moment by the clock, and since the watch began.
+#[derive(Serialize)]
+struct MomentDocument {
+    time: Option<Timestamp>,
+    elapsed_ns: Nanos,
 }
 
-fn figures(figures: &[Figure]) -> Value {
-    let pairs = figures
-        .iter()
-        .map(|figure| (figure.key.clone(), json!(figure.value)));
-    Value::Object(pairs.collect::<Map<_, _>>())
+impl<'a> FindingDocument<'a> {
+    pub(crate) fn of(event: &'a Event) -> FindingDocument<'a> {
+        let figures = event.figures.iter();
+        FindingDocument {
+            id: event.id,
+            code: event.code,
+            severity: event.severity,
+            subject: &event.subject,
+            name: &event.name,
+            began: event.began.into(),
+            ended: event.ended.map(MomentDocument::from),
+            text: &event.text,
+            advice: &event.advice,
+            figures: figures
+                .map(|figure| (figure.key.as_str(), figure.value))
+                .collect(),
+        }
+    }
+}
+
+impl From<Moment> for MomentDocument {
+    fn from(moment: Moment) -> MomentDocument {
+        MomentDocument {
+            time: moment.wall,
+            elapsed_ns: moment.elapsed,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use serde_json::{Value, json};
 
     use record::sample::{
         ArraySample, BytesPerSecond, CpuShares, Device, DeviceId, DeviceKind, DeviceNumber,

@@ -7,11 +7,12 @@ use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::Severity;
 use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, Recorded, Spread};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use study::watch::{Change, ChangeKind};
 
 use super::json;
-use ui::json::SCHEMA;
+use crate::mark::MarkDocument;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 
@@ -20,15 +21,7 @@ const MIB: f64 = 1_048_576.0;
 /// The line of a mark.
 pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
     if is_json {
-        let line = json!({
-            "schema": SCHEMA,
-            "kind": "mark",
-            "time": mark.at,
-            "id": mark.number,
-            "hostname": mark.host,
-            "text": mark.text,
-        });
-        return format!("{line}\n");
+        return json::line("mark", MarkDocument::of(mark));
     }
     format!("= {} {}\n", local(mark.at), mark.text)
 }
@@ -63,14 +56,22 @@ pub(crate) fn spread(spread: &Spread) -> String {
         }
         line
     };
-    let line = json!({
-        "schema": SCHEMA,
-        "kind": "spread",
-        "samples": spread.samples,
-        "least": value(&spread.least),
-        "most": value(&spread.most),
-    });
-    format!("{line}\n")
+    let line = SpreadLine {
+        samples: spread.samples,
+        least: value(&spread.least),
+        most: value(&spread.most),
+    };
+    json::line("spread", line)
+}
+
+/// The least and the most of the samples that one of a thinned recording stands for.
+#[derive(Serialize)]
+struct SpreadLine {
+    /// Number of these samples.
+    samples: u64,
+    /// Samples, without the keys that make them lines.
+    least: Value,
+    most: Value,
 }
 
 fn local(at: Timestamp) -> String {
