@@ -11,7 +11,7 @@ use crate::{
     Cell, CellOutcome, Curve, Decided, Drift, Effect, Figure, Probe, Row, Settings, Survivor,
     SweepRecord, Value,
 };
-use bench::views::json::machine;
+use bench::views::json::MachineDocument;
 use ui::json::SCHEMA;
 
 /// The document of one sweep, with a line's end behind it. Layouts keep the order in which they
@@ -36,7 +36,7 @@ fn value(record: &SweepRecord, decided: &Decided, commands: &[String]) -> Json {
         "starts": record.starts,
         "ran_s": record.ran_s,
         "command_line": record.command,
-        "machine": machine(&record.machine),
+        "machine": MachineDocument::of(&record.machine),
         "settings": settings(&record.settings),
         "layouts": layouts,
         "ranking": ranking,
