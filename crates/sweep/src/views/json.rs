@@ -3,242 +3,464 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value as Json, json};
+use bench::views::json::MachineDocument;
+use domain::filesystem::Fs;
+use jiff::Timestamp;
+use record::{Bytes, RunId};
+use serde::Serialize;
+use ui::json::SCHEMA;
 
 use super::sentences::resume_command;
 use super::units::{Unit, objective, side, standing};
+use crate::layout::{Factor, Layout};
+use crate::price::{Cost, Prices};
 use crate::{
-    Cell, CellOutcome, Curve, Decided, Drift, Effect, Figure, Probe, Row, Settings, Survivor,
-    SweepRecord, Value,
+    Cell, CellOutcome, Curve, Decided, Drift, Effect, Figure, LeftOut, Probe, Requirement,
+    Settings, Survivor, SweepRecord, Value,
 };
-use bench::views::json::MachineDocument;
-use ui::json::SCHEMA;
 
 /// The document of one sweep, with a line's end behind it. Layouts keep the order in which they
 /// were made, and are named by their index; `ranking` has them with the best first.
 pub(crate) fn document(record: &SweepRecord, decided: &Decided, commands: &[String]) -> String {
-    let mut text = format!("{:#}", value(record, decided, commands));
-    text.push('\n');
-    text
+    let document = SweepDocument::of(record, decided, commands);
+    // Memory is all that could fail, and there is none that could.
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-fn value(record: &SweepRecord, decided: &Decided, commands: &[String]) -> Json {
-    let layouts: Vec<Json> = (0..record.layouts.len())
-        .map(|index| layout(record, decided, index))
-        .collect();
-    let ranking: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
-    json!({
-        "schema": SCHEMA,
-        "command": "sweep",
-        "disksmith": record.disksmith,
-        "sweep": record.id,
-        "started": record.started,
-        "starts": record.starts,
-        "ran_s": record.ran_s,
-        "command_line": record.command,
-        "machine": MachineDocument::of(&record.machine),
-        "settings": settings(&record.settings),
-        "layouts": layouts,
-        "ranking": ranking,
-        "baseline": record.baseline,
-        "cells": record.cells.iter().map(cell).collect::<Vec<_>>(),
-        "winner": decided.winner,
-        "ties": decided.ties,
-        "survivors": decided.survivors.iter().map(survivor).collect::<Vec<_>>(),
-        "frontier": decided.frontier,
-        "over": decided.over,
-        "resume": (!decided.over && !record.given_up).then(|| resume_command(record)),
-        "drift": decided.drift.as_ref().map(drift),
-        "effects": decided.effects.iter().map(effect).collect::<Vec<_>>(),
-        "curves": decided.curves.iter().map(curve).collect::<Vec<_>>(),
-        "probe": record.probe.as_ref().map(probe),
-        "left_out": record.left_out,
-        "answers": decided.answers,
-        "doubts": decided.doubts,
-        "commands": commands,
-    })
+/// The document of `sweep --json`.
+#[derive(Serialize)]
+struct SweepDocument<'a> {
+    schema: u32,
+    command: &'static str,
+    /// The version that measured.
+    disksmith: &'a str,
+    sweep: &'a RunId,
+    started: Timestamp,
+    starts: usize,
+    /// Time of all starts, in seconds.
+    ran_s: f64,
+    command_line: &'a [String],
+    machine: MachineDocument<'a>,
+    settings: SettingsDocument<'a>,
+    layouts: Vec<LayoutDocument<'a>>,
+    ranking: Vec<usize>,
+    /// The layout that every block measures, by which drift is seen.
+    baseline: usize,
+    cells: Vec<CellDocument<'a>>,
+    winner: Option<usize>,
+    ties: &'a [usize],
+    survivors: Vec<SurvivorDocument<'a>>,
+    /// Layouts than which none is both better and cheaper.
+    frontier: &'a [usize],
+    /// True if nothing is left to be measured.
+    over: bool,
+    /// The command that goes on.
+    resume: Option<String>,
+    drift: Option<DriftDocument<'a>>,
+    effects: Vec<EffectDocument<'a>>,
+    curves: Vec<CurveDocument<'a>>,
+    probe: Option<ProbeDocument<'a>>,
+    left_out: &'a [LeftOut],
+    /// Sentences for people.
+    answers: &'a [String],
+    doubts: &'a [String],
+    /// The commands that build the winner.
+    commands: &'a [String],
 }
 
-/// The best that survives a number of losses, by its index.
-fn survivor(one: &Survivor) -> Json {
-    json!({ "losses": one.losses, "winner": one.best, "ties": one.ties })
+impl<'a> SweepDocument<'a> {
+    fn of(
+        record: &'a SweepRecord,
+        decided: &'a Decided,
+        commands: &'a [String],
+    ) -> SweepDocument<'a> {
+        let layouts = record.layouts.iter().enumerate();
+        SweepDocument {
+            schema: SCHEMA,
+            command: "sweep",
+            disksmith: &record.disksmith,
+            sweep: &record.id,
+            started: record.started,
+            starts: record.starts,
+            ran_s: record.ran_s,
+            command_line: &record.command,
+            machine: MachineDocument::of(&record.machine),
+            settings: SettingsDocument::of(&record.settings),
+            layouts: layouts
+                .map(|(index, layout)| LayoutDocument::of(record, decided, index, layout))
+                .collect(),
+            ranking: decided.rows.iter().map(|row| row.layout).collect(),
+            baseline: record.baseline,
+            cells: record.cells.iter().map(CellDocument::of).collect(),
+            winner: decided.winner,
+            ties: &decided.ties,
+            survivors: decided.survivors.iter().map(SurvivorDocument::of).collect(),
+            frontier: &decided.frontier,
+            over: decided.over,
+            resume: (!decided.over && !record.given_up).then(|| resume_command(record)),
+            drift: decided.drift.as_ref().map(DriftDocument::of),
+            effects: decided.effects.iter().map(EffectDocument::of).collect(),
+            curves: decided.curves.iter().map(CurveDocument::of).collect(),
+            probe: record.probe.as_ref().map(ProbeDocument::of),
+            left_out: &record.left_out,
+            answers: &decided.answers,
+            doubts: &decided.doubts,
+            commands,
+        }
+    }
 }
 
-fn settings(settings: &Settings) -> Json {
-    let devices: Vec<Json> = settings
-        .devices
-        .iter()
-        .map(|device| {
-            json!({
-                "path": device.path.to_string_lossy(),
-                "serial": device.serial,
-                "model": device.model,
-                "size_bytes": device.size,
-            })
-        })
-        .collect();
-    let requires: Vec<Json> = settings
-        .requires
-        .iter()
-        .map(|requirement| {
-            json!({
-                "figure": requirement.figure,
-                "side": side(requirement.side),
-                "bar": requirement.bar,
-                "unit": Unit::of_metric(requirement.figure.metric).code(),
-            })
-        })
-        .collect();
-    json!({
-        "devices": devices,
-        "objective": objective(&settings.objective),
-        "unit": Unit::of_objective(&settings.objective).code(),
-        "requires": requires,
-        "survives": settings.factors.survives,
-        "phases": settings.phases,
-        "workload": settings.workload,
-        "seconds": settings.seconds.as_secs_f64(),
-        "precision": settings.precision,
-        "size_bytes": settings.size,
-        "threads": settings.threads,
-        "depth": settings.depth,
-        "blocks": settings.blocks,
-        "tie": settings.tie,
-        "full": settings.full,
-        "seed": settings.seed,
-        "prices": settings.prices,
-    })
+/// The best that survives a number of lost disks, by its index.
+#[derive(Serialize)]
+struct SurvivorDocument<'a> {
+    losses: usize,
+    winner: Option<usize>,
+    ties: &'a [usize],
+}
+
+impl<'a> SurvivorDocument<'a> {
+    fn of(one: &'a Survivor) -> SurvivorDocument<'a> {
+        SurvivorDocument {
+            losses: one.losses,
+            winner: one.best,
+            ties: &one.ties,
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Serialize)]
+struct SettingsDocument<'a> {
+    devices: Vec<VolumeDocument<'a>>,
+    /// The figure that the best has the most, or the least, of.
+    objective: String,
+    unit: &'static str,
+    requires: Vec<RequirementDocument<'a>>,
+    /// Number of lost disks that a layout must survive.
+    survives: usize,
+    phases: &'a [String],
+    workload: Option<&'a str>,
+    /// Longest time of a phase.
+    seconds: f64,
+    precision: f64,
+    size_bytes: Bytes,
+    threads: Option<u32>,
+    depth: Option<u32>,
+    blocks: usize,
+    /// Share by which two layouts may differ and tie.
+    tie: f64,
+    /// True if no layout is dropped early.
+    full: bool,
+    seed: u64,
+    prices: &'a Option<Prices>,
+}
+
+#[derive(Serialize)]
+struct VolumeDocument<'a> {
+    path: String,
+    serial: Option<&'a str>,
+    model: Option<&'a str>,
+    size_bytes: Bytes,
+}
+
+/// A bar that a layout must keep, such as `commit.p99<5ms`.
+#[derive(Serialize)]
+struct RequirementDocument<'a> {
+    figure: &'a Figure,
+    side: &'static str,
+    bar: f64,
+    unit: &'static str,
+}
+
+impl<'a> SettingsDocument<'a> {
+    fn of(settings: &'a Settings) -> SettingsDocument<'a> {
+        let devices = settings.devices.iter().map(|device| VolumeDocument {
+            path: device.path.to_string_lossy().into_owned(),
+            serial: device.serial.as_deref(),
+            model: device.model.as_deref(),
+            size_bytes: device.size,
+        });
+        let requires = settings.requires.iter();
+        let requires = requires.map(|requirement: &Requirement| RequirementDocument {
+            figure: &requirement.figure,
+            side: side(requirement.side),
+            bar: requirement.bar,
+            unit: Unit::of_metric(requirement.figure.metric).code(),
+        });
+        SettingsDocument {
+            devices: devices.collect(),
+            objective: objective(&settings.objective),
+            unit: Unit::of_objective(&settings.objective).code(),
+            requires: requires.collect(),
+            survives: settings.factors.survives,
+            phases: &settings.phases,
+            workload: settings.workload.as_deref(),
+            seconds: settings.seconds.as_secs_f64(),
+            precision: settings.precision,
+            size_bytes: settings.size,
+            threads: settings.threads,
+            depth: settings.depth,
+            blocks: settings.blocks,
+            tie: settings.tie,
+            full: settings.full,
+            seed: settings.seed,
+            prices: &settings.prices,
+        }
+    }
 }
 
 /// A layout and, where it has a row, what was concluded of it.
-fn layout(record: &SweepRecord, decided: &Decided, index: usize) -> Json {
-    let mut object = Map::new();
-    let mut put = |key: &str, value: Json| object.insert(key.to_owned(), value);
-    put("index", json!(index));
-    if let Some(layout) = record.layouts.get(index) {
-        put("name", json!(layout.to_string()));
-        put("level", json!(layout.level.map(|level| level.word())));
-        put("members", json!(layout.members));
-        put("chunk_bytes", json!(layout.chunk));
-        put("fs", json!(layout.fs));
-        put("scheduler", json!(layout.scheduler));
+#[derive(Serialize)]
+struct LayoutDocument<'a> {
+    index: usize,
+    name: String,
+    level: Option<&'static str>,
+    members: usize,
+    chunk_bytes: Option<Bytes>,
+    fs: &'a Fs,
+    scheduler: Option<&'a str>,
+    /// Number of lost disks that it survives.
+    survives: Option<usize>,
+    capacity_bytes: Option<Bytes>,
+    /// Number of blocks in which it was measured.
+    blocks: usize,
+    standing: Option<&'static str>,
+    why: Option<&'a str>,
+    objective: Option<FigureDocument>,
+    /// Its objective over that of the winner.
+    of_winner: Option<Value>,
+    /// Figures by the names that users write.
+    figures: BTreeMap<String, FigureDocument>,
+    cost: Option<CostDocument>,
+}
+
+impl<'a> LayoutDocument<'a> {
+    fn of(
+        record: &SweepRecord,
+        decided: &'a Decided,
+        index: usize,
+        layout: &'a Layout,
+    ) -> LayoutDocument<'a> {
+        let row = super::sentences::row(decided, index);
+        let unit = Unit::of_objective(&record.settings.objective);
+        let value = row.and_then(|row| row.value);
+        LayoutDocument {
+            index,
+            name: layout.to_string(),
+            level: layout.level.map(|level| level.word()),
+            members: layout.members,
+            chunk_bytes: layout.chunk,
+            fs: &layout.fs,
+            scheduler: layout.scheduler.as_deref(),
+            survives: row.map(|row| row.survives),
+            capacity_bytes: row.map(|row| row.capacity),
+            blocks: row.map_or(0, |row| row.blocks),
+            standing: row.map(|row| standing(row.standing)),
+            why: row.map(|row| row.why.as_str()),
+            objective: value.map(|value| FigureDocument::of(value, unit)),
+            of_winner: row.and_then(|row| row.of_winner),
+            figures: row.map_or_else(BTreeMap::new, |row| figures(&row.figures)),
+            cost: row.and_then(|row| row.cost).map(CostDocument::of),
+        }
     }
-    let row = super::sentences::row(decided, index);
-    let unit = Unit::of_objective(&record.settings.objective);
-    put("survives", json!(row.map(|row| row.survives)));
-    put("capacity_bytes", json!(row.map(|row| row.capacity)));
-    put("blocks", json!(row.map_or(0, |row| row.blocks)));
-    put("standing", json!(row.map(|row| standing(row.standing))));
-    put("why", json!(row.map(|row| &row.why)));
-    put(
-        "objective",
-        json!(
-            row.and_then(|row| row.value)
-                .map(|value| with_unit(value, unit))
-        ),
-    );
-    put("of_winner", json!(row.and_then(|row| row.of_winner)));
-    put(
-        "figures",
-        row.map_or_else(|| json!({}), |row| figures(&row.figures)),
-    );
-    put("cost", row.map_or(Json::Null, cost));
-    Json::Object(object)
 }
 
-fn cost(row: &Row) -> Json {
-    row.cost.map_or(
-        Json::Null,
-        |cost| json!({ "per_month": cost.per_month, "rate_per_dollar": cost.rate_per_dollar }),
-    )
+#[derive(Serialize)]
+struct CostDocument {
+    per_month: f64,
+    rate_per_dollar: Option<f64>,
 }
 
-fn with_unit(value: Value, unit: Unit) -> Json {
-    json!({ "mean": value.mean, "low": value.low, "high": value.high, "unit": unit.code() })
+impl CostDocument {
+    fn of(cost: Cost) -> CostDocument {
+        CostDocument {
+            per_month: cost.per_month,
+            rate_per_dollar: cost.rate_per_dollar,
+        }
+    }
 }
 
-/// Figures by the names that users write, each with its unit.
-fn figures(figures: &BTreeMap<Figure, Value>) -> Json {
-    let figures = figures.iter().map(|(figure, value)| {
+/// A figure with the bounds of its 95 % interval.
+#[derive(Serialize)]
+struct FigureDocument {
+    mean: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    unit: &'static str,
+}
+
+impl FigureDocument {
+    fn of(value: Value, unit: Unit) -> FigureDocument {
+        FigureDocument {
+            mean: value.mean,
+            low: value.low,
+            high: value.high,
+            unit: unit.code(),
+        }
+    }
+}
+
+/// Figures by the names that users write.
+fn figures(figures: &BTreeMap<Figure, Value>) -> BTreeMap<String, FigureDocument> {
+    let named = |(figure, value): (&Figure, &Value)| {
         let unit = Unit::of_metric(figure.metric);
-        (figure.to_string(), with_unit(*value, unit))
-    });
-    Json::Object(figures.collect())
+        (figure.to_string(), FigureDocument::of(*value, unit))
+    };
+    figures.iter().map(named).collect()
 }
 
 /// A measurement. It has either a run with its figures, or the reason why it failed.
-fn cell(cell: &Cell) -> Json {
-    let (run, values, doubts, failed) = match &cell.outcome {
-        CellOutcome::Measured {
+#[derive(Serialize)]
+struct CellDocument<'a> {
+    block: usize,
+    layout: usize,
+    baseline: bool,
+    /// Beginning, in seconds since that of the sweep.
+    began_s: f64,
+    measured_s: f64,
+    /// Time with building and taking down.
+    took_s: f64,
+    run: Option<&'a RunId>,
+    figures: BTreeMap<String, FigureDocument>,
+    doubts: &'a [String],
+    failed: Option<&'a str>,
+}
+
+impl<'a> CellDocument<'a> {
+    fn of(cell: &'a Cell) -> CellDocument<'a> {
+        let (run, values, doubts, failed) = match &cell.outcome {
+            CellOutcome::Measured {
+                run,
+                figures: values,
+                doubts,
+            } => (Some(run), figures(values), doubts.as_slice(), None),
+            CellOutcome::Failed(why) => (None, BTreeMap::new(), &[][..], Some(why.as_str())),
+        };
+        CellDocument {
+            block: cell.block,
+            layout: cell.layout,
+            baseline: cell.baseline,
+            began_s: cell.began_s,
+            measured_s: cell.measured_s,
+            took_s: cell.took_s,
             run,
             figures: values,
             doubts,
-        } => (Some(run), figures(values), doubts.as_slice(), None),
-        CellOutcome::Failed(why) => (None, json!({}), &[][..], Some(why)),
-    };
-    json!({
-        "block": cell.block,
-        "layout": cell.layout,
-        "baseline": cell.baseline,
-        "began_s": cell.began_s,
-        "measured_s": cell.measured_s,
-        "took_s": cell.took_s,
-        "run": run,
-        "figures": values,
-        "doubts": doubts,
-        "failed": failed,
-    })
+            failed,
+        }
+    }
 }
 
-fn drift(drift: &Drift) -> Json {
-    let points: Vec<Json> = drift
-        .points
-        .iter()
-        .map(|(began_s, value)| json!({ "began_s": began_s, "value": value }))
-        .collect();
-    json!({
-        "points": points,
-        "change": drift.change,
-        "jump": drift.jump,
-        "text": drift.text,
-    })
+/// Change of the baseline over the sweep.
+#[derive(Serialize)]
+struct DriftDocument<'a> {
+    points: Vec<DriftPointDocument>,
+    change: &'a Option<Value>,
+    jump: f64,
+    text: &'a str,
 }
 
-fn effect(effect: &Effect) -> Json {
-    json!({
-        "factor": effect.factor,
-        "from": effect.from,
-        "to": effect.to,
-        "pairs": effect.pairs,
-        "ratio": effect.ratio,
-        "least_ratio": effect.range.0,
-        "greatest_ratio": effect.range.1,
-        "shown": effect.shown,
-        "text": effect.text,
-    })
+#[derive(Serialize)]
+struct DriftPointDocument {
+    began_s: f64,
+    value: f64,
 }
 
-fn curve(curve: &Curve) -> Json {
-    let points: Vec<Json> = curve
-        .points
-        .iter()
-        .map(
-            |point| json!({ "members": point.members, "value": point.value, "ideal": point.ideal }),
-        )
-        .collect();
-    json!({ "label": curve.label, "points": points })
+impl<'a> DriftDocument<'a> {
+    fn of(drift: &'a Drift) -> DriftDocument<'a> {
+        let points = drift.points.iter();
+        let points = points.map(|&(began_s, value)| DriftPointDocument { began_s, value });
+        DriftDocument {
+            points: points.collect(),
+            change: &drift.change,
+            jump: drift.jump,
+            text: &drift.text,
+        }
+    }
 }
 
-fn probe(probe: &Probe) -> Json {
-    json!({
-        "phase": probe.phase,
-        "alone_per_s": probe.alone,
-        "together_per_s": probe.together,
-    })
+/// What one setting does in place of another, all else equal.
+#[derive(Serialize)]
+struct EffectDocument<'a> {
+    factor: &'a Factor,
+    from: &'a str,
+    to: &'a str,
+    /// Number of pairs of layouts that differ in it alone.
+    pairs: usize,
+    ratio: &'a Value,
+    least_ratio: f64,
+    greatest_ratio: f64,
+    shown: bool,
+    text: &'a str,
+}
+
+impl<'a> EffectDocument<'a> {
+    fn of(effect: &'a Effect) -> EffectDocument<'a> {
+        EffectDocument {
+            factor: &effect.factor,
+            from: &effect.from,
+            to: &effect.to,
+            pairs: effect.pairs,
+            ratio: &effect.ratio,
+            least_ratio: effect.range.0,
+            greatest_ratio: effect.range.1,
+            shown: effect.shown,
+            text: &effect.text,
+        }
+    }
+}
+
+/// Objective by the number of members.
+#[derive(Serialize)]
+struct CurveDocument<'a> {
+    label: &'a str,
+    points: Vec<PointDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct PointDocument<'a> {
+    members: usize,
+    value: &'a Value,
+    /// What as many members would give if none held another back.
+    ideal: Option<f64>,
+}
+
+impl<'a> CurveDocument<'a> {
+    fn of(curve: &'a Curve) -> CurveDocument<'a> {
+        let points = curve.points.iter().map(|point| PointDocument {
+            members: point.members,
+            value: &point.value,
+            ideal: point.ideal,
+        });
+        CurveDocument {
+            label: &curve.label,
+            points: points.collect(),
+        }
+    }
+}
+
+/// Rates of each disk alone, and of all at once.
+#[derive(Serialize)]
+struct ProbeDocument<'a> {
+    phase: &'a str,
+    alone_per_s: &'a [Value],
+    together_per_s: &'a [Value],
+}
+
+impl<'a> ProbeDocument<'a> {
+    fn of(probe: &'a Probe) -> ProbeDocument<'a> {
+        ProbeDocument {
+            phase: &probe.phase,
+            alone_per_s: &probe.alone,
+            together_per_s: &probe.together,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value as Json;
+
     use super::super::sample;
     use super::*;
 
