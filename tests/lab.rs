@@ -96,10 +96,10 @@ fn with_qemu_volumes_and_state_live_through_power_cuts() {
     let script = "set -e
         noted=${DISKSMITH_LEDGER%/*}/noted
         echo boot $DISKSMITH_LAB_BOOT | tee -a $noted
+        sync -f $noted
         dd if=/dev/vda of=/dev/null bs=512k skip=64 count=$((64 / DISKSMITH_LAB_BOOT)) 2>/dev/null
         [ $DISKSMITH_LAB_BOOT -gt 1 ] ||
             yes | dd of=/dev/vdb bs=1M count=1 iflag=fullblock oflag=direct 2>/dev/null
-        sync -f $noted
         [ $DISKSMITH_LAB_BOOT -lt 3 ] || { cat $noted; exit 7; }
         sleep 1000";
     let arguments = [
@@ -108,7 +108,7 @@ fn with_qemu_volumes_and_state_live_through_power_cuts() {
         "--volumes",
         "volatile=1:64MiB",
         "--cut-after",
-        "4s,2s..3s,1000s",
+        "12s,8s..9s,1000s",
         "--truth",
         "truth.json",
     ];
@@ -119,9 +119,9 @@ fn with_qemu_volumes_and_state_live_through_power_cuts() {
     let boots = ["boot 1\n", "boot 2\n", "boot 3\n"].concat();
     assert_eq!(said.out, boots.repeat(2), "{said:#?}");
     for words in [
-        "Power cut 1 of 3, 4.00 s after the command began: ",
+        "Power cut 1 of 3, 12.0 s after the command began: ",
         "blocks of 4 KiB that were not flushed are lost. The machine starts again.",
-        "Power cut 2 of 3, 2.",
+        "Power cut 2 of 3, 8.",
         "The command ended before power cut 3 of 3",
     ] {
         assert!(said.err.contains(words), "no '{words}' in {said:#?}");
