@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::escape::plain;
 use crate::ticks;
+pub use crate::ticks::rounded;
 
 /// Number of colours before they repeat.
 const COLOURS: usize = 7;
@@ -37,15 +38,6 @@ pub struct Chart {
 /// The colour of the run at `slot`.
 pub fn colour_index(slot: usize) -> usize {
     slot % COLOURS
-}
-
-/// Five significant digits: more than a chart can show, and a third of the bytes.
-pub fn rounded(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let scale = 10_f64.powi(4 - value.abs().log10().floor() as i32);
-    (value * scale).round() / scale
 }
 
 /// An axis with a title and nothing that draws attention.

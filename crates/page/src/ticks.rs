@@ -15,6 +15,15 @@ const LADDERS: [&[f64]; 5] = [
 /// Fewer ticks than this say too little.
 const FEWEST: usize = 4;
 
+/// Five significant digits: more than a chart can show, and a third of the bytes.
+pub fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10_f64.powi(4 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
 /// Ticks between two decimal logarithms of seconds: the place in seconds, and what is written
 /// there. The sparsest ladder that has enough of them.
 pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
@@ -23,12 +32,7 @@ pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
         decades
             .flat_map(|decade| ladder.iter().map(move |step| step * 10_f64.powi(decade)))
             .filter(|seconds| (from..=to).contains(&seconds.log10()))
-            .map(|seconds| {
-                (
-                    crate::charts::rounded(seconds),
-                    words::short_latency(seconds),
-                )
-            })
+            .map(|seconds| (rounded(seconds), words::short_latency(seconds)))
             .collect()
     };
     let mut ticks = Vec::new();

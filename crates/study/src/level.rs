@@ -3,6 +3,7 @@
 use crate::interval::Interval;
 use crate::noise::{Noise, Scaled, batch_means, mean, ones};
 use crate::plateau::without_outliers;
+use crate::residual::{residual_of_levels, residual_of_line};
 
 /// A shorter series cannot tell a drop for good from a rate that jumps every second or so.
 pub const LEAST_SLICES: usize = 70;
@@ -117,29 +118,6 @@ fn best_split(series: &[f64]) -> usize {
 /// The means of the three parts of a series.
 fn thirds(series: &[f64]) -> impl Iterator<Item = f64> {
     series.chunks(series.len().div_ceil(3)).map(mean)
-}
-
-/// The sum of squares left around one level.
-fn residual(series: &[f64]) -> f64 {
-    let mean = mean(series);
-    series.iter().map(|x| (x - mean).powi(2)).sum()
-}
-
-/// The sum of squares left around two levels.
-pub(crate) fn residual_of_levels(series: &[f64], split: usize) -> f64 {
-    residual(&series[..split]) + residual(&series[split..])
-}
-
-/// The sum of squares left around the best straight line.
-pub(crate) fn residual_of_line(series: &[f64]) -> f64 {
-    let middle = 0.5 * (series.len() as f64 - 1.0);
-    let (mut product, mut squares) = (0.0, 0.0);
-    for (t, x) in series.iter().enumerate() {
-        let time = t as f64 - middle;
-        product += time * x;
-        squares += time * time;
-    }
-    residual(series) - product * product / squares
 }
 
 #[cfg(test)]

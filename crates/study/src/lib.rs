@@ -50,6 +50,7 @@ pub mod plateau;
 #[cfg(test)]
 mod proof;
 pub mod race;
+mod residual;
 pub mod scaling;
 #[cfg(test)]
 mod simulate;

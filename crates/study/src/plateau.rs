@@ -20,8 +20,8 @@
 //! look like a cap the longer it takes: each of the requests in flight rounds the count to whole ones by
 //! itself, and no such error adds up.
 
-use crate::level::residual_of_line;
 use crate::noise::mean;
+use crate::residual::residual_of_line;
 
 /// A shorter series is not judged.
 pub const LEAST_SLICES: usize = 20;

@@ -1,8 +1,9 @@
 //! Steadiness of a series: whether it has one level, and where that level begins.
 
 use crate::interval::LEAST_SLICES;
-use crate::level::{find_step, residual_of_levels, residual_of_line};
+use crate::level::find_step;
 use crate::noise::{MOST_BATCHES, Noise, Scaled, batch_means, mean, ones};
+use crate::residual::{residual_of_levels, residual_of_line};
 
 /// A change smaller than this, as a fraction of the mean, is not worth a finding even where it is
 /// certain: a long enough series makes any change certain.

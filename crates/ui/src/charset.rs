@@ -1,4 +1,5 @@
-//! Text for a locale whose charset is not UTF-8: the signs that this program prints become ASCII.
+//! Text for a terminal: control characters are made harmless, and in a locale whose charset is not UTF-8 the signs that
+//! this program prints become ASCII.
 //!
 //! Only sentences and tables are rewritten. A JSON document is UTF-8 in every locale (RFC 8259, 8.1), and names
 //! that the user gave are left as they are.
@@ -73,9 +74,46 @@ fn ascii(text: &str) -> String {
     out
 }
 
+/// The text with control characters, which a path or a host's name may hold, made harmless: a
+/// terminal would obey them. Line breaks stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    // Those beyond ASCII begin with 0xc2 in UTF-8. Most texts have none of either, which is seen many bytes at
+    // a time as long as nothing ends the search.
+    let may_be_control = |byte: u8| matches!(byte, 0..=0x09 | 0x0b..=0x1f | 0x7f | 0xc2);
+    let is_harmless = |seen: bool, byte: &u8| seen & !may_be_control(*byte);
+    if text.as_bytes().iter().fold(true, is_harmless) {
+        return Cow::Borrowed(text);
+    }
+    let harmless = |c: char| {
+        if c.is_control() && c != '\n' {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    text.chars().map(harmless).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_made_harmless_and_nothing_else_is_changed() {
+        for harmless in ["", "a\nb", "é", "µs", "\u{a0}", "×!─█", &"x".repeat(1000)] {
+            assert_eq!(printable(harmless), harmless);
+        }
+        for c in (0..=0xff).filter_map(char::from_u32) {
+            let shown = match c {
+                '\n' => '\n',
+                '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => '\u{fffd}',
+                other => other,
+            };
+            let text = |c: char| format!("some words before it, and é {c} behind");
+            assert_eq!(printable(&text(c)), text(shown), "{c:?}");
+            assert_eq!(printable(&c.to_string()), shown.to_string());
+        }
+    }
 
     #[test]
     fn the_first_locale_that_is_set_decides() {

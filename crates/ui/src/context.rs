@@ -1,6 +1,5 @@
 //! Context of every command: the host, the outputs, and the person in front, if any.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
 
@@ -95,7 +94,7 @@ impl Context {
     /// Writes an answer. A closed pipe is an error that ends the program quietly.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         self.out
-            .write_all(charset::shown(&printable(text)).as_bytes())
+            .write_all(charset::shown(&charset::printable(text)).as_bytes())
             .and_then(|()| self.out.flush())
             .context(UNPRINTED)
             .midway()
@@ -121,27 +120,11 @@ pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
 /// Tells the user something that is not part of the answer, on standard error.
 pub fn tell(text: &str) {
     // With standard error closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "{}", charset::shown(&printable(text)));
-}
-
-/// The text with control characters, which a path or a host's name may hold, made harmless: a
-/// terminal would obey them. Line breaks stay.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    // Those beyond ASCII begin with 0xc2 in UTF-8. Most texts have none of either, which is seen many bytes at
-    // a time as long as nothing ends the search.
-    let may_be_control = |byte: u8| matches!(byte, 0..=0x09 | 0x0b..=0x1f | 0x7f | 0xc2);
-    let is_harmless = |seen: bool, byte: &u8| seen & !may_be_control(*byte);
-    if text.as_bytes().iter().fold(true, is_harmless) {
-        return Cow::Borrowed(text);
-    }
-    let harmless = |c: char| {
-        if c.is_control() && c != '\n' {
-            '\u{fffd}'
-        } else {
-            c
-        }
-    };
-    text.chars().map(harmless).collect()
+    let _ = writeln!(
+        io::stderr(),
+        "{}",
+        charset::shown(&charset::printable(text))
+    );
 }
 
 #[cfg(test)]
@@ -160,23 +143,6 @@ mod tests {
             (Some("1"), None, NARROWEST),
         ] {
             assert_eq!(columns(said, window), expected, "{said:?} {window:?}");
-        }
-    }
-
-    #[test]
-    fn what_a_terminal_would_obey_is_made_harmless_and_nothing_else_is_changed() {
-        for harmless in ["", "a\nb", "é", "µs", "\u{a0}", "×!─█", &"x".repeat(1000)] {
-            assert_eq!(printable(harmless), harmless);
-        }
-        for c in (0..=0xff).filter_map(char::from_u32) {
-            let shown = match c {
-                '\n' => '\n',
-                '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => '\u{fffd}',
-                other => other,
-            };
-            let text = |c: char| format!("some words before it, and é {c} behind");
-            assert_eq!(printable(&text(c)), text(shown), "{c:?}");
-            assert_eq!(printable(&c.to_string()), shown.to_string());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::context::printable;
+use crate::charset::printable;
 
 /// Reason for which a command did not do its work.
 #[derive(Debug)]

@@ -20,7 +20,8 @@ use rustix::time::Timespec;
 use study::watch::{Change, Settings, Watch};
 
 use crate::args::WatchArgs;
-use ui::context::{Context, printable};
+use ui::charset::printable;
+use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 

@@ -49,7 +49,7 @@ fn forget_typed(from: impl AsFd) {
 pub(crate) fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
     require_terminal(done)?;
     forget_typed(io::stdin());
-    let words = ui::context::printable(words);
+    let words = ui::charset::printable(words);
     let _ = write!(io::stderr(), "{words} Write {AGREED} to go on: ");
     // On a thread of its own, since a read goes on after a signal. It ends with the process.
     let (sender, heard) = channel();

@@ -4,7 +4,7 @@ use record::Bytes;
 use serde_json::Value;
 
 use domain::plan_binding::DiskIdentity;
-use ui::context::printable;
+use ui::charset::printable;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 

@@ -138,7 +138,7 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&RankedHost]) -> String {
             ));
         }
     }
-    ui::context::printable(&text).into_owned()
+    ui::charset::printable(&text).into_owned()
 }
 
 #[cfg(test)]

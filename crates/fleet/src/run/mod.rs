@@ -190,7 +190,7 @@ pub(crate) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
 /// Says on standard error that a host is done.
 fn progress(name: &str, host_run: &HostRun, number: usize, all: usize) {
     let line = format!("{number} of {all}: {name}: {}", host_run.outcome.word());
-    let line = ui::context::printable(&line);
+    let line = ui::charset::printable(&line);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -70,7 +70,7 @@ impl<'a> ProgressNotices<'a> {
             let left = next.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 if let Some(sentence) = sentence(&state, self.hosts, self.began.elapsed()) {
-                    let line = ui::context::printable(&sentence);
+                    let line = ui::charset::printable(&sentence);
                     let _ = writeln!(std::io::stderr(), "{line}");
                 }
                 pause = (pause * 2).min(LONGEST);

@@ -10,7 +10,7 @@ use crate::sort_key::SortKey;
 use crate::top::row::{Row, State};
 use ratatui::text::Line;
 use ui::charset;
-use ui::context::printable;
+use ui::charset::printable;
 use ui::json::Document;
 use ui::screen::{Look, Pieces as _};
 use ui::table::{Column, layout};

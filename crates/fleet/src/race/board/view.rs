@@ -12,7 +12,7 @@ use crate::store::race::{RaceRecord, RoundRecord};
 use ratatui::layout::Size;
 use ratatui::text::Line;
 use ui::charset;
-use ui::context::printable;
+use ui::charset::printable;
 use ui::screen::{Look, Pieces as _};
 use ui::table::{Column, layout};
 use ui::units::compact;
