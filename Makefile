@@ -36,6 +36,7 @@ moto:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
 prove: needs moto
 	DISKSMITH_TESTS=$(or $(DISKSMITH_TESTS),all) PATH="$(MOTO)/programs:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
