@@ -7,15 +7,16 @@
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use std::{fmt, io};
 
 use rustix::fs::OFlags;
 
 use crate::block::DevNum;
-use crate::root::{Root, attribute, unescape};
+use crate::root::{Root, attribute};
 
+mod rings;
 mod threads;
 
 /// Storage, whatever its paths are called: a block device by its number, a file by its inode.
@@ -167,6 +168,7 @@ fn holds_of_threads(
 /// Uses of the storage by one process or thread: each once, the strongest.
 fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(Storage, Hold)>> {
     let mut holds: Vec<(Storage, Hold)> = Vec::new();
+    let mut unread = Ok(());
     let mut add = |storage, hold| {
         if !holds.iter().any(|(known, _)| *known == storage) {
             holds.push((storage, hold));
@@ -183,11 +185,14 @@ fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(St
             add(storage, hold);
         }
         if fs::read_link(&link).is_ok_and(|link| link == Path::new("anon_inode:[io_uring]")) {
-            let info = info().unwrap_or_default();
-            for storage in registered(&info).iter().filter_map(|path| storage_at(path)) {
-                if wanted(storage) {
-                    add(storage, Hold::Registered);
+            match rings::registered_files(info) {
+                Ok(files) => {
+                    let storage = files.iter().filter_map(|path| storage_at(path));
+                    for storage in storage.filter(|storage| wanted(*storage)) {
+                        add(storage, Hold::Registered);
+                    }
                 }
+                Err(error) => unread = Err(error),
             }
         }
     }
@@ -195,6 +200,9 @@ fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(St
         if wanted(storage) {
             add(storage, Hold::Mapped);
         }
+    }
+    if holds.is_empty() {
+        unread?;
     }
     Ok(holds)
 }
@@ -252,23 +260,6 @@ fn hold_of(info: &str) -> Option<Hold> {
     }
 }
 
-/// The paths of the files that are registered with an io_uring, from its `fdinfo` (io_uring/fdinfo.c of the
-/// kernel): lines of a slot's number and a path behind `UserFiles:`.
-fn registered(info: &str) -> Vec<PathBuf> {
-    let slot = |line: &str| {
-        let (number, path) = line.split_once(": ")?;
-        number.trim().parse::<u32>().ok()?;
-        path.starts_with('/')
-            .then(|| PathBuf::from(unescape(path.as_bytes())))
-    };
-    info.lines()
-        .skip_while(|line| !line.starts_with("UserFiles:"))
-        .skip(1)
-        .take_while(|line| !line.starts_with("UserBufs:"))
-        .filter_map(slot)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,14 +290,5 @@ mod tests {
             assert_eq!(hold_of(&info), expected, "{info}");
         }
         assert_eq!(hold_of("nonsense"), None);
-    }
-
-    #[test]
-    fn files_that_are_registered_with_io_uring_are_named() {
-        let info = "pos:\t0\nflags:\t02000002\nSqMask:\t0x7\n    0: opcode:NOP, fd:0\nUserFiles:\t4\n    0: /dev/loop3\n    \
-                    1: <none>\n    2: /data/my\\040file (deleted)\nUserBufs:\t1\n    0: 0/4096\nPollList:\n";
-        let expected = ["/dev/loop3", "/data/my file (deleted)"].map(PathBuf::from);
-        assert_eq!(registered(info), expected);
-        assert!(registered("nonsense").is_empty());
     }
 }
