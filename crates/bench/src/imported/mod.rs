@@ -11,13 +11,12 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use ledger::Ledger;
 use record::{ImportedRun, RunId, Summary};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::imported::args::ImportArgs;
-use crate::views;
+use crate::views::imported::json::ImportedDocument;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::json::SCHEMA;
 use ui::table::wrap;
 
 pub(crate) use judged::Judged;
@@ -177,23 +176,36 @@ fn sentences(runs: &[Imported], dry: bool, columns: usize) -> String {
     runs.iter().map(line).collect()
 }
 
+/// Body of the document of `import --json`.
+#[derive(Serialize)]
+struct ImportBody<'a> {
+    dry_run: bool,
+    runs: Vec<ImportedBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct ImportedBody<'a> {
+    #[serde(flatten)]
+    run: ImportedDocument<'a>,
+    /// True if the ledger had the same already, under the run's id.
+    already_kept: bool,
+}
+
+impl ImportedBody<'_> {
+    fn of(imported: &Imported, dry: bool) -> ImportedBody<'_> {
+        let mut run = ImportedDocument::of(&imported.run, &imported.judged);
+        run.run = run.run.filter(|_| !dry);
+        ImportedBody {
+            run,
+            already_kept: imported.already_kept,
+        }
+    }
+}
+
 fn document(runs: &[Imported], dry: bool) -> String {
-    let runs: Vec<Value> = runs
-        .iter()
-        .map(|imported| {
-            let mut value = views::imported::json::value(&imported.run, &imported.judged);
-            value["already_kept"] = imported.already_kept.into();
-            if dry {
-                value["run"] = Value::Null;
-            }
-            value
-        })
-        .collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "command": "import",
-        "dry_run": dry,
-        "runs": runs,
-    });
-    format!("{document:#}\n")
+    let body = ImportBody {
+        dry_run: dry,
+        runs: runs.iter().map(|one| ImportedBody::of(one, dry)).collect(),
+    };
+    ui::json::document("import", &body)
 }

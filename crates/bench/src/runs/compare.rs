@@ -4,12 +4,11 @@ mod gate;
 mod row;
 
 use self::gate::{Judgement, Outcome, judge};
-use self::row::Row;
+use self::row::{Row, RowDocument};
 use super::side::{Side, SidePhase};
 use record::{RunId, Verdict};
-use serde_json::{Value, json};
+use serde::Serialize;
 use ui::exit::Answer;
-use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words::percent;
 
@@ -196,27 +195,49 @@ impl Comparison {
     }
 
     pub(super) fn document(&self) -> String {
-        let rows: Vec<Value> = self.rows.iter().map(Row::value).collect();
         let outcome = self.outcome();
-        let inconclusive: Vec<Value> = self.judged.iter().filter_map(Judged::value).collect();
-        let document = json!({
-            "schema": SCHEMA,
-            "command": "compare",
-            "a": self.a,
-            "b": self.b,
-            "phases": rows,
-            "remarks": self.remarks,
-            "fail_if_slower": self.bar.map(|bar| bar.share),
-            "allow_inconclusive": self.bar.map(|bar| bar.allows_inconclusive),
-            "outcome": outcome.map(Outcome::word),
-            "slower": outcome
+        let inconclusive: Vec<_> = self.judged.iter().filter_map(Judged::document).collect();
+        let body = ComparisonBody {
+            a: &self.a,
+            b: &self.b,
+            phases: self.rows.iter().map(Row::document).collect(),
+            remarks: &self.remarks,
+            fail_if_slower: self.bar.map(|bar| bar.share),
+            allow_inconclusive: self.bar.map(|bar| bar.allows_inconclusive),
+            outcome: outcome.map(Outcome::word),
+            slower: outcome
                 .filter(|outcome| *outcome != Outcome::Inconclusive)
                 .map(|outcome| outcome == Outcome::Slower),
-            "inconclusive": outcome.map(|_| !inconclusive.is_empty() || self.judged.is_empty()),
-            "inconclusive_phases": inconclusive,
-        });
-        format!("{document:#}\n")
+            inconclusive: outcome.map(|_| !inconclusive.is_empty() || self.judged.is_empty()),
+            inconclusive_phases: inconclusive,
+        };
+        ui::json::document("compare", &body)
     }
+}
+
+/// Body of the document of `compare --json`.
+#[derive(Serialize)]
+struct ComparisonBody<'a> {
+    a: &'a RunId,
+    b: &'a RunId,
+    phases: Vec<RowDocument<'a>>,
+    remarks: &'a [String],
+    /// Share by which B may be slower; `null` without a bar, as the four keys below.
+    fail_if_slower: Option<f64>,
+    allow_inconclusive: Option<bool>,
+    outcome: Option<&'static str>,
+    /// `null` too where the gate is inconclusive.
+    slower: Option<bool>,
+    inconclusive: Option<bool>,
+    inconclusive_phases: Vec<InconclusiveDocument<'a>>,
+}
+
+/// A comparison of which the gate can say nothing.
+#[derive(Serialize)]
+struct InconclusiveDocument<'a> {
+    name: &'a str,
+    direction: Option<&'static str>,
+    reason: &'a str,
 }
 
 /// The phases that belong together, by their places: those of one name, the second of a name with
@@ -273,12 +294,16 @@ impl Judged {
         }
     }
 
-    /// The inconclusive comparisons, for JSON.
-    fn value(&self) -> Option<Value> {
-        let Judgement::Inconclusive(why) = &self.judgement else {
+    /// The comparison as the document has it, where it is inconclusive.
+    fn document(&self) -> Option<InconclusiveDocument<'_>> {
+        let Judgement::Inconclusive(reason) = &self.judgement else {
             return None;
         };
-        Some(json!({ "name": self.phase, "direction": self.what, "reason": why }))
+        Some(InconclusiveDocument {
+            name: &self.phase,
+            direction: self.what,
+            reason,
+        })
     }
 }
 

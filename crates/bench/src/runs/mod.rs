@@ -8,8 +8,8 @@ mod work;
 
 use jiff::Timestamp;
 use ledger::{Filter, Ledger, RunSummary, StoredRun};
-use record::{ImportedRun, Origin, Run};
-use serde_json::json;
+use record::{ImportedRun, Origin, Run, RunId, Verdict};
+use serde::Serialize;
 
 use crate::conclusion::Conclusion;
 use crate::imported::Judged;
@@ -18,7 +18,6 @@ use crate::views;
 use side::Side;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::json::SCHEMA;
 use ui::output::{Format, OutputFile};
 use ui::table::{Column, layout};
 
@@ -122,29 +121,46 @@ fn known(text: &str) -> String {
     }
 }
 
+/// Body of the document of `runs --json`.
+#[derive(Serialize)]
+struct RunsBody<'a> {
+    runs: Vec<RunBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunBody<'a> {
+    run: &'a RunId,
+    started: Timestamp,
+    /// `null` where another tool's output does not say.
+    hostname: Option<&'a str>,
+    /// `null` where another tool's output does not say.
+    target: Option<&'a str>,
+    device: &'a Option<String>,
+    suite: &'a str,
+    /// Names of its phases.
+    phases: &'a [String],
+    origin: &'a Origin,
+    interrupted: bool,
+    verdict: Verdict,
+}
+
 fn list_document(found: &[RunSummary]) -> String {
-    let runs: Vec<_> = found
-        .iter()
-        .map(|run| {
-            json!({
-                "run": run.id,
-                "started": run.started,
-                // Another tool's output may not say.
-                "hostname": Some(&run.host).filter(|host| !host.is_empty()),
-                "target": Some(&run.target).filter(|target| !target.is_empty()),
-                "device": run.device,
-                "suite": run.suite,
-                "phases": run.phases,
-                "origin": run.origin,
-                "interrupted": run.interrupted,
-                "verdict": run.verdict,
-            })
-        })
-        .collect();
-    format!(
-        "{:#}\n",
-        json!({ "schema": SCHEMA, "command": "runs", "runs": runs })
-    )
+    let runs = found.iter().map(|run| RunBody {
+        run: &run.id,
+        started: run.started,
+        hostname: Some(run.host.as_str()).filter(|host| !host.is_empty()),
+        target: Some(run.target.as_str()).filter(|target| !target.is_empty()),
+        device: &run.device,
+        suite: &run.suite,
+        phases: &run.phases,
+        origin: &run.origin,
+        interrupted: run.interrupted,
+        verdict: run.verdict,
+    });
+    let body = RunsBody {
+        runs: runs.collect(),
+    };
+    ui::json::document("runs", &body)
 }
 
 /// A run as it is kept, and what this version concludes of it.

@@ -1,12 +1,13 @@
 //! Recordings of `watch --record`: size, span, and removal.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};
-use serde_json::json;
+use record::Bytes;
+use serde::Serialize;
 
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::json::SCHEMA;
 use ui::table::{Column, layout};
 
 const COLUMNS: [Column; 9] = [
@@ -42,13 +43,18 @@ pub(super) fn remove(
 ) -> Outcome {
     ledger.remove_recording(number).refused()?;
     let text = if json {
-        let document = json!({ "schema": SCHEMA, "command": "runs", "removed": number });
-        format!("{document:#}\n")
+        ui::json::document("runs", &RemovedBody { removed: number })
     } else {
         format!("Removed recording {number}. The ledger uses its room again.\n")
     };
     context.print(&text)?;
     Ok(Answer::Done)
+}
+
+/// Body of the document of `runs recordings --remove --json`.
+#[derive(Serialize)]
+struct RemovedBody {
+    removed: i64,
 }
 
 /// A line below the list of runs; empty where nothing is recorded.
@@ -93,29 +99,49 @@ fn text(found: &[RecordingSummary], columns: usize) -> String {
     layout(&COLUMNS, &rows, columns)
 }
 
-fn minute(at: jiff::Timestamp) -> String {
+fn minute(at: Timestamp) -> String {
     let local = at.to_zoned(TimeZone::system());
     local.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// Body of the document of `runs recordings --json`.
+#[derive(Serialize)]
+struct RecordingsBody<'a> {
+    recordings: Vec<RecordingBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct RecordingBody<'a> {
+    /// Number by which it is removed.
+    recording: i64,
+    hostname: &'a str,
+    from: Timestamp,
+    to: Timestamp,
+    /// True while `watch` still writes it.
+    open: bool,
+    /// Samples as they were taken.
+    samples: u64,
+    samples_per_minute: u64,
+    samples_per_hour: u64,
+    findings: u64,
+    bytes: Bytes,
+}
+
 fn document(found: &[RecordingSummary]) -> String {
-    let recordings: Vec<_> = found
-        .iter()
-        .map(|one| {
-            json!({
-                "recording": one.number,
-                "hostname": one.host,
-                "from": one.from,
-                "to": one.to,
-                "open": one.is_open,
-                "samples": one.taken,
-                "samples_per_minute": one.minutes,
-                "samples_per_hour": one.hours,
-                "findings": one.events,
-                "bytes": one.bytes,
-            })
-        })
-        .collect();
-    let document = json!({ "schema": SCHEMA, "command": "runs", "recordings": recordings });
-    format!("{document:#}\n")
+    let recordings = found.iter().map(|one| RecordingBody {
+        recording: one.number,
+        hostname: &one.host,
+        from: one.from,
+        to: one.to,
+        open: one.is_open,
+        samples: one.taken,
+        samples_per_minute: one.minutes,
+        samples_per_hour: one.hours,
+        findings: one.events,
+        bytes: one.bytes,
+    });
+    let body = RecordingsBody {
+        recordings: recordings.collect(),
+    };
+    ui::json::document("runs", &body)
 }

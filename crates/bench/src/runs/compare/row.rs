@@ -1,6 +1,6 @@
 //! One line of a comparison: the rates of one kind of request in two runs.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use study::compare::{RatioInterval, ratio};
 use study::interval::LEAST_SLICES;
 
@@ -145,28 +145,60 @@ impl Row {
         }
     }
 
-    pub(super) fn value(&self) -> Value {
+    pub(super) fn document(&self) -> RowDocument<'_> {
         let (counts, moves) = (self.unit == Unit::Requests, self.unit == Unit::Bytes);
-        let side = |mean: f64, p99: Option<u64>| {
-            json!({
-                "iops": counts.then_some(mean),
-                "bytes_per_s": moves.then_some(mean),
-                "p99_ns": p99,
-            })
+        let side = |mean: f64, p99_ns| SideDocument {
+            iops: counts.then_some(mean),
+            bytes_per_s: moves.then_some(mean),
+            p99_ns,
         };
-        json!({
-            "name": self.phase,
-            "name_in_b": self.other.as_ref().unwrap_or(&self.phase),
-            "direction": self.what,
-            "a": side(self.means.0, self.p99.0),
-            "b": side(self.means.1, self.p99.1),
-            "ratio": self.ratio.map(|ratio| json!({
-                "mean": ratio.ratio,
-                "low": ratio.low,
-                "high": ratio.high,
-            })),
-            "difference_shown": self.ratio.map(|ratio| ratio.shows_difference()),
-            "slower": self.is_slower,
-        })
+        RowDocument {
+            name: &self.phase,
+            name_in_b: self.other.as_ref().unwrap_or(&self.phase),
+            direction: self.what,
+            a: side(self.means.0, self.p99.0),
+            b: side(self.means.1, self.p99.1),
+            ratio: self.ratio.map(|ratio| RatioDocument {
+                mean: ratio.ratio,
+                low: ratio.low,
+                high: ratio.high,
+            }),
+            difference_shown: self.ratio.map(|ratio| ratio.shows_difference()),
+            slower: self.is_slower,
+        }
     }
+}
+
+/// One kind of request of one phase, in the document.
+#[derive(Serialize)]
+pub(super) struct RowDocument<'a> {
+    /// Name of the phase in A.
+    name: &'a str,
+    name_in_b: &'a str,
+    /// Kind of request, such as `read`.
+    direction: &'static str,
+    a: SideDocument,
+    b: SideDocument,
+    /// B over A; `null` where no interval can be had.
+    ratio: Option<RatioDocument>,
+    /// True if the interval leaves out 1.
+    difference_shown: Option<bool>,
+    /// True if B is slower than the bar allows, beyond doubt.
+    slower: bool,
+}
+
+/// Mean rate, in the unit in which both count, and the 99th percentile of latency.
+#[derive(Serialize)]
+struct SideDocument {
+    iops: Option<f64>,
+    bytes_per_s: Option<f64>,
+    p99_ns: Option<u64>,
+}
+
+/// A ratio with the bounds of its 95 % interval.
+#[derive(Serialize)]
+struct RatioDocument {
+    mean: f64,
+    low: f64,
+    high: f64,
 }

@@ -1,5 +1,7 @@
 //! Comparisons of two runs.
 
+use serde_json::Value;
+
 use super::*;
 use crate::imported::Judged;
 use crate::runs::work::Work;

@@ -1,130 +1,293 @@
 //! An imported run as a JSON document: the keys of [`crate::views::json`], with null where the
 //! tool did not say, and a few more.
 
-use record::{Activity, FlowSummary, ImportedRun, LatencySummary, PhaseSummary};
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use record::{
+    Activity, Bytes, Fairness, Finding, FlowSummary, ImportedRun, LatencySummary, Pattern,
+    PhaseSummary, RunId, Verdict,
+};
+use serde::Serialize;
+use ui::json::SCHEMA;
 
 use crate::imported::Judged;
-use ui::json::SCHEMA;
 
 /// The document of one run, with a line's end behind it.
 pub(crate) fn document(run: &ImportedRun, judged: &Judged) -> String {
-    format!("{:#}\n", value(run, judged))
+    // Memory is all that could fail, and there is none that could.
+    serde_json::to_string_pretty(&ImportedDocument::of(run, judged)).unwrap_or_default() + "\n"
 }
 
 /// The document of one run.
-pub(crate) fn value(run: &ImportedRun, judged: &Judged) -> Value {
-    let summary = &run.summary;
-    let phases: Vec<Value> = summary.phases.iter().map(phase).collect();
-    json!({
-        "schema": SCHEMA,
-        "command": "import",
-        "disksmith": run.disksmith,
-        "run": run.id,
-        "started": summary.ran,
-        "imported": run.imported,
-        "origin": { "imported": { "tool": summary.tool } },
-        "source": run.source,
-        "interrupted": false,
-        "target": {
-            "path": summary.target,
-            "kind": null,
-            "device": null,
-            "model": null,
-            "size_bytes": null,
-            "direct": direct(&summary.phases),
-        },
-        "machine": { "hostname": summary.host },
-        "suite": run.suite(),
-        "phases": phases,
-        "findings": judged.findings,
-        "verdict": judged.verdict,
-        "notes": [],
-    })
+#[derive(Serialize)]
+pub(crate) struct ImportedDocument<'a> {
+    schema: u32,
+    command: &'static str,
+    /// The version that imported it.
+    disksmith: &'a str,
+    /// `null` where nothing was kept.
+    pub(crate) run: Option<&'a RunId>,
+    /// Time at which the tool ran.
+    started: Option<Timestamp>,
+    imported: Timestamp,
+    origin: OriginDocument<'a>,
+    /// The file that it was read from.
+    source: &'a str,
+    interrupted: bool,
+    target: TargetDocument<'a>,
+    machine: MachineDocument<'a>,
+    suite: &'a str,
+    phases: Vec<PhaseDocument<'a>>,
+    findings: &'a [Finding],
+    verdict: Verdict,
+    notes: [&'a str; 0],
 }
 
-/// True if the page cache was bypassed, where that is known of all phases and the same.
+/// The tool that measured.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum OriginDocument<'a> {
+    Imported { tool: &'a str },
+}
+
+#[derive(Serialize)]
+struct TargetDocument<'a> {
+    path: Option<&'a str>,
+    kind: (),
+    device: (),
+    model: (),
+    size_bytes: (),
+    /// True if the page cache was bypassed, where that is known of all phases and the same.
+    direct: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct MachineDocument<'a> {
+    hostname: Option<&'a str>,
+}
+
+impl<'a> ImportedDocument<'a> {
+    pub(crate) fn of(run: &'a ImportedRun, judged: &'a Judged) -> ImportedDocument<'a> {
+        let summary = &run.summary;
+        ImportedDocument {
+            schema: SCHEMA,
+            command: "import",
+            disksmith: &run.disksmith,
+            run: Some(&run.id),
+            started: summary.ran,
+            imported: run.imported,
+            origin: OriginDocument::Imported {
+                tool: &summary.tool,
+            },
+            source: &run.source,
+            interrupted: false,
+            target: TargetDocument {
+                path: summary.target.as_deref(),
+                kind: (),
+                device: (),
+                model: (),
+                size_bytes: (),
+                direct: direct(&summary.phases),
+            },
+            machine: MachineDocument {
+                hostname: summary.host.as_deref(),
+            },
+            suite: run.suite(),
+            phases: summary.phases.iter().map(PhaseDocument::of).collect(),
+            findings: &judged.findings,
+            verdict: judged.verdict,
+            notes: [],
+        }
+    }
+}
+
 fn direct(phases: &[PhaseSummary]) -> Option<bool> {
     let first = phases.first()?.work.direct?;
     let all = phases.iter().all(|phase| phase.work.direct == Some(first));
     all.then_some(first)
 }
 
-fn phase(phase: &PhaseSummary) -> Value {
-    let work = &phase.work;
-    let of = |activity| phase.flows.iter().find(|flow| flow.activity == activity);
-    let cpu = &phase.cpu;
-    let seconds = |share: Option<f64>| Some(share? * phase.seconds?);
-    let mut value = json!({
-        "name": phase.name,
-        "workload": {
-            "pattern": work.pattern,
-            "read_fraction": work.read_fraction,
-            "block_bytes": work.block,
-            "threads": work.threads,
-            "depth": work.depth,
-            "rate_per_s": work.rate_per_s,
-            "span_bytes": work.span,
-            "sync_every": work.sync_every,
-            "sync_at_end": null,
-        },
-        "engine": { "kind": "imported", "clock": null, "detail": work.engine },
-        "seconds": phase.seconds,
-        "stopped": null,
-        "read": of(Activity::Read).map(flow),
-        "write": of(Activity::Write).map(flow),
-        "sync": of(Activity::Sync).map(flow),
-        "commit": of(Activity::Commit).map(flow),
-        "threads_fairness": phase.fairness,
-        "cpu": {
-            "user_s": seconds(cpu.user),
-            "system_s": seconds(cpu.system),
-            "share": cpu.total.or_else(|| Some(cpu.user? + cpu.system?)),
-        },
-        "windows": [],
-        "failure": phase.failure,
-    });
-    // What a run of our own never has is only there where the tool gives it.
-    for activity in [
-        Activity::All,
-        Activity::Trim,
-        Activity::Create,
-        Activity::Stat,
-        Activity::Delete,
-    ] {
-        if let Some(found) = of(activity) {
-            value[activity.word()] = flow(found);
+/// The figures of a phase.
+#[derive(Serialize)]
+struct PhaseDocument<'a> {
+    name: &'a str,
+    workload: WorkloadDocument<'a>,
+    engine: EngineDocument<'a>,
+    seconds: Option<f64>,
+    stopped: (),
+    read: Option<FlowDocument>,
+    write: Option<FlowDocument>,
+    sync: Option<FlowDocument>,
+    commit: Option<FlowDocument>,
+    threads_fairness: Option<Fairness>,
+    cpu: CpuDocument,
+    windows: [(); 0],
+    failure: Option<&'a str>,
+    /// Kinds of requests that a run of our own never has, where the tool gives them.
+    #[serde(flatten)]
+    others: BTreeMap<&'static str, FlowDocument>,
+}
+
+#[derive(Serialize)]
+struct WorkloadDocument<'a> {
+    pattern: Option<&'a Pattern>,
+    /// Share of reads, from 0 to 1.
+    read_fraction: Option<f64>,
+    block_bytes: Option<Bytes>,
+    threads: Option<u32>,
+    /// Requests in flight of each thread.
+    depth: Option<u32>,
+    /// Rate of an open loop; 0 of a closed one.
+    rate_per_s: Option<f64>,
+    span_bytes: Option<Bytes>,
+    /// Writes between two syncs; 0 for none.
+    sync_every: Option<u32>,
+    sync_at_end: (),
+}
+
+#[derive(Serialize)]
+struct EngineDocument<'a> {
+    kind: &'static str,
+    clock: (),
+    /// The tool's own word, such as `libaio`.
+    detail: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct CpuDocument {
+    user_s: Option<f64>,
+    system_s: Option<f64>,
+    /// Both, in processors.
+    share: Option<f64>,
+}
+
+impl<'a> PhaseDocument<'a> {
+    fn of(phase: &'a PhaseSummary) -> PhaseDocument<'a> {
+        let work = &phase.work;
+        let of = |activity| {
+            let flow = phase.flows.iter().find(|flow| flow.activity == activity);
+            flow.map(FlowDocument::of)
+        };
+        let others = [
+            Activity::All,
+            Activity::Trim,
+            Activity::Create,
+            Activity::Stat,
+            Activity::Delete,
+        ];
+        let cpu = &phase.cpu;
+        let seconds = |share: Option<f64>| Some(share? * phase.seconds?);
+        PhaseDocument {
+            name: &phase.name,
+            workload: WorkloadDocument {
+                pattern: work.pattern.as_ref(),
+                read_fraction: work.read_fraction,
+                block_bytes: work.block,
+                threads: work.threads,
+                depth: work.depth,
+                rate_per_s: work.rate_per_s,
+                span_bytes: work.span,
+                sync_every: work.sync_every,
+                sync_at_end: (),
+            },
+            engine: EngineDocument {
+                kind: "imported",
+                clock: (),
+                detail: work.engine.as_deref(),
+            },
+            seconds: phase.seconds,
+            stopped: (),
+            read: of(Activity::Read),
+            write: of(Activity::Write),
+            sync: of(Activity::Sync),
+            commit: of(Activity::Commit),
+            threads_fairness: phase.fairness,
+            cpu: CpuDocument {
+                user_s: seconds(cpu.user),
+                system_s: seconds(cpu.system),
+                share: cpu.total.or_else(|| Some(cpu.user? + cpu.system?)),
+            },
+            windows: [],
+            failure: phase.failure.as_deref(),
+            others: others
+                .into_iter()
+                .filter_map(|activity| Some((activity.word(), of(activity)?)))
+                .collect(),
         }
     }
-    value
 }
 
-fn flow(flow: &FlowSummary) -> Value {
-    let mean = |mean: Option<f64>| json!({ "mean": mean, "low": null, "high": null });
-    json!({
-        "ops": flow.ops,
-        "bytes": flow.bytes,
-        "iops": mean(flow.ops_per_s),
-        "bytes_per_s": mean(flow.bytes_per_s),
-        "latency_ns": latency(&flow.latency),
-        "service_ns": null,
-        "too_fast": flow.too_fast,
-    })
+/// Requests of one kind.
+#[derive(Serialize)]
+struct FlowDocument {
+    ops: Option<u64>,
+    bytes: Option<u64>,
+    iops: MeanDocument,
+    bytes_per_s: MeanDocument,
+    latency_ns: LatencyDocument,
+    service_ns: (),
+    /// True if the tool says only that it was too fast to measure.
+    too_fast: bool,
 }
 
-fn latency(latency: &LatencySummary) -> Value {
-    json!({
-        "min": latency.min_ns,
-        "mean": latency.mean_ns,
-        "stddev": latency.stddev_ns,
-        "p50": latency.quantile(0.50),
-        "p90": latency.quantile(0.90),
-        "p95": latency.quantile(0.95),
-        "p99": latency.quantile(0.99),
-        "p99_9": latency.quantile(0.999),
-        "p99_99": latency.quantile(0.9999),
-        "max": latency.max_ns,
-    })
+/// A mean; other tools give no interval.
+#[derive(Serialize)]
+struct MeanDocument {
+    mean: Option<f64>,
+    low: (),
+    high: (),
+}
+
+impl FlowDocument {
+    fn of(flow: &FlowSummary) -> FlowDocument {
+        let mean = |mean| MeanDocument {
+            mean,
+            low: (),
+            high: (),
+        };
+        FlowDocument {
+            ops: flow.ops,
+            bytes: flow.bytes,
+            iops: mean(flow.ops_per_s),
+            bytes_per_s: mean(flow.bytes_per_s),
+            latency_ns: LatencyDocument::of(&flow.latency),
+            service_ns: (),
+            too_fast: flow.too_fast,
+        }
+    }
+}
+
+/// Latency of requests, in nanoseconds.
+#[derive(Serialize)]
+struct LatencyDocument {
+    min: Option<f64>,
+    mean: Option<f64>,
+    stddev: Option<f64>,
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    p99_9: Option<f64>,
+    p99_99: Option<f64>,
+    max: Option<f64>,
+}
+
+impl LatencyDocument {
+    fn of(latency: &LatencySummary) -> LatencyDocument {
+        LatencyDocument {
+            min: latency.min_ns,
+            mean: latency.mean_ns,
+            stddev: latency.stddev_ns,
+            p50: latency.quantile(0.50),
+            p90: latency.quantile(0.90),
+            p95: latency.quantile(0.95),
+            p99: latency.quantile(0.99),
+            p99_9: latency.quantile(0.999),
+            p99_99: latency.quantile(0.9999),
+            max: latency.max_ns,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +298,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_null_and_never_a_zero() {
         let run = sample::bonnie();
-        let value = value(&run, &Judged::of(&run));
+        let judged = Judged::of(&run);
+        let value = serde_json::to_value(ImportedDocument::of(&run, &judged)).unwrap();
         let block = &value["phases"][0];
         assert_eq!(block["write"]["bytes_per_s"]["mean"], 61022.0 * 1024.0);
         for unknown in ["ops", "bytes"] {
