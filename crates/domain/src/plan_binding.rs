@@ -83,8 +83,9 @@ pub const OPTION: &str = "--planned";
 impl Planned {
     /// The words that bind a verb to this disk.
     pub fn words(&self) -> [String; 2] {
-        let bound = serde_json::json!({ "path": self.path, "seen": self.seen });
-        [OPTION.to_owned(), bound.to_string()]
+        // A path that is not UTF-8 has no form in JSON; without a binding the verb is refused.
+        let bound = serde_json::to_string(self).unwrap_or_default();
+        [OPTION.to_owned(), bound]
     }
 }
 

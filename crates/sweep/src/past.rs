@@ -7,7 +7,7 @@ use job::{Job, Store, Takeover};
 use ledger::{Ledger, LongWork as _};
 use linux::block::Devices;
 use linux::process;
-use serde_json::json;
+use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
 use super::record::Volume;
@@ -16,7 +16,6 @@ use crate::args::SweepArgs;
 use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::json::SCHEMA;
 use ui::output::OutputFile;
 
 /// The word for the newest.
@@ -83,10 +82,16 @@ pub(crate) fn abandon(
     Ok(Answer::Done)
 }
 
+/// Body of the document of `sweep --abandon --json`.
+#[derive(Serialize)]
+struct AbandonedBody<'a> {
+    /// The sweep's key in the ledger.
+    abandoned: &'a str,
+}
+
 fn given_up(key: &str, json: bool) -> String {
     if json {
-        let document = json!({ "schema": SCHEMA, "command": "sweep", "abandoned": key });
-        return format!("{document:#}\n");
+        return ui::json::document("sweep", &AbandonedBody { abandoned: key });
     }
     format!(
         "The sweep {key} is given up, and nothing is left of it on its devices. What it measured is \

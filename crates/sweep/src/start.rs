@@ -11,12 +11,12 @@ use ledger::OwnerLiveness;
 use linux::block::Devices;
 use linux::{cloud, machine, process};
 use record::{Machine, RunId};
-use serde_json::json;
+use serde::Serialize;
 
 use super::check::check;
 use super::checkpoint::Checkpoint;
 use super::plan::Planned;
-use super::record::{Settings, SweepRecord, Volume};
+use super::record::{LeftOut, Settings, SweepRecord, Volume};
 use super::run::Sweep;
 use super::testbed::{Allowed, Testbed};
 use super::{resume, settings};
@@ -27,7 +27,6 @@ use array::host::{Host, number_at};
 use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
-use ui::json::SCHEMA;
 
 /// Folder of programs' settings.
 pub(crate) const ETC: &str = "/etc";
@@ -278,19 +277,24 @@ fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
             }
 }
 
+/// Body of the document of `sweep --dry-run --json`.
+#[derive(Serialize)]
+struct RehearsalBody<'a> {
+    dry_run: bool,
+    layouts: Vec<String>,
+    left_out: &'a [LeftOut],
+}
+
 /// The layouts that would be measured.
 fn rehearsal(planned: &Planned, json: bool) -> String {
     let count = planned.layouts.len();
     if json {
-        let layouts: Vec<String> = planned.layouts.iter().map(ToString::to_string).collect();
-        let document = json!({
-            "schema": SCHEMA,
-            "command": "sweep",
-            "dry_run": true,
-            "layouts": layouts,
-            "left_out": planned.left_out,
-        });
-        return format!("{document:#}\n");
+        let body = RehearsalBody {
+            dry_run: true,
+            layouts: planned.layouts.iter().map(ToString::to_string).collect(),
+            left_out: &planned.left_out,
+        };
+        return ui::json::document("sweep", &body);
     }
     let mut text = format!("{count} layouts would be measured, and nothing was touched:\n");
     for layout in &planned.layouts {

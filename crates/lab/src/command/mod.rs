@@ -14,9 +14,10 @@ use crate::machine::{
     default_cache,
 };
 use crate::model::Caps;
-use crate::server::{Options, Server, Volume};
+use crate::server::{Options, Server, Truth, Volume};
 use crate::spec::VolumeSpec;
 use anyhow::Context as _;
+use serde::Serialize;
 
 use boots::Boots;
 use ledger::{check_new, keep_ledger};
@@ -29,7 +30,6 @@ use crate::args::LabVerb;
 use crate::args::VolumesArgs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
-use ui::json::SCHEMA;
 use ui::output;
 use ui::output::{Format, OutputFile};
 
@@ -184,19 +184,26 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
     Ok(Answer::Done)
 }
 
+/// Body of the document of `lab --truth`.
+#[derive(Serialize)]
+struct TruthBody {
+    /// The program that wrote it, by which it may be replaced.
+    generator: String,
+    volumes: Vec<Truth>,
+}
+
 /// Writes what each volume did and still holds, if the user wants it.
 fn write_truth(truth: Option<&OutputFile>, server: &Server) -> Result<(), Failure> {
     let Some(output) = truth else {
         return Ok(());
     };
-    let truths: Vec<_> = server.volumes().iter().map(Volume::truth).collect();
-    let document = serde_json::json!({
-        "schema": SCHEMA,
-        "command": "lab",
-        "generator": output::generator(),
-        "volumes": truths,
-    });
-    output.write(format!("{document:#}\n").as_bytes()).midway()
+    let body = TruthBody {
+        generator: output::generator(),
+        volumes: server.volumes().iter().map(Volume::truth).collect(),
+    };
+    output
+        .write(ui::json::document("lab", &body).as_bytes())
+        .midway()
 }
 
 fn specs(volumes: &VolumesArgs) -> Vec<VolumeSpec> {
