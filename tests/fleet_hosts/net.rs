@@ -3,7 +3,7 @@
 //! own network, folders and processes are not touched, and all of it is gone when the first process
 //! of each is killed, which the kernel does even where the test is killed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -69,6 +69,8 @@ pub(crate) struct Net {
     hosts: Vec<Host>,
     /// What is sent.
     binary: PathBuf,
+    /// Holds a lock as long as the hosts are there.
+    _devices: File,
 }
 
 struct Host {
@@ -140,6 +142,20 @@ fn can_have_hosts() -> Result<(), String> {
 impl Net {
     /// Hosts h1, h2, … as they are wished for. `None`, with a note, where that cannot be.
     pub(crate) fn new(wishes: &[Wish]) -> Option<Net> {
+        let devices = File::open("/dev").unwrap();
+        devices.lock_shared().unwrap();
+        Net::beside(devices, wishes)
+    }
+
+    /// The same, while no other test has hosts. They share the devices of this machine, and whoever lists devices
+    /// reads a little of each: foreign I/O, on a disk that is being measured.
+    pub(crate) fn undisturbed(wishes: &[Wish]) -> Option<Net> {
+        let devices = File::open("/dev").unwrap();
+        devices.lock().unwrap();
+        Net::beside(devices, wishes)
+    }
+
+    fn beside(devices: File, wishes: &[Wish]) -> Option<Net> {
         if let Err(why) = can_have_hosts() {
             skipped(&format!("no hosts can be made here: {why}"));
             return None;
@@ -159,6 +175,7 @@ impl Net {
             hub,
             hosts: Vec::new(),
             binary,
+            _devices: devices,
         };
         let mut config = format!(
             "Host *\n  User root\n  IdentityFile {0}\n  IdentitiesOnly yes\n  UserKnownHostsFile {1}\n  \

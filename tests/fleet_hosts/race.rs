@@ -166,7 +166,7 @@ fn assert_sorted(answer: &Value, kept: &[String], culled: &[String]) {
 #[test]
 #[ignore = "long proof: make prove"]
 fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
-    let Some(net) = Net::new(&SIXTEEN) else {
+    let Some(net) = Net::undisturbed(&SIXTEEN) else {
         return;
     };
     // Rounds are as short as a busy machine allows, and the race is as long as what is slow at times here

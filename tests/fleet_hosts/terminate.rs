@@ -128,7 +128,7 @@ impl<'a> Moto<'a> {
 #[test]
 #[ignore = "long proof: make prove"]
 fn root_terminates_through_the_real_aws() {
-    let Some(net) = Net::new(&[disk(800), disk(300), disk(200)]) else {
+    let Some(net) = Net::undisturbed(&[disk(800), disk(300), disk(200)]) else {
         return;
     };
     let Some(moto) = Moto::start(&net) else {
@@ -180,7 +180,7 @@ fn root_terminates_what_the_race_found_bad_and_nothing_else() {
         wrong: Wrong::Dead,
         ..disk(500)
     };
-    let Some(net) = Net::new(&[disk(800), disk(300), disk(200), dead]) else {
+    let Some(net) = Net::undisturbed(&[disk(800), disk(300), disk(200), dead]) else {
         return;
     };
     let aws = net.place.path("aws");
