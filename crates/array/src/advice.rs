@@ -143,7 +143,7 @@ fn clean(checked: &Checked) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::create::Member;
+    use crate::building::Member;
     use crate::plan::tests::plan;
     use linux::block::DevNum;
 

@@ -2,7 +2,8 @@
 
 use linux::block::Devices;
 
-use super::create::{Erase, Format, Member, Mount, check_paths};
+use super::building::Member;
+use super::create::{Erase, Format, Mount, check_paths};
 use super::host::{Built, Host};
 use super::ours;
 use super::plan::Plan;

@@ -11,7 +11,8 @@ use linux::md;
 use linux::mounts::Mounts;
 use record::Bytes;
 
-use super::create::Member;
+use super::building;
+use super::building::Member;
 use super::files;
 use super::geometry::{DEFAULT_CHUNK, Geometry, bad_chunk};
 use super::host::{Host, number_at};
@@ -139,7 +140,7 @@ pub fn free_node(host: &Host, devices: &Devices) -> PathBuf {
 
 /// True if mdadm.conf has a line for a node.
 fn in_conf(host: &Host, node: &Path) -> bool {
-    let conf = files::content(&files::mdadm_conf(&host.etc)).unwrap_or_default();
+    let conf = files::content(&building::mdadm_conf(&host.etc)).unwrap_or_default();
     let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
     conf.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -182,7 +183,7 @@ fn name(
         problems.push(format!(
             "the name {name} is taken: {} has a line for it; choose another with --name, or take \
              the line out",
-            files::mdadm_conf(&host.etc).display()
+            building::mdadm_conf(&host.etc).display()
         ));
     }
     (stored, node)

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 
 use linux::signature::{self, SignatureKind};
 
-use super::journal::KeptFs;
+use super::building::KeptFs;
 use domain::filesystem::Fs;
 
 /// Content of an array.

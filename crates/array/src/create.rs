@@ -7,23 +7,12 @@ use linux::block::{DevNum, Devices, Kind};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
-use super::files::{AddLine, mdadm_conf};
+use super::building::{Member, Stage, mdadm_conf, missing};
+use super::files::AddLine;
 use super::host::{Built, Host, number_at};
-use super::journal::{Stage, missing};
 use super::ours;
 use super::plan::{self, Plan};
 use super::steps::{Step, Undone};
-
-/// A member as it was checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// As the user wrote it.
-    pub path: PathBuf,
-    /// The device that was checked.
-    pub number: DevNum,
-    /// True if it carries signatures, which `--destroy` has named.
-    pub signed: bool,
-}
 
 /// The steps for a plan.
 pub fn steps<'a>(

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::building::{KeptLine, Stage};
 use super::host::Host;
-use super::journal::{KeptLine, Stage};
 use super::steps::{Step, Undone};
 
 /// Suffix of the copy of a file before its change.
@@ -34,16 +34,6 @@ impl AddLine {
             line,
             change: None,
         }
-    }
-}
-
-/// Path from which mdadm reads its arrays: Debian has a folder for it (mdadm.conf(5)).
-pub(crate) fn mdadm_conf(etc: &Path) -> PathBuf {
-    let folder = etc.join("mdadm");
-    if folder.is_dir() {
-        folder.join("mdadm.conf")
-    } else {
-        etc.join("mdadm.conf")
     }
 }
 

@@ -7,7 +7,8 @@ use linux::block::{DevNum, Devices};
 use linux::consent::DestroyTarget;
 use linux::exec::{self, Exec, Output};
 
-use super::journal::{Journal, Stage};
+use super::building::Stage;
+use super::journal::Journal;
 use super::programs::Programs;
 
 /// A host.

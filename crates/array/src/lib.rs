@@ -3,6 +3,7 @@
 mod advice;
 pub mod alone;
 pub mod args;
+mod building;
 pub mod check;
 mod content;
 pub mod create;
@@ -28,12 +29,13 @@ use record::Bytes;
 use serde::Serialize;
 
 use crate::args::{ArrayArgs, ArrayVerb, CreateArgs};
+use building::{Building, Stage};
 use check::Checked;
 use domain::plan_binding;
 use domain::raid::Level;
 use host::Host;
 use job::Store;
-use journal::{Building, Journal, Stage};
+use journal::Journal;
 use plan::Plan;
 use programs::{Installed, Programs};
 use ui::context::{Context, tell};

@@ -11,7 +11,7 @@ use linux::mounts::Mounts;
 use record::Bytes;
 use serde::Serialize;
 
-use super::journal::Building;
+use super::building::Building;
 use crate::args::ListArgs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};

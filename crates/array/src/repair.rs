@@ -12,8 +12,8 @@ mod release;
 use job::{Job, Store, Takeover};
 use linux::block::{Device, Devices, Kind};
 
+use super::building::{Building, Stage};
 use super::host::Host;
-use super::journal::{Building, Stage};
 use super::ours;
 use super::steps::Undone;
 use domain::plan_binding::Planned;

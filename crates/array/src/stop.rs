@@ -6,7 +6,7 @@ use linux::md;
 use serde::Serialize;
 
 use super::host::Host;
-use super::{files, ours, repair};
+use super::{building, files, ours, repair};
 use job::Store;
 use ui::exit::{ExitClass as _, Failure, listed};
 
@@ -62,7 +62,7 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
         node.display(),
     ));
     if !lines.is_empty() {
-        let conf = files::mdadm_conf(&host.etc);
+        let conf = building::mdadm_conf(&host.etc);
         (host.say)(&format!(
             "{} still has a line for it, and fstab may have one; take them out if it is not to \
              come back:\n{lines}",
@@ -87,7 +87,7 @@ fn document(stopped: &str, members: &[String]) -> String {
 
 /// The lines of mdadm.conf that name an array.
 fn lines_for(host: &Host, devices: &Devices, array: &Device) -> String {
-    let conf = files::content(&files::mdadm_conf(&host.etc)).unwrap_or_default();
+    let conf = files::content(&building::mdadm_conf(&host.etc)).unwrap_or_default();
     let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
     let names_it = |line: &&str| {
         let mut words = line.split_whitespace();

@@ -17,7 +17,8 @@ use linux::block::DevNum;
 use linux::exec::{self, Ended, Exec, Output};
 use tempfile::TempDir;
 
-use super::create::{Member, steps};
+use super::building::Member;
+use super::create::steps;
 use super::host::Host;
 use super::plan::Plan;
 use super::plan::tests::plan;

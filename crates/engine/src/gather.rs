@@ -11,10 +11,10 @@ use record::{
 
 use crate::budget::Budget;
 use crate::clock::{Clock, cpu_since, process_cpu_time};
-use crate::disks::{Shape, Together, ramp_windows};
 use crate::job::{Control, EngineError, Job, Observer};
 use crate::plan::{Message, WorkerEnd};
 use crate::tally::{Flows, SLICES, WindowTally, flows_for, merge_flows, ops_of};
+use crate::together::{Shape, Together, ramp_windows};
 
 /// The joined windows of all workers, in ticks.
 pub(crate) struct Gathered {

@@ -40,6 +40,7 @@ mod start;
 mod start_barrier;
 mod tally;
 mod threads;
+mod together;
 mod uring;
 mod worker;
 

@@ -1,29 +1,36 @@
 //! One volume at work: its model, its data, and the clock that both go by.
 
+mod delay;
+mod gatekeeper;
+
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use record::{Bytes, Nanos};
 
 use crate::model::{Admission, Kind, Request, Volume};
-use crate::nbd::{DelayQueue, EIO, ENOSPC, Reply};
-use crate::server::Gatekeeper;
 use crate::spec::Span;
 use crate::store::{Store, Unflushed};
 
-/// The server's time: nanoseconds since its start, which never go back (CLOCK_MONOTONIC).
+pub(crate) use delay::{Clock, DelayQueue, precise_timers};
+pub(crate) use gatekeeper::Gatekeeper;
+
+/// Errors of requests; the protocol's numbers, which are Linux's.
+pub(crate) const EIO: u32 = 5;
+/// There is no room, or the end is passed.
+pub(crate) const ENOSPC: u32 = 28;
+
+/// An answer that waits for its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
-
-impl Clock {
-    pub(crate) fn start() -> Clock {
-        Clock(Instant::now())
-    }
-
-    pub(crate) fn now(self) -> Nanos {
-        Nanos::from(self.0.elapsed())
-    }
+pub(crate) struct Reply {
+    /// The client's number of the request.
+    pub(crate) cookie: [u8; 8],
+    /// The protocol's error; 0 for success.
+    pub(crate) error: u32,
+    /// The bytes that the answer brings: offset and length.
+    pub(crate) data: Option<(u64, u32)>,
+    /// The write that it answers, where that is not durable yet.
+    pub(crate) unflushed: Option<Unflushed>,
 }
 
 /// One volume.

@@ -2,10 +2,15 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
-use crate::{PATIENCE, WorkError};
+use crate::WorkError;
+
+/// Longest wait for another process that holds the ledger. Its disk may be the slow one that is being
+/// measured.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An error of the ledger.
 #[derive(Debug, thiserror::Error)]

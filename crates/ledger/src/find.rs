@@ -80,7 +80,7 @@ impl Ledger {
 
 fn located(row: &Row<'_>) -> rusqlite::Result<(i64, RunId)> {
     let id: String = row.get(1)?;
-    Ok((row.get(0)?, crate::runs::run_id(&id)))
+    Ok((row.get(0)?, crate::columns::run_id(&id)))
 }
 
 /// Number of runs that `last`, `last~1`, … go back; `None` for any other word.
@@ -163,7 +163,7 @@ mod tests {
     fn a_whole_id_that_begins_another_is_not_ambiguous() {
         let (_scratch, mut ledger, ids) = ledger_with(&[0]);
         let mut longer = small_run(1);
-        longer.id = crate::runs::run_id(&format!("{}-again", ids[0]));
+        longer.id = crate::columns::run_id(&format!("{}-again", ids[0]));
         ledger.save(&longer, record::Verdict::Trusted, &[]).unwrap();
         assert_eq!(ledger.find(&ids[0]).unwrap().as_str(), ids[0]);
     }

@@ -37,6 +37,7 @@
 //! refused with a sentence, and not one byte of it changes. An empty file becomes a ledger, because
 //! that is what another process that is just creating it looks like.
 
+mod columns;
 mod document;
 mod error;
 mod find;
@@ -49,6 +50,8 @@ mod report;
 mod runs;
 mod schema;
 mod work;
+mod work_error;
+mod writable;
 
 #[cfg(test)]
 mod processes;
@@ -58,8 +61,8 @@ mod room;
 mod testing;
 
 pub use document::StoredRun;
-pub use error::Error;
-pub use open::{Ledger, PATIENCE};
+pub use error::{Error, PATIENCE};
+pub use open::Ledger;
 pub use owner::{Owner, OwnerLiveness};
 pub use place::default_path;
 pub use recording::{
@@ -67,7 +70,8 @@ pub use recording::{
     Thinner, thin,
 };
 pub use runs::{Conclusion, Filter, RunSummary};
-pub use work::{Claim, LongWork, Work, WorkError, WorkSummary};
+pub use work::{Claim, LongWork, Work, WorkSummary};
+pub use work_error::WorkError;
 
 /// Result of the ledger's functions.
 pub type Result<T> = std::result::Result<T, Error>;

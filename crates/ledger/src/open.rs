@@ -3,21 +3,15 @@
 use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{fs, io};
 
-use jiff::Timestamp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::look::{FileState, belongs, check, check_all, immutable, look};
 use crate::place::{create, may_read, may_write, shares_memory};
 use crate::schema::{Header, MIGRATIONS, migrate};
-use crate::{Error, Filter, Result};
-
-/// Longest wait for another process that holds the ledger. Its disk may be the slow one that is being
-/// measured.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::{Error, PATIENCE, Result};
 
 /// An open ledger. It may be sent to another thread; threads that write at once each open their
 /// own.
@@ -26,16 +20,16 @@ pub struct Ledger {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
     /// Reason for which it can only be read, if so.
-    unwritable: Option<Unwritable>,
+    pub(crate) unwritable: Option<Unwritable>,
     /// Identity of the file, which the path may not name for ever.
     file: FileId,
     /// True once all that a write may come to was found sound.
-    is_checked: Cell<bool>,
+    pub(crate) is_checked: Cell<bool>,
 }
 
 /// Reason for which a ledger that can be read cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Unwritable {
+pub(crate) enum Unwritable {
     /// The file, its folder or the file system may only be read.
     ReadOnly,
     /// The file system is full: not even what SQLite keeps beside the ledger has room.
@@ -46,7 +40,7 @@ enum Unwritable {
 
 impl Unwritable {
     /// The error of a change.
-    fn error(&self, path: &Path) -> Error {
+    pub(crate) fn error(&self, path: &Path) -> Error {
         let path = path.to_owned();
         match self {
             Unwritable::ReadOnly => Error::ReadOnly { path },
@@ -126,43 +120,6 @@ impl Ledger {
     /// True if runs can be saved and removed; otherwise they can only be read.
     pub fn is_writable(&self) -> bool {
         self.unwritable.is_none()
-    }
-
-    /// Checks that the ledger can be written: it was opened for that, it is still the file at its path, and
-    /// all that a write may come to is sound. So nothing is added to a ledger that cannot be read. Every
-    /// change does this first; the tables are looked at once.
-    ///
-    /// # Errors
-    /// Why it cannot be written.
-    pub fn demand_writable(&self) -> Result<()> {
-        if let Some(why) = &self.unwritable {
-            return Err(why.error(&self.path));
-        }
-        self.demand_present()?;
-        if !self.is_checked.get() {
-            let tables = check_all(&self.path, &self.connection)?;
-            self.read_lists(&tables)?;
-            self.is_checked.set(true);
-        }
-        Ok(())
-    }
-
-    /// Reads all that lists show, as who reads them would. `tables` are those that the ledger's schema has.
-    fn read_lists(&self, tables: &[String]) -> Result<()> {
-        let has = |name: &str| tables.iter().any(|table| table == name);
-        if has("runs") {
-            self.list(&Filter::default())?;
-        }
-        if has("marks") {
-            self.marks(Timestamp::MIN, Timestamp::MAX)?;
-        }
-        if has("recordings") {
-            self.recordings()?;
-        }
-        if has("work") {
-            self.list_work(None)?;
-        }
-        Ok(())
     }
 
     /// Checks that the ledger is still the file at its path. One that was removed takes what is written, and

@@ -3,8 +3,8 @@
 use record::{RunId, Summary};
 use rusqlite::Transaction;
 
+use crate::columns::run_id;
 use crate::document::{Document, StoredRun};
-use crate::runs::run_id;
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): it only chooses what is compared in full.
 fn fnv(bytes: &[u8]) -> u64 {

@@ -5,8 +5,8 @@ use record::{Finding, ImportedRun, Origin, Run, RunId, Summary, Verdict};
 use rusqlite::{
     ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, named_params, params,
 };
-use serde::de::DeserializeOwned;
 
+use crate::columns::{json, json_at, run_id, sortable, word_at};
 use crate::document::{Document, StoredRun};
 use crate::error::is_misread;
 use crate::{Error, Ledger, Result, report};
@@ -386,17 +386,6 @@ fn conclude(
     Ok(())
 }
 
-/// A time as text that sorts as the times do.
-pub(crate) fn sortable(time: Timestamp) -> String {
-    format!("{time:.9}")
-}
-
-/// A value as JSON for a column.
-pub(crate) fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
-    serde_json::to_string(value)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
-}
-
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let id: String = row.get(0)?;
     let tool: Option<String> = row.get(8)?;
@@ -412,29 +401,6 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         origin: tool.map_or(Origin::Measured, |tool| Origin::Imported { tool }),
         interrupted: row.get(9)?,
     })
-}
-
-/// A column that holds JSON.
-pub(crate) fn json_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text).map_err(|error| misread(column, error))
-}
-
-/// A column that holds a word, such as a verdict or a time.
-pub(crate) fn word_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    serde_json::from_value(text.into()).map_err(|error| misread(column, error))
-}
-
-/// Any text is an id.
-pub(crate) fn run_id(text: &str) -> RunId {
-    let Ok(id) = text.parse();
-    id
-}
-
-fn misread(column: usize, error: serde_json::Error) -> rusqlite::Error {
-    let text = rusqlite::types::Type::Text;
-    rusqlite::Error::FromSqlConversionFailure(column, text, Box::new(error))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! transaction that is on the disk when the function returns.
 
 mod adopt;
-mod error;
 
 use std::marker::PhantomData;
 
@@ -15,11 +14,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use error::WorkError;
-
+use crate::columns::{json, json_at, sortable, word_at};
 use crate::document::Document;
-use crate::runs::{json, json_at, sortable, word_at};
-use crate::{Ledger, Owner, OwnerLiveness, Result};
+use crate::{Ledger, Owner, OwnerLiveness, Result, WorkError};
 
 /// A kind of long work: the type of the document that says where it stands.
 pub trait LongWork: Serialize + DeserializeOwned + PartialEq {

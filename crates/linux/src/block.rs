@@ -7,7 +7,8 @@ mod place;
 mod serial;
 mod stack;
 
-pub use device::{DevNum, Device, Kind, ParseDevNumError};
+pub use crate::devnum::{DevNum, ParseDevNumError};
+pub use device::{Device, Kind};
 pub use place::{Place, device_of, place_of};
 
 use std::path::Path;

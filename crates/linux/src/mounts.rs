@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::block::DevNum;
+use crate::devnum::DevNum;
 use crate::root::{self, Error, Result, Root, shown, unescape};
 
 /// One mount.

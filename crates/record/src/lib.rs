@@ -5,6 +5,7 @@
 //! studies and renders them. Nothing in this crate does I/O, reads a clock or decides anything, so that what
 //! was measured stays apart from what was concluded of it.
 
+mod activity;
 mod event;
 mod finding;
 mod histogram;
@@ -21,6 +22,7 @@ mod varint;
 mod window;
 mod workload;
 
+pub use activity::Activity;
 pub use event::{Event, EventCode, Figure, Subject};
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
@@ -31,8 +33,8 @@ pub use phase::{
 pub use ranges::{Ranges, RangesError};
 pub use run::{Cache, CacheKind, Origin, Run, RunId, Target, TargetKind};
 pub use summary::{
-    Activity, CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile,
-    PhaseSummary, Samples, Summary, WorkSummary,
+    CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile, PhaseSummary,
+    Samples, Summary, WorkSummary,
 };
 pub use units::{Bytes, Nanos, ParseUnitError, has_unit};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Details, Direction, Histogram, Pattern, RunId, TargetKind};
+use crate::{Activity, Bytes, Details, Histogram, Pattern, RunId, TargetKind};
 
 /// Another tool's output of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,59 +104,6 @@ pub struct Fairness {
     pub seconds_mean: Option<f64>,
     /// Seconds a thread spent in requests: the standard deviation.
     pub seconds_stddev: Option<f64>,
-}
-
-/// Activity that a figure of another tool counts. It is more than a [`Direction`]: tools also count files,
-/// and requests of all kinds together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Activity {
-    /// Requests that read.
-    Read,
-    /// Requests that write.
-    Write,
-    /// fsync and fdatasync calls.
-    Sync,
-    /// A group of writes and the fdatasync that ends it.
-    Commit,
-    /// Discards.
-    Trim,
-    /// Requests of all kinds, which the tool does not tell apart.
-    All,
-    /// Files created.
-    Create,
-    /// Files looked at.
-    Stat,
-    /// Files removed.
-    Delete,
-}
-
-impl Activity {
-    /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Activity::Read => "read",
-            Activity::Write => "write",
-            Activity::Sync => "sync",
-            Activity::Commit => "commit",
-            Activity::Trim => "trim",
-            Activity::All => "all",
-            Activity::Create => "create",
-            Activity::Stat => "stat",
-            Activity::Delete => "delete",
-        }
-    }
-}
-
-impl From<Direction> for Activity {
-    fn from(direction: Direction) -> Activity {
-        match direction {
-            Direction::Read => Activity::Read,
-            Direction::Write => Activity::Write,
-            Direction::Sync => Activity::Sync,
-            Direction::Commit => Activity::Commit,
-        }
-    }
 }
 
 /// Results of one kind of request.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use engine::list::{Done, Errno, Next, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
@@ -10,7 +10,7 @@ use record::{Bytes, Nanos, Ranges};
 use super::checkpoint::Disk;
 use super::pace::Clocked;
 use super::place::Place;
-use super::work::Shared;
+use super::state::{Shared, lock};
 
 /// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
 pub(crate) const DEPTH: u32 = 8;
@@ -19,11 +19,6 @@ pub(crate) const DEPTH: u32 = 8;
 const DOUBT: u32 = 16;
 /// A disk that was held up may catch up on so much time.
 const BURST: Nanos = Nanos(100_000_000);
-
-/// Locks the state of a disk, also where a thread that held it has panicked.
-pub(crate) fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Keeps to so many bytes a second.
 #[derive(Debug)]

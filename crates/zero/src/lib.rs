@@ -12,6 +12,7 @@ mod progress;
 mod report;
 mod sample;
 mod start;
+mod state;
 mod work;
 
 use std::path::Path;
@@ -27,16 +28,16 @@ use record::Ranges;
 use crate::args::ZeroArgs;
 use again::{Settled, again};
 use checkpoint::{Checkpoint, Disk};
-use feed::lock;
 use figures::Finished;
 use place::Place;
 use progress::DiskLine;
 use sample::read_back;
 use start::{Ready, Start, start};
+use state::{Shared, Stop, lock};
 use ui::context::{Context, tell};
 use ui::exit::{Answer, Failure, Outcome};
 use ui::words;
-use work::{Shared, Stop, Work};
+use work::Work;
 
 /// Interval at which the progress of the disks is looked at.
 const LOOK: Duration = Duration::from_millis(50);

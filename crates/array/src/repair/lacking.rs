@@ -5,8 +5,8 @@ use std::fs::File;
 use linux::block::{Device, Devices, Kind};
 use linux::signature::{self, SignatureKind};
 
+use super::super::building::{Building, KeptMember, partition_number};
 use super::super::host::Host;
-use super::super::journal::{Building, KeptMember, partition_number};
 
 /// Reason for which it cannot be told that mdadm was killed before it had written all superblocks, as a clause.
 /// `None` where it can: each member that is not among the `found`, which carry one of ours, is

@@ -8,9 +8,9 @@ use linux::consent::{Reason, Uses};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
+use super::super::building::{Building, KeptFs, KeptLine, KeptMember, Stage};
 use super::super::content::{Content, content};
 use super::super::host::Host;
-use super::super::journal::{Building, KeptFs, KeptLine, KeptMember, Stage};
 use super::super::ours;
 use super::{UnfinishedArray, lacking};
 

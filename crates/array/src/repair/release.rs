@@ -7,9 +7,9 @@ use linux::consent::{Reason, Uses};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
+use super::super::building::{Building, Stage};
 use super::super::content::{Content, content};
 use super::super::host::Host;
-use super::super::journal::{Building, Stage};
 use super::super::steps::Undone;
 use super::super::{files, ours};
 use super::UnfinishedArray;

@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ledger::{Ledger, OwnerLiveness};
 use record::Bytes;
 
+use super::super::building::{Building, Stage};
 use super::super::check::Checked;
-use super::super::journal::{Building, Stage};
 use super::super::repair::repair;
-use super::super::{construct, follow, journal};
+use super::super::{construct, follow};
 use super::*;
 use domain::plan_binding::{DiskIdentity, Planned};
 use job::{ProcessIdentity, Store};
@@ -582,7 +582,7 @@ fn what_is_kept_of_a_building_names_members_folders_and_lines() {
     let etc = world.host.folder.path().join("etc");
     let (plan, members) = (&checked.plan, &checked.members);
     let boot = world.here().owner().boot.clone();
-    let building = journal::Building::of(plan, members, true, &etc, &devices, boot);
+    let building = Building::of(plan, members, true, &etc, &devices, boot);
     assert_eq!(building.members[1].number, "254:32");
     assert_eq!(building.boot, "b1");
     let above = world.host.folder.path().join("a");

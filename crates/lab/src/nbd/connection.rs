@@ -10,13 +10,11 @@ use std::time::Duration;
 use record::Nanos;
 
 use super::Exports;
-use super::delay::{DelayQueue, precise_timers};
 use super::handshake::handshake;
 use super::limits::{HANDSHAKE, Limits, SMALL, Timed, read_payload, wait_for_request};
-use super::wire::{EIO, Meaning, Message, ProtocolError, reply_head};
-use crate::disk::Disk;
+use super::wire::{Meaning, Message, ProtocolError, reply_head};
+use crate::disk::{DelayQueue, Disk, EIO, Reply, precise_timers};
 use crate::model::Kind;
-use crate::store::Unflushed;
 
 /// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
 const MOST_IN_FLIGHT: usize = 1 << 13;
@@ -27,19 +25,6 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     /// A TCP connection.
     Tcp(TcpStream),
-}
-
-/// An answer that waits for its time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reply {
-    /// The client's number of the request.
-    pub(crate) cookie: [u8; 8],
-    /// The protocol's error; 0 for success.
-    pub(crate) error: u32,
-    /// The bytes that the answer brings: offset and length.
-    pub(crate) data: Option<(u64, u32)>,
-    /// The write that it answers, where that is not durable yet.
-    pub(crate) unflushed: Option<Unflushed>,
 }
 
 /// State that the two threads of a connection share.

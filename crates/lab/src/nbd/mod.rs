@@ -28,15 +28,12 @@
 //! in that order and not in the order in which they came. [`limits`] says what clients may make it hold.
 
 mod connection;
-mod delay;
 mod handshake;
 mod limits;
 mod wire;
 
-pub(crate) use connection::{Reply, Stream, serve};
-pub(crate) use delay::{DelayQueue, precise_timers};
+pub(crate) use connection::{Stream, serve};
 pub(crate) use limits::Limits;
-pub(crate) use wire::{EIO, ENOSPC};
 
 use crate::disk::Disk;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The protocol's numbers, and its messages as bytes. All integers are big-endian. The names are
 //! those of the specification.
 
+use crate::disk::ENOSPC;
 use crate::model::{Kind, Request};
 
 /// Greeting of a server: "NBDMAGIC" and "IHAVEOPT".
@@ -43,12 +44,8 @@ const CMD_WRITE_ZEROES: u16 = 6;
 const CMD_FLAG_FUA: u16 = 1;
 const CMD_FLAG_NO_HOLE: u16 = 2;
 
-/// Errors of requests; the protocol's numbers, which are Linux's.
-pub(crate) const EIO: u32 = 5;
 /// The request is wrong.
 pub(super) const EINVAL: u32 = 22;
-/// There is no room, or the end is passed.
-pub(crate) const ENOSPC: u32 = 28;
 
 /// The most bytes of one read or write: what the specification lets clients assume.
 pub(super) const LARGEST_PAYLOAD: u32 = 32 << 20;

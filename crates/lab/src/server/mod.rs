@@ -2,7 +2,6 @@
 
 mod error;
 mod folder;
-mod gatekeeper;
 mod listen;
 mod truth;
 
@@ -15,7 +14,7 @@ use std::sync::Arc;
 
 use record::Bytes;
 
-use crate::disk::{Clock, Disk};
+use crate::disk::{Clock, Disk, Gatekeeper};
 use crate::model;
 pub use crate::model::Caps;
 use crate::nbd::Limits;
@@ -24,7 +23,6 @@ pub use crate::store::Keep;
 use crate::store::Store;
 pub use error::ServerError;
 use folder::Folder;
-pub(crate) use gatekeeper::Gatekeeper;
 use listen::Listener;
 pub use truth::Truth;
 
@@ -103,7 +101,9 @@ impl Server {
         let caps = options.instance.scaled(options.scale);
         let gate = match caps.is_open() {
             true => None,
-            false => Some(Gatekeeper::start(caps, specs.len(), clock)?),
+            false => {
+                Some(Gatekeeper::start(caps, specs.len(), clock).map_err(ServerError::Thread)?)
+            }
         };
         let mut server = Server {
             listeners: Vec::new(),

@@ -5,7 +5,7 @@ use rusqlite::{Row, Transaction, params};
 
 use super::packed::Packed;
 use super::unpack;
-use crate::runs::sortable;
+use crate::columns::sortable;
 use crate::{Error, Ledger, Result};
 
 /// A block as it is stored.

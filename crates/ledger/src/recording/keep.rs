@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::packed::Packed;
 use super::thin::Thinner;
 use super::{BATCH, HOURS, MINUTES, TAKEN};
-use crate::runs::sortable;
+use crate::columns::sortable;
 use crate::{Error, Ledger, Result};
 
 const HOUR: i64 = 3600;
@@ -175,7 +175,7 @@ impl Ledger {
                 |row| {
                     Ok((
                         row.get::<_, i64>(0)?,
-                        crate::runs::word_at::<Timestamp>(row, 1)?,
+                        crate::columns::word_at::<Timestamp>(row, 1)?,
                     ))
                 },
             )

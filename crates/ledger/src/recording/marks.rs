@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use rusqlite::params;
 
+use crate::columns::{sortable, word_at};
 use crate::place::side_file;
-use crate::runs::{sortable, word_at};
 use crate::{Error, Ledger, Result};
 
 /// A moment with a name.

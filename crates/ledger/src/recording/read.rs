@@ -9,7 +9,7 @@ use rusqlite::params;
 
 use super::join::Joiner;
 use super::{HOURS, MINUTES, RecordingSummary};
-use crate::runs::{json_at, sortable, word_at};
+use crate::columns::{json_at, sortable, word_at};
 use crate::{Ledger, Result};
 
 /// A sample of a recording, and what became of events in it.

@@ -12,7 +12,7 @@ use super::blocks::insert;
 use super::packed::{Gathered, Packed};
 use super::thin::add_pages;
 use super::{BATCH, Noted, TAKEN};
-use crate::runs::{json, json_at, sortable, word_at};
+use crate::columns::{json, json_at, sortable, word_at};
 use crate::{Error, Ledger, Owner, OwnerLiveness, Result};
 
 /// A block has about so many figures of devices, so that packing it takes little memory.

@@ -6,8 +6,9 @@ use std::path::Path;
 use record::Bytes;
 
 use super::Serial;
-use super::device::{DevNum, Device, Kind};
+use super::device::{Device, Kind};
 use super::serial::serial_of;
+use crate::devnum::DevNum;
 use crate::root::{self, Result, attribute, last_part, number, path_attribute};
 
 /// Sizes in sysfs are in sectors of this many bytes, whatever the device's own block size.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use engine::list::simulated::{SimulatedList, Volume};
 
 use super::*;
-use crate::checkpoint::{Method, for_tests};
+use crate::checkpoint::{Disk, Method, for_tests};
 use crate::place::on_file;
 
 const SIZE: Bytes = Bytes(300 * (1 << 20) + 4096 + 512);

@@ -1,15 +1,14 @@
 //! The instance's gate at work: a thread that lets requests through when the caps allow.
 
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use record::Nanos;
 
-use super::ServerError;
-use crate::disk::{Clock, Passing};
+use super::{Clock, Passing, precise_timers};
 use crate::model::{Caps, Gate};
-use crate::nbd::precise_timers;
 
 /// A gate that several volumes share.
 pub(crate) struct Gatekeeper {
@@ -29,11 +28,7 @@ impl Gatekeeper {
     ///
     /// # Errors
     /// When the kernel has no thread to give.
-    pub(super) fn start(
-        caps: Caps,
-        volumes: usize,
-        clock: Clock,
-    ) -> Result<Arc<Gatekeeper>, ServerError> {
+    pub(crate) fn start(caps: Caps, volumes: usize, clock: Clock) -> io::Result<Arc<Gatekeeper>> {
         let keeper = Arc::new(Gatekeeper {
             clock,
             inside: Mutex::new(Inside {
@@ -47,8 +42,7 @@ impl Gatekeeper {
             let keeper = Arc::clone(&keeper);
             move || keeper.run()
         });
-        let thread = thread.map_err(ServerError::Thread)?;
-        *keeper.thread() = Some(thread);
+        *keeper.thread() = Some(thread?);
         Ok(keeper)
     }
 
@@ -102,7 +96,7 @@ impl Gatekeeper {
     }
 
     /// Ends the thread; what waits is dropped.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let mut inside = self.inside();
         inside.closed = true;
         // What waits holds its volume, which holds this gate.

@@ -1,14 +1,26 @@
-//! A queue whose entries come out when they are due.
+//! Time of the lab, and a queue whose entries come out when they are due.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use record::Nanos;
 
-use crate::disk::Clock;
+/// The server's time: nanoseconds since its start, which never go back (CLOCK_MONOTONIC).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    pub(crate) fn now(self) -> Nanos {
+        Nanos::from(self.0.elapsed())
+    }
+}
 
 /// Entries that wait for their time. One thread takes them out.
 pub(crate) struct DelayQueue<T> {

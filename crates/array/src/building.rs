@@ -1,0 +1,205 @@
+//! Record of an array that is being built: all that taking it back needs.
+
+use std::path::{Path, PathBuf};
+
+use ledger::LongWork;
+use linux::block::{DevNum, Device, Devices, Kind};
+use serde::{Deserialize, Serialize};
+
+use super::plan::Plan;
+use domain::filesystem::Fs;
+
+/// A member as it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// As the user wrote it.
+    pub path: PathBuf,
+    /// The device that was checked.
+    pub number: DevNum,
+    /// True if it carries signatures, which `--destroy` has named.
+    pub signed: bool,
+}
+
+/// Path from which mdadm reads its arrays: Debian has a folder for it (mdadm.conf(5)).
+pub(crate) fn mdadm_conf(etc: &Path) -> PathBuf {
+    let folder = etc.join("mdadm");
+    if folder.is_dir() {
+        folder.join("mdadm.conf")
+    } else {
+        etc.join("mdadm.conf")
+    }
+}
+
+/// Progress of building an array: the step that was begun last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Stage {
+    /// Nothing was touched.
+    Begun,
+    /// Old signatures are being erased.
+    Erasing,
+    /// mdadm makes the array.
+    Assembling,
+    /// mdadm has made the array, which may be used from here on.
+    Assembled,
+    /// Its read-ahead is being set.
+    Tuning,
+    /// The file system is being made.
+    Formatting,
+    /// Folders are made and the file system is being mounted.
+    Mounting,
+    /// Lines are added for the next boot.
+    Persisting,
+    /// All was done.
+    Done,
+}
+
+/// An array that is being built, with all that taking it back needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Building {
+    /// The array's id, as mdadm writes it.
+    pub uuid: String,
+    /// Its node: `/dev/md/NAME` or `/dev/mdN`.
+    pub node: PathBuf,
+    /// Its members.
+    pub members: Vec<KeptMember>,
+    /// The boot (random(4), `boot_id`) in which the members have their numbers; empty where that is
+    /// not known.
+    #[serde(default)]
+    pub boot: String,
+    /// The file system.
+    pub fs: Option<KeptFs>,
+    /// The folders above the mount point, and itself, that were not there; the outermost first.
+    pub folders: Vec<PathBuf>,
+    /// The lines for the next boot.
+    pub lines: Vec<KeptLine>,
+    /// Progress.
+    pub stage: Stage,
+    /// True if it is being taken back: then nothing of it is worth keeping any more.
+    pub undoing: bool,
+}
+
+/// A member of it. After a boot it is found by its superblock; this is to name it by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptMember {
+    /// As the user wrote it.
+    pub path: PathBuf,
+    /// Its number at that time, as `8:16`.
+    pub number: String,
+    /// Its serial number; on EBS the volume id.
+    pub serial: Option<String>,
+    /// Its number in the partition table of its disk, which has the same serial number; `None` for a
+    /// whole disk.
+    #[serde(default)]
+    pub partition: Option<u32>,
+}
+
+/// The file system on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptFs {
+    /// The file system.
+    pub fs: Fs,
+    /// Its id.
+    pub uuid: String,
+    /// Mount point.
+    pub mount: Option<PathBuf>,
+}
+
+/// A line that is added to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptLine {
+    /// The file, where links lead to.
+    pub file: PathBuf,
+    /// The line.
+    pub line: String,
+    /// True if the file was there before.
+    pub existed: bool,
+}
+
+impl LongWork for Building {
+    const KIND: &'static str = "array";
+    const FORM: u32 = 1;
+}
+
+impl Building {
+    /// Record of the array that is about to be built.
+    pub(crate) fn of(
+        plan: &Plan,
+        members: &[Member],
+        persist: bool,
+        etc: &Path,
+        devices: &Devices,
+        boot: String,
+    ) -> Building {
+        let member = |member: &Member| {
+            let device = devices.get(member.number);
+            KeptMember {
+                path: member.path.clone(),
+                number: member.number.to_string(),
+                serial: device.and_then(|device| device.serial.clone()),
+                partition: device.and_then(partition_number),
+            }
+        };
+        let line = |file: PathBuf, line: String| KeptLine {
+            existed: file.exists(),
+            file: std::fs::canonicalize(&file).unwrap_or(file),
+            line,
+        };
+        let mut lines = Vec::new();
+        if persist {
+            lines.push(line(mdadm_conf(etc), plan.conf_line()));
+            let fstab = plan.fstab_line();
+            lines.extend(fstab.map(|text| line(etc.join("fstab"), text)));
+        }
+        let point = plan.fs.as_ref().and_then(|fs| fs.mount.as_deref());
+        Building {
+            uuid: plan.uuid.clone(),
+            node: plan.node.clone(),
+            members: members.iter().map(member).collect(),
+            boot,
+            fs: plan.fs.as_ref().map(|fs| KeptFs {
+                fs: fs.fs,
+                uuid: fs.uuid.clone(),
+                mount: fs.mount.clone(),
+            }),
+            folders: point.map(missing).unwrap_or_default(),
+            lines,
+            stage: Stage::Begun,
+            undoing: false,
+        }
+    }
+
+    /// Mount point of its file system.
+    pub(crate) fn point(&self) -> Option<&Path> {
+        self.fs.as_ref()?.mount.as_deref()
+    }
+}
+
+impl KeptMember {
+    /// As it is named to the user, who may have to find it: `/dev/sdf (serial number vol-1)`.
+    pub(crate) fn named(&self) -> String {
+        match &self.serial {
+            Some(serial) => format!("{} (serial number {serial})", self.path.display()),
+            None => self.path.display().to_string(),
+        }
+    }
+}
+
+/// The number of a partition in the table of its disk; `None` of what is no partition.
+pub(crate) fn partition_number(device: &Device) -> Option<u32> {
+    match device.kind {
+        Kind::Partition { number, .. } => Some(number),
+        _ => None,
+    }
+}
+
+/// A folder and those above it that are not there, the outermost first.
+pub(crate) fn missing(folder: &Path) -> Vec<PathBuf> {
+    let mut missing: Vec<PathBuf> = folder
+        .ancestors()
+        .take_while(|folder| !folder.exists())
+        .map(Path::to_path_buf)
+        .collect();
+    missing.reverse();
+    missing
+}

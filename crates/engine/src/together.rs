@@ -1,0 +1,199 @@
+//! Workers of a phase: how many, the share of each, and what they begin and end together by.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use record::{EngineKind, Nanos, Workload};
+
+use crate::arrivals::Arrivals;
+use crate::backend::Backend;
+use crate::budget::Budget;
+use crate::clock::Clock;
+use crate::job::{EngineError, Job};
+use crate::places::Places;
+use crate::plan::{Message, Plan, Share};
+use crate::random::part_of_seed;
+use crate::ring::Granted;
+use crate::start::Start;
+use crate::start_barrier::StartBarrier;
+use crate::tally::{SLICES, Timetable};
+use crate::threads::Blocking;
+use crate::uring::Uring;
+use crate::worker::Worker;
+
+/// An open loop that is made by blocking calls has at most so many in flight.
+const OPEN_LOOP_WORKERS: u32 = 512;
+/// More threads than this are refused.
+const MOST_WORKERS: u32 = 8192;
+
+/// Number of workers, and the work of each.
+pub(crate) struct Shape {
+    pub workers: u32,
+    pub workers_a_thread: u32,
+    pub slots: u32,
+}
+
+impl Shape {
+    pub(crate) fn of(workload: &Workload, kind: EngineKind) -> Result<Shape, EngineError> {
+        let (workers_a_thread, slots) = match kind {
+            EngineKind::Uring => (1, workload.depth),
+            // Who finds no free worker waits in the schedule, and is timed there.
+            _ if workload.rate_per_s.is_some() => {
+                let most = (OPEN_LOOP_WORKERS / workload.threads).max(1);
+                (workload.depth.min(most), 1)
+            }
+            _ => (workload.depth, 1),
+        };
+        let workers = workload.threads * workers_a_thread;
+        if workers > MOST_WORKERS {
+            return Err(EngineError::Unfit(format!(
+                "{} requests in flight would take a thread each without io_uring, and at most \
+                 {MOST_WORKERS} are started; give a smaller --depth",
+                workload.in_flight()
+            )));
+        }
+        Ok(Shape {
+            workers,
+            workers_a_thread,
+            slots,
+        })
+    }
+
+    /// Says so when fewer requests can be in flight than was asked for.
+    pub(crate) fn remark(&self, workload: &Workload) -> Option<String> {
+        let most = u64::from(self.workers) * u64::from(self.slots);
+        (most < workload.in_flight())
+            .then(|| format!("at most {most} requests in flight, with a thread for each"))
+    }
+
+    /// Shares of the workers of each thread, with the first of them leading.
+    fn shares(&self, job: &Job<'_>, clock: Clock, start: u64) -> Vec<Share> {
+        let workload = job.workload;
+        let mut shares = Vec::new();
+        for thread in 0..workload.threads {
+            let arrivals = workload.rate_per_s.map(|rate| {
+                let a_second = clock.ticks(Nanos::from_secs(1)) as f64;
+                let mean_gap = a_second * f64::from(workload.threads) / rate;
+                // Another sequence than those that the places are drawn from.
+                let seed = part_of_seed(!job.seed, u64::from(thread));
+                let even = workload
+                    .details
+                    .as_ref()
+                    .is_some_and(|details| details.even_rate);
+                Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
+            });
+            let places = Places::of(workload, job.span.0, thread, job.seed);
+            shares.extend((0..self.workers_a_thread).map(|member| Share {
+                places: places.clone(),
+                arrivals: arrivals.clone(),
+                leads: member == 0,
+                slots: self.slots,
+            }));
+        }
+        shares
+    }
+}
+
+/// Number of windows of a phase that are its ramp, and not counted.
+pub(crate) fn ramp_windows(job: &Job<'_>) -> usize {
+    let details = job.workload.details.as_ref();
+    details.map_or(0, |details| details.ramp.0.div_ceil(job.window.0) as usize)
+}
+
+/// The slices of a phase, with its ramp; a phase always has at least one.
+fn timetable(job: &Job<'_>, clock: Clock, start: u64) -> Timetable {
+    let slice = job.window.0 / SLICES as u64;
+    Timetable {
+        start,
+        slice: clock.ticks(Nanos(slice)),
+        slices: job.workload.longest.0.div_ceil(slice).max(1) + (ramp_windows(job) * SLICES) as u64,
+    }
+}
+
+/// State by which the workers of a phase begin and end together.
+pub(crate) struct Together<'a> {
+    pub job: &'a Job<'a>,
+    pub files: &'a [&'a File],
+    pub clock: Clock,
+    pub shape: &'a Shape,
+    /// Where the workers of this job meet, before one of them meets the other jobs.
+    pub ready: StartBarrier,
+    pub start: &'a Start,
+    pub begin: OnceLock<(Timetable, Vec<Share>)>,
+    pub budget: Option<Budget>,
+    pub enough: AtomicBool,
+    pub granted: OnceLock<Granted>,
+}
+
+impl Together<'_> {
+    /// One worker's life, on its own thread.
+    pub(crate) fn work(&self, id: usize, kind: EngineKind, sender: Sender<Message>) {
+        let seed = part_of_seed(self.job.seed, id as u64);
+        let workload = self.job.workload;
+        let block = workload.largest_block().0 as u32;
+        let full_sync = workload
+            .details
+            .as_ref()
+            .is_some_and(|details| details.full_sync);
+        match kind {
+            EngineKind::Uring => {
+                let ring = Uring::new(
+                    self.files,
+                    block,
+                    self.shape.slots,
+                    self.shape.workers.saturating_mul(self.start.jobs()),
+                    seed,
+                    self.clock,
+                    full_sync,
+                );
+                if let Ok(ring) = &ring {
+                    self.granted.get_or_init(|| ring.granted());
+                }
+                self.loop_over(id, ring, sender);
+            }
+            _ => {
+                let calls = Blocking::new(self.files, block, seed, self.clock, full_sync);
+                self.loop_over(id, calls, sender);
+            }
+        }
+    }
+
+    fn loop_over(&self, id: usize, backend: io::Result<impl Backend>, sender: Sender<Message>) {
+        // Whoever fails still comes to the gate, so that the others do not wait for ever.
+        if backend.is_err() {
+            self.enough.store(true, Relaxed);
+        }
+        self.ready.pass();
+        let (timetable, shares) = self.begin.get_or_init(|| {
+            let start = self.start.meet(self.clock);
+            let _ = sender.send(Message::Begin);
+            (
+                timetable(self.job, self.clock, start),
+                self.shape.shares(self.job, self.clock, start),
+            )
+        });
+        let end = backend.map_err(EngineError::Setup).and_then(|backend| {
+            let plan = Plan {
+                workload: self.job.workload,
+                timetable: *timetable,
+                seed: self.job.seed,
+                budget: self.budget.as_ref(),
+                free_until: timetable.start
+                    + (ramp_windows(self.job) * SLICES) as u64 * timetable.slice,
+                interrupt: self.job.interrupt,
+                enough: &self.enough,
+            };
+            Worker::new(id, &plan, shares[id].clone(), backend, sender.clone()).run()
+        });
+        if end.is_err() {
+            self.enough.store(true, Relaxed);
+        }
+        let _ = sender.send(Message::End {
+            worker: id,
+            end: end.map(Box::new),
+        });
+    }
+}

@@ -1,0 +1,45 @@
+//! Making sure, before a change, that the ledger can be written and read.
+
+use jiff::Timestamp;
+
+use crate::look::check_all;
+use crate::{Filter, Ledger, Result};
+
+impl Ledger {
+    /// Checks that the ledger can be written: it was opened for that, it is still the file at its path, and
+    /// all that a write may come to is sound. So nothing is added to a ledger that cannot be read. Every
+    /// change does this first; the tables are looked at once.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    pub fn demand_writable(&self) -> Result<()> {
+        if let Some(why) = &self.unwritable {
+            return Err(why.error(&self.path));
+        }
+        self.demand_present()?;
+        if !self.is_checked.get() {
+            let tables = check_all(&self.path, &self.connection)?;
+            self.read_lists(&tables)?;
+            self.is_checked.set(true);
+        }
+        Ok(())
+    }
+
+    /// Reads all that lists show, as who reads them would. `tables` are those that the ledger's schema has.
+    fn read_lists(&self, tables: &[String]) -> Result<()> {
+        let has = |name: &str| tables.iter().any(|table| table == name);
+        if has("runs") {
+            self.list(&Filter::default())?;
+        }
+        if has("marks") {
+            self.marks(Timestamp::MIN, Timestamp::MAX)?;
+        }
+        if has("recordings") {
+            self.recordings()?;
+        }
+        if has("work") {
+            self.list_work(None)?;
+        }
+        Ok(())
+    }
+}
