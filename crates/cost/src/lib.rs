@@ -1,0 +1,1 @@
+//! Volumes and instances that carry a measured workload, and their prices.

@@ -1,0 +1,1 @@
+//! Checks of a host and its database against what its disks were measured to do.

@@ -1,0 +1,1 @@
+//! Exactly-once roll-ups of events: sources, sums, stores and queries.
