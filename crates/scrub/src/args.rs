@@ -8,7 +8,7 @@ use jiff::civil;
 use domain::ready_by::ReadyBy;
 use domain::values::{Latency, Span};
 
-/// What `scrub` takes.
+/// Arguments of `scrub`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith scrub /dev/md0
@@ -51,7 +51,7 @@ pub struct ScrubArgs {
     /// End after this time. The same command goes on
     #[arg(long = "for", value_name = "DURATION", conflicts_with = "status")]
     pub lasts: Option<Span>,
-    /// When it is to be done: sunday, 2026-11-29 (when that day begins), 18:00, 2026-11-29T18:00
+    /// Time by which it is to be done: sunday, 2026-11-29 (when that day begins), 18:00, 2026-11-29T18:00
     #[arg(long, value_name = "WHEN", conflicts_with = "status")]
     pub by: Option<By>,
     /// Where latency and --by cannot both be kept, keep --by
@@ -65,8 +65,8 @@ pub struct ScrubArgs {
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["status", "anew", "repair"])]
     pub every: Option<Span>,
 
-    /// Where mismatches were counted, read the members again and say where they differ, and which
-    /// files lie there. After a scrub that found some it needs no new one
+    /// Locate mismatches that were counted: read the members again, and name the positions and the files
+    /// there. After a scrub that found some it needs no new one
     #[arg(long, conflicts_with = "status")]
     pub locate: bool,
     /// Make the members agree. RAID 6, and three copies or more: where one member alone is wrong, its
@@ -97,9 +97,8 @@ pub struct ScrubArgs {
     #[arg(long, conflicts_with_all = ["install_timer", "arrays", "all", "status", "anew", "repair",
         "json", "locate", "every"])]
     pub uninstall_timer: bool,
-    /// What --install-timer adds to the command that its timer runs: to end because the hours or --for
-    /// are over, or by a signal, is no failure then (status 0, or 1 with mismatches), and of --for there
-    /// is one each night until --by
+    /// Flag of a timer's command: an end by the hours, by --for or by a signal is no failure then (status 0,
+    /// or 1 with mismatches), and of --for there is one each night until --by
     #[arg(long, conflicts_with_all = ["status", "read", "repair", "anew", "install_timer",
         "uninstall_timer"])]
     pub scheduled: bool,
@@ -107,7 +106,7 @@ pub struct ScrubArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// What a scrub starts to have its tunables put back when it is killed
+    /// Internal: process that restores the tunables when the scrub is killed
     #[arg(long, hide = true)]
     pub guard: bool,
 }
@@ -117,7 +116,7 @@ pub struct ScrubArgs {
 pub struct Hours {
     /// From then.
     pub from: civil::Time,
-    /// Until then.
+    /// End of the hours.
     pub to: civil::Time,
 }
 
@@ -143,12 +142,12 @@ impl FromStr for Hours {
     }
 }
 
-/// When something is to be done.
+/// Time by which a scrub is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// When that day of the week begins, the next time.
+    /// Begin of that day of the week, the next time.
     Weekday(civil::Weekday),
-    /// When that day begins.
+    /// Begin of that day.
     Date(civil::Date),
     /// At a time.
     At(ReadyBy),

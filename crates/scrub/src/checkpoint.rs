@@ -1,5 +1,5 @@
-//! What the ledger holds of the scrub of an array, by the array's id: how far it is, what it found,
-//! and the tunables as they were, while they are turned.
+//! Checkpoint of a scrub in the ledger, by the array's id: progress, results, and the former tunables while
+//! they are changed.
 
 use jiff::{SignedDuration, Timestamp};
 use ledger::LongWork;
@@ -11,7 +11,7 @@ use super::health::Errors;
 use super::rewrite::{Intent, Sum};
 use super::saved_tunables::SavedTunables;
 
-/// What was left longer ago than this says too little of the array of today.
+/// Age after which a checkpoint says too little of the array of today.
 const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 /// The scrub of one array. Positions are sectors of 512 bytes, as md counts them.
@@ -21,40 +21,40 @@ pub(crate) struct Checkpoint {
     pub path: String,
     /// Its level.
     pub level: String,
-    /// How the data lies over the members, as the kernel says it; empty where that was not kept.
+    /// Layout of the data over the members, as the kernel names it; empty where that was not kept.
     #[serde(default)]
     pub shape: String,
-    /// What its members are known by, in order of their places; empty for one that has no name of its own.
+    /// Identities of its members, in order of their places; empty for one that has no name of its own.
     #[serde(default)]
     pub members: Vec<String>,
-    /// When it came further last.
+    /// Time of its last progress.
     #[serde(default)]
     pub moved: Option<Timestamp>,
-    /// Whether md writes anew what differs.
+    /// True if md repairs mismatches.
     pub repairs: bool,
     /// Up to where it is done.
     pub done: u64,
-    /// Where its end is; 0 until that is known.
+    /// Its end; 0 until that is known.
     pub of: u64,
     /// Sectors that differed, up to there.
     pub mismatches: u64,
-    /// Where they are: ranges of positions, wider than what differs. None of a repair by md.
+    /// Ranges of positions with mismatches, wider than the mismatches. None of a repair by md.
     #[serde(default)]
     pub places: Ranges,
-    /// What is being written to members, from the other members.
+    /// Write to members under way, from the other members.
     #[serde(default)]
     pub rewriting: Option<Intent>,
-    /// What was written to members, from the other members; `None` where that was not asked for.
+    /// Totals of the repair from the other members; `None` where none was asked for.
     #[serde(default)]
     pub repaired: Option<Sum>,
-    /// What the members could not read since it was begun.
+    /// Read errors of the members since it was begun.
     #[serde(default)]
     pub errors: Errors,
-    /// When it was first begun.
+    /// Time of its first start.
     pub began: Timestamp,
-    /// How long it ran, over all starts, in seconds.
+    /// Running time over all starts, in seconds.
     pub ran_s: f64,
-    /// How often it was started.
+    /// Number of starts.
     pub starts: u32,
     /// The tunables as they were; `None` while they are.
     pub old: Option<SavedTunables>,
@@ -82,7 +82,7 @@ impl Checkpoint {
         (self.done > 0 && rate.is_finite()).then_some(rate)
     }
 
-    /// How many sectors differ still: what a repair has written anew does not.
+    /// Sectors that differ still, without those that a repair has rewritten.
     pub(crate) fn left(&self) -> u64 {
         match self.repaired {
             _ if self.repairs => 0,
@@ -91,7 +91,7 @@ impl Checkpoint {
         }
     }
 
-    /// When its check came to its end; `finished` is when its work did, which a repair may have opened again.
+    /// End of its check; `finished` is the end of its work, which a repair may have opened again.
     pub(crate) fn checked(&self, finished: Option<Timestamp>) -> Option<Timestamp> {
         let is_done = self.of > 0 && self.done >= self.of;
         finished.or(self.moved.filter(|_| is_done))
@@ -106,8 +106,8 @@ impl Checkpoint {
             .collect()
     }
 
-    /// Why `fresh`, which is begun at `now`, does not go on from here, as the end of a sentence; `None` where
-    /// it does.
+    /// Reason for which `fresh`, which is begun at `now`, does not go on from here, as the end of a sentence;
+    /// `None` where it does.
     pub(crate) fn is_past(&self, fresh: &Checkpoint, now: Timestamp) -> Option<&'static str> {
         // Of a level with parity the end stays where it is when members are added.
         let is_same = self.level == fresh.level && self.of == fresh.of && self.shape == fresh.shape;

@@ -1,4 +1,4 @@
-//! Which arrays are scrubbed, and which of them at once.
+//! Choice of the arrays to scrub, and of those that run at the same time.
 
 use jiff::{SignedDuration, Timestamp};
 use job::Store;
@@ -71,8 +71,8 @@ fn all(devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     Ok(targets)
 }
 
-/// Whether an array of the host lacks a member. That is no reason not to scrub the others, but whoever
-/// has all of them scrubbed, such as a timer, is to find out.
+/// True if an array of the host lacks a member. That is no reason not to scrub the others, but whoever has
+/// all of them scrubbed, such as a timer, is to find out.
 pub(crate) fn is_any_degraded(root: &Root) -> bool {
     let arrays = Devices::read(root).ok();
     let arrays = arrays.and_then(|devices| md::arrays(root, &devices).ok());

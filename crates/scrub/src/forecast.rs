@@ -1,4 +1,4 @@
-//! What is said of the scrub of an array before it begins: what it does, and what it costs.
+//! Forecast of the scrub of an array, printed before it begins: what it does, and what it costs.
 
 use job::is_late;
 use linux::md::sync::Sectors;
@@ -18,15 +18,15 @@ const IDLE: f64 = 0.02;
 /// Members that are busier leave nothing that could be reckoned with.
 const FULL: f64 = 0.95;
 
-/// What the forecast goes by.
+/// Input of the forecast.
 pub(super) struct Known<'a> {
-    /// Where it stands.
+    /// Checkpoint.
     pub kept: &'a Checkpoint,
-    /// What was asked for.
+    /// Arguments of the command.
     pub args: &'a ScrubArgs,
-    /// When it is to be done.
+    /// Deadline.
     pub due: Option<&'a Due>,
-    /// How fast the members are, where no earlier scrub tells how long it takes.
+    /// Speed of the members, where no earlier scrub tells the duration.
     pub speed: Option<Speed>,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
     said
 }
 
-/// What others have.
+/// Promise to the foreground.
 fn promise(args: &ScrubArgs) -> String {
     let words = [("a p99 of", args.keep_p99), ("a mean of", args.keep_mean)];
     let words: Vec<String> = words
@@ -91,7 +91,7 @@ fn promise(args: &ScrubArgs) -> String {
     format!("{} is kept for others", words.join(" and "))
 }
 
-/// What pace the deadline needs.
+/// Pace that the deadline needs.
 fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     let open = due.left_at(now).as_secs_f64();
     let partly = if due.is_partly {
@@ -108,7 +108,7 @@ fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     )
 }
 
-/// How long it takes by how fast the members are, and by how busy others keep them.
+/// Duration by the members' speed, and by their load from others.
 fn of_members(speed: Speed, left: f64) -> String {
     let alone = format!(
         "Its members were read for a moment, at {} of what md counts: alone it takes about {}",
@@ -147,8 +147,7 @@ mod tests {
     const NOW: &str = "2026-11-27T22:00:00+01:00[Europe/Berlin]";
     const SUNDAY: &str = "2026-11-29T00:00:00+01:00[Europe/Berlin]";
 
-    /// What is said on a Friday at ten in the evening, of 72 GiB that were done up to a share in so
-    /// many seconds.
+    /// Forecast on a Friday at ten in the evening, for 72 GiB of which a share was done in so many seconds.
     fn said(command: &str, done: f64, ran_s: f64, speed: Option<Speed>) -> String {
         let args = parsed(command);
         let now: Zoned = NOW.parse().unwrap();

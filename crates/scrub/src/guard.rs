@@ -29,9 +29,9 @@ use super::drive::{Waiting, makes_whole};
 use super::lock;
 use super::saved_tunables::{By, RestoreResult, SavedTunables, is_held};
 
-/// What the first process says when all is back.
+/// Byte that the first process writes when all tunables are restored.
 const DONE: u8 = b'.';
-/// What it says when a write to a member begins, and when that is on the disk.
+/// Byte that it writes before a write to a member, and after that write is durable.
 const BEGINS: u8 = b'w';
 /// See [`BEGINS`].
 const ENDS: u8 = b'd';
@@ -39,14 +39,14 @@ const ENDS: u8 = b'd';
 const HELD: Duration = Duration::from_secs(180);
 /// So long a later start waits for a guard at work.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it looks.
+/// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often a guard looks whether a recovery stands.
+/// Interval between two looks at whether a recovery is held.
 const TURN: Duration = Duration::from_secs(1);
 /// After so many looks at one it steps in: the first process does within a tenth of a second.
 const LOOKS: u32 = 3;
 
-/// What the guard is told.
+/// Orders of a guard.
 #[derive(Debug, Serialize, Deserialize)]
 struct Charge {
     /// The array's number, as `9:127`.
@@ -54,7 +54,7 @@ struct Charge {
     /// Its id.
     uuid: String,
     old: SavedTunables,
-    /// Whether writes to a part of the array wait for the first process, which writes to a member.
+    /// True if writes to a part of the array wait for the first process, which writes to a member.
     #[serde(default)]
     rewrites: bool,
 }
@@ -190,12 +190,12 @@ pub(crate) fn note_turned(uuid: &str) {
     let _ = fs::remove_file(mark(uuid));
 }
 
-/// Whether it was noted that they are back, since they were turned last.
+/// True if it was noted that the tunables are restored since they were last changed.
 pub(crate) fn are_back(uuid: &str) -> bool {
     mark(uuid).exists()
 }
 
-/// What the guard does.
+/// The guard process: restores the tunables when the scrub has ended without that.
 ///
 /// # Errors
 /// When it was told nothing that it understands.
@@ -320,9 +320,9 @@ fn watch_until(
     }
 }
 
-/// Whether the fence or a limit keeps md from making the array whole, or one beside it. While a check stands
-/// at the fence, md does not even begin to recover; and under the limit that stops a check a recovery would
-/// take years.
+/// True if the fence or a limit keeps md from recovering the array, or one beside it. While a check stands at
+/// the fence, md does not even begin to recover; and under the limit that stops a check a recovery would take
+/// years.
 fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
     let Ok(look) = sync.look() else {
         return false;
@@ -355,7 +355,7 @@ mod tests {
     use super::super::saved_tunables::tests::{TURNED, Tunables};
     use super::*;
 
-    /// What becomes of tunables beside which the guard watches for some looks.
+    /// Tunables after the guard has watched beside these changes for some looks.
     fn watched(changes: &[(&str, &str)]) -> Tunables {
         watched_beside(changes, &[])
     }
@@ -418,8 +418,8 @@ mod tests {
         assert!(!stands_in_the_way(&tunables.sync, &left));
     }
 
-    /// Whether the first process was killed that said this, and whether it was given up before its end was
-    /// seen.
+    /// Two results for a first process that wrote these bytes: true if it counts as killed, and true if it
+    /// was given up before its end was seen.
     fn held_with(bytes: &[u8], ends: bool) -> (bool, bool) {
         let (sender, said) = channel();
         bytes.iter().for_each(|byte| sender.send(*byte).unwrap());

@@ -1,5 +1,5 @@
-//! What md could not read while it checked. It counts that as no mismatch: a sector that cannot be read
-//! is written anew from the others, and agrees then; and what it takes for unreadable for good it leaves
+//! Read errors of members that md met during a check. It counts that as no mismatch: a sector that cannot be
+//! read is written anew from the others, and agrees then; and what it takes for unreadable for good it leaves
 //! out.
 
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use linux::md::health::Health;
 use serde::{Deserialize, Serialize};
 
-/// What could not be read since a scrub was begun, by the members' places in the array.
+/// Read errors since a scrub was begun, by the members' places in the array.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Errors {
-    /// What each member's count was when it was looked at last.
+    /// Count of each member at the last look.
     seen: BTreeMap<u32, u64>,
     /// By how many sectors it has grown.
     found: BTreeMap<u32, u64>,
@@ -35,18 +35,18 @@ impl Errors {
         self.found.get(&member.slot).copied().unwrap_or(0)
     }
 
-    /// Whether all could be read.
+    /// True if all could be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 }
 
-/// Whether nothing is known of any member that could not be read.
+/// True if no member is known to have read errors.
 pub(crate) fn are_sound(errors: &Errors, members: &[Health]) -> bool {
     errors.is_empty() && members.iter().all(|member| member.bad.0 == 0)
 }
 
-/// What is to be said of members that could not be read, in sentences.
+/// Sentences on members with read errors.
 pub(crate) fn sentences(errors: &Errors, members: &[Health]) -> Vec<String> {
     let unread = members.iter().filter(|member| errors.of(member) > 0);
     let unread = unread.map(|member| {

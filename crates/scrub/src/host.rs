@@ -57,7 +57,7 @@ impl<'a> OnHost<'a> {
     }
 }
 
-/// Who reads the members past md.
+/// Reader of the members without md.
 enum Reader {
     /// Nobody has asked yet.
     Unknown,

@@ -14,7 +14,7 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 /// The first Sunday of a month at one o'clock.
 const MONTHLY: &str = "Sun *-*-1..7 01:00:00";
-/// Where a scrub takes several nights, the next one begins so long after the last was done.
+/// Interval from the end of one scrub to the begin of the next, where a scrub takes several nights.
 const EVERY: &str = "28d";
 /// Many hosts on one storage begin within so many seconds.
 const DELAY: u64 = 900;
@@ -40,7 +40,7 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
     done.map(|()| Answer::Done)
 }
 
-/// What the timer is to do.
+/// Timer that the arguments ask for.
 fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Wanted, Failure> {
     let unknown = |word: &&String| md::find(&context.root, devices, word).is_none();
     if let Some(word) = args.arrays.iter().find(unknown) {
@@ -88,19 +88,18 @@ fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsStrin
     words
 }
 
-/// Whether it may end before its end, or says itself how often it is due: then it is begun each
-/// night.
+/// True if it may end before its end, or decides itself how often it is due: then it is begun each night.
 fn is_nightly(args: &ScrubArgs) -> bool {
     args.window.is_some() || args.lasts.is_some() || args.every.is_some()
 }
 
-/// Whether a beginning that was missed is made up for. With hours it waits for them; and what comes once
-/// a month must come. What was to run at night, and comes the next night again, does not begin at noon.
+/// True if a missed start is made up for. With hours it waits for them; and what comes once a month must
+/// come. What was to run at night, and comes the next night again, does not begin at noon.
 fn makes_up(args: &ScrubArgs) -> bool {
     args.window.is_some() || !is_nightly(args)
 }
 
-/// When it begins.
+/// Calendar expression of its starts.
 fn calendar(args: &ScrubArgs) -> String {
     match args.window {
         Some(hours) => format!("*-*-* {}", hours.from.strftime("%H:%M:%S")),
@@ -119,7 +118,7 @@ mod tests {
     use crate::args::tests::parsed;
     use jiff::Zoned;
 
-    /// What the timer of a command is to do.
+    /// Timer of a command.
     fn wanted_of(command: &str) -> Wanted {
         let args = parsed(command);
         let given = command.split(' ').skip(1).map(OsString::from);
@@ -134,8 +133,7 @@ mod tests {
         }
     }
 
-    /// When the timer of a command begins, whether that is made up for, and what its service runs, and
-    /// after that.
+    /// Calendar expression of a command's timer, `Persistent=`, and the commands of its service.
     fn made(command: &str) -> [String; 4] {
         let wanted = wanted_of(command);
         let service = wanted.service();

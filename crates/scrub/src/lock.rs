@@ -1,6 +1,6 @@
-//! What one process has at a time: locks on files in a folder of root's alone (flock(2)). They go with
-//! the process, however it ends. The files stay, empty, until the next boot: who takes one away while
-//! another waits for it would leave both with a lock.
+//! Locks between processes: on files in a folder of root's alone (flock(2)). They go with the process,
+//! however it ends. The files stay, empty, until the next boot: who takes one away while another waits for it
+//! would leave both with a lock.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use linux::block::{DevNum, Device};
 
-/// Where the files are. A boot empties it, as it does the tunables.
+/// Folder of the files. A boot empties it, as it does the tunables.
 pub(super) const FOLDER: &str = "/run/disksmith";
-/// Why an array that another process scrubs cannot be.
+/// Refusal of an array that another process scrubs.
 pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it";
-/// Who only looks whether a lock is taken shares it for a moment; who takes it waits for that.
+/// Longest wait for a lock, which another process may share for a moment only to see whether it is taken.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often it is tried meanwhile.
+/// Interval between two attempts.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// Takes the lock of a name.
@@ -39,7 +39,7 @@ pub(super) fn hold(folder: &Path, name: &str) -> io::Result<File> {
     }
 }
 
-/// Whether another process has the lock of a name. Where that may not be looked at, it counts as free.
+/// True if another process has the lock of a name. Where that may not be looked at, it counts as free.
 fn is_held(folder: &Path, name: &str) -> bool {
     let Ok(file) = File::open(folder.join(name)) else {
         return false;
@@ -85,7 +85,7 @@ pub(super) fn take(device: DevNum, disks: &[DevNum]) -> Result<Vec<File>, String
         .collect()
 }
 
-/// Whether another process scrubs an array.
+/// True if another process scrubs an array.
 pub(super) fn is_taken(target: &Device) -> bool {
     is_held(Path::new(FOLDER), &name(target.number))
 }

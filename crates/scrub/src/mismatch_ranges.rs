@@ -1,12 +1,12 @@
-//! Where the mismatches of a check are, as far as its count tells: md says how many it has found, and
-//! so they lie in what it went through between two looks.
+//! Ranges of a check's mismatches, as far as its count tells: md says how many it has found, so they lie
+//! between the positions of two looks.
 
 use linux::md::sync::Sectors;
 use record::{Bytes, Ranges};
 
 use super::drive::At;
 
-/// So many ranges are kept; more are joined where they are nearest to each other.
+/// Number of ranges that are kept; more are joined where they are nearest to each other.
 const MOST: usize = 256;
 /// md compares so much at once in any order, in sectors: 16 MiB is more than RAID 1 and 10 hold in
 /// flight (`RESYNC_DEPTH` and `RESYNC_WINDOW` in linux, drivers/md).
@@ -16,13 +16,13 @@ const IN_FLIGHT: u64 = (16 << 20) / 512;
 #[derive(Clone, Debug)]
 pub(crate) struct MismatchRanges {
     list: Ranges,
-    /// How far around its place md may be at work.
+    /// Distance from its position in which md may be at work.
     margin: u64,
-    /// What is found from now on lies behind this.
+    /// Position behind which new mismatches lie.
     low: u64,
-    /// What had been found at the last look.
+    /// Count at the last look.
     seen: u64,
-    /// Where a range begins whose end the next look will tell.
+    /// Start of a range whose end the next look will tell.
     open: Option<u64>,
 }
 

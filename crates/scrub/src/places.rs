@@ -1,4 +1,4 @@
-//! Where the mismatches that a scrub has counted are, and what lies there, as text and JSON.
+//! Located mismatches and their owners, as text and JSON.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::one::Scrubbed;
 use super::rewrite::{Fate, Repaired, Sum};
 use ui::table::{Column, layout, wrap};
 
-/// So many places are shown as text; the JSON document has more.
+/// Number of places that are shown as text; the JSON document has more.
 const SHOWN: usize = 20;
 
 const COLUMNS: [Column; 5] = [
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 5] = [
     Column::words("repair"),
 ];
 
-/// What was located, as text.
+/// Located mismatches, as text.
 pub(crate) fn text(one: &Scrubbed, located: &Located, columns: usize) -> String {
     let rows: Vec<Vec<String>> = located
         .mismatches
@@ -54,7 +54,7 @@ pub(crate) fn text(one: &Scrubbed, located: &Located, columns: usize) -> String 
     text
 }
 
-/// What came of the repair of an array, where there was one.
+/// Result of the repair of an array, where there was one.
 fn repaired(one: &Scrubbed) -> Option<&Repaired> {
     one.repaired.as_ref()?.as_ref().ok()
 }
@@ -77,7 +77,7 @@ fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> V
     cells
 }
 
-/// What a repair has made of a mismatch, in a word, for the JSON document too.
+/// Word for the result of a repair, for the JSON document too.
 fn fate_word(fate: Option<&Fate>) -> &'static str {
     match fate {
         None => "not tried",
@@ -90,7 +90,7 @@ fn fate_word(fate: Option<&Fate>) -> &'static str {
     }
 }
 
-/// What is to be said of a repair from the other members, in sentences.
+/// Sentences on a repair from the other members.
 pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
     let mut said = Vec::new();
     let Sum { restored, left } = repaired.sum;
@@ -138,7 +138,7 @@ fn odd(odd: Odd, located: &Located) -> String {
     }
 }
 
-/// What lies where a mismatch is.
+/// Owners of a mismatch.
 fn there<'a>(mismatch: &'a Mismatch, owners: &'a Owners) -> impl Iterator<Item = &'a What> {
     let owners = owners.list.iter();
     owners
@@ -157,7 +157,7 @@ fn name(what: &What) -> String {
     }
 }
 
-/// Which bytes of a file are concerned, as a line.
+/// Line that names the bytes of a file.
 fn file(what: &What) -> Option<String> {
     let What::File {
         path,
@@ -184,7 +184,7 @@ fn file(what: &What) -> Option<String> {
     ))
 }
 
-/// What is to be said of the search.
+/// Sentences on the search.
 fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
     let Summary {
         compared,
@@ -275,7 +275,7 @@ pub(crate) struct MismatchDocument<'a> {
     /// Ranges of its device.
     odd_member_device_bytes: Vec<[u64; 2]>,
     repair: Option<&'static str>,
-    /// Why a repair wrote nothing, or failed.
+    /// Reason for which a repair wrote nothing, or failed.
     repair_why: Option<&'a str>,
     /// Paths of the files that lie there.
     files: Vec<String>,
@@ -311,7 +311,7 @@ impl<'a> MismatchDocument<'a> {
     }
 }
 
-/// Why a repair has written nothing, or has failed.
+/// Reason for which a repair has written nothing, or has failed.
 fn why(fate: &Fate) -> Option<&str> {
     match fate {
         Fate::Refused(why) | Fate::Failed(why) => Some(why),
@@ -327,7 +327,7 @@ fn odd_word(odd: Odd) -> &'static str {
     }
 }
 
-/// What the search found besides mismatches.
+/// Totals of the search besides mismatches.
 #[derive(Serialize)]
 pub(crate) struct LocatedDocument<'a> {
     /// Bytes that differ.
@@ -356,7 +356,7 @@ struct UnreadDocument<'a> {
     error: &'a str,
 }
 
-/// What lies on some ranges of the array.
+/// Owner of some ranges of the array.
 #[derive(Serialize)]
 struct OwnerDocument {
     kind: &'static str,

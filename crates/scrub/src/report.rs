@@ -1,4 +1,4 @@
-//! What is said of a scrub in the end: as text, and as one JSON document.
+//! Answer of a scrub: as text, and as one JSON document.
 
 use job::{Resumable, StopCause};
 use linux::md::sync::Sectors;
@@ -89,7 +89,7 @@ fn number_of(count: u64) -> String {
     }
 }
 
-/// What mismatches mean, and what to do.
+/// Meaning of mismatches, and what to do.
 fn meaning(one: &Scrubbed) -> String {
     let count = number_of(one.kept.mismatches);
     let has_parity = one.target.level.has_parity();
@@ -148,7 +148,7 @@ struct Document<'a> {
     arrays: Vec<ArrayDocument<'a>>,
 }
 
-/// What came of an array.
+/// Result of an array.
 #[derive(Serialize)]
 struct ArrayDocument<'a> {
     /// Path of its device.
@@ -167,7 +167,7 @@ struct ArrayDocument<'a> {
     /// Members that md could not read everywhere.
     unreadable: Vec<UnreadableDocument>,
     ended: &'static str,
-    /// Why it ended before its end, as a clause.
+    /// Reason for its early end, as a clause.
     why: Option<String>,
     /// Duration of this start, in seconds.
     seconds: f64,
@@ -185,7 +185,7 @@ struct ArrayDocument<'a> {
     located: Option<LocatedDocument<'a>>,
     repaired: Option<RepairedDocument>,
     not_repaired: Option<String>,
-    /// Why the places of mismatches are not known.
+    /// Reason for which the places of mismatches are not known.
     not_located: Option<&'a str>,
 }
 
@@ -237,7 +237,7 @@ impl<'a> ArrayDocument<'a> {
     }
 }
 
-/// Why a repair from the other members was not made, or not to its end, as a clause.
+/// Reason for which a repair from the other members was not made, or not to its end, as a clause.
 fn not_repaired(one: &Scrubbed) -> Option<String> {
     match one.repaired.as_ref()? {
         Err(why) => Some(why.clone()),
@@ -264,9 +264,8 @@ fn ended(ending: &Ending) -> &'static str {
     }
 }
 
-/// How the command ends, and what is to be told besides. Of what is `scheduled`, to end as it was
-/// ordered to is no failure: its next start goes on. `left_out` says why arrays of later rounds were not
-/// begun.
+/// Exit status of the command, and notes. Of what is `scheduled`, to end as it was ordered to is no failure:
+/// its next start goes on. `left_out` says why arrays of later rounds were not begun.
 pub(crate) fn conclusion(
     scrubbed: &[Scrubbed],
     left_out: Vec<String>,
@@ -290,12 +289,12 @@ pub(crate) fn conclusion(
     (told, job::outcome(&failed, answer))
 }
 
-/// Whether one ended because it was ordered to, with all as it was before, and will go on from there.
+/// True if it ended early because it was ordered to, with all as it was before, and will go on from there.
 fn is_as_ordered(one: &Scrubbed) -> bool {
     matches!(one.ending, Ending::Ordered(_)) && one.left.is_empty() && one.is_kept
 }
 
-/// Why an array was not scrubbed to its end, and what is left; `None` where it was.
+/// Reason for which an array was not scrubbed to its end, and what is left; `None` where it was.
 pub(crate) fn midway(one: &Scrubbed) -> Option<String> {
     let path = one.target.path();
     let left = if one.left.is_empty() {

@@ -13,31 +13,31 @@ pub(crate) const STRIPES: u64 = 1024;
 pub(crate) const DEPTH: u64 = 1;
 /// md has so long to end what it is told to end, or what it ends by itself.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked.
+/// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a tunable was.
+/// Former value of a tunable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setting {
     /// The file's name in the array's folder `md`.
     pub file: String,
-    /// What must be written for it to be so again.
+    /// Text to write to restore it.
     pub write: String,
-    /// What it shows for as long as nobody else has written to it; `None` where that is not known.
+    /// Text that it shows for as long as nobody else has written to it; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shows: Option<String>,
 }
 
-/// What all tunables that a scrub turns were, and what it let md do.
+/// Former values of all tunables that a scrub changes, and the action that it let md do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedTunables {
     /// Each tunable that there is, and that is still to be put back.
     pub settings: Vec<Setting>,
-    /// Whether md repairs, and does not only check.
+    /// True if md repairs, false if it only checks.
     pub repairs: bool,
 }
 
-/// Who puts tunables back.
+/// Process that restores tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
@@ -46,7 +46,7 @@ pub(crate) enum By {
     Scrub {
         but_for: Option<Tunable>,
         ends: bool,
-        /// Whether the ends of md's check are as the scrub set them: past md they are as they were.
+        /// True if the bounds of md's check are as the scrub set them; without md they are as they were.
         fenced: bool,
     },
     /// Anybody else, after it was killed. What has become of them since is not known, so that only
@@ -55,22 +55,22 @@ pub(crate) enum By {
     Another,
 }
 
-/// What came of putting back.
+/// Result of restoring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RestoreResult {
-    /// What could not be put back, as a sentence each.
+    /// Tunables that could not be restored, as a sentence each.
     pub failed: Vec<String>,
-    /// What cannot be put back before md has done what it does now.
+    /// Tunables that cannot be restored before md has finished its present action.
     pub later: Option<SavedTunables>,
 }
 
 impl RestoreResult {
-    /// Whether all is as it was.
+    /// True if all is as it was.
     pub(crate) fn is_all(&self) -> bool {
         self.failed.is_empty() && self.later.is_none()
     }
 
-    /// What is not as it was, in sentences.
+    /// Tunables that are not as they were, in sentences.
     pub(crate) fn left(&self) -> Vec<String> {
         let later = self.later.iter().flat_map(|old| &old.settings);
         let later = later.map(|setting| {
@@ -114,8 +114,8 @@ impl SavedTunables {
         Ok(SavedTunables { settings, repairs })
     }
 
-    /// Why these cannot be what somebody wants them to be, if they were left by a scrub that was
-    /// killed and of which nothing else is known.
+    /// Reason for which these values cannot be somebody's intent, if they were left by a killed scrub of
+    /// which nothing else is known.
     pub(crate) fn left_over(sync: &Sync) -> Option<String> {
         let folder = sync.folder().display();
         let number = |tunable| sync.tunable(tunable)?.trim().parse::<u64>().ok();
@@ -141,8 +141,8 @@ impl SavedTunables {
         })
     }
 
-    /// What is to be said of a check that somebody else has left in the middle: a later one begins
-    /// there, and says nothing of what lies before.
+    /// Note on a check that somebody else has left in the middle: a later one begins there, and says nothing
+    /// of what lies before.
     pub(crate) fn midway(&self, sync: &Sync) -> Option<String> {
         let from = self.write_of(Tunable::Min).filter(|write| *write != "0")?;
         Some(format!(
@@ -158,7 +158,7 @@ impl SavedTunables {
             .find(|setting| setting.file == tunable.file())
     }
 
-    /// Where a check was to begin before.
+    /// Former start of a check.
     pub(crate) fn min(&self) -> Sectors {
         let write = self.write_of(Tunable::Min);
         Sectors(write.and_then(|write| write.parse().ok()).unwrap_or(0))
@@ -216,8 +216,8 @@ impl SavedTunables {
         }
     }
 
-    /// Where a check begins, which is to be put back when md has done what it does now; `None` when that
-    /// is nothing, or a check, which would still move it.
+    /// Start of a check that is to be restored when md has finished its present action; `None` when that is
+    /// nothing, or a check, which would still move it.
     fn later(&self, sync: &Sync) -> Option<SavedTunables> {
         let setting = self.of(Tunable::Min)?;
         let action = sync.look().ok()?.action;
@@ -258,7 +258,7 @@ impl SavedTunables {
     }
 }
 
-/// Whether something of a scrub holds md back: a number in `sync_max`, or a speed limit as it sets them.
+/// True if something of a scrub holds md back: a number in `sync_max`, or a speed limit as it sets them.
 pub(super) fn is_held(sync: &Sync) -> bool {
     is_fenced(sync)
         || [Tunable::SpeedMin, Tunable::SpeedMax]
@@ -273,13 +273,13 @@ fn is_limit_of_scrub(shown: &str) -> bool {
     Speed::parse(shown).is_some_and(|speed| speed.local && drive::is_limit(speed.kib))
 }
 
-/// Whether `sync_max` is a number.
+/// True if `sync_max` is a number.
 pub(super) fn is_fenced(sync: &Sync) -> bool {
     let shown = sync.tunable(Tunable::Max);
     matches!(shown.as_deref().and_then(Until::parse), Some(Until::At(_)))
 }
 
-/// Whether a tunable is as a scrub has left it.
+/// True if a tunable is as a scrub has left it.
 fn is_own(tunable: Tunable, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> bool {
     let shown = sync.tunable(tunable);
     if setting.shows.is_some() {

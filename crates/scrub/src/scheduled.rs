@@ -1,4 +1,4 @@
-//! What is said of the checks that the distribution has scheduled: before a scrub, and in `--status`.
+//! Sentences on the checks that the distribution has scheduled: before a scrub, and in `--status`.
 
 use array::programs::Programs;
 use jiff::{SignedDuration, Timestamp, Zoned};
@@ -28,7 +28,7 @@ impl Plans {
         }
     }
 
-    /// What is scheduled, and what is turned off, as sentences.
+    /// Scheduled checks, and those turned off, as sentences.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let all = self.found.scheduled.iter();
         let mut said: Vec<String> = all.map(schedule::Scheduled::sentence).collect();
@@ -48,8 +48,8 @@ impl Plans {
         said
     }
 
-    /// What gets in the way of a scrub that is under way or begins now, as sentences. `limit` is when
-    /// it ends in any case.
+    /// Obstacles of a scrub that is under way or begins now, as sentences. `limit` is when it ends in any
+    /// case.
     pub(crate) fn in_the_way(
         &self,
         array: &str,
@@ -81,7 +81,7 @@ impl Plans {
         said
     }
 
-    /// When it is done at its rate so far.
+    /// Time at which it is done at its rate so far.
     fn done(&self, kept: &Checkpoint) -> Option<Zoned> {
         let left = Sectors(kept.of.saturating_sub(kept.done)).bytes().0 as f64;
         let left = SignedDuration::try_from_secs_f64(left / kept.rate()?).ok()?;
@@ -110,7 +110,7 @@ impl Plans {
 #[derive(Serialize)]
 pub(crate) struct PlansDocument<'a> {
     checks: Vec<CheckDocument<'a>>,
-    /// What could not be read, as sentences.
+    /// Files that could not be read, as sentences.
     unread: &'a [String],
     /// True if the timer of `--install-timer` is there.
     own_timer: bool,
@@ -123,7 +123,7 @@ struct CheckDocument<'a> {
     source: String,
     checker: &'static str,
     command: &'a str,
-    /// Why it does nothing.
+    /// Reason for which it does nothing.
     off: Option<&'a str>,
     /// The moment of its next start.
     next: Option<String>,

@@ -38,13 +38,13 @@ struct ArrayStatus {
     finished: Option<Timestamp>,
     changed: Option<Timestamp>,
     running: bool,
-    /// How it stands at this moment, while it runs.
+    /// Present state, while it runs.
     now: Option<Now>,
-    /// What md counted in its last check, whoever began it; `None` where it did something else last.
+    /// Count of md's last check, whoever began it; `None` where it did something else last.
     counted: Option<u64>,
-    /// What is known of its members.
+    /// Health of its members.
     members: Vec<Health>,
-    /// Why a scrub that was killed has left something, of which the ledger knows nothing.
+    /// Trace of a killed scrub of which the ledger knows nothing.
     left_over: Option<String>,
     action: Option<Action>,
 }
@@ -58,7 +58,7 @@ impl ArrayStatus {
         }
     }
 
-    /// Whether there is nothing to be seen to. What a repair has found it has written anew.
+    /// True if nothing needs attention. What a repair has found it has written anew.
     fn is_clean(&self) -> bool {
         let repairs = self.kept.as_ref().is_some_and(|kept| kept.repairs);
         (repairs || self.mismatches().unwrap_or(0) == 0)
@@ -66,7 +66,7 @@ impl ArrayStatus {
             && health::are_sound(&self.errors(), &self.members)
     }
 
-    /// What is to be seen to besides mismatches, in sentences.
+    /// Troubles besides mismatches, in sentences.
     fn troubles(&self) -> Vec<String> {
         let left = self.left_over.iter().map(|why| format!("{why}."));
         left.chain(health::sentences(&self.errors(), &self.members))
@@ -78,7 +78,7 @@ impl ArrayStatus {
         kept.map(|kept| kept.errors.clone()).unwrap_or_default()
     }
 
-    /// What would get in the way of a scrub that is not done.
+    /// Obstacles of a scrub that is not done.
     fn in_the_way(&self, plans: &Plans) -> Vec<String> {
         match &self.kept {
             Some(kept) if self.finished.is_none() => plans.in_the_way(&self.array.name, kept, None),
@@ -177,7 +177,7 @@ fn text(standings: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usi
     text
 }
 
-/// How one goes on that runs, as its own line on a terminal has it.
+/// Progress of one that runs, as its own line on a terminal has it.
 fn goes_on(now: &Now) -> String {
     let moment = now.moment.to_zoned(jiff::tz::TimeZone::system());
     format!("{}.", message(&now.at(), now.rate, &moment))

@@ -17,7 +17,7 @@ use super::{locate, lock};
 pub(crate) struct Target {
     /// The kernel's name for it.
     pub device: Device,
-    /// What md says of it.
+    /// The array as md shows it.
     pub array: Array,
     /// Its level.
     pub level: Level,
@@ -31,14 +31,14 @@ pub(crate) struct Target {
     pub disks: Vec<DevNum>,
     /// The disks of which members are partitions.
     pub shared: Vec<Shared>,
-    /// Where md's way through it ends.
+    /// End of md's positions.
     pub end: Sectors,
-    /// Whether its members tell which one of them is wrong; `None` where its layout is not followed.
+    /// True if its members tell which one of them is wrong; `None` where its layout is not known.
     pub names_odd: Option<bool>,
 }
 
 impl Target {
-    /// Whether all others wait while md is at anything: RAID 10 (`raise_barrier`, drivers/md/raid10.c).
+    /// True if all I/O waits while md is at a position: RAID 10 (`raise_barrier`, drivers/md/raid10.c).
     pub(crate) fn holds_all(&self) -> bool {
         self.level == Level::Ten
     }
@@ -135,13 +135,13 @@ impl Target {
         self.device.node().display().to_string()
     }
 
-    /// How much lies on one member before the next has its turn.
+    /// Chunk: sectors on one member before the next has its turn.
     pub(crate) fn chunk(&self) -> Sectors {
         Sectors::of(self.array.chunk.unwrap_or(Bytes(0)))
     }
 
-    /// What its members are known by over boots, in order of their places; empty for one without a name of
-    /// its own.
+    /// Identities of its members that last over boots, in order of their places; empty for one without a name
+    /// of its own.
     pub(crate) fn identities(&self) -> Vec<String> {
         let members = self.array.members.iter();
         members
@@ -154,7 +154,7 @@ impl Target {
             .collect()
     }
 
-    /// How many members have a place in it; a spare has none.
+    /// Number of members with a place in it; a spare has none.
     pub(crate) fn places(&self) -> usize {
         let members = self.array.members.iter();
         members.filter(|member| member.slot.is_some()).count()
@@ -169,7 +169,7 @@ impl Target {
         }
     }
 
-    /// How much of each member is read.
+    /// Bytes to read of each member.
     pub(crate) fn of_member(&self) -> Bytes {
         let used = self.array.members.iter().filter_map(|member| member.used);
         used.max().unwrap_or(Bytes(0))
@@ -186,7 +186,7 @@ fn end(array: &Array, level: Level) -> Sectors {
     }
 }
 
-/// Whether it is there as a whole, and has something to compare. Its level then.
+/// Checks that it has all members, and more than one. Its level then.
 fn is_whole(array: &Array) -> Result<Level, String> {
     if let Some(metadata) = array
         .metadata
@@ -231,7 +231,7 @@ fn is_whole(array: &Array) -> Result<Level, String> {
     Ok(level)
 }
 
-/// Whether this process may write to its files.
+/// Checks that this process may write to its files.
 fn may_be_turned(sync: &Sync) -> Result<(), String> {
     let file = sync.folder().join("sync_action");
     if !file.exists() {
@@ -248,7 +248,7 @@ fn may_be_turned(sync: &Sync) -> Result<(), String> {
     })
 }
 
-/// Whether md has nothing else to do with it, and nobody has left it half set.
+/// Checks that md is idle, and that nobody has left its tunables changed.
 fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
     let action = array.action.as_deref().and_then(Action::parse);
     match action {

@@ -24,28 +24,28 @@ use super::locate::{BLOCK, Geometry, Group, NotCompared, Opened, judge, open};
 pub(super) use readers::REQUEST;
 use readers::{Readers, Shares};
 
-/// How long before it is read again each time. A write is on its way to all members for milliseconds, seldom for
-/// longer than some hundred.
+/// Pauses before each further read. A write is on its way to all members for milliseconds, seldom for longer
+/// than some hundred.
 const AGAIN: [Duration; 3] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
     Duration::from_millis(400),
 ];
 
-/// What is to be compared.
+/// Positions to compare.
 struct Comparison {
     /// Positions of the check, in bytes.
     range: Range<u64>,
-    /// How long after one request to a member the next may begin, where each waits for a lull.
+    /// Pause after a request to a member before the next, where each waits for an idle gap.
     lulls: Option<Duration>,
 }
 
-/// What came of a comparison.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
     /// Positions of the check whose copies are not known to agree, in sectors.
     pub suspects: Ranges,
-    /// How long the member took to read that took longest.
+    /// Longest time that a member took to read.
     pub read: Nanos,
 }
 
@@ -101,7 +101,7 @@ impl Comparer {
         self.asked.try_send(Comparison { range, lulls }).is_ok()
     }
 
-    /// What came of it; `None` while it goes on. A thread that is gone suspects everything.
+    /// Result of the comparison; `None` while it is under way. A thread that is gone suspects everything.
     pub(crate) fn come(&self, range: &Range<Sectors>) -> Option<Compared> {
         match self.came.try_recv() {
             Ok(compared) => Some(compared),
@@ -120,7 +120,7 @@ fn give_way_to_others() {
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-/// What is compared, and by whom it is read.
+/// Comparison under way, and its readers.
 struct Work {
     geometry: Geometry,
     readers: Readers,

@@ -18,7 +18,7 @@ use super::search::Members;
 /// Offsets in sysfs are in sectors of this many bytes.
 const SECTOR: u64 = 512;
 
-/// Why an array's members cannot be compared.
+/// Reason for which an array's members cannot be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotCompared {
     /// sysfs does not say something.
@@ -75,7 +75,7 @@ impl std::error::Error for NotCompared {}
 /// An array whose members can be compared.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// How it lies on them.
+    /// Layout of the array on its members.
     pub geometry: Geometry,
     /// They themselves.
     pub members: Disks,
@@ -93,7 +93,7 @@ struct Disk {
     /// As a person knows it.
     label: String,
     file: File,
-    /// Where the array's data begins on it, in bytes.
+    /// Start of the array's data on it, in bytes.
     offset: u64,
     /// `None` where the kernel does not count. Of a partition it is its own: two members of one disk would wait
     /// for each other.
@@ -145,7 +145,7 @@ impl Disks {
             .collect()
     }
 
-    /// What the kernel has counted of a member; `None` where it does not.
+    /// Kernel's counters of a member; `None` where there are none.
     pub(crate) fn counted(&self, slot: u32) -> Option<DiskStats> {
         let disk = self.slots.get(slot as usize)?.as_ref()?;
         disk.counter.as_ref()?.read().ok()
@@ -177,13 +177,13 @@ pub(crate) fn open(root: &Root, devices: &Devices, array: &Device) -> Result<Ope
     Ok(Opened { geometry, members })
 }
 
-/// Where sysfs shows an array.
+/// Folder of an array in sysfs.
 pub(crate) fn folder(root: &Root, array: &Device) -> PathBuf {
     let folder = root.sys.join("class/block").join(array.sysfs_name());
     folder.join("md")
 }
 
-/// How an array lies on its members.
+/// Layout of an array on its members.
 ///
 /// # Errors
 /// As [`open`], but for the members.
@@ -231,7 +231,7 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
 struct InSync<'a> {
     slot: usize,
     device: &'a Device,
-    /// Where the array's data begins on it, in bytes.
+    /// Start of the array's data on it, in bytes.
     offset: u64,
 }
 
@@ -314,7 +314,7 @@ fn open_member(
 #[derive(Debug)]
 pub(crate) struct Writer {
     file: File,
-    /// Where the array's data begins on it, in bytes.
+    /// Start of the array's data on it, in bytes.
     offset: u64,
 }
 
@@ -358,7 +358,7 @@ impl Writer {
     }
 }
 
-/// Whether an open file is this disk: a node may have become another one's.
+/// True if an open file is this disk: a node may have come to stand for another one.
 fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
     let said = |why: String| NotCompared::Member(device.label(), why);
     let meta = file.metadata().map_err(|error| said(error.to_string()))?;
@@ -375,7 +375,7 @@ mod tests {
     use linux::block::Devices;
     use std::fs;
 
-    /// What is read of an array whose attributes are these.
+    /// Geometry read from an array with these attributes.
     fn read(attributes: &[(&str, &str)]) -> Result<Geometry, NotCompared> {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());

@@ -5,13 +5,13 @@ use std::ops::Range;
 /// Memory for equal parts, each aligned as direct I/O wants it (open(2), O_DIRECT).
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
-    /// Where the first part begins.
+    /// Offset of the first part.
     from: usize,
-    /// How far apart parts are.
+    /// Distance between parts.
     stride: usize,
-    /// How many there is room for.
+    /// Capacity in parts.
     room: usize,
-    /// How many are in use, and how long they are.
+    /// Number of parts in use, and their length.
     used: (usize, usize),
 }
 
@@ -41,7 +41,7 @@ impl Buffer {
         self.set(parts, length);
     }
 
-    /// Whether so many parts of that many bytes have room in it.
+    /// True if so many parts of that many bytes have room in it.
     pub(super) fn fits(&self, parts: usize, length: usize) -> bool {
         parts <= self.room && length <= self.stride
     }

@@ -22,7 +22,7 @@ const LOGS: [u8; 256] = {
     logs
 };
 
-/// What a stripe says of itself, byte for byte.
+/// Syndromes of a stripe, byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Syndromes {
     /// The first parity with all data taken out: zeros where it agrees.
@@ -50,7 +50,7 @@ impl Syndromes {
         sums
     }
 
-    /// Which one part would explain them all.
+    /// The one part that would explain all of them.
     pub(crate) fn odd(&self) -> Odd {
         let mut odd = Odd::None;
         for (p, q) in self.p.iter().zip(&self.q) {
@@ -73,7 +73,7 @@ impl Syndromes {
     }
 }
 
-/// Which part of a stripe does not fit the others.
+/// Part of a stripe that does not fit the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Odd {
     /// None.

@@ -16,7 +16,7 @@ const MOST: f64 = 4.0;
 /// longer than the fastest one of its length, which shows that others use them.
 pub(super) struct Gentle<'a> {
     members: &'a mut dyn Members,
-    /// How long the fastest read of a length took.
+    /// Time of the fastest read of each length.
     fastest: BTreeMap<usize, Duration>,
 }
 

@@ -1,10 +1,10 @@
-//! Which bytes of an array's members belong together, and which bytes of the array they are: for
-//! every position of md's check.
+//! Layout of an array: for every position of md's check, the bytes of the members that belong together, and
+//! the bytes of the array that they are.
 //!
-//! md counts a check's position in bytes of the array for RAID 1 and RAID 10, and in bytes of one
-//! member for RAID 4, 5 and 6 (linux, drivers/md/md.c, md_do_sync: `resync_max_sectors` is the array's
-//! for RAID 10, and the members' otherwise). Members are named by their slots, and positions on them
-//! are counted from where the array's data begins on them.
+//! md counts a check's position in bytes of the array for RAID 1 and RAID 10, and in bytes of one member for
+//! RAID 4, 5 and 6 (linux, drivers/md/md.c, md_do_sync: `resync_max_sectors` is the array's for RAID 10, and
+//! the members' otherwise). Members are named by their slots, and positions on them are counted from where
+//! the array's data begins on them.
 
 use std::ops::Range;
 
@@ -21,12 +21,12 @@ pub(crate) const MOST: u64 = 128 << 10;
 /// md checks so much of a mirror at once, in bytes (`RESYNC_BLOCK_SIZE` in drivers/md/raid1.c).
 const WHOLE: u64 = 64 << 10;
 
-/// How an array lies on its members.
+/// Layout of an array on its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Geometry {
     /// RAID 1: each of so many members has all of the array, which is so long.
     Mirror {
-        /// How many slots there are.
+        /// Number of slots.
         disks: u32,
         /// In bytes.
         size: u64,
@@ -46,18 +46,18 @@ pub(crate) struct Place {
     pub at: u64,
 }
 
-/// What belongs together at one position: as many bytes of each as [`Group::length`] says.
+/// Parts of members that belong together at one position: [`Group::length`] bytes of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     /// The position of the check.
     pub position: u64,
     /// In bytes: at most [`MOST`].
     pub length: u64,
-    /// What belongs together.
+    /// Relation between the parts.
     pub kin: Kin,
 }
 
-/// How parts of members are related.
+/// Relation between parts of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kin {
     /// They are copies of the array's bytes at the position.
@@ -104,7 +104,7 @@ impl Group {
 }
 
 impl Geometry {
-    /// How many positions there are: what a check counts up to, in bytes.
+    /// Positions of a check, in bytes.
     pub(crate) fn span(&self) -> u64 {
         match self {
             Geometry::Mirror { size, .. } => *size,
@@ -113,8 +113,8 @@ impl Geometry {
         }
     }
 
-    /// Whether a single member that is wrong can be told from the others: of two copies, and with one
-    /// parity, it cannot.
+    /// True if a single wrong member can be told from the others: of two copies, and with one parity, it
+    /// cannot.
     pub(crate) fn names_odd(&self) -> bool {
         match self {
             Geometry::Mirror { disks, .. } => *disks > 2,
@@ -123,12 +123,12 @@ impl Geometry {
         }
     }
 
-    /// Whether it has parity: of such an array md keeps stripes in memory, both their data and parity.
+    /// True if it has parity: of such an array md keeps stripes in memory, both their data and parity.
     pub(crate) fn has_parity(&self) -> bool {
         matches!(self, Geometry::Parity(_))
     }
 
-    /// What md checks as a whole, in bytes of its positions: it stops at multiples of this only.
+    /// Unit of md's check, in bytes of its positions: it stops at multiples of this only.
     pub(crate) fn unit(&self) -> u64 {
         match self {
             Geometry::Mirror { .. } => WHOLE,
@@ -147,7 +147,7 @@ impl Geometry {
         }
     }
 
-    /// How many slots for members there are.
+    /// Number of slots for members.
     pub(crate) fn disks(&self) -> u64 {
         match self {
             Geometry::Mirror { disks, .. } => u64::from(*disks),
@@ -156,7 +156,7 @@ impl Geometry {
         }
     }
 
-    /// What belongs together from a position on; `None` behind the end.
+    /// Parts that belong together from a position on; `None` behind the end.
     pub(crate) fn group(&self, position: u64) -> Option<Group> {
         if position >= self.span() {
             return None;

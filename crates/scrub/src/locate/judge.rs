@@ -1,4 +1,4 @@
-//! Whether parts of members that belong together agree, and which of them does not.
+//! Comparison of parts that belong together: do they agree, and which one does not.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
@@ -12,7 +12,7 @@ use super::geometry::{Group, Kin};
 /// The finest part that is told apart, in bytes: what a disk reads and writes at once.
 const SECTOR: u64 = 512;
 
-/// Which member a place's bytes speak against.
+/// Member that is wrong, as far as the bytes tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Odd {
     /// The one in this slot: the others agree without it.
@@ -142,7 +142,7 @@ pub(super) fn hash(parts: &[&[u8]]) -> u64 {
     hasher.finish()
 }
 
-/// Whether parts that belong together agree, and if not, which one does not.
+/// Compares parts that belong together: `None` where they agree, else the odd one.
 pub(crate) fn judge(kin: &Kin, parts: &[&[u8]]) -> Option<Odd> {
     match kin {
         Kin::Copies(places) => {
@@ -173,8 +173,7 @@ pub(crate) fn judge(kin: &Kin, parts: &[&[u8]]) -> Option<Odd> {
     }
 }
 
-/// Whether copies differ, and which one alone does: where there are three or more, and all others
-/// are the same.
+/// Compares copies; names the odd one where there are three or more, and all others are the same.
 fn odd_copy(parts: &[&[u8]]) -> Option<Option<usize>> {
     let (first, others) = parts.split_first()?;
     let differ: Vec<usize> = (1..parts.len()).filter(|at| parts[*at] != *first).collect();

@@ -1,7 +1,7 @@
-//! Where an array's members do not agree, and which file lies there: `scrub --locate`.
+//! `scrub --locate`: the places where an array's members do not agree, and the files there.
 //!
-//! md counts mismatches and does not say where they are. So the members are read and compared here,
-//! past md: nothing is written.
+//! md counts mismatches and does not say where they are. So the members are read and compared here, past md:
+//! nothing is written.
 
 mod array;
 mod buffer;
@@ -34,28 +34,27 @@ use record::{Bytes, Ranges};
 
 use gentle::Gentle;
 
-/// So many mismatches are listed; the rest is counted.
+/// Number of mismatches that are listed; the rest is counted.
 const MOST_LISTED: usize = 10_000;
 
-/// What was located.
+/// Located mismatches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Located {
     /// The mismatches, in order, up to 10,000.
     pub mismatches: Vec<Mismatch>,
     /// The bytes of the check's positions that mismatch, also of those that are not listed.
     pub bytes: u64,
-    /// How many mismatches are not listed.
+    /// Number of mismatches that are not listed.
     pub more: u64,
-    /// What else is to be said of the search.
+    /// Totals of the search.
     pub summary: Summary,
-    /// What lies there.
+    /// Owners of the bytes there.
     pub owners: Owners,
     /// The members that are named, by their slots, as a person knows them.
     pub members: BTreeMap<u32, String>,
 }
 
-/// How many bytes of the members are read to find the mismatches in these positions of an array's
-/// check, in bytes.
+/// Bytes to read from the members to find the mismatches in these positions of an array's check.
 ///
 /// # Errors
 /// When the array cannot be compared.
@@ -135,8 +134,7 @@ pub(crate) fn locate(
     Ok(located)
 }
 
-/// What is to be said with a mismatch that is no damage, if there is such at an array's level, as a
-/// sentence.
+/// Note that a mismatch may be no damage, if an array's level has such, as a sentence.
 pub(crate) fn harmless(level: Level) -> Option<&'static str> {
     level.has_copies().then_some(
         "On RAID 1 and 10 a mismatch need not be damage: a page that changes while md writes it to one \

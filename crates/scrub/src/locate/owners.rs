@@ -1,4 +1,4 @@
-//! What bytes of an array are: parts of files, free space, swap, or something that has no name.
+//! Owners of bytes of an array: parts of files, free space, swap, or nothing that has a name.
 
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
@@ -15,28 +15,28 @@ use record::Ranges;
 use super::upward::above;
 use super::walk::walk;
 
-/// So many files are named; the others are counted.
+/// Number of files that are named; the others are counted.
 const MOST_FILES: usize = 1000;
 
-/// What some bytes of an array are.
+/// Owner of some bytes of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// The bytes of the array.
     pub array: Ranges,
-    /// What they are.
+    /// The owner.
     pub what: What,
 }
 
-/// What bytes can be.
+/// Kinds of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Parts of a file.
     File {
         /// The file.
         path: PathBuf,
-        /// Which bytes of it.
+        /// Ranges of it.
         parts: Ranges,
-        /// Whether a snapshot or another file has them too.
+        /// True if a snapshot or another file shares them.
         shared: bool,
     },
     /// Allocated to a file and never written: it reads as zeros, whatever is there.
@@ -55,16 +55,16 @@ pub(crate) enum What {
     Unknown(String),
 }
 
-/// What was found.
+/// Owners that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
     /// Each kind of bytes; files in the order in which they were met.
     pub list: Vec<Owner>,
-    /// How many more files have such bytes.
+    /// Number of further files with such bytes.
     pub more_files: u64,
-    /// How many files and folders could not be looked at.
+    /// Number of files and folders that could not be looked at.
     pub unseen: u64,
-    /// Whether it was interrupted before all files were seen.
+    /// True if it was interrupted before all files were seen.
     pub interrupted: bool,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn owners(
     Ok(found)
 }
 
-/// Why the rest has no name.
+/// Reason for which the rest has no name.
 fn unmounted(devices: &Devices, array: DevNum) -> String {
     let above = devices.stack_above(array);
     let label = devices.get(array).map(Device::label).unwrap_or_default();
@@ -248,12 +248,12 @@ impl Search<'_> {
     }
 }
 
-/// What of the bytes sought a file has.
+/// Sought bytes that a file has.
 #[derive(Default)]
 struct Hits {
     written: Ranges,
     unwritten: Ranges,
-    /// Where the written ones are in the file.
+    /// Ranges of the file that were written.
     parts: Vec<Range<u64>>,
     shared: bool,
 }
@@ -285,7 +285,7 @@ impl Hits {
     }
 }
 
-/// What of some ranges, which come in rising order, is in another.
+/// Parts of some ranges, which come in rising order, that lie in another.
 fn within(sought: &[Range<u64>], range: &Range<u64>) -> Vec<Range<u64>> {
     let first = sought.partition_point(|own| own.end <= range.start);
     let rest = sought.get(first..).unwrap_or_default();

@@ -15,22 +15,21 @@ use super::buffer::Buffer;
 use super::geometry::{self, Geometry, Group, Kin};
 use super::judge::{Odd, differing, doubtful, hash, judge, on_member};
 
-/// What is compared at a time, and told apart, in bytes: a page, in which md compares RAID 5 and 6.
+/// Bytes that are compared and told apart at a time: a page, in which md compares RAID 5 and 6.
 pub(crate) const BLOCK: u64 = 4096;
-/// So many places are remembered before they are looked at again.
+/// Number of places that are remembered before they are looked at again.
 const MOST_SUSPECTS: usize = 4096;
-/// So many unreadable places are listed; more are counted.
+/// Number of unreadable places that are listed; more are counted.
 const MOST_UNREADABLE: usize = 256;
-/// How long a pause goes on without a look at whether it was interrupted.
+/// Longest pause between two looks at the interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Reads an array's members.
 pub(crate) trait Members {
-    /// Whether the member of a slot is there and in use: what is missing, or being rebuilt, agrees
-    /// with nothing.
+    /// True if the member of a slot is there and in use: a missing or recovering one agrees with nothing.
     fn has(&self, slot: u32) -> bool;
 
-    /// Where the array's data begins on the member of a slot, in bytes of its device.
+    /// Start of the array's data on the member of a slot, in bytes of its device.
     fn offset(&self, slot: u32) -> u64;
 
     /// Reads from `at`, in bytes from where the array's data begins on the member, until `into` is
@@ -49,9 +48,9 @@ pub(crate) struct Mismatch {
     /// The bytes of the array that may be wrong: what the odd member holds, where one is named, which is
     /// nothing where it holds parity; else all data of RAID 5 and 6 at these positions.
     pub array: Ranges,
-    /// Where they are on the odd member, in bytes of its device; nothing where none is named.
+    /// Ranges on the odd member, in bytes of its device; empty where none is named.
     pub device: Ranges,
-    /// Which member is the odd one out.
+    /// The odd member.
     pub odd: Odd,
 }
 
@@ -62,25 +61,25 @@ pub(crate) struct Unreadable {
     pub position: Range<u64>,
     /// The member's slot.
     pub slot: u32,
-    /// What the disk said.
+    /// The disk's error.
     pub error: String,
 }
 
-/// What else is to be said of a search.
+/// Totals of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// How many positions were compared, in bytes.
+    /// Positions that were compared, in bytes.
     pub compared: u64,
-    /// How many positions have no second member to be compared with, in bytes.
+    /// Positions without a second member to be compared with, in bytes.
     pub alone: u64,
-    /// How many places of [`BLOCK`] bytes differed at first, and then agreed or had changed: they were
+    /// Number of places of [`BLOCK`] bytes that differed at first, and then agreed or had changed: they were
     /// being written.
     pub moving: u64,
-    /// What could not be read, the first of it.
+    /// Unreadable places, the first of them.
     pub unreadable: Vec<Unreadable>,
-    /// How many more parts could not be read.
+    /// Number of further unreadable places.
     pub more_unreadable: u64,
-    /// Whether it was interrupted before its end.
+    /// True if it was interrupted before its end.
     pub interrupted: bool,
 }
 
@@ -102,12 +101,12 @@ impl Summary {
     }
 }
 
-/// How a place is looked at again.
+/// Schedule of further looks at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Again {
-    /// How often.
+    /// Number of looks.
     pub rounds: u32,
-    /// How long before each.
+    /// Pause before each.
     pub pause: Duration,
 }
 

@@ -14,14 +14,14 @@ use linux::block::DevNum;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
-/// How a walk ended.
+/// Result of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Walked {
-    /// How many files were given.
+    /// Number of files that were given.
     pub files: u64,
-    /// How many files and folders could not be opened or listed.
+    /// Number of files and folders that could not be opened or listed.
     pub unseen: u64,
-    /// Whether it came to its end.
+    /// True if it came to its end.
     pub complete: bool,
 }
 

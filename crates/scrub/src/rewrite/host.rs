@@ -20,7 +20,7 @@ use super::window::World;
 const HOLDS: Duration = Duration::from_secs(60);
 /// md has so long to do what takes it a moment.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked.
+/// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 /// The least that the kernel takes for `stripe_cache_size` (raid5_set_cache_size in drivers/md/raid5.c).
 const LEAST_STRIPES: &str = "17";
@@ -42,7 +42,7 @@ pub(crate) struct OnHost<'a> {
     pub held: Option<Held>,
 }
 
-/// What holds while writes to a window wait.
+/// Barrier that holds while writes to a window wait.
 pub(crate) struct Held {
     pub old: SavedTunables,
     pub guard: Guard,
@@ -201,7 +201,8 @@ fn patiently(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
     }
 }
 
-/// Why nothing may be written to the members of an array past md, as a clause; `None` where it may.
+/// Reason for which nothing may be written to an array's members without md, as a clause; `None` where it
+/// may.
 pub(crate) fn refusal(sync: &Sync) -> Option<String> {
     let is_suspended = |tunable| {
         sync.tunable(tunable)

@@ -40,7 +40,7 @@ use ui::exit::Failure;
 /// Writes wait to so much at once at most, in bytes of positions, or to one chunk where that is more.
 const MOST: u64 = 1 << 20;
 
-/// How an array is repaired.
+/// Method of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RepairMethod {
     /// By a rewrite of what one member has wrong, as the others say.
@@ -51,7 +51,7 @@ pub(crate) enum RepairMethod {
     Not(String),
 }
 
-/// How an array is repaired.
+/// Method of an array's repair.
 pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
     let folder = locate::folder(root, &target.device);
     match locate::geometry(&folder, &target.device) {
@@ -76,7 +76,7 @@ pub(crate) struct Intent {
     pub slots: Vec<u32>,
 }
 
-/// What a repair has done, as the ledger keeps it.
+/// Totals of a repair, as the ledger keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sum {
     /// Bytes of the check's positions that were wrong on a member, and agree now.
@@ -85,21 +85,21 @@ pub(crate) struct Sum {
     pub left: u64,
 }
 
-/// What came of a repair.
+/// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repaired {
     /// By the positions of blocks.
     pub fates: BTreeMap<u64, Fate>,
     /// The sum of it.
     pub sum: Sum,
-    /// Whether it was interrupted before its end.
+    /// True if it was interrupted before its end.
     pub interrupted: bool,
-    /// What must be seen to, as a clause.
+    /// Trouble that needs attention, as a clause.
     pub trouble: Option<String>,
 }
 
 impl Repaired {
-    /// What became of a range of positions: the worst of its blocks. `None` where nothing was tried.
+    /// Result for a range of positions: the worst of its blocks. `None` where nothing was tried.
     pub(crate) fn fate(&self, positions: &Range<u64>) -> Option<&Fate> {
         let fates = blocks(positions).map(|block| self.fates.get(&block));
         fates
@@ -211,7 +211,7 @@ fn hold(
     Ok(())
 }
 
-/// What is known before anything is tried: blocks of which no single member is wrong.
+/// Results known before anything is tried: blocks of which no single member is wrong.
 fn told(located: &Located) -> BTreeMap<u64, Fate> {
     let mut fates = BTreeMap::new();
     for mismatch in &located.mismatches {
@@ -254,7 +254,7 @@ fn windows(located: &Located, geometry: &Geometry) -> Vec<Window> {
     windows
 }
 
-/// What was restored, and what is left, also of what is not listed or could not be read.
+/// Blocks restored and left, also of what is not listed or could not be read.
 fn sum(located: &Located, repaired: &Repaired) -> Sum {
     let mut sum = Sum::default();
     for mismatch in &located.mismatches {
@@ -327,7 +327,7 @@ impl<'a> Noted<'a> {
     }
 }
 
-/// What a kill in the middle of a rewrite means, as a sentence.
+/// Consequence of a kill in the middle of a rewrite, as a sentence.
 pub(crate) fn cut_off(intent: &Intent) -> String {
     let Range { start, end } = intent.positions;
     let slots: Vec<String> = intent.slots.iter().map(u32::to_string).collect();

@@ -70,7 +70,7 @@ pub(crate) enum Fate {
 pub(crate) struct Outcome {
     /// For each of its blocks.
     pub fates: Vec<Fate>,
-    /// What must be seen to before anything else is written.
+    /// Trouble that needs attention before anything else is written.
     pub trouble: Option<String>,
 }
 
@@ -178,7 +178,7 @@ fn settle(
     ))
 }
 
-/// How many blocks differ on the members.
+/// Number of blocks that differ on the members.
 fn differing(
     world: &mut dyn World,
     geometry: &Geometry,

@@ -70,7 +70,7 @@ impl Tunables {
         self.place.path().join("sys/class/block/md0/md").join(file)
     }
 
-    /// What is in a file now. A write that is shorter than what it replaces leaves the rest.
+    /// Present content of a file. A write that is shorter than what it replaces leaves the rest.
     fn shown(&self, file: &str) -> String {
         fs::read_to_string(self.path(file)).unwrap()
     }

@@ -1,11 +1,11 @@
-//! Whether a check that is scheduled would run while a scrub does.
+//! Collisions of scheduled checks with a scrub.
 
 use jiff::Zoned;
 
 use super::{Found, Scheduled};
 
-/// What would happen to a scrub of an array that runs from one moment to another, as sentences; none
-/// where nothing is known to get in its way. `array` is its name in the kernel.
+/// Collisions of a scrub of an array from one time to another, as sentences; none where none is known.
+/// `array` is its name in the kernel.
 pub(crate) fn collisions(found: &Found, array: &str, from: &Zoned, to: &Zoned) -> Vec<String> {
     found
         .running()
@@ -14,7 +14,7 @@ pub(crate) fn collisions(found: &Found, array: &str, from: &Zoned, to: &Zoned) -
         .collect()
 }
 
-/// How one of them collides.
+/// Collision with one scheduled check.
 fn collision(scheduled: &Scheduled, from: &Zoned, to: &Zoned) -> Option<String> {
     let (source, checker) = (&scheduled.source, scheduled.checker.name());
     let unclear: String = scheduled

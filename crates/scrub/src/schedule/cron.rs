@@ -1,6 +1,6 @@
 //! Lines of a crontab (crontab(5)): the calendar events of systemd that they stand for, and what they run.
 
-/// Whether the lines of a file name the user that a command runs as.
+/// Form of a crontab: with or without the user that a command runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Users {
     /// They do: `/etc/crontab` and `/etc/cron.d`.
@@ -14,18 +14,18 @@ pub(crate) enum Users {
 pub(crate) struct Line {
     /// Its number in the file, from 1.
     pub number: usize,
-    /// When it runs.
+    /// Its time.
     pub when: When,
-    /// What it runs.
+    /// Its command.
     pub command: String,
 }
 
-/// When a line runs.
+/// Time of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     /// At any of these calendar events.
     At(Vec<String>),
-    /// When cron starts.
+    /// Start of cron.
     AtBoot,
     /// Its times are written in a form that is not understood, which is this.
     Unclear(String),
@@ -75,7 +75,7 @@ fn setting(line: &str) -> Option<(&str, &str)> {
     is_name.then(|| (name, value.trim().trim_matches(['"', '\''])))
 }
 
-/// When a line runs, and what.
+/// Time and command of a line.
 fn entry<'a>(line: &'a str, users: Users, zone: &str) -> Option<(When, &'a str)> {
     let fields = if line.starts_with('@') { 1 } else { 5 };
     let (fields, rest) = split(line, fields)?;

@@ -57,7 +57,7 @@ fn text(root: &Path, file: &Path, found: &mut Found) -> Option<String> {
     }
 }
 
-/// Where a path of the host is below the folder that stands for its `/`.
+/// Path of the host below the folder that stands for its `/`.
 pub(super) fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

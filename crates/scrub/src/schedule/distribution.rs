@@ -41,8 +41,8 @@ pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<Str
     scheduled.off = scheduled.off.take().or(off);
 }
 
-/// Why checkarray does nothing: it takes some words for yes, and everything else, and nothing, for
-/// no (checkarray, is_true).
+/// Reason for which checkarray does nothing: it takes some words for yes, and everything else, and nothing,
+/// for no (checkarray, is_true).
 fn debian_is_off(text: &str) -> Option<String> {
     const YES: [&str; 9] = ["Yes", "yes", "Y", "y", "1", "True", "true", "T", "t"];
     match value(text, "AUTOCHECK") {
@@ -52,7 +52,7 @@ fn debian_is_off(text: &str) -> Option<String> {
     }
 }
 
-/// Why raid-check does nothing.
+/// Reason for which raid-check does nothing.
 fn red_hat_is_off(text: &str) -> Option<String> {
     let enabled = value(text, "ENABLED").unwrap_or_default();
     if enabled != "yes" {

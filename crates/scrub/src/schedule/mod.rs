@@ -1,6 +1,5 @@
-//! What the distribution, or somebody else, has scheduled against arrays: Debian's checkarray, the
-//! mdcheck timers that come with mdadm, and Red Hat's raid-check; and whether one of them would
-//! begin while a scrub runs.
+//! Scheduled checks of the distribution or of others: Debian's checkarray, mdadm's mdcheck timers and Red
+//! Hat's raid-check; and their collisions with a scrub.
 
 mod collision;
 mod cron;
@@ -19,7 +18,7 @@ use jiff::Zoned;
 pub(crate) use collision::collisions;
 pub(crate) use distribution::{DEBIAN, RED_HAT};
 
-/// What checks an array on a schedule.
+/// Program that checks arrays on a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checker {
     /// Debian's script, `/usr/share/mdadm/checkarray`.
@@ -33,7 +32,7 @@ pub(crate) enum Checker {
 }
 
 impl Checker {
-    /// Which one a command runs, if it does.
+    /// The one that a command runs, if it does.
     fn of(command: &str) -> Option<Checker> {
         let named = [
             ("checkarray", Checker::Checkarray),
@@ -71,7 +70,7 @@ pub(crate) struct Timer {
     pub is_active: bool,
 }
 
-/// What starts it.
+/// Source of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A timer of systemd.
@@ -95,24 +94,24 @@ impl std::fmt::Display for Source {
 /// A check that is scheduled, or would be if it were not turned off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scheduled {
-    /// What starts it.
+    /// Source of the schedule.
     pub source: Source,
-    /// What is started.
+    /// Program that is started.
     pub checker: Checker,
     /// The command that starts it.
     pub command: String,
-    /// Why it does not run, as the end of a sentence that begins with the source; `None` where it
-    /// does.
+    /// Reason for which it does not run, as the end of a sentence that begins with the source; `None` where
+    /// it does.
     pub off: Option<String>,
-    /// When it begins next; `None` where that is not known.
+    /// Next start; `None` where that is not known.
     pub next: Option<Zoned>,
     /// It runs now.
     pub runs_now: bool,
-    /// Whether it only goes on with what another has begun.
+    /// True if it only goes on with what another has begun.
     pub continues: bool,
     /// Arrays that it leaves out, by their names in the kernel.
     pub skips: Vec<String>,
-    /// What of its times is not understood, or not known, as sentences.
+    /// Parts of its times that are not understood, or not known, as sentences.
     pub unclear: Vec<String>,
 }
 
@@ -131,7 +130,7 @@ impl Scheduled {
         }
     }
 
-    /// Whether `AUTOCHECK` turns it off: checkarray heeds that when it is told that cron starts it.
+    /// True if `AUTOCHECK` turns it off: checkarray heeds that when it is told that cron starts it.
     pub(crate) fn heeds_autocheck(&self) -> bool {
         let is_option = |word: &str| {
             word == "--cron"
@@ -145,7 +144,7 @@ impl Scheduled {
                 .any(is_option)
     }
 
-    /// When it begins next; `None` where it does not run, or that is not known.
+    /// Next start; `None` where it does not run, or that is not known.
     pub(crate) fn next(&self) -> Option<&Zoned> {
         self.next.as_ref().filter(|_| self.off.is_none())
     }
@@ -167,12 +166,12 @@ impl Scheduled {
     }
 }
 
-/// What was found.
+/// Scheduled checks that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The checks that are scheduled, also those that are turned off.
     pub scheduled: Vec<Scheduled>,
-    /// What could not be read, as sentences.
+    /// Files that could not be read, as sentences.
     pub unread: Vec<String>,
 }
 

@@ -229,7 +229,7 @@ fn at(text: &str) -> Zoned {
     format!("{text}[Europe/Berlin]").parse().unwrap()
 }
 
-/// What runs, and when next.
+/// Checks that run, and their next starts.
 fn running(found: &Found) -> Vec<(String, Option<Zoned>)> {
     found
         .running()

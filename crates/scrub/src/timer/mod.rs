@@ -22,11 +22,11 @@ use record::{Off, Replaced, replace};
 use ui::exit::{ExitClass as _, Failure};
 use units::MARK;
 
-/// Where the units are, below `/`.
+/// Folder of the units, below `/`.
 const FOLDER: &str = "etc/systemd/system";
 const SERVICE: &str = "disksmith-scrub.service";
 const TIMER: &str = "disksmith-scrub.timer";
-/// What was turned off. systemd heeds no file with this ending.
+/// Record of what was turned off. systemd heeds no file with this ending.
 const RECORD: &str = "disksmith-scrub.replaced.json";
 
 /// The host that is changed.
@@ -37,7 +37,7 @@ pub(crate) struct TimerHost<'a> {
     pub programs: &'a mut dyn Programs,
     /// Shows what is done, or would be.
     pub say: &'a mut dyn FnMut(&str),
-    /// Whether it is only to be said.
+    /// True if it is only to be printed.
     pub dry: bool,
 }
 
@@ -191,8 +191,8 @@ fn require_systemd(host: &TimerHost) -> Result<(), Failure> {
     ))
 }
 
-/// What has to be turned off: everything that runs and that is known how to turn off. The lines that
-/// have it in one file are changed once.
+/// Schedules to turn off: all that run and that are known. The lines that have it in one file are changed
+/// once.
 fn plan(host: &TimerHost, found: &Found) -> io::Result<Vec<Off>> {
     let mut plan: Vec<Off> = Vec::new();
     for scheduled in found.running() {
@@ -205,7 +205,7 @@ fn plan(host: &TimerHost, found: &Found) -> io::Result<Vec<Off>> {
     Ok(plan)
 }
 
-/// How one of them is turned off; `None` for what somebody has made himself.
+/// Way to turn one of them off; `None` for what somebody has made himself.
 fn off(host: &TimerHost, scheduled: &Scheduled) -> io::Result<Option<Off>> {
     match (&scheduled.source, scheduled.checker) {
         (_, Checker::Own) => Ok(None),
@@ -227,7 +227,7 @@ fn off(host: &TimerHost, scheduled: &Scheduled) -> io::Result<Option<Off>> {
     }
 }
 
-/// How a variable in a file is to be changed.
+/// Change of a variable in a file.
 fn set(host: &TimerHost, file: &str, name: &str, value: &str) -> io::Result<Off> {
     let file = PathBuf::from(file);
     let text = fs::read_to_string(host.below(&file))?;

@@ -29,7 +29,7 @@ impl Geometry {
     }
 }
 
-/// Where the byte of a member is in the array, if it is data.
+/// Byte of the array that a byte of a member is, if it is data.
 fn data_at(parity: &Parity, slot: u32, at: u64) -> Option<u64> {
     let Kin::Stripe { data, .. } = parity.kin(at) else {
         return None;

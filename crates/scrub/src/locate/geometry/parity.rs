@@ -2,7 +2,7 @@
 
 use super::{Kin, Place};
 
-/// How parity goes round the members.
+/// Rotation of parity over the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rotation {
     /// From the last member down to the first; data in the order of the members.
@@ -39,14 +39,14 @@ impl Rotation {
 /// An array with parity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parity {
-    /// How many slots there are.
+    /// Number of slots.
     disks: u64,
-    /// How many of a stripe are parity: 1 or 2.
+    /// Parity blocks of a stripe: 1 or 2.
     parities: u64,
     /// In bytes.
     chunk: u64,
     rotation: Rotation,
-    /// How much of each member is used, in whole chunks.
+    /// Used size of each member, in whole chunks.
     component: u64,
 }
 
@@ -72,32 +72,32 @@ impl Parity {
         })
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub(crate) fn disks(&self) -> u64 {
         self.disks
     }
 
-    /// How many of a stripe are parity: 1 or 2.
+    /// Parity blocks of a stripe: 1 or 2.
     pub(crate) fn parities(&self) -> u64 {
         self.parities
     }
 
-    /// How many of a stripe are data.
+    /// Data blocks of a stripe.
     pub(crate) fn width(&self) -> u64 {
         self.disks - self.parities
     }
 
-    /// How much lies on one member before the next has its turn, in bytes.
+    /// Chunk: bytes on one member before the next has its turn.
     pub(crate) fn chunk(&self) -> u64 {
         self.chunk
     }
 
-    /// How much of each member is used, in bytes.
+    /// Used size of each member, in bytes.
     pub(crate) fn span(&self) -> u64 {
         self.component
     }
 
-    /// How much is left of the chunk, in bytes.
+    /// Bytes left of the chunk.
     pub(crate) fn room(&self, position: u64) -> u64 {
         self.chunk - position % self.chunk
     }
@@ -116,7 +116,7 @@ impl Parity {
         (p, (self.parities == 2).then_some(q))
     }
 
-    /// What belongs together at a position.
+    /// Parts that belong together at a position.
     pub(crate) fn kin(&self, position: u64) -> Kin {
         let stripe = position / self.chunk;
         let (p, q) = self.parity_slots(stripe);

@@ -2,17 +2,16 @@
 
 use super::Place;
 
-/// How the copies of RAID 10 lie.
+/// Layout of RAID 10's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copies {
-    /// How often a chunk is laid down side by side.
+    /// Number of near copies: a chunk's, side by side.
     pub near: u64,
-    /// How often all that is laid down again, further down on the members.
+    /// Number of far copies: of all near ones, further down on the members.
     pub far: u64,
-    /// Whether the next copy follows each row, instead of all of them.
+    /// True if the next copy follows each row (`offset` layout), false if it follows all rows (`far`).
     pub offset: bool,
-    /// How many members make a set, within which the further copies are turned; all of them in the
-    /// usual layouts.
+    /// Members of a set, within which the far copies are rotated; all of them in the usual layouts.
     pub set: u64,
 }
 
@@ -42,14 +41,14 @@ impl Copies {
 /// A RAID 10.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ten {
-    /// How many slots there are.
+    /// Number of slots.
     disks: u64,
     /// In bytes.
     chunk: u64,
     copies: Copies,
-    /// How many chunks the array has.
+    /// Number of chunks of the array.
     chunks: u64,
-    /// How much further down the next of the far copies is, in bytes.
+    /// Distance between far copies, in bytes.
     stride: u64,
 }
 
@@ -74,32 +73,32 @@ impl Ten {
         })
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub(crate) fn disks(&self) -> u64 {
         self.disks
     }
 
-    /// How often each byte lies on the members.
+    /// Number of copies of each byte.
     pub(crate) fn copies(&self) -> u64 {
         self.copies.near * self.copies.far
     }
 
-    /// How much lies on one member before the next has its turn, in bytes.
+    /// Chunk: bytes on one member before the next has its turn.
     pub(crate) fn chunk(&self) -> u64 {
         self.chunk
     }
 
-    /// How long the array is, in bytes.
+    /// Size of the array, in bytes.
     pub(crate) fn span(&self) -> u64 {
         self.chunks * self.chunk
     }
 
-    /// How much is left of the chunk, in bytes.
+    /// Bytes left of the chunk.
     pub(crate) fn room(&self, position: u64) -> u64 {
         self.chunk - position % self.chunk
     }
 
-    /// Where the copies of a byte of the array are.
+    /// Places of the copies of a byte of the array.
     pub(crate) fn places(&self, position: u64) -> Vec<Place> {
         let Copies {
             near,
@@ -123,7 +122,7 @@ impl Ten {
         places
     }
 
-    /// Which byte of the array is at a place; `None` where nothing of it is.
+    /// Byte of the array at a place; `None` where there is none.
     pub(crate) fn position(&self, place: Place) -> Option<u64> {
         let Copies {
             near,

@@ -7,7 +7,7 @@ use super::super::geometry::{Copies, Parity, Place, Rotation, Ten};
 use super::*;
 
 const SIZE: u64 = 64 << 10;
-/// Where the array's data begins on every member's device.
+/// Start of the array's data on every member's device.
 const OFFSET: u64 = 1 << 20;
 const AT_ONCE: Again = Again {
     rounds: 2,

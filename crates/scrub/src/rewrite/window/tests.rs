@@ -14,13 +14,13 @@ struct Model {
     disks: Vec<Vec<u8>>,
     /// Positions to which writes wait.
     held: Option<Range<u64>>,
-    /// Whether md has stripes in memory as they were before.
+    /// True if md has stripes in memory as they were before.
     is_stale: bool,
-    /// How often md must be told to forget them.
+    /// Number of times that md must be told to drop them.
     forgets: u32,
-    /// How many bytes of the next write come to the disk, before it ends with an error.
+    /// Bytes of the next write that reach the disk before it ends with an error.
     torn: Option<usize>,
-    /// What another write changes just before writes wait.
+    /// Change by another write just before writes wait.
     changes: Option<(Place, u8)>,
     writes: u32,
 }
@@ -188,7 +188,7 @@ fn window(geometry: &Geometry, position: u64, slot: u32) -> Window {
     }
 }
 
-/// What single blocks are judged to be: the slot, where one member is named.
+/// Judgement of single blocks: the slot, where one member is named.
 fn named(model: &mut Model, group: &Group) -> Option<Odd> {
     let mut buffer = Buffer::new(1, 1);
     read(model, group, &mut buffer).unwrap();
