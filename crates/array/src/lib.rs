@@ -3,7 +3,7 @@
 mod advice;
 pub mod alone;
 pub mod args;
-mod building;
+pub mod building;
 pub mod check;
 mod content;
 pub mod create;
