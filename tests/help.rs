@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "array",
     "bench",
     "devices",
@@ -22,6 +22,7 @@ const VERBS: [&str; 16] = [
     "completions",
     "man",
     "mark",
+    "cost",
     "watch",
     "zero",
     "fleet",

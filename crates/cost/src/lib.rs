@@ -1,1 +1,114 @@
-//! Volumes and instances that carry a measured workload, and their prices.
+//! The verb `cost`: the volumes that carry a measured workload, cheapest first, and the reason why each other one
+//! does not.
+
+pub mod args;
+mod choose;
+mod instance;
+mod offer;
+mod prices;
+mod scaling;
+mod views;
+mod workload;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use args::CostArgs;
+use choose::{Goal, Verdict};
+use instance::InstanceLimits;
+use offer::Offer;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use views::Report;
+use workload::Workload;
+
+/// Prices the volumes that carry a workload. The answer is no where none does.
+pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
+    let offers = offers(args)?;
+    let instance = args
+        .instance
+        .as_deref()
+        .map(|name| InstanceLimits::find(name, args.instances.as_deref()))
+        .transpose()?;
+    let ledger = context.open_ledger_if_there()?.ok_or_else(|| {
+        Failure::refused("the ledger is empty: measure first ('disksmith bench TARGET'), or record ('disksmith watch --record')")
+    })?;
+    let workload = Workload::read(&ledger, args)?;
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let report = report(args, &offers, instance, workload, today)?;
+    let found = !report.choices.is_empty();
+    let text = match args.json {
+        true => views::json(&report),
+        false => views::text(&report, context.columns),
+    };
+    context.print(&text)?;
+    Ok(match found {
+        true => Answer::Done,
+        false => Answer::No,
+    })
+}
+
+fn offers(args: &CostArgs) -> Result<Vec<Offer>, Failure> {
+    let mut offers = offer::table();
+    if let Some(path) = &args.prices {
+        offer::merge(&mut offers, prices::read(path).refused()?);
+    }
+    let regions: Vec<String> = offers.iter().map(|offer| offer.region.clone()).collect();
+    offers.retain(|offer| offer.region == args.region);
+    if offers.is_empty() {
+        let mut known = regions;
+        known.sort();
+        known.dedup();
+        return Err(Failure::refused(format!(
+            "there is no price of the region '{}'; there are prices of {}. Give others with --prices FILE",
+            args.region,
+            known.join(", ")
+        )));
+    }
+    Ok(offers)
+}
+
+fn report(
+    args: &CostArgs,
+    offers: &[Offer],
+    instance: Option<InstanceLimits>,
+    workload: Workload,
+    today: Date,
+) -> Result<Report, Failure> {
+    let goal = Goal {
+        size_gib: args.size.0.0.div_ceil(record::Bytes::GIB.0),
+        p99: args.p99.map(|latency| latency.0),
+        most_volumes: args.volumes,
+        instance: instance.clone(),
+    };
+    let verdicts = choose::all(offers, &workload, &goal);
+    let (mut choices, mut ruled_out) = (Vec::new(), Vec::new());
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Carries(choice) => choices.push(*choice),
+            Verdict::RuledOut(out) => ruled_out.push(out),
+        }
+    }
+    choices.sort_by(|a, b| a.month.total_cmp(&b.month).then(a.count.cmp(&b.count)));
+    let scaling = choices
+        .first()
+        .and_then(|best| scaling::best(best, &workload, &goal));
+    let have = args
+        .have
+        .as_ref()
+        .map(|have| have.judge(offers, &workload, &goal))
+        .transpose()
+        .map_err(Failure::refused)?;
+    Ok(Report::new(
+        args.region.clone(),
+        offers,
+        workload,
+        instance,
+        choices,
+        ruled_out,
+        scaling,
+        have,
+        today,
+    ))
+}

@@ -93,6 +93,7 @@ fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
             watch::watch(args, context, &interrupt)
         }
         HostVerb::Mark(args) => watch::mark::mark(args, context),
+        HostVerb::Cost(args) => cost::cost(args, context),
         HostVerb::Lab(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             lab::command::lab(args, context, &interrupt)

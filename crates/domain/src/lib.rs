@@ -2,6 +2,7 @@
 
 pub mod filesystem;
 pub mod plan_binding;
+pub mod price;
 pub mod raid;
 pub mod ready_by;
 pub mod values;

@@ -1,12 +1,15 @@
-//! The volume types that clouds sell, with their caps and burst: one row of [`TABLE`] a type. The lab models them,
-//! and verbs name them in what they conclude.
+//! The volume types that clouds sell, with their caps, burst, limits and prices: one row of [`TABLE`] a type. The lab
+//! models them, `cost` and `sweep` price them, and verbs name them in what they conclude.
 //!
 //! Source: Amazon EBS User Guide, "Amazon EBS volume types" with "General Purpose SSD volumes" and "Provisioned
-//! IOPS SSD volumes", "I/O characteristics and monitoring". Latencies are promised there in words only
+//! IOPS SSD volumes", "Throughput Optimized HDD and Cold HDD volumes", "I/O characteristics and monitoring"; for gp3's
+//! 80,000 IOPS and 2,000 MiB/s the Amazon EC2 API Reference, CreateVolume. Latencies are promised there in words only
 //! ("single-digit millisecond", "under 500 microseconds" on average for io2); the figures here are of that order,
 //! and are assumptions.
 
 use record::{Bytes, Nanos};
+
+use crate::price::{self, Price};
 
 /// A volume type.
 #[derive(Debug, PartialEq)]
@@ -23,6 +26,25 @@ pub struct VolumeType {
     pub merge: Bytes,
     /// Mean latency of an I/O that waits for nothing.
     pub latency: Nanos,
+    /// The smallest and the largest volume.
+    pub sizes: (Bytes, Bytes),
+    /// IOPS and throughput that can be bought; `None` where the size decides.
+    pub provision: Option<Provision>,
+    /// Its price.
+    pub price: Price,
+}
+
+/// Limits of what can be provisioned for one volume.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Provision {
+    /// The fewest IOPS that are sold.
+    pub least_iops: f64,
+    /// The most IOPS of any volume.
+    pub most_iops: f64,
+    /// The most IOPS for each GiB.
+    pub iops_per_gib: f64,
+    /// Throughput that is bought apart from IOPS: the most of any volume, and the most for each IOPS.
+    pub throughput: Option<(Bytes, Bytes)>,
 }
 
 /// IOPS by size: `per_gib` for each GiB, within bounds.
@@ -49,6 +71,13 @@ pub enum BaselineThroughput {
         small: Bytes,
         /// Of a larger volume.
         large: Bytes,
+    },
+    /// So much for each TiB.
+    ByTib {
+        /// For each TiB.
+        each: Bytes,
+        /// Of any volume, at most.
+        most: Bytes,
     },
     /// So much for each of its IOPS.
     ByIops {
@@ -94,6 +123,14 @@ pub static GP3: VolumeType = VolumeType {
     burst: None,
     merge: EBS_IO,
     latency: Nanos(700_000),
+    sizes: (Bytes::gib(1), Bytes::gib(64 << 10)),
+    provision: Some(Provision {
+        least_iops: 3_000.0,
+        most_iops: 80_000.0,
+        iops_per_gib: 500.0,
+        throughput: Some((Bytes::mib(2_000), Bytes::kib(256))),
+    }),
+    price: price::GP3,
 };
 
 /// EBS General Purpose gp2. (Between 170 and 334 GiB EBS gives 250 MiB/s only while credits last.)
@@ -115,6 +152,34 @@ pub static GP2: VolumeType = VolumeType {
     }),
     merge: EBS_IO,
     latency: Nanos(800_000),
+    sizes: (Bytes::gib(1), Bytes::gib(16 << 10)),
+    provision: None,
+    price: price::GP2,
+};
+
+/// EBS Provisioned IOPS io1. Above 32,000 IOPS EBS gives up to 1,000 MiB/s, which is left out.
+pub static IO1: VolumeType = VolumeType {
+    name: "io1",
+    iops: BaselineIops {
+        per_gib: 50.0,
+        least: 100.0,
+        most: 10_000.0,
+    },
+    throughput: BaselineThroughput::ByIops {
+        each: EBS_IO,
+        most: Bytes::mib(500),
+    },
+    burst: None,
+    merge: EBS_IO,
+    latency: Nanos(700_000),
+    sizes: (Bytes::gib(4), Bytes::gib(16 << 10)),
+    provision: Some(Provision {
+        least_iops: 100.0,
+        most_iops: 64_000.0,
+        iops_per_gib: 50.0,
+        throughput: None,
+    }),
+    price: price::IO1,
 };
 
 /// EBS Provisioned IOPS io2. Without a number of IOPS, as many as are sold for the size, 10,000 at most.
@@ -132,10 +197,87 @@ pub static IO2: VolumeType = VolumeType {
     burst: None,
     merge: EBS_IO,
     latency: Nanos(400_000),
+    sizes: (Bytes::gib(4), Bytes::gib(64 << 10)),
+    provision: Some(Provision {
+        least_iops: 100.0,
+        most_iops: 256_000.0,
+        iops_per_gib: 1_000.0,
+        throughput: None,
+    }),
+    price: price::IO2,
+};
+
+/// The size up to which EBS counts an I/O of a HDD volume as one operation ("I/O characteristics").
+const EBS_HDD_IO: Bytes = Bytes::mib(1);
+
+/// EBS Throughput Optimized HDD st1, without the burst of its throughput.
+pub static ST1: VolumeType = VolumeType {
+    name: "st1",
+    iops: BaselineIops {
+        per_gib: 0.0,
+        least: 500.0,
+        most: 500.0,
+    },
+    throughput: BaselineThroughput::ByTib {
+        each: Bytes::mib(40),
+        most: Bytes::mib(500),
+    },
+    burst: None,
+    merge: EBS_HDD_IO,
+    latency: Nanos(8_000_000),
+    sizes: (Bytes::gib(125), Bytes::gib(16 << 10)),
+    provision: None,
+    price: price::ST1,
+};
+
+/// EBS Cold HDD sc1, without the burst of its throughput.
+pub static SC1: VolumeType = VolumeType {
+    name: "sc1",
+    iops: BaselineIops {
+        per_gib: 0.0,
+        least: 250.0,
+        most: 250.0,
+    },
+    throughput: BaselineThroughput::ByTib {
+        each: Bytes::mib(12),
+        most: Bytes::mib(192),
+    },
+    burst: None,
+    merge: EBS_HDD_IO,
+    latency: Nanos(10_000_000),
+    sizes: (Bytes::gib(125), Bytes::gib(16 << 10)),
+    provision: None,
+    price: price::SC1,
 };
 
 /// All volume types.
-pub static TABLE: [&VolumeType; 3] = [&GP3, &GP2, &IO2];
+pub static TABLE: [&VolumeType; 6] = [&GP3, &GP2, &IO1, &IO2, &ST1, &SC1];
+
+impl BaselineIops {
+    /// IOPS of a volume of this size.
+    pub fn of(&self, size: Bytes) -> f64 {
+        let gib = size.0 as f64 / Bytes::GIB.0 as f64;
+        (self.per_gib * gib).clamp(self.least, self.most)
+    }
+}
+
+impl BaselineThroughput {
+    /// Bytes a second of a volume of this size that has so many IOPS.
+    pub fn of(&self, size: Bytes, iops: f64) -> Bytes {
+        let by = |each: Bytes, amount: f64, most: Bytes| {
+            Bytes((amount * each.0 as f64).min(most.0 as f64) as u64)
+        };
+        match *self {
+            BaselineThroughput::Constant(bytes) => bytes,
+            BaselineThroughput::BySize { up_to, small, .. } if size <= up_to => small,
+            BaselineThroughput::BySize { large, .. } => large,
+            BaselineThroughput::ByTib { each, most } => {
+                by(each, size.0 as f64 / (1u64 << 40) as f64, most)
+            }
+            BaselineThroughput::ByIops { each, most } => by(each, iops, most),
+        }
+    }
+}
 
 impl VolumeType {
     /// The type of that name.
@@ -146,26 +288,9 @@ impl VolumeType {
     /// The caps of a volume of this size with so many provisioned IOPS, or with the baseline. Throughput follows
     /// the provisioned IOPS; the burst is that of the baseline.
     pub fn caps(&self, size: Bytes, provisioned: Option<f64>) -> Caps {
-        let gib = size.0 as f64 / Bytes::GIB.0 as f64;
-        let baseline = (self.iops.per_gib * gib).clamp(self.iops.least, self.iops.most);
+        let baseline = self.iops.of(size);
         let iops = provisioned.unwrap_or(baseline);
-        let throughput = match self.throughput {
-            BaselineThroughput::Constant(bytes) => bytes,
-            BaselineThroughput::BySize {
-                up_to,
-                small,
-                large,
-            } => {
-                if size <= up_to {
-                    small
-                } else {
-                    large
-                }
-            }
-            BaselineThroughput::ByIops { each, most } => {
-                Bytes((iops * each.0 as f64).min(most.0 as f64) as u64)
-            }
-        };
+        let throughput = self.throughput.of(size, iops);
         Caps {
             iops,
             throughput,
@@ -183,6 +308,8 @@ mod tests {
         for row in TABLE {
             assert!(std::ptr::eq(VolumeType::named(row.name).unwrap(), row));
             assert!(row.iops.least <= row.iops.most, "{}", row.name);
+            assert!(row.sizes.0 < row.sizes.1, "{}", row.name);
+            assert!(row.price.gib_month > 0.0, "{}", row.name);
         }
         assert_eq!(VolumeType::named("gp1"), None);
     }
@@ -199,5 +326,9 @@ mod tests {
         let most = IO2.caps(Bytes::gib(1_024), Some(256_000.0));
         assert_eq!(most.throughput, Bytes::mib(4_000));
         assert_eq!(GP3.caps(Bytes::GIB, None).throughput, Bytes::mib(125));
+        let st1 = ST1.caps(Bytes::gib(2_048), None);
+        assert_eq!((st1.iops, st1.throughput), (500.0, Bytes::mib(80)));
+        let full = ST1.caps(Bytes::gib(12_800), None);
+        assert_eq!(full.throughput, Bytes::mib(500));
     }
 }

@@ -15,6 +15,7 @@
 //!
 //! | field | meaning |
 //! | --- | --- |
+//! | `type` | a volume type of the table, such as `gp3`, whose prices stand where the file gives none |
 //! | `currency` | the word behind a price; `$` where it is missing |
 //! | `gib-month` | a GiB for a month |
 //! | `volume-month` | a volume for a month, whatever its size |
@@ -26,6 +27,7 @@
 //! | `io-month` | how many million I/O a month the database is expected to make |
 //! | `write-share` | the share of these that write, 0 to 1; 0.3 where it is missing, as in `page-mixed` |
 
+use domain::volume_type::{TABLE, VolumeType};
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +123,9 @@ impl Prices {
             self.currency = Some(value.to_owned());
             return Ok(());
         }
+        if field == "type" {
+            return self.set_type(value);
+        }
         // An unknown field is told before its value is looked at.
         let number = value.parse::<f64>().ok();
         let number = number.filter(|number| number.is_finite() && *number >= 0.0);
@@ -139,7 +144,7 @@ impl Prices {
             "write-share" => self.write_share = Some(given),
             _ => {
                 return Err(format!(
-                    "there is no field '{field}'; the fields are currency, gib-month, \
+                    "there is no field '{field}'; the fields are type, currency, gib-month, \
                      volume-month, iops, iops-free, iops-month, mibps, mibps-free, mibps-month, \
                      million-io, io-month and write-share"
                 ));
@@ -154,6 +159,41 @@ impl Prices {
             )),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Takes the prices of a volume type over.
+    fn set_type(&mut self, name: &str) -> Result<(), String> {
+        let Some(sold) = VolumeType::named(name) else {
+            let names: Vec<&str> = TABLE.iter().map(|sold| sold.name).collect();
+            return Err(format!(
+                "type: there is no volume type '{name}'; there are {}",
+                names.join(", ")
+            ));
+        };
+        let price = sold.price;
+        if *self != Prices::default() {
+            return Err(
+                "type: put it before the other fields, which then replace its prices".to_owned(),
+            );
+        }
+        // A price with steps is that of the first one here.
+        let iops_month = price.iops_tiers.first().map_or(0.0, |tier| tier.month);
+        *self = Prices {
+            currency: Some(price.currency.to_owned()),
+            gib_month: price.gib_month,
+            iops: Provisioned {
+                rate: Some(sold.provision.map_or(0.0, |limits| limits.least_iops)),
+                free: price.iops_free,
+                month: iops_month,
+            },
+            mibps: Provisioned {
+                rate: Some(price.mibps_free),
+                free: price.mibps_free,
+                month: price.mibps_month,
+            },
+            ..Prices::default()
+        };
+        Ok(())
     }
 
     /// True if anything has a price.
@@ -293,6 +333,19 @@ mod tests {
         near(cost.rate_per_dollar.unwrap(), 200.0);
         let free = prices.cost(&layout(None, 1), &[], Some(1000.0));
         assert_eq!(free.rate_per_dollar, None);
+    }
+
+    #[test]
+    fn a_type_gives_its_prices_and_the_file_replaces_them() {
+        near(per_month("type gp3", None, 1), 8.0);
+        near(per_month("type gp3\niops 4000\nmibps 130", None, 1), 13.2);
+        near(
+            per_month("type io1\niops 300\ngib-month 0.2", None, 1),
+            39.5,
+        );
+        let parse = |text| Prices::parse("prices", text).unwrap_err();
+        assert!(parse("type gp9").contains("no volume type 'gp9'"));
+        assert!(parse("gib-month 1\ntype gp3").contains("before the other fields"));
     }
 
     #[test]

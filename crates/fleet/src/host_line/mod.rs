@@ -11,6 +11,7 @@ use array::args::ArrayArgs;
 use bench::args::BenchArgs;
 use bench::imported::args::ImportArgs;
 use bench::runs::args::{CompareArgs, ReportArgs, RunsArgs, ShowArgs};
+use cost::args::CostArgs;
 use devices::args::DevicesArgs;
 use lab::args::LabArgs;
 use scrub::args::ScrubArgs;
@@ -67,6 +68,8 @@ pub enum HostVerb {
     Watch(Box<WatchArgs>),
     /// Give a moment a name, which all graphs over time show
     Mark(MarkArgs),
+    /// Price the volumes that carry a measured workload, cheapest first
+    Cost(Box<CostArgs>),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
 }

@@ -1,0 +1,406 @@
+//! The answer of `cost`: text and JSON.
+
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use crate::choose::{Choice, RuledOut};
+use crate::instance::InstanceLimits;
+use crate::offer::Offer;
+use crate::scaling::{Idle, Scaling};
+use crate::workload::{Demand, Workload};
+use ui::table::{Column, layout, wrap};
+use ui::words::{date, number};
+
+/// So many of the volumes that carry it are shown.
+const SHOWN: usize = 10;
+
+/// All that the answer is made of.
+pub(crate) struct Report {
+    region: String,
+    sources: Vec<Source>,
+    warnings: Vec<String>,
+    workload: Workload,
+    instance: Option<InstanceLimits>,
+    pub(crate) choices: Vec<Choice>,
+    ruled_out: Vec<RuledOut>,
+    scaling: Option<Scaling>,
+    have: Option<Idle>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Source {
+    #[serde(rename = "type")]
+    name: String,
+    as_of: String,
+    source: String,
+}
+
+impl Report {
+    #[allow(clippy::too_many_arguments, reason = "each is one part of the answer")]
+    pub(crate) fn new(
+        region: String,
+        offers: &[Offer],
+        workload: Workload,
+        instance: Option<InstanceLimits>,
+        choices: Vec<Choice>,
+        ruled_out: Vec<RuledOut>,
+        scaling: Option<Scaling>,
+        have: Option<Idle>,
+        today: Date,
+    ) -> Report {
+        let source = |offer: &Offer| Source {
+            name: offer.name.clone(),
+            as_of: offer.as_of.clone(),
+            source: offer.source.clone(),
+        };
+        Report {
+            region,
+            sources: offers.iter().map(source).collect(),
+            warnings: old_prices(offers, today).into_iter().collect(),
+            workload,
+            instance,
+            choices,
+            ruled_out,
+            scaling,
+            have,
+        }
+    }
+}
+
+/// The warning that prices are more than a year old.
+fn old_prices(offers: &[Offer], today: Date) -> Option<String> {
+    let a_year_ago = today.checked_sub(1.year()).ok()?;
+    let is_old = |offer: &&Offer| {
+        offer
+            .as_of
+            .parse::<Date>()
+            .is_ok_and(|as_of| as_of < a_year_ago)
+    };
+    let old: Vec<&Offer> = offers.iter().filter(is_old).collect();
+    let oldest = old.iter().map(|offer| offer.as_of.as_str()).min()?;
+    let names: Vec<&str> = old.iter().map(|offer| offer.name.as_str()).collect();
+    Some(format!(
+        "The prices of {} are of {oldest}, more than a year old. Compare them with your bill, or give your own with \
+         --prices FILE.",
+        names.join(", ")
+    ))
+}
+
+/// The answer as JSON.
+pub(crate) fn json(report: &Report) -> String {
+    let workload = &report.workload;
+    let document = Document {
+        region: &report.region,
+        prices: &report.sources,
+        warnings: &report.warnings,
+        workload: WorkloadDocument {
+            kind: workload.kind,
+            name: &workload.name,
+            host: &workload.host,
+            at: workload.at.to_string(),
+            seconds: workload.seconds(),
+            base: Rates::of(workload.base()),
+            peak: Rates::of(workload.peak()),
+            month_ops: workload.month_ops(),
+        },
+        instance: report.instance.as_ref(),
+        choices: report
+            .choices
+            .iter()
+            .map(|it| ChoiceDocument::of(it, workload))
+            .collect(),
+        ruled_out: report
+            .ruled_out
+            .iter()
+            .map(|out| RuledOutDocument {
+                name: &out.name,
+                count: out.count,
+                reason: &out.reason,
+            })
+            .collect(),
+        scaling: report.scaling.as_ref().map(|scaling| ScalingDocument {
+            from_hour_utc: scaling.from_hour,
+            to_hour_utc: scaling.to_hour,
+            iops: scaling.low.iops,
+            mib_per_s: scaling.low.mibps,
+            month: scaling.month,
+            saved_month: scaling.saved,
+        }),
+        have: report.have.as_ref().map(|idle| HaveDocument {
+            month: idle.month,
+            needed_month: idle.needed_month,
+            idle_month: idle.needed_month.map(|needed| idle.month - needed),
+            iops_beyond_instance: idle.iops_beyond_instance,
+            mib_per_s_beyond_instance: idle.mibps_beyond_instance,
+        }),
+    };
+    ui::json::document("cost", &document)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    region: &'a str,
+    prices: &'a [Source],
+    warnings: &'a [String],
+    workload: WorkloadDocument<'a>,
+    instance: Option<&'a InstanceLimits>,
+    choices: Vec<ChoiceDocument<'a>>,
+    ruled_out: Vec<RuledOutDocument<'a>>,
+    scaling: Option<ScalingDocument>,
+    have: Option<HaveDocument>,
+}
+
+#[derive(Serialize)]
+struct Rates {
+    iops: f64,
+    bytes_per_s: f64,
+}
+
+impl Rates {
+    fn of(demand: Demand) -> Rates {
+        Rates {
+            iops: demand.iops,
+            bytes_per_s: demand.bytes_per_s,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WorkloadDocument<'a> {
+    kind: &'a str,
+    name: &'a str,
+    host: &'a str,
+    at: String,
+    seconds: f64,
+    /// Rates that are not passed for half of the time.
+    base: Rates,
+    peak: Rates,
+    /// I/O in a month of 730 hours at the mean rate.
+    month_ops: f64,
+}
+
+#[derive(Serialize)]
+struct ChoiceDocument<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    count: u32,
+    layout: String,
+    size_gib_each: u64,
+    iops_each: f64,
+    mib_per_s_each: f64,
+    currency: &'a str,
+    month: f64,
+    per_million_io: Option<f64>,
+    per_gib: f64,
+}
+
+impl<'a> ChoiceDocument<'a> {
+    fn of(choice: &'a Choice, workload: &Workload) -> ChoiceDocument<'a> {
+        let millions = workload.month_ops() / 1e6;
+        ChoiceDocument {
+            name: &choice.offer.name,
+            count: choice.count,
+            layout: layout_of(choice.count),
+            size_gib_each: choice.each.gib,
+            iops_each: choice.each.iops,
+            mib_per_s_each: choice.each.mibps,
+            currency: &choice.offer.currency,
+            month: choice.month,
+            per_million_io: (millions > 0.0).then(|| choice.month / millions),
+            per_gib: choice.month / (choice.each.gib * u64::from(choice.count)) as f64,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RuledOutDocument<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    count: u32,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct ScalingDocument {
+    from_hour_utc: u8,
+    to_hour_utc: u8,
+    iops: f64,
+    mib_per_s: f64,
+    month: f64,
+    saved_month: f64,
+}
+
+#[derive(Serialize)]
+struct HaveDocument {
+    month: f64,
+    needed_month: Option<f64>,
+    idle_month: Option<f64>,
+    iops_beyond_instance: f64,
+    mib_per_s_beyond_instance: f64,
+}
+
+fn layout_of(count: u32) -> String {
+    match count {
+        1 => "single".to_owned(),
+        _ => "raid0".to_owned(),
+    }
+}
+
+const COLUMNS: [Column; 9] = [
+    Column::words("type"),
+    Column::numbers("count", 0),
+    Column::numbers("GiB each", 0),
+    Column::numbers("IOPS each", 1),
+    Column::numbers("MiB/s each", 1),
+    Column::numbers("a month", 0),
+    Column::words("").ranked(1),
+    Column::numbers("per million I/O", 2),
+    Column::numbers("per GiB", 2),
+];
+
+/// The answer as text.
+pub(crate) fn text(report: &Report, columns: usize) -> String {
+    let workload = &report.workload;
+    let mut paragraphs = vec![format!(
+        "{} {} at {}, {}: {} IOPS and {} MiB/s at the peak, {} IOPS and {} MiB/s for half of the time.",
+        match workload.kind {
+            "run" => "Run",
+            _ => "Recording",
+        },
+        workload.name,
+        workload.host,
+        date(workload.at),
+        number(workload.peak().iops),
+        number(workload.peak().mibps()),
+        number(workload.base().iops),
+        number(workload.base().mibps()),
+    )];
+    let mut text = wrap(&paragraphs.remove(0), columns, "") + "\n\n";
+    if report.choices.is_empty() {
+        text.push_str("No volume type carries it.\n");
+    } else {
+        let rows: Vec<Vec<String>> = report
+            .choices
+            .iter()
+            .take(SHOWN)
+            .map(|it| row(it, workload))
+            .collect();
+        text.push_str(&layout(&COLUMNS, &rows, columns));
+        let more = report.choices.len().saturating_sub(SHOWN);
+        if more > 0 {
+            paragraphs.push(format!(
+                "{more} more cost more; --json lists them. Several volumes are striped (RAID 0)."
+            ));
+        }
+    }
+    for (name, counts, reason) in grouped(&report.ruled_out) {
+        paragraphs.push(format!("{counts} {name}: {reason}."));
+    }
+    paragraphs.extend(report.scaling.as_ref().map(|scaling| {
+        format!(
+            "Time of day: with {} IOPS and {} MiB/s each from {:02}:00 to {:02}:00 UTC, the cheapest of these costs {:.2} a \
+             month, {:.2} less.",
+            number(scaling.low.iops),
+            number(scaling.low.mibps),
+            scaling.from_hour,
+            scaling.to_hour,
+            scaling.month,
+            scaling.saved
+        )
+    }));
+    if let Some(idle) = &report.have {
+        paragraphs.push(format!(
+            "Paid for now: {:.2} a month. {}",
+            idle.month,
+            idle.sentences.join(" ")
+        ));
+    }
+    let mut dates: Vec<&str> = report
+        .sources
+        .iter()
+        .map(|source| source.as_of.as_str())
+        .collect();
+    dates.sort_unstable();
+    dates.dedup();
+    paragraphs.push(format!(
+        "Prices of {} as of {}.",
+        report.region,
+        dates.join(", ")
+    ));
+    paragraphs.extend(
+        report
+            .warnings
+            .iter()
+            .map(|warning| format!("warning: {warning}")),
+    );
+    for paragraph in paragraphs {
+        text.push_str(&wrap(&paragraph, columns, "  "));
+        text.push('\n');
+    }
+    text
+}
+
+fn row(choice: &Choice, workload: &Workload) -> Vec<String> {
+    let of = ChoiceDocument::of(choice, workload);
+    vec![
+        of.name.to_owned(),
+        of.count.to_string(),
+        number(of.size_gib_each as f64)
+            .trim_end_matches(".0")
+            .to_owned(),
+        number(of.iops_each),
+        number(of.mib_per_s_each),
+        format!("{:.2}", of.month),
+        of.currency.to_owned(),
+        of.per_million_io
+            .map_or("–".to_owned(), |price| format!("{price:.4}")),
+        format!("{:.3}", of.per_gib),
+    ]
+}
+
+/// Ruled-out counts of a type that have the same kind of reason, with the reason of the first.
+fn grouped(ruled_out: &[RuledOut]) -> Vec<(&str, String, &str)> {
+    let kind = |out: &RuledOut| out.reason.split(':').next().unwrap_or_default().to_owned();
+    let mut groups: Vec<(&RuledOut, u32)> = Vec::new();
+    for out in ruled_out {
+        match groups.last_mut() {
+            Some((first, last)) if first.name == out.name && kind(first) == kind(out) => {
+                *last = out.count
+            }
+            _ => groups.push((out, out.count)),
+        }
+    }
+    let counts = |first: u32, last: u32| match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
+    };
+    groups
+        .into_iter()
+        .map(|(first, last)| {
+            (
+                first.name.as_str(),
+                counts(first.count, last),
+                first.reason.as_str(),
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offer::table;
+
+    #[test]
+    fn prices_of_more_than_a_year_are_called_old() {
+        let offers = table();
+        let on = |text: &str| old_prices(&offers, text.parse().unwrap());
+        assert_eq!(on("2025-07-01"), None);
+        assert!(
+            on("2025-07-02")
+                .unwrap()
+                .contains("2024-07-01, more than a year old")
+        );
+    }
+}

@@ -1,0 +1,367 @@
+//! The workload: so many I/O and bytes a second, steady as in a run, or over time as in a recording.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ledger::{Ledger, RecordingSummary};
+use record::sample::{DeviceKind, DeviceSample};
+use record::{Bytes, Nanos, Run};
+
+use crate::args::CostArgs;
+use ui::exit::{ExitClass as _, Failure};
+
+/// Seconds of a month, as clouds bill it: 730 hours.
+pub(crate) const MONTH_S: f64 = 730.0 * 3600.0;
+/// Of all I/O, so many may take longer than the latency of `--p99`.
+const LATE: f64 = 0.01;
+/// Steps in which a rate between the mean and the peak is tried.
+const STEPS: u32 = 200;
+
+/// I/O that volumes shall carry in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Demand {
+    pub(crate) iops: f64,
+    pub(crate) bytes_per_s: f64,
+}
+
+/// I/O of an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Interval {
+    /// Hour of the day (UTC) in which it ended.
+    pub(crate) hour: u8,
+    pub(crate) seconds: f64,
+    pub(crate) rate: Demand,
+}
+
+/// A workload, and where it was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload {
+    /// `run` or `recording`.
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+    pub(crate) host: String,
+    pub(crate) at: Timestamp,
+    /// In the order of time; of a run, one.
+    pub(crate) intervals: Vec<Interval>,
+}
+
+impl Demand {
+    /// In MiB a second.
+    pub(crate) fn mibps(self) -> f64 {
+        self.bytes_per_s / Bytes::mib(1).0 as f64
+    }
+
+    /// The operations that a volume counts which splits I/O above a size.
+    fn counted(self, merge: Bytes) -> Demand {
+        Demand {
+            iops: self.iops.max(self.bytes_per_s / merge.0 as f64),
+            ..self
+        }
+    }
+
+    /// The demand that lies so far on the way to another.
+    fn towards(self, other: Demand, share: f64) -> Demand {
+        let between = |from: f64, to: f64| from + (to - from) * share;
+        Demand {
+            iops: between(self.iops, other.iops),
+            bytes_per_s: between(self.bytes_per_s, other.bytes_per_s),
+        }
+    }
+
+    /// The larger of each.
+    pub(crate) fn or(self, other: Demand) -> Demand {
+        Demand {
+            iops: self.iops.max(other.iops),
+            bytes_per_s: self.bytes_per_s.max(other.bytes_per_s),
+        }
+    }
+}
+
+impl Workload {
+    /// The workload that the arguments name.
+    pub(crate) fn read(ledger: &Ledger, args: &CostArgs) -> Result<Workload, Failure> {
+        let word = args.workload.as_str();
+        // Ids of runs begin with a date.
+        match word.parse::<i64>() {
+            Ok(number) if word.len() < 8 => Workload::of_recording(ledger, number, args),
+            _ => Workload::of_run(&ledger.load(word).refused()?, args.phase.as_deref()),
+        }
+    }
+
+    fn of_run(run: &Run, phase: Option<&str>) -> Result<Workload, Failure> {
+        let names: Vec<&str> = run.phases.iter().map(|one| one.name.as_str()).collect();
+        let found = match (phase, run.phases.as_slice()) {
+            (None, [only]) => Some(only),
+            (None, _) => None,
+            (Some(name), phases) => phases.iter().find(|one| one.name == name),
+        };
+        let found = found.ok_or_else(|| {
+            Failure::refused(format!(
+                "the run {} has the phases {}; name the one that is like your workload with --phase",
+                run.id.as_str(),
+                names.join(", ")
+            ))
+        })?;
+        let seconds = found.seconds;
+        if seconds <= 0.0 {
+            return Err(Failure::refused(format!(
+                "the phase {} measured nothing",
+                found.name
+            )));
+        }
+        let mut rate = Demand::default();
+        for (_, flow) in found.directions() {
+            rate.iops += flow.ops as f64 / seconds;
+            rate.bytes_per_s += flow.bytes as f64 / seconds;
+        }
+        Ok(Workload {
+            kind: "run",
+            name: format!("{} {}", run.id.as_str(), found.name),
+            host: run.machine.hostname.clone(),
+            at: run.started,
+            intervals: vec![Interval {
+                hour: 0,
+                seconds,
+                rate,
+            }],
+        })
+    }
+
+    fn of_recording(ledger: &Ledger, number: i64, args: &CostArgs) -> Result<Workload, Failure> {
+        let recordings = ledger.recordings().midway()?;
+        let known = recordings.iter().find(|one| one.number == number);
+        let recording = known.ok_or_else(|| {
+            let numbers: Vec<String> = recordings.iter().map(|one| one.number.to_string()).collect();
+            Failure::refused(match numbers.is_empty() {
+                true => format!("there is no recording {number}: the ledger has none; 'disksmith watch --record' makes one"),
+                false => format!("there is no recording {number}; there are {}", numbers.join(", ")),
+            })
+        })?;
+        let intervals = intervals(ledger, recording, args.device.as_deref())?;
+        if intervals.is_empty() {
+            return Err(Failure::refused(match &args.device {
+                Some(name) => format!("the recording {number} has no rates of a device {name}"),
+                None => format!("the recording {number} has no rates of disks"),
+            }));
+        }
+        Ok(Workload {
+            kind: "recording",
+            name: number.to_string(),
+            host: recording.host.clone(),
+            at: recording.from,
+            intervals,
+        })
+    }
+
+    /// Total time.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.intervals.iter().map(|one| one.seconds).sum()
+    }
+
+    /// The highest rates of an interval.
+    pub(crate) fn peak(&self) -> Demand {
+        let rates = self.intervals.iter().map(|one| one.rate);
+        rates.fold(Demand::default(), Demand::or)
+    }
+
+    /// The rates that are not passed for half of the time.
+    pub(crate) fn base(&self) -> Demand {
+        let median = |of: fn(&Demand) -> f64| {
+            let mut rates: Vec<(f64, f64)> = self
+                .intervals
+                .iter()
+                .map(|one| (of(&one.rate), one.seconds))
+                .collect();
+            rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let half = self.seconds() / 2.0;
+            let mut passed = 0.0;
+            let found = rates.iter().find(|(_, seconds)| {
+                passed += seconds;
+                passed >= half
+            });
+            found.or(rates.last()).map_or(0.0, |(rate, _)| *rate)
+        };
+        Demand {
+            iops: median(|rate| rate.iops),
+            bytes_per_s: median(|rate| rate.bytes_per_s),
+        }
+    }
+
+    /// I/O in a month at the mean rate.
+    pub(crate) fn month_ops(&self) -> f64 {
+        let ops: f64 = self
+            .intervals
+            .iter()
+            .map(|one| one.rate.iops * one.seconds)
+            .sum();
+        ops / self.seconds() * MONTH_S
+    }
+
+    /// What volumes must carry that split I/O above `merge`: the peak; where 1 % of the I/O may wait longer than
+    /// `budget`, the least with which no more does.
+    pub(crate) fn demand(&self, merge: Bytes, budget: Option<Nanos>) -> Demand {
+        let peak = self.intervals.iter().map(|one| one.rate.counted(merge));
+        let peak = peak.fold(Demand::default(), Demand::or);
+        let Some(budget) = budget else { return peak };
+        // Below the mean, what waits only grows.
+        let mean = self.mean(merge);
+        let mut steps =
+            (1..=STEPS).map(|step| mean.towards(peak, f64::from(step) / f64::from(STEPS)));
+        let enough = steps.find(|caps| self.late(*caps, merge, budget.as_secs_f64()) <= LATE);
+        enough.unwrap_or(peak)
+    }
+
+    fn mean(&self, merge: Bytes) -> Demand {
+        let seconds = self.seconds();
+        let sum = |of: fn(&Demand) -> f64| {
+            let each = self.intervals.iter();
+            each.map(|one| of(&one.rate.counted(merge)) * one.seconds)
+                .sum::<f64>()
+                / seconds
+        };
+        Demand {
+            iops: sum(|rate| rate.iops),
+            bytes_per_s: sum(|rate| rate.bytes_per_s),
+        }
+    }
+
+    /// The share of I/O that waits longer than `budget_s` behind caps, each interval being even in itself.
+    fn late(&self, caps: Demand, merge: Bytes, budget_s: f64) -> f64 {
+        let (mut ops, mut late) = (0.0, 0.0);
+        // Seconds of work that wait behind each cap.
+        let mut waiting = [0.0_f64; 2];
+        for one in &self.intervals {
+            let rate = one.rate.counted(merge);
+            let loads = [rate.iops / caps.iops, rate.bytes_per_s / caps.bytes_per_s];
+            let mut share: f64 = 0.0;
+            for (wait, load) in waiting.iter_mut().zip(loads) {
+                let load = if load.is_nan() { 0.0 } else { load };
+                let end = (*wait + (load - 1.0) * one.seconds).max(0.0);
+                share = share.max(above(*wait, end, budget_s));
+                *wait = end;
+            }
+            ops += rate.iops * one.seconds;
+            late += rate.iops * one.seconds * share;
+        }
+        if ops > 0.0 { late / ops } else { 0.0 }
+    }
+}
+
+/// The share of the way from one wait to another that lies above a limit.
+fn above(from: f64, to: f64, limit: f64) -> f64 {
+    let (low, high) = if from < to { (from, to) } else { (to, from) };
+    match () {
+        () if high <= limit => 0.0,
+        () if low >= limit => 1.0,
+        () => (high - limit) / (high - low),
+    }
+}
+
+fn intervals(
+    ledger: &Ledger,
+    recording: &RecordingSummary,
+    device: Option<&str>,
+) -> Result<Vec<Interval>, Failure> {
+    let mut intervals = Vec::new();
+    let replay = ledger
+        .replay(&recording.host, recording.from, recording.to)
+        .midway()?;
+    for played in replay {
+        let sample = played.midway()?.recorded.sample;
+        let wanted = |one: &&DeviceSample| match device {
+            Some(name) => one.device.is_called(name),
+            None => one.device.kind == DeviceKind::Disk,
+        };
+        let rates: Vec<Demand> = sample
+            .devices
+            .iter()
+            .filter(wanted)
+            .filter_map(|one| {
+                Some(Demand {
+                    iops: one.all.iops?.0,
+                    bytes_per_s: one.all.bytes?.0,
+                })
+            })
+            .collect();
+        let seconds = sample.length.as_secs_f64();
+        if rates.is_empty() || seconds <= 0.0 {
+            continue;
+        }
+        let hour = sample
+            .at
+            .wall
+            .map_or(0, |at| at.to_zoned(TimeZone::UTC).hour());
+        intervals.push(Interval {
+            hour: u8::try_from(hour).unwrap_or(0),
+            seconds,
+            rate: Demand {
+                iops: rates.iter().map(|rate| rate.iops).sum(),
+                bytes_per_s: rates.iter().map(|rate| rate.bytes_per_s).sum(),
+            },
+        });
+    }
+    Ok(intervals)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A workload of so many IOPS of 16 KiB in each hour.
+    pub(crate) fn hours(iops: &[f64]) -> Workload {
+        let interval = |(at, iops): (usize, &f64)| Interval {
+            hour: (at % 24) as u8,
+            seconds: 3_600.0,
+            rate: Demand {
+                iops: *iops,
+                bytes_per_s: iops * 16_384.0,
+            },
+        };
+        Workload {
+            kind: "recording",
+            name: "1".to_owned(),
+            host: "h".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            intervals: iops.iter().enumerate().map(interval).collect(),
+        }
+    }
+
+    #[test]
+    fn base_peak_and_sum_are_over_time() {
+        let day = hours(&[1_000.0, 1_000.0, 1_000.0, 9_000.0]);
+        assert_eq!((day.base().iops, day.peak().iops), (1_000.0, 9_000.0));
+        assert!((day.month_ops() - 3_000.0 * MONTH_S).abs() < 1.0);
+    }
+
+    #[test]
+    fn large_io_counts_as_several() {
+        let scan = Demand {
+            iops: 100.0,
+            bytes_per_s: 100.0 * (1 << 20) as f64,
+        };
+        assert_eq!(scan.counted(Bytes::kib(256)).iops, 400.0);
+        assert_eq!(scan.counted(Bytes::mib(1)).iops, 100.0);
+    }
+
+    #[test]
+    fn short_bursts_may_wait_within_the_latency() {
+        let mut load = hours(&[1_000.0; 24]);
+        load.intervals.insert(
+            5,
+            Interval {
+                seconds: 0.001,
+                rate: Demand {
+                    iops: 50_000.0,
+                    bytes_per_s: 1.0,
+                },
+                hour: 5,
+            },
+        );
+        let demand = |budget| load.demand(Bytes::kib(256), budget);
+        assert_eq!(demand(None).iops, 50_000.0);
+        // 50 I/O at once are served within 50 ms at 1,000 a second and little more.
+        assert!(demand(Some(Nanos(100_000_000))).iops <= 1_250.0);
+        // An hour at twice the rate waits for long.
+        let two = hours(&[1_000.0, 2_000.0]);
+        assert!(two.demand(Bytes::kib(256), Some(Nanos(100_000_000))).iops > 1_900.0);
+    }
+}
