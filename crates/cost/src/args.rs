@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use crate::scaling::Have;
+use crate::have::Have;
 use domain::values::{Latency, Size};
 
 /// Arguments of `cost`.

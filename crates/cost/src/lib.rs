@@ -3,6 +3,7 @@
 
 pub mod args;
 mod choose;
+mod have;
 mod instance;
 mod offer;
 mod prices;
@@ -34,7 +35,12 @@ pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger_if_there()?.ok_or_else(|| {
         Failure::refused("the ledger is empty: measure first ('disksmith bench TARGET'), or record ('disksmith watch --record')")
     })?;
-    let workload = Workload::read(&ledger, args)?;
+    let workload = Workload::read(
+        &ledger,
+        &args.workload,
+        args.phase.as_deref(),
+        args.device.as_deref(),
+    )?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let report = report(args, &offers, instance, workload, today)?;
     let found = !report.choices.is_empty();
@@ -97,7 +103,7 @@ fn report(
     let have = args
         .have
         .as_ref()
-        .map(|have| have.judge(offers, &workload, &goal))
+        .map(|have| scaling::idle(have, offers, &workload, &goal))
         .transpose()
         .map_err(Failure::refused)?;
     Ok(Report::new(

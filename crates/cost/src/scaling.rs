@@ -1,11 +1,9 @@
 //! Money that lies idle: what a provision by time of day would save, and what is paid for and never used.
 
-use std::str::FromStr;
-
-use domain::values::Size;
 use record::Bytes;
 
 use crate::choose::{Choice, Goal, smallest};
+use crate::have::Have;
 use crate::offer::{Offer, Volume};
 use crate::workload::{Demand, Workload};
 use ui::words::number;
@@ -75,16 +73,6 @@ pub(crate) fn best(choice: &Choice, workload: &Workload, goal: &Goal) -> Option<
     best.filter(|_| goal.p99.is_none())
 }
 
-/// Volumes that are paid for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Have {
-    name: String,
-    gib: u64,
-    iops: Option<f64>,
-    mibps: Option<f64>,
-    count: u32,
-}
-
 /// What of them is idle.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Idle {
@@ -97,104 +85,59 @@ pub(crate) struct Idle {
     pub(crate) sentences: Vec<String>,
 }
 
-impl FromStr for Have {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Have, String> {
-        let wrong = || {
+/// Compares what is paid for with what the workload's peak needs of the same volumes.
+pub(crate) fn idle(
+    have: &Have,
+    offers: &[Offer],
+    workload: &Workload,
+    goal: &Goal,
+) -> Result<Idle, String> {
+    let offer = offers
+        .iter()
+        .find(|offer| offer.name == have.name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
             format!(
-                "'{text}' is no list of volumes; write TYPE,SIZE[,IOPS[,MIBPS[,COUNT]]], as in gp3,500GiB,6000,250,2"
+                "--have: there is no type '{}' in this region; there are {}",
+                have.name,
+                names.join(", ")
             )
-        };
-        let mut words = text.split(',').map(str::trim);
-        let name = words
-            .next()
-            .filter(|name| !name.is_empty())
-            .ok_or_else(wrong)?;
-        let size: Size = words.next().ok_or_else(wrong)?.parse()?;
-        let mut number = || -> Result<Option<f64>, String> {
-            let Some(word) = words.next() else {
-                return Ok(None);
-            };
-            let value = word
-                .parse::<f64>()
-                .ok()
-                .filter(|value| value.is_finite() && *value > 0.0);
-            value.map(Some).ok_or_else(wrong)
-        };
-        let (iops, mibps, count) = (number()?, number()?, number()?.unwrap_or(1.0));
-        if words.next().is_some() || count.fract() != 0.0 || count > 128.0 {
-            return Err(wrong());
-        }
-        Ok(Have {
-            name: name.to_owned(),
-            gib: size.0.0.div_ceil(Bytes::GIB.0),
-            iops,
-            mibps,
-            count: count as u32,
+        })?;
+    let bought = offer
+        .provisioned(
+            have.gib,
+            have.iops.unwrap_or(0.0),
+            have.mibps.unwrap_or(0.0),
+        )
+        .filter(|_| have.gib <= offer.most_gib && have.gib >= offer.least_gib)
+        .ok_or_else(|| {
+            format!(
+                "--have: {} is not sold with that size, IOPS and throughput",
+                have.name
+            )
+        })?;
+    let count = f64::from(have.count);
+    let month = count * offer.month(&bought);
+    let demand = workload.demand(offer.merge, None);
+    let needed = smallest(offer, have.count, demand, have.gib * u64::from(have.count)).ok();
+    let needed_month = needed
+        .filter(|needed| {
+            needed.iops <= bought.iops && needed.mibps <= bought.mibps && needed.gib == bought.gib
         })
-    }
+        .map(|needed| count * offer.month(&needed));
+    let beyond = |have: f64, limit: Option<f64>| limit.map_or(0.0, |limit| (have - limit).max(0.0));
+    let instance = goal.instance.as_ref();
+    let mibps_limit = instance.map(|it| it.maximum_mb_per_s * 1e6 / Bytes::mib(1).0 as f64);
+    let mut idle = Idle {
+        month,
+        needed_month,
+        iops_beyond_instance: beyond(count * bought.iops, instance.map(|it| it.maximum_iops)),
+        mibps_beyond_instance: beyond(count * bought.mibps, mibps_limit),
+        sentences: Vec::new(),
+    };
+    idle.sentences = idle.describe(offer, &demand);
+    Ok(idle)
 }
-
-impl Have {
-    /// Compares what is paid for with what the workload's peak needs of the same volumes.
-    pub(crate) fn judge(
-        &self,
-        offers: &[Offer],
-        workload: &Workload,
-        goal: &Goal,
-    ) -> Result<Idle, String> {
-        let offer = offers
-            .iter()
-            .find(|offer| offer.name == self.name)
-            .ok_or_else(|| {
-                let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
-                format!(
-                    "--have: there is no type '{}' in this region; there are {}",
-                    self.name,
-                    names.join(", ")
-                )
-            })?;
-        let bought = offer
-            .provisioned(
-                self.gib,
-                self.iops.unwrap_or(0.0),
-                self.mibps.unwrap_or(0.0),
-            )
-            .filter(|_| self.gib <= offer.most_gib && self.gib >= offer.least_gib)
-            .ok_or_else(|| {
-                format!(
-                    "--have: {} is not sold with that size, IOPS and throughput",
-                    self.name
-                )
-            })?;
-        let count = f64::from(self.count);
-        let month = count * offer.month(&bought);
-        let demand = workload.demand(offer.merge, None);
-        let needed = smallest(offer, self.count, demand, self.gib * u64::from(self.count)).ok();
-        let needed_month = needed
-            .filter(|needed| {
-                needed.iops <= bought.iops
-                    && needed.mibps <= bought.mibps
-                    && needed.gib == bought.gib
-            })
-            .map(|needed| count * offer.month(&needed));
-        let beyond =
-            |have: f64, limit: Option<f64>| limit.map_or(0.0, |limit| (have - limit).max(0.0));
-        let instance = goal.instance.as_ref();
-        let mibps_limit = instance.map(|it| it.maximum_mb_per_s * 1e6 / Bytes::mib(1).0 as f64);
-        let mut idle = Idle {
-            month,
-            needed_month,
-            iops_beyond_instance: beyond(count * bought.iops, instance.map(|it| it.maximum_iops)),
-            mibps_beyond_instance: beyond(count * bought.mibps, mibps_limit),
-            sentences: Vec::new(),
-        };
-        idle.sentences = idle.describe(offer, &demand);
-        Ok(idle)
-    }
-}
-
 impl Idle {
     fn describe(&self, offer: &Offer, demand: &Demand) -> Vec<String> {
         let currency = &offer.currency;
@@ -280,9 +223,8 @@ mod tests {
     fn idle_money_is_what_the_peak_does_not_need() {
         let workload = hours(&[5_000.0; 24]);
         let judge = |text: &str, instance| {
-            text.parse::<Have>()
-                .unwrap()
-                .judge(&table(), &workload, &goal(instance))
+            let have = text.parse::<Have>().unwrap();
+            idle(&have, &table(), &workload, &goal(instance))
         };
         let idle = judge("gp3,500GiB,16000,500", None).unwrap();
         // 13,000 IOPS and 375 MiB/s are paid; 2,000 and none are needed.

@@ -6,7 +6,6 @@ use ledger::{Ledger, RecordingSummary};
 use record::sample::{DeviceKind, DeviceSample};
 use record::{Bytes, Nanos, Run};
 
-use crate::args::CostArgs;
 use ui::exit::{ExitClass as _, Failure};
 
 /// Seconds of a month, as clouds bill it: 730 hours.
@@ -77,13 +76,17 @@ impl Demand {
 }
 
 impl Workload {
-    /// The workload that the arguments name.
-    pub(crate) fn read(ledger: &Ledger, args: &CostArgs) -> Result<Workload, Failure> {
-        let word = args.workload.as_str();
+    /// The workload of a run's phase, or of a recording's device.
+    pub(crate) fn read(
+        ledger: &Ledger,
+        word: &str,
+        phase: Option<&str>,
+        device: Option<&str>,
+    ) -> Result<Workload, Failure> {
         // Ids of runs begin with a date.
         match word.parse::<i64>() {
-            Ok(number) if word.len() < 8 => Workload::of_recording(ledger, number, args),
-            _ => Workload::of_run(&ledger.load(word).refused()?, args.phase.as_deref()),
+            Ok(number) if word.len() < 8 => Workload::of_recording(ledger, number, device),
+            _ => Workload::of_run(&ledger.load(word).refused()?, phase),
         }
     }
 
@@ -126,7 +129,11 @@ impl Workload {
         })
     }
 
-    fn of_recording(ledger: &Ledger, number: i64, args: &CostArgs) -> Result<Workload, Failure> {
+    fn of_recording(
+        ledger: &Ledger,
+        number: i64,
+        device: Option<&str>,
+    ) -> Result<Workload, Failure> {
         let recordings = ledger.recordings().midway()?;
         let known = recordings.iter().find(|one| one.number == number);
         let recording = known.ok_or_else(|| {
@@ -136,9 +143,9 @@ impl Workload {
                 false => format!("there is no recording {number}; there are {}", numbers.join(", ")),
             })
         })?;
-        let intervals = intervals(ledger, recording, args.device.as_deref())?;
+        let intervals = intervals(ledger, recording, device)?;
         if intervals.is_empty() {
-            return Err(Failure::refused(match &args.device {
+            return Err(Failure::refused(match device {
                 Some(name) => format!("the recording {number} has no rates of a device {name}"),
                 None => format!("the recording {number} has no rates of disks"),
             }));
