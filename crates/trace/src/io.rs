@@ -54,6 +54,16 @@ pub struct Io {
     pub file: Option<NameIndex>,
 }
 
+/// Mode of a device's write cache, as `queue/write_cache` of sysfs tells it. The block layer sends no flushes to a
+/// device without a volatile cache, so that a trace of such a device holds none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteCache {
+    /// Volatile: flushes reach the device.
+    Back,
+    /// None, or not volatile: the block layer answers flushes itself.
+    Through,
+}
+
 /// A traced device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
@@ -61,6 +71,8 @@ pub struct Device {
     pub name: String,
     /// Its size; `None` where the format has none.
     pub size: Option<Bytes>,
+    /// Its write cache; `None` where the format does not tell it.
+    pub write_cache: Option<WriteCache>,
 }
 
 /// Description of a trace, known before its first I/O.
@@ -111,6 +123,29 @@ pub enum ReadError {
         /// The damage.
         detail: String,
     },
+    /// I/Os that are not nearly in the order of their issue.
+    #[error(
+        "{}: I/O {number} is {:.3} s earlier than one more than {held} I/Os before it; sort the file by time first",
+        path.display(), by.as_secs_f64()
+    )]
+    Disordered {
+        /// The file.
+        path: PathBuf,
+        /// Number of the I/O, from 1.
+        number: u64,
+        /// Time by which it is early.
+        by: Nanos,
+        /// I/Os that are held back to bring them into order.
+        held: usize,
+    },
+    /// More devices than a trace may have.
+    #[error("{} names more than {most} devices; split it by device first", path.display())]
+    Devices {
+        /// The file.
+        path: PathBuf,
+        /// Devices that a trace may have.
+        most: usize,
+    },
     /// No format that is known.
     #[error(
         "{} is no trace that is known: blktrace, blkparse, fio iolog v2 or v3, blkreplay, MSR Cambridge, \
@@ -123,6 +158,17 @@ pub enum ReadError {
     },
 }
 
+/// Reasons to doubt a trace, as far as they are known by now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caveats {
+    /// Events that the recorder lost.
+    pub lost: u64,
+    /// Completions that fitted more than one request, or none.
+    pub ambiguous: u64,
+    /// The recorder was ended before it closed the file.
+    pub cut_off: bool,
+}
+
 /// A trace as it is read: its I/Os in the order of their issue, in bounded memory.
 pub trait TraceReader: Iterator<Item = Result<Io, ReadError>> + Send {
     /// Its description.
@@ -131,8 +177,54 @@ pub trait TraceReader: Iterator<Item = Result<Io, ReadError>> + Send {
     /// Name of a process or a file that an I/O refers to.
     fn name(&self, index: NameIndex) -> Option<&str>;
 
+    /// Reasons to doubt it.
+    fn caveats(&self) -> Caveats {
+        Caveats::default()
+    }
+
     /// Number of events that the recorder lost, as far as it is known by now.
     fn lost(&self) -> u64 {
-        0
+        self.caveats().lost
+    }
+}
+
+/// Names of devices, processes and files that I/Os refer to.
+pub trait Described {
+    /// Its devices.
+    fn devices(&self) -> &[Device];
+
+    /// Name of a process or a file.
+    fn name(&self, index: NameIndex) -> Option<&str>;
+}
+
+impl Described for dyn TraceReader + '_ {
+    fn devices(&self) -> &[Device] {
+        &self.header().devices
+    }
+
+    fn name(&self, index: NameIndex) -> Option<&str> {
+        TraceReader::name(self, index)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A read of 4 KiB.
+    pub(crate) fn read_at(issued: u64, offset: u64) -> Io {
+        Io {
+            device: DeviceIndex(0),
+            op: Op::Read,
+            fua: false,
+            offset: Bytes(offset),
+            length: Bytes(4096),
+            queued: None,
+            issued: Nanos(issued),
+            completed: None,
+            failed: false,
+            process: None,
+            file: None,
+        }
     }
 }

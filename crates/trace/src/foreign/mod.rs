@@ -1,0 +1,3 @@
+//! Formats of other tools.
+
+pub(crate) mod blkreplay;

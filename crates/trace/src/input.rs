@@ -1,0 +1,158 @@
+//! Input of a reader: a file of any size, plain or packed by gzip or zstd.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+/// Size of the buffers on both sides of a decoder.
+const BUFFER: usize = 256 << 10;
+
+/// Bytes of an input, unpacked.
+pub(crate) type Input = Box<dyn BufRead + Send>;
+
+/// Opens a file, which may be a pipe.
+pub(crate) fn open(path: &Path) -> io::Result<Input> {
+    unpack(BufReader::with_capacity(BUFFER, File::open(path)?))
+}
+
+/// Unpacks what begins like a packed file.
+pub(crate) fn unpack(source: impl BufRead + Send + 'static) -> io::Result<Input> {
+    let (start, source) = peek(source, 4)?;
+    Ok(match start[..] {
+        [0x1f, 0x8b, ..] => buffered(MultiGzDecoder::new(source)),
+        [0x28, 0xb5, 0x2f, 0xfd] => buffered(Zstd::new(source)),
+        // A skippable frame, with which parallel zstd begins.
+        [0x50..=0x5f, 0x2a, 0x4d, 0x18] => buffered(Zstd::new(source)),
+        _ => Box::new(source),
+    })
+}
+
+/// A source of which the first bytes were read, with them in front.
+pub(crate) type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
+
+/// The first bytes of a source, fewer where it ends before, and the source with them in front.
+pub(crate) fn peek<R: BufRead>(mut source: R, most: usize) -> io::Result<(Vec<u8>, Peeked<R>)> {
+    let mut start = Vec::new();
+    source.by_ref().take(most as u64).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(source)))
+}
+
+fn buffered(source: impl Read + Send + 'static) -> Input {
+    Box::new(BufReader::with_capacity(BUFFER, source))
+}
+
+/// Frames of zstd, one after the other.
+struct Zstd<R> {
+    source: R,
+    decoder: FrameDecoder,
+    in_frame: bool,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(source: R) -> Zstd<R> {
+        Zstd {
+            source,
+            decoder: FrameDecoder::new(),
+            in_frame: false,
+        }
+    }
+
+    /// Goes to the next frame with data; false at the end.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        loop {
+            if self.source.fill_buf()?.is_empty() {
+                return Ok(false);
+            }
+            match self.decoder.reset(&mut self.source) {
+                Ok(()) => return Ok(true),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let mut skipped = self.source.by_ref().take(u64::from(length));
+                    io::copy(&mut skipped, &mut io::sink())?;
+                }
+                Err(error) => return Err(damaged(&error)),
+            }
+        }
+    }
+}
+
+fn damaged(error: &FrameDecoderError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("zstd: {error}"))
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if !self.in_frame {
+                self.in_frame = self.next_frame()?;
+                if !self.in_frame {
+                    return Ok(0);
+                }
+            }
+            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                self.decoder
+                    .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
+                    .map_err(|error| damaged(&error))?;
+            }
+            match self.decoder.read(buffer)? {
+                0 => self.in_frame = false,
+                read => return Ok(read),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpacked(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        unpack(Cursor::new(bytes))?.read_to_end(&mut out)?;
+        Ok(out)
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+    }
+
+    #[test]
+    fn frames_of_zstd_follow_each_other_and_others_are_skipped() {
+        let text = b"one line\n".repeat(40_000);
+        let skipped = [&[0x51, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+        let packed = [&skipped[..], &zstd(&text), &skipped, &zstd(b"end")].concat();
+        assert_eq!(unpacked(packed).unwrap(), [&text[..], b"end"].concat());
+    }
+
+    #[test]
+    fn members_of_gzip_follow_each_other() {
+        let member = |bytes: &[u8]| {
+            let mut packed = Vec::new();
+            flate2::read::GzEncoder::new(bytes, flate2::Compression::fast())
+                .read_to_end(&mut packed)
+                .unwrap();
+            packed
+        };
+        let packed = [member(b"a"), member(b"b")].concat();
+        assert_eq!(unpacked(packed).unwrap(), b"ab");
+    }
+
+    #[test]
+    fn a_cut_is_an_error_and_what_is_plain_passes() {
+        let mut packed = zstd(&b"one line\n".repeat(40_000));
+        packed.truncate(packed.len() / 2);
+        assert!(unpacked(packed).is_err());
+        for plain in [&b""[..], b"1", b"plain"] {
+            assert_eq!(unpacked(plain.to_vec()).unwrap(), plain);
+        }
+    }
+}
