@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 use support::lab::in_lab;
-use support::{Place, Said};
+use support::{Place, ProgramOutput};
 
 /// Four volumes of 1 GiB and one of 2 GiB.
 const VOLUMES: [&str; 4] = [
@@ -33,7 +33,7 @@ fn with_programs(names: &[&str]) -> Place {
 }
 
 /// `array create` with no other programs than those of the place.
-fn create(place: &Place, arguments: &[&str]) -> Said {
+fn create(place: &Place, arguments: &[&str]) -> ProgramOutput {
     let mut command = place.command(&[&["array", "create"], arguments].concat());
     support::said(command.env("PATH", place.path("bin")))
 }

@@ -14,7 +14,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use loops::{FileSystem, Loop, Mounted, fill, make, run, skipped};
-use support::{Place, Running, Said};
+use support::{Place, ProgramOutput, Running};
 
 /// A loop device on a file that the test can shorten.
 struct Shrinking {
@@ -68,7 +68,7 @@ impl Shrinking {
 
 /// Failed midway, in sentences that hold `words`.
 #[track_caller]
-fn failed(said: Said, words: &[&str]) -> Said {
+fn failed(said: ProgramOutput, words: &[&str]) -> ProgramOutput {
     let said = said.ends_with(3);
     for word in words {
         assert!(said.err.contains(word), "no '{word}' in {said:#?}");

@@ -19,12 +19,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loops::{FileSystem, Loop, Mounted, fill, run, skipped, try_run, unmount};
-use support::{Place, Said, names_in, said};
+use support::{Place, ProgramOutput, names_in, said};
 
 const BRIEFLY: [&str; 4] = ["--phase", "page-read", "--seconds", "200ms"];
 
 /// A short run on a path.
-fn bench(place: &Place, path: &str, arguments: &[&str]) -> Said {
+fn bench(place: &Place, path: &str, arguments: &[&str]) -> ProgramOutput {
     place.run(&[&["bench", path], &BRIEFLY[..], arguments].concat())
 }
 
@@ -121,14 +121,14 @@ fn sizes_that_do_not_fit_are_refused_before_anything_is_written() {
 }
 
 /// Another user, without rights, and the program where that user may run it.
-struct Nobody {
+struct OtherUser {
     folder: tempfile::TempDir,
 }
 
-impl Nobody {
+impl OtherUser {
     const ID: u32 = 65534;
 
-    fn new() -> Option<Nobody> {
+    fn new() -> Option<OtherUser> {
         if !support::is_root() {
             return None;
         }
@@ -138,10 +138,10 @@ impl Nobody {
         // Where it was built, others may not go.
         let program = assert_cmd::cargo::cargo_bin!("disksmith");
         fs::copy(program, folder.path().join("disksmith")).unwrap();
-        Some(Nobody { folder })
+        Some(OtherUser { folder })
     }
 
-    fn bench(&self, path: &Path) -> Said {
+    fn bench(&self, path: &Path) -> ProgramOutput {
         let mut command = Command::new(self.folder.path().join("disksmith"));
         command.arg("bench").args(BRIEFLY).arg(path);
         command.env("DISKSMITH_LEDGER", self.folder.path().join("ledger.db"));
@@ -153,7 +153,7 @@ impl Nobody {
 
 #[test]
 fn with_root_what_a_user_may_not_touch_is_refused_and_says_so() {
-    let Some(nobody) = Nobody::new() else {
+    let Some(nobody) = OtherUser::new() else {
         return;
     };
     let folder = nobody.folder.path();
@@ -297,7 +297,7 @@ fn with_root_fuse_may_answer_from_memory_and_nothing_stays_there() {
     // A server hides a file that is removed while it is open, and is told later that it was closed.
     let began = Instant::now();
     while !names_in(&place.data()).is_empty() {
-        assert!(began.elapsed() < support::PATIENCE);
+        assert!(began.elapsed() < support::TIMEOUT);
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -204,8 +204,8 @@ fn wait_for_small_files(place: &Place) {
         find.output().unwrap().stdout.len() > 1000
     };
     while !some() {
-        let patience = Duration::from_secs(60);
-        assert!(began.elapsed() < patience, "no small files");
+        let timeout = Duration::from_secs(60);
+        assert!(began.elapsed() < timeout, "no small files");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -20,10 +20,10 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use support::{Place, Running, Said, under};
+use support::{Place, ProgramOutput, Running, under};
 
 /// Runs a job file on a target.
-fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> Said {
+fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> ProgramOutput {
     fs::write(place.path("job.fio"), job).unwrap();
     place.run(&[&["bench", target, "--fio", "job.fio"], arguments].concat())
 }

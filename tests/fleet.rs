@@ -9,7 +9,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use support::{Place, Said, has_program, said};
+use support::{Place, ProgramOutput, has_program, said};
 
 const LIST: &str = "# burn-in\n\
     db1 az=us-east-1a type=i4i.large id=i-01   # was slow\n\
@@ -26,7 +26,7 @@ fn path_with(place: &Place, name: &str, script: &str) -> String {
 }
 
 /// Runs with a program of this name on the PATH that runs this script.
-fn with_program(place: &Place, name: &str, script: &str, arguments: &[&str]) -> Said {
+fn with_program(place: &Place, name: &str, script: &str, arguments: &[&str]) -> ProgramOutput {
     let path = path_with(place, name, script);
     said(place.command(arguments).env("PATH", path))
 }
@@ -284,9 +284,9 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
         (
             &["--by", "page-write.iops"],
             &["--", "/a", "--destroy", "/a"],
-            "nothing is overwritten before somebody has agreed to the plan",
+            "nothing is overwritten before the plan is confirmed",
         ),
-        (&[], &["--", "/a", "--frob"], "makes no sense"),
+        (&[], &["--", "/a", "--frob"], "the workload is invalid"),
         (
             &["--floor", "page-write.iops>=1 for 1h"],
             &target,
@@ -339,7 +339,12 @@ fn hosts_that_are_not_reached_are_told_and_never_ranked() {
 }
 
 /// Runs with so many open files allowed at first, and a program of this name on the PATH.
-fn with_files(place: &Place, limit: &str, program: (&str, &str), arguments: &[&str]) -> Said {
+fn with_files(
+    place: &Place,
+    limit: &str,
+    program: (&str, &str),
+    arguments: &[&str],
+) -> ProgramOutput {
     let path = path_with(place, program.0, program.1);
     let own = place.command(arguments);
     let mut command = Command::new("sh");

@@ -32,24 +32,24 @@ mod login;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use net::{Disk, Net, Wish, Wrong};
+use net::{Disk, HostFault, HostSetup, Net};
 use pty::Pty;
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Running, Said, said};
+use support::{ProgramOutput, Running, said};
 
-const PLAIN: Wish = Wish {
+const PLAIN: HostSetup = HostSetup {
     disk: Disk::None,
     iops: None,
     more: &[],
-    wrong: Wrong::Nothing,
+    wrong: HostFault::Nothing,
 };
 
-const DISK: Wish = Wish {
+const DISK: HostSetup = HostSetup {
     disk: Disk::Mounted(48),
     iops: None,
     more: &[],
-    wrong: Wrong::Nothing,
+    wrong: HostFault::Nothing,
 };
 
 /// A verb that reads for a minute.
@@ -139,7 +139,7 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
         "{limited:#}"
     );
     let dance = said(&mut net.fleet("run", &[], &["--", "dance"]));
-    dance.refuses(&["makes no sense"]);
+    dance.refuses(&["is invalid"]);
     net.assert_nothing_left();
 }
 
@@ -237,8 +237,8 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
     let Some(net) = Net::new(&[
         PLAIN,
         PLAIN,
-        Wish {
-            wrong: Wrong::Dead,
+        HostSetup {
+            wrong: HostFault::Dead,
             ..PLAIN
         },
     ]) else {
@@ -275,11 +275,11 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
 
 #[test]
 fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
-    let bare = Wish {
+    let bare = HostSetup {
         disk: Disk::Bare(24),
         ..PLAIN
     };
-    let signed = Wish {
+    let signed = HostSetup {
         disk: Disk::Signed(24),
         ..PLAIN
     };
@@ -305,7 +305,7 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
     assert!(unasked.err.contains("say --yes"), "{unasked:#?}");
     assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
     assert_eq!(net.on("h1", first), "78 78");
-    // The same holds for what else overwrites: one host refuses, or nobody has agreed.
+    // The same holds for what else overwrites: one host refuses, or the plan is not confirmed.
     let bench = [
         "--",
         "bench",
@@ -401,7 +401,7 @@ fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
 }
 
 /// What it says until it has seen both hosts for a while, and is told to end.
-fn watched(net: &Net, mut command: Command) -> Said {
+fn watched(net: &Net, mut command: Command) -> ProgramOutput {
     let running = Running::start(&mut command);
     let agents = "ps -eo args | grep 'disksmith agent$' | grep -v grep || true";
     for name in ["h1", "h2"] {

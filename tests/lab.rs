@@ -289,7 +289,7 @@ fn volumes_are_served_until_a_signal_and_tell_what_they_did() {
 /// The socket of the only volume, once the server has made it.
 fn wait_for_socket(folder: &std::path::Path) -> std::path::PathBuf {
     let began = std::time::Instant::now();
-    while began.elapsed() < support::PATIENCE {
+    while began.elapsed() < support::TIMEOUT {
         let inner = std::fs::read_dir(folder).unwrap().flatten().next();
         let sockets = inner.and_then(|inner| std::fs::read_dir(inner.path()).ok());
         let socket = sockets.into_iter().flatten().flatten().find(|entry| {

@@ -16,12 +16,12 @@ use std::path::Path;
 
 use group::Inside;
 use loops::{Loop, digest, run};
-use support::{Place, Said};
+use support::{Place, ProgramOutput};
 
 const MIB: u64 = 1 << 20;
 
 /// How something gets onto a device.
-enum Made {
+enum Maker {
     /// By a program, with the device's path behind its arguments.
     By(&'static str, &'static [&'static str]),
     /// By the test, in the file below.
@@ -39,7 +39,7 @@ enum Made {
 struct Case {
     name: &'static str,
     mib: u64,
-    made: Made,
+    made: Maker,
     /// All that must be named.
     kinds: &'static [&'static str],
 }
@@ -51,7 +51,7 @@ const fn by(
     arguments: &'static [&'static str],
     kinds: &'static [&'static str],
 ) -> Case {
-    let made = Made::By(program, arguments);
+    let made = Maker::By(program, arguments);
     Case {
         name,
         mib,
@@ -66,7 +66,7 @@ const fn written(
     write: fn(&File),
     kinds: &'static [&'static str],
 ) -> Case {
-    let made = Made::Written(write);
+    let made = Maker::Written(write);
     Case {
         name,
         mib,
@@ -163,31 +163,31 @@ const TABLES: &[Case] = &[
     Case {
         name: "an MBR with nothing in its partition",
         mib: 64,
-        made: Made::Partitioned("label: dos\n2048,40M\n", NOTHING),
+        made: Maker::Partitioned("label: dos\n2048,40M\n", NOTHING),
         kinds: &["dos"],
     },
     Case {
         name: "a GPT with nothing in its partition",
         mib: 64,
-        made: Made::Partitioned("label: gpt\n2048,40M\n", NOTHING),
+        made: Maker::Partitioned("label: gpt\n2048,40M\n", NOTHING),
         kinds: &["gpt"],
     },
     Case {
         name: "an MBR with ext4 in partition 1",
         mib: 64,
-        made: Made::Partitioned("label: dos\n2048,40M\n", EXT4),
+        made: Maker::Partitioned("label: dos\n2048,40M\n", EXT4),
         kinds: &["dos", "ext4"],
     },
     Case {
         name: "a GPT with ext4 in partition 1",
         mib: 64,
-        made: Made::Partitioned("label: gpt\n2048,40M\n", EXT4),
+        made: Maker::Partitioned("label: gpt\n2048,40M\n", EXT4),
         kinds: &["gpt", "ext4"],
     },
     Case {
         name: "a GPT with FAT in partition 1",
         mib: 64,
-        made: Made::Partitioned("label: gpt\n2048,40M\n", VFAT),
+        made: Maker::Partitioned("label: gpt\n2048,40M\n", VFAT),
         kinds: &["gpt", "vfat"],
     },
 ];
@@ -197,7 +197,7 @@ const fn grouped(
     volumes: &'static [group::Volume],
     kinds: &'static [&'static str],
 ) -> Case {
-    let made = Made::Grouped(volumes);
+    let made = Maker::Grouped(volumes);
     let mib = 64;
     Case {
         name,
@@ -322,17 +322,17 @@ impl Case {
         let file = File::create_new(&path).unwrap();
         file.set_len(self.mib * MIB).unwrap();
         match &self.made {
-            Made::By(program, arguments) => {
+            Maker::By(program, arguments) => {
                 run(
                     program,
                     &[arguments, &[path.to_str().unwrap()][..]].concat(),
                 );
             }
-            Made::Written(write) => write(&file),
-            Made::Grouped(volumes) => group::make(place, &path, volumes)
+            Maker::Written(write) => write(&file),
+            Maker::Grouped(volumes) => group::make(place, &path, volumes)
                 .map_err(|why| support::skipped(&why))
                 .ok()?,
-            Made::Partitioned(table, inside) => {
+            Maker::Partitioned(table, inside) => {
                 sfdisk(&path, table);
                 for (program, arguments) in *inside {
                     let part = place.path("part.img");
@@ -385,7 +385,7 @@ fn sfdisk(path: &Path, table: &str) {
     assert!(child.wait().unwrap().success(), "{table}");
 }
 
-fn overwrite(place: &Place, verb: &str, target: &str, named: &[&str]) -> Said {
+fn overwrite(place: &Place, verb: &str, target: &str, named: &[&str]) -> ProgramOutput {
     let consent = match named {
         [] => target.to_owned(),
         named => format!("{target}={}", named.join(",")),
@@ -398,7 +398,7 @@ fn overwrite(place: &Place, verb: &str, target: &str, named: &[&str]) -> Said {
 }
 
 /// A line of the table.
-fn row(state: &str, expected: &str, said: &Said, wrong: bool) {
+fn row(state: &str, expected: &str, said: &ProgramOutput, wrong: bool) {
     let mark = if wrong { "WRONG" } else { "ok" };
     println!(
         "{state:<70} expected {expected:<8} got status {:?} {mark}",

@@ -22,8 +22,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use loops::{Loop, Mounted, SwapOn, digest, run};
-use support::{Place, Said};
-use ways::{HARMLESS, Holder, OF_DEVICES, Over, USES, Use, statements_of};
+use support::{Place, ProgramOutput};
+use ways::{HARMLESS, Holder, MountGuard, OF_DEVICES, StorageUse, USES, statements_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -113,7 +113,7 @@ impl Storage {
         Some(storage)
     }
 
-    fn overwrite(&self, verb: &str) -> Said {
+    fn overwrite(&self, verb: &str) -> ProgramOutput {
         let target = self.target.to_str().unwrap();
         // All that may be on it is named, so that only its use can be a reason.
         let consent = match self.signature() {
@@ -144,7 +144,7 @@ impl Storage {
 }
 
 /// A line of the table.
-fn row(state: &str, expected: &str, said: &Said, wrong: bool) {
+fn row(state: &str, expected: &str, said: &ProgramOutput, wrong: bool) {
     let mark = if wrong { "WRONG" } else { "ok" };
     println!(
         "{state:<90} expected {expected:<8} got status {:?} {mark}",
@@ -187,7 +187,7 @@ fn all_names_are_refused(ways: &[(&'static str, &'static str)]) {
     let states: Vec<State> = states.filter(makes_sense).collect();
     assert_all(&states, |&((way, word), name, verb)| {
         let storage = Storage::new(name)?;
-        let used = Use::of(way, &storage.used);
+        let used = StorageUse::of(way, &storage.used);
         // What one writes to a stacked loop device becomes data to be written on the next.
         for _ in 0..storage.others.len() + 2 {
             run("sync", &[]);
@@ -261,7 +261,7 @@ fn with_root_what_nobody_uses_is_overwritten_under_all_its_names() {
                 let Some(storage) = Storage::new(name) else {
                     return;
                 };
-                let used = Use::of(way, &storage.used);
+                let used = StorageUse::of(way, &storage.used);
                 let said = storage.overwrite(verb);
                 let state = format!("{verb}, {way}: {name}");
                 let fails = said.status != Some(0);
@@ -351,7 +351,7 @@ fn with_root_a_file_that_is_mounted_without_a_loop_device_is_refused() {
         let (_here, _there);
         if namespace == "this namespace" {
             drop(Holder::new(&file, &mount));
-            _here = Over(point.clone());
+            _here = MountGuard(point.clone());
         } else {
             let private = "import ctypes\nassert ctypes.CDLL(None).unshare(0x20000) == 0\n\
                            assert ctypes.CDLL(None).mount(None, b'/', None, 0x44000, None) == 0\n";
@@ -456,13 +456,13 @@ fn with_root_paths_through_fuse_and_an_overlay_are_refused() {
             merged.to_str().unwrap(),
         ],
     );
-    let _overlay = Over(merged.clone());
+    let _overlay = MountGuard(merged.clone());
     let fuse = path("fuse");
     run(
         "bindfs",
         &[path("lower").to_str().unwrap(), fuse.to_str().unwrap()],
     );
-    let _fuse = Over(fuse.clone());
+    let _fuse = MountGuard(fuse.clone());
     run("sync", &[]);
     let before = digest(&file);
     let place = Place::new();

@@ -11,7 +11,7 @@ mod support;
 use std::fs;
 
 use loops::{Loop, Mounted, digest, fill, make, run};
-use support::{Place, Said};
+use support::{Place, ProgramOutput};
 
 const MIB: u64 = 64;
 
@@ -23,12 +23,12 @@ fn filled() -> Option<Loop> {
 }
 
 /// A tenth of a second of each phase.
-fn bench(device: &Loop, arguments: &[&str]) -> Said {
+fn bench(device: &Loop, arguments: &[&str]) -> ProgramOutput {
     let words = ["bench", device.path(), "--json", "--seconds", "100ms"];
     Place::new().run(&[&words, arguments].concat())
 }
 
-fn phases(said: &Said) -> Vec<String> {
+fn phases(said: &ProgramOutput) -> Vec<String> {
     let document = said.json();
     let phases = document["phases"].as_array().unwrap().iter();
     phases

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use loops::{FileSystem, Loop, Other, Throttle, fill, run, skipped};
-use support::{PATIENCE, Place, Running, Said, said};
+use support::{Place, ProgramOutput, Running, TIMEOUT, said};
 
 const PAGE_READ: [&str; 2] = ["--phase", "page-read"];
 /// So many in flight that a device at its limit has work for more than half a second at 100 a second: the limit sets
@@ -52,7 +52,7 @@ impl Limited {
         // What it reads to see what it has before it are a few requests.
         let began = Instant::now();
         while reads(&self.device) < before + 100 {
-            assert!(began.elapsed() < PATIENCE, "it reads nothing");
+            assert!(began.elapsed() < TIMEOUT, "it reads nothing");
             sleep(Duration::from_millis(2));
         }
         running
@@ -113,7 +113,7 @@ fn real_file_system(kind: &str, mib: u64) -> Option<FileSystem> {
 }
 
 /// `bench` on a path, without a limit.
-fn bench(path: &str, arguments: &[&str]) -> Said {
+fn bench(path: &str, arguments: &[&str]) -> ProgramOutput {
     Place::new().run(&[&["bench", path, "--json"], arguments].concat())
 }
 
@@ -306,7 +306,7 @@ fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
     limited.throttle.limit_iops(1000);
     // A busy host may take its time: the stall ends when the kernel says so.
     while reads(&limited.device) == before {
-        assert!(frozen.elapsed() < PATIENCE, "it stays frozen");
+        assert!(frozen.elapsed() < TIMEOUT, "it stays frozen");
         sleep(Duration::from_millis(1));
     }
     let document = running.end().ends_with(0).json();

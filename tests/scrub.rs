@@ -10,7 +10,7 @@ mod repairs;
 mod support;
 
 use serde_json::Value;
-use support::{Place, Said, lab};
+use support::{Place, ProgramOutput, lab};
 
 /// What the scripts share: an array of parity over four volumes, on one of which three places have
 /// other content than the parity says, and its tunables as one text.
@@ -85,7 +85,7 @@ spoil() {
 const SPOILT: u64 = 3 * 128;
 
 /// Runs a script in a machine with four volumes.
-fn in_lab(place: &Place, options: &[&str], script: &str) -> Option<Said> {
+fn in_lab(place: &Place, options: &[&str], script: &str) -> Option<ProgramOutput> {
     lab::in_lab(place, options, &format!("{SETUP}{script}"))
 }
 

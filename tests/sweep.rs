@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use loops::{Loop, make, unmount};
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Place, Running, Said, has_program, is_root, lab};
+use support::{Place, ProgramOutput, Running, has_program, is_root, lab};
 
 /// Large enough for XFS.
 const MIB: u64 = 512;
@@ -319,7 +319,7 @@ left() {
 ";
 
 /// Runs a script in a machine with eight volumes of 400 IOPS.
-fn in_lab(place: &Place, options: &[&str], grid: &Grid, script: &str) -> Option<Said> {
+fn in_lab(place: &Place, options: &[&str], grid: &Grid, script: &str) -> Option<ProgramOutput> {
     let script = format!("{LAB}{script}")
         .replace("MEMBERS", grid.members)
         .replace("CHUNKS", grid.chunks);
@@ -328,7 +328,7 @@ fn in_lab(place: &Place, options: &[&str], grid: &Grid, script: &str) -> Option<
 }
 
 /// The documents that the script has shown.
-fn shown(said: &Said) -> Vec<Value> {
+fn shown(said: &ProgramOutput) -> Vec<Value> {
     let parts = said.out.split("SHOWN\n").skip(1);
     parts
         .filter_map(|part| part.split_once("ENDED"))

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pty::Pty;
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Place, Running, Said};
+use support::{Place, ProgramOutput, Running};
 
 fn fixture(name: &str) -> String {
     format!(
@@ -28,7 +28,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(line).collect()
 }
 
-fn parse(path: &str, more: &[&str]) -> Said {
+fn parse(path: &str, more: &[&str]) -> ProgramOutput {
     let mut arguments = vec!["watch", "--parse", path];
     arguments.extend(more);
     Place::new().run(&arguments)
@@ -772,7 +772,7 @@ fn piped(place: &Place) -> (Pty, File) {
     // Until it is seen that it takes long.
     while !pty.seen().text().contains(" read at ") {
         let waited = began.elapsed();
-        assert!(waited < pty::PATIENCE, "no line:\n{}", pty.seen().text());
+        assert!(waited < pty::TIMEOUT, "no line:\n{}", pty.seen().text());
         pipe.write_all(many.as_bytes()).unwrap();
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -44,7 +44,7 @@ mod world;
 use std::thread;
 
 use causes::Times;
-use dice::Dice;
+use dice::Random;
 use machine::Machine;
 use play::Verdict;
 use table::Table;
@@ -62,7 +62,7 @@ fn setting(name: &str, without: u64) -> u64 {
 }
 
 /// The causes that show within seconds.
-fn soon(dice: &mut Dice) -> Machine {
+fn soon(dice: &mut Random) -> Machine {
     let mut machine = Machine::new("soon", 62);
     let times = Times::LONG;
     arrays::stalled(&mut machine, dice, times);
@@ -78,7 +78,7 @@ fn soon(dice: &mut Dice) -> Machine {
 /// Those that take most of a minute and more. Caps are not among them: an emulated machine hands on what is
 /// answered in clumps of all that is in flight, so that what the volumes keep to exactly is not flat in there.
 /// They are played on disks of this host, and in simulated time.
-fn late(dice: &mut Dice) -> Machine {
+fn late(dice: &mut Random) -> Machine {
     let mut machine = Machine::new("late", 125);
     let times = Times::LONG;
     causes::burst_spent(&mut machine, dice);
@@ -88,7 +88,7 @@ fn late(dice: &mut Dice) -> Machine {
 }
 
 /// Four hosts' worth of disks without a cause.
-fn nothing(dice: &mut Dice, round: u64) -> Machine {
+fn nothing(dice: &mut Random, round: u64) -> Machine {
     let mut machine = Machine::new("nothing", 125);
     for number in 0..4 {
         healthy::play(&mut machine, dice, 4 * round + number);
@@ -98,7 +98,7 @@ fn nothing(dice: &mut Dice, round: u64) -> Machine {
 
 /// Plays machines that go on at the same time as those of the other lanes.
 fn play_lane(lane: &str, seed: u64, plays: u64) -> Option<Vec<Verdict>> {
-    let mut dice = Dice::new(seed.wrapping_add(u64::from(lane.as_bytes()[0]) << 32));
+    let mut dice = Random::new(seed.wrapping_add(u64::from(lane.as_bytes()[0]) << 32));
     match lane {
         "soon" => play_all((0..plays).map(|_| soon(&mut dice))),
         "late" => play_all((0..plays).map(|_| late(&mut dice))),
@@ -119,7 +119,7 @@ fn play_all(machines: impl Iterator<Item = Machine>) -> Option<Vec<Verdict>> {
 #[ignore = "long proof: make prove"]
 fn with_qemu_each_cause_is_found_and_without_one_nothing_is() {
     let plays = setting("WATCH_TRUTH_PLAYS", PLAYS);
-    let seed = setting("WATCH_TRUTH_SEED", Dice::any());
+    let seed = setting("WATCH_TRUTH_SEED", Random::any());
     println!("WATCH_TRUTH_SEED={seed}");
     let only = std::env::var("WATCH_TRUTH_ONLY").ok();
     // Several machines at a time: what a cause needs is time, and little work.
@@ -142,10 +142,10 @@ fn with_qemu_each_cause_is_found_and_without_one_nothing_is() {
 #[test]
 #[ignore = "long proof: make prove"]
 fn caps_of_the_kernel_are_found() {
-    let seed = setting("WATCH_TRUTH_SEED", Dice::any());
+    let seed = setting("WATCH_TRUTH_SEED", Random::any());
     println!("WATCH_TRUTH_SEED={seed}");
     let plays = setting("WATCH_TRUTH_PLAYS", PLAYS);
-    let Some(verdicts) = held::play_all(plays, &mut Dice::new(seed)) else {
+    let Some(verdicts) = held::play_all(plays, &mut Random::new(seed)) else {
         return;
     };
     let table = Table::of(verdicts);
@@ -162,7 +162,7 @@ fn causes_on_volumes_in_simulated_time_are_found() {
 #[test]
 #[ignore = "long proof: make prove"]
 fn each_cause_on_volumes_in_simulated_time_is_found_and_without_one_nothing_is() {
-    simulated(setting("WATCH_TRUTH_PLAYS", 100), Dice::any());
+    simulated(setting("WATCH_TRUTH_PLAYS", 100), Random::any());
 }
 
 fn simulated(plays: u64, seed: u64) {
@@ -178,7 +178,7 @@ fn simulated(plays: u64, seed: u64) {
 #[test]
 fn with_qemu_causes_that_show_at_once_are_found() {
     let seed = setting("WATCH_TRUTH_SEED", 7);
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut machine = Machine::new("short", 20);
     let times = Times::SHORT;
     arrays::stalled(&mut machine, &mut dice, times);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use disk::{Disk, MIB, not_zero, only};
 use loops::{digest, fill};
 use rustix::process::Signal;
-use support::{Place, Running, Said};
+use support::{Place, ProgramOutput, Running};
 
 #[test]
 fn with_root_it_goes_on_after_kills_at_any_moment() {
@@ -100,7 +100,7 @@ fn with_root_a_signature_that_it_has_erased_itself_is_none_any_more() {
 }
 
 /// Zeroes a part of a disk and is stopped by a signal.
-fn stopped(place: &Place, disk: &Disk, signal: Signal) -> Said {
+fn stopped(place: &Place, disk: &Disk, signal: Signal) -> ProgramOutput {
     let running = disk.start(place, &["--limit", "20MiB/s"]);
     sleep(Duration::from_millis(3500));
     running.signal(signal);

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::support::{Place, Running, SHORT, Said};
+use crate::support::{Place, ProgramOutput, Running, SHORT};
 
 #[test]
 fn into_a_pipe_goes_plain_text_of_100_columns_and_no_progress() {
@@ -44,7 +44,7 @@ fn a_terminal_of_60_columns_gets_progress_that_fits_and_a_narrow_table() {
     let ended = Running::start(&mut command).end().ends_with(0);
     drop(command);
 
-    let answer = Said {
+    let answer = ProgramOutput {
         out: out.shown(),
         ..ended
     };

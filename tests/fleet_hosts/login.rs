@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::net::{Disk, Net, Wish, Wrong};
+use crate::net::{Disk, HostFault, HostSetup, Net};
 use crate::support::said;
 use crate::{host, why};
 
@@ -27,11 +27,11 @@ const STERN: &str =
 
 #[test]
 fn root_lets_a_user_in_who_asks_for_root_where_the_verb_needs_it() {
-    let bare = Wish {
+    let bare = HostSetup {
         disk: Disk::Bare(24),
         iops: None,
         more: &[],
-        wrong: Wrong::Nothing,
+        wrong: HostFault::Nothing,
     };
     let Some(net) = Net::new(&[bare]) else {
         return;

@@ -2,24 +2,24 @@
 
 use std::time::Instant;
 
-use crate::net::{Disk, Net, Wish, Wrong};
+use crate::net::{Disk, HostFault, HostSetup, Net};
 use crate::support::{Running, said};
 use crate::{host, why};
 
-const FAST: Wish = Wish {
+const FAST: HostSetup = HostSetup {
     disk: Disk::Mounted(32),
     iops: Some(400),
     more: &[],
-    wrong: Wrong::Nothing,
+    wrong: HostFault::Nothing,
 };
 
-const SLOW: Wish = Wish {
+const SLOW: HostSetup = HostSetup {
     iops: Some(60),
     ..FAST
 };
 
-const fn wrong(wrong: Wrong) -> Wish {
-    Wish {
+const fn wrong(wrong: HostFault) -> HostSetup {
+    HostSetup {
         disk: Disk::None,
         iops: None,
         more: &[],
@@ -33,12 +33,12 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
     // The last one drops on the way.
     wishes.extend([
         SLOW,
-        wrong(Wrong::Dead),
-        wrong(Wrong::Key),
-        wrong(Wrong::Full),
-        wrong(Wrong::ReadOnly),
-        Wish {
-            wrong: Wrong::NoExec,
+        wrong(HostFault::Dead),
+        wrong(HostFault::Key),
+        wrong(HostFault::Full),
+        wrong(HostFault::ReadOnly),
+        HostSetup {
+            wrong: HostFault::NoExec,
             ..FAST
         },
     ]);
@@ -114,7 +114,7 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
         assert!(why(&answer, name).contains(told), "{}", why(&answer, name));
     }
     // One that is dead or lost held none of the others up.
-    assert!(took < crate::support::PATIENCE, "{took:?}");
+    assert!(took < crate::support::TIMEOUT, "{took:?}");
     net.mend("h10");
     let text = said(&mut net.fleet("run", &["--include", "h10$"], &["--", "devices"])).ends_with(0);
     assert!(text.prose().contains("1 of 1 hosts are done"), "{text:#?}");

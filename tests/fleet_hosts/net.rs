@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::loops::{Loop, Throttle, run, try_run};
-use crate::support::{PATIENCE, Place, skipped};
+use crate::support::{Place, TIMEOUT, skipped};
 
 /// Where Debian and most others have it.
 const SSHD: &str = "/usr/sbin/sshd";
@@ -20,7 +20,7 @@ const QUICK: &str = "lazy_itable_init=0,lazy_journal_init=0";
 
 /// What a host has that others have not.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Wish {
+pub(crate) struct HostSetup {
     /// Its disk.
     pub disk: Disk,
     /// At most so many requests a second on that disk.
@@ -29,7 +29,7 @@ pub(crate) struct Wish {
     /// second.
     pub more: &'static [u64],
     /// What is wrong with it.
-    pub wrong: Wrong,
+    pub wrong: HostFault,
 }
 
 /// A disk of so many mebibytes.
@@ -46,7 +46,7 @@ pub(crate) enum Disk {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum HostFault {
     #[default]
     Nothing,
     /// It answers nothing: there is no host behind the address.
@@ -141,7 +141,7 @@ fn can_have_hosts() -> Result<(), String> {
 
 impl Net {
     /// Hosts h1, h2, … as they are wished for. `None`, with a note, where that cannot be.
-    pub(crate) fn new(wishes: &[Wish]) -> Option<Net> {
+    pub(crate) fn new(wishes: &[HostSetup]) -> Option<Net> {
         let devices = File::open("/dev").unwrap();
         devices.lock_shared().unwrap();
         Net::beside(devices, wishes)
@@ -149,13 +149,13 @@ impl Net {
 
     /// The same, while no other test has hosts. They share the devices of this machine, and whoever lists devices
     /// reads a little of each: foreign I/O, on a disk that is being measured.
-    pub(crate) fn undisturbed(wishes: &[Wish]) -> Option<Net> {
+    pub(crate) fn undisturbed(wishes: &[HostSetup]) -> Option<Net> {
         let devices = File::open("/dev").unwrap();
         devices.lock().unwrap();
         Net::beside(devices, wishes)
     }
 
-    fn beside(devices: File, wishes: &[Wish]) -> Option<Net> {
+    fn beside(devices: File, wishes: &[HostSetup]) -> Option<Net> {
         if let Err(why) = can_have_hosts() {
             skipped(&format!("no hosts can be made here: {why}"));
             return None;
@@ -206,13 +206,13 @@ impl Net {
         self.place.path(name).to_str().unwrap().to_owned()
     }
 
-    fn host(&self, number: usize, wish: &Wish, disks: Vec<Loop>) -> Option<Host> {
+    fn host(&self, number: usize, wish: &HostSetup, disks: Vec<Loop>) -> Option<Host> {
         let name = format!("h{number}");
         let folder = self.place.path(&format!("host-{name}"));
         fs::create_dir(&folder).unwrap();
         keygen(&folder.join("key"));
         let known = self.place.path(&format!("{name}.known"));
-        if wish.wrong == Wrong::Key {
+        if wish.wrong == HostFault::Key {
             keygen(&known);
         } else {
             fs::copy(folder.join("key.pub"), known.with_extension("known.pub")).unwrap();
@@ -238,8 +238,8 @@ impl Net {
         }
         let nodes: Vec<&str> = others.iter().map(Loop::path).collect();
         let memory = match wish.wrong {
-            Wrong::Full => "size=512k",
-            Wrong::ReadOnly => "ro",
+            HostFault::Full => "size=512k",
+            HostFault::ReadOnly => "ro",
             _ => "size=200m",
         };
         let script = self.path("host.sh");
@@ -249,7 +249,7 @@ impl Net {
             .args(["--kill-child=KILL", "--", "sh", &script])
             .args([name.as_str(), folder.to_str().unwrap(), memory])
             .args([mounted, bare])
-            .arg(if wish.wrong == Wrong::NoExec {
+            .arg(if wish.wrong == HostFault::NoExec {
                 "noexec"
             } else {
                 "exec"
@@ -259,7 +259,7 @@ impl Net {
             Some(throttle) => throttle.hold(&command),
             None => command,
         };
-        let first = (wish.wrong != Wrong::Dead).then(|| Held::start(command));
+        let first = (wish.wrong != HostFault::Dead).then(|| Held::start(command));
         self.connect(number, first.as_ref());
         Some(Host {
             name,
@@ -378,7 +378,7 @@ impl Net {
                 return said;
             }
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < TIMEOUT,
                 "'{script}' says nothing on {name}"
             );
             std::thread::sleep(Duration::from_millis(100));
@@ -393,7 +393,7 @@ impl Net {
             let began = Instant::now();
             let mut left = self.on(&host.name, look);
             // An agent that was just told to end may need a moment on a busy machine.
-            while !left.is_empty() && began.elapsed() < PATIENCE {
+            while !left.is_empty() && began.elapsed() < TIMEOUT {
                 std::thread::sleep(Duration::from_millis(200));
                 left = self.on(&host.name, look);
             }
@@ -404,7 +404,7 @@ impl Net {
 
 /// The disks of all hosts, host by host. They are made at the same time, since each waits for what it writes;
 /// `None` where one cannot be.
-fn disks_of_all(wishes: &[Wish]) -> Vec<Option<Vec<Loop>>> {
+fn disks_of_all(wishes: &[HostSetup]) -> Vec<Option<Vec<Loop>>> {
     std::thread::scope(|scope| {
         let started: Vec<_> = wishes
             .iter()
@@ -418,7 +418,7 @@ fn disks_of_all(wishes: &[Wish]) -> Vec<Option<Vec<Loop>>> {
 }
 
 /// The disks of a host, with the file systems that are wished for.
-fn disks_of(wish: &Wish) -> Option<Vec<Loop>> {
+fn disks_of(wish: &HostSetup) -> Option<Vec<Loop>> {
     let (Disk::Mounted(mib) | Disk::Bare(mib) | Disk::Signed(mib)) = wish.disk else {
         return Some(Vec::new());
     };

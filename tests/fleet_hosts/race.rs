@@ -7,27 +7,27 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::host;
-use crate::net::{Disk, Net, Wish, Wrong};
+use crate::net::{Disk, HostFault, HostSetup, Net};
 use crate::support::{Running, said};
 
 /// A host with a disk of so many requests a second.
-pub(crate) const fn disk(iops: u64) -> Wish {
+pub(crate) const fn disk(iops: u64) -> HostSetup {
     disks(iops, &[])
 }
 
 /// A host with a disk of so many requests a second, and more of so many.
-const fn disks(iops: u64, more: &'static [u64]) -> Wish {
-    Wish {
+const fn disks(iops: u64, more: &'static [u64]) -> HostSetup {
+    HostSetup {
         disk: Disk::Mounted(24),
         iops: Some(iops),
         more,
-        wrong: Wrong::Nothing,
+        wrong: HostFault::Nothing,
     }
 }
 
 /// A host with which something is wrong.
-const fn wrong(wrong: Wrong) -> Wish {
-    Wish {
+const fn wrong(wrong: HostFault) -> HostSetup {
+    HostSetup {
         disk: Disk::None,
         iops: None,
         more: &[],
@@ -67,7 +67,7 @@ fn listed(net: &Net, name: &str) -> Vec<String> {
 
 /// Sixteen hosts: three that are to be kept, and all that can be wrong with the others. What a limit holds
 /// down stays down on a machine of any load, so that all that is bad is so by a factor of several.
-const SIXTEEN: [Wish; 16] = [
+const SIXTEEN: [HostSetup; 16] = [
     disks(100, &[100; 3]),
     disks(92, &[92; 3]),
     disks(85, &[85; 3]),
@@ -85,12 +85,12 @@ const SIXTEEN: [Wish; 16] = [
     disks(115, &[115; 3]),
     // It is slow at times.
     disks(105, &[105; 3]),
-    wrong(Wrong::Dead),
-    wrong(Wrong::Key),
-    wrong(Wrong::Full),
-    wrong(Wrong::ReadOnly),
-    Wish {
-        wrong: Wrong::NoExec,
+    wrong(HostFault::Dead),
+    wrong(HostFault::Key),
+    wrong(HostFault::Full),
+    wrong(HostFault::ReadOnly),
+    HostSetup {
+        wrong: HostFault::NoExec,
         ..disks(32, &[32; 3])
     },
 ];

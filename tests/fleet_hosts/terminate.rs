@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::loops::{Other, skipped};
-use crate::net::{Net, Wish, Wrong};
+use crate::net::{HostFault, HostSetup, Net};
 use crate::race::{ONE, decision, disk};
 use crate::support::{has_program, said};
 
@@ -176,8 +176,8 @@ fn root_terminates_through_the_real_aws() {
 #[test]
 fn root_terminates_what_the_race_found_bad_and_nothing_else() {
     // The second is bad; the third is too, and tagged; the fourth is never reached.
-    let dead = Wish {
-        wrong: Wrong::Dead,
+    let dead = HostSetup {
+        wrong: HostFault::Dead,
         ..disk(500)
     };
     let Some(net) = Net::undisturbed(&[disk(800), disk(300), disk(200), dead]) else {
@@ -208,7 +208,10 @@ fn root_terminates_what_the_race_found_bad_and_nothing_else() {
         said(command.env("PATH", &path))
     };
     // Nobody is there to agree.
-    race(&[]).refuses(&["nothing is terminated before somebody has agreed", "--yes"]);
+    race(&[]).refuses(&[
+        "nothing is terminated before the plan is confirmed",
+        "--yes",
+    ]);
     let raced = race(&["--yes"]).ends_with(0);
     for told in [
         "h2 (i-0002): another is better",

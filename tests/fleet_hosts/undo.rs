@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::net::{Disk, Net, Wish, Wrong};
+use crate::net::{Disk, HostFault, HostSetup, Net};
 use crate::support::Running;
 use crate::{host, why};
 
 #[test]
 fn root_ends_a_sweep_and_the_host_takes_its_file_system_down() {
-    let bare = Wish {
+    let bare = HostSetup {
         disk: Disk::Bare(64),
         iops: None,
         more: &[],
-        wrong: Wrong::Nothing,
+        wrong: HostFault::Nothing,
     };
     let Some(net) = Net::new(&[bare]) else {
         return;
@@ -32,7 +32,7 @@ fn root_ends_a_sweep_and_the_host_takes_its_file_system_down() {
     let asked = Instant::now();
     running.signal(Signal::INT);
     let ended = running.end().ends_with(3);
-    assert!(asked.elapsed() < crate::support::PATIENCE, "{ended:#?}");
+    assert!(asked.elapsed() < crate::support::TIMEOUT, "{ended:#?}");
     let answer = ended.json();
     assert_eq!(host(&answer, "h1")["came"], "interrupted", "{answer:#}");
     let told = host(&answer, "h1").to_string();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Place, Running, SHORT, Said, is_root, names_in, said, skipped};
+use crate::support::{Place, ProgramOutput, Running, SHORT, is_root, names_in, said, skipped};
 
 /// A place with a ledger that holds one run and that nobody has open.
 fn place_with_a_run() -> Place {
@@ -156,7 +156,7 @@ fn processes_that_write_at_once_all_keep_their_runs() {
 
 /// Runs the program where the folder of its ledger is mounted read-only: root may write whatever
 /// the permissions say. The mount is the command's own and ends with it.
-fn with_a_read_only_ledger(place: &Place, folder: &Path, words: &[&str]) -> Said {
+fn with_a_read_only_ledger(place: &Place, folder: &Path, words: &[&str]) -> ProgramOutput {
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
     let mut command = Command::new("unshare");
     command

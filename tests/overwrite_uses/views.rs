@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::loops::{Loop, Mounted};
-use crate::support::{self, Place, Said};
+use crate::support::{self, Place, ProgramOutput};
 use crate::ways::{Holder, statements_of};
 use crate::{MIB, row};
 
@@ -39,7 +39,7 @@ fn with_root_with_sys_hidden_everything_is_refused() {
 }
 
 /// `bench` on a target that it may overwrite, in new namespaces that a command has prepared.
-fn bench_in(place: &Place, namespaces: &[&str], prepare: &str, target: &str) -> Said {
+fn bench_in(place: &Place, namespaces: &[&str], prepare: &str, target: &str) -> ProgramOutput {
     let bench = [
         "bench",
         target,

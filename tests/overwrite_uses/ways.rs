@@ -56,7 +56,7 @@ impl Drop for Holder {
 
 /// How storage is used, until this is dropped.
 #[expect(dead_code, reason = "each is held for what its end undoes")]
-pub(crate) enum Use {
+pub(crate) enum StorageUse {
     Mount(Mounted),
     Swap(SwapOn),
     Program(Holder),
@@ -119,22 +119,22 @@ pub(crate) const OF_DEVICES: [&str; 6] = [
 /// Ways to use storage that harm nobody when it is overwritten.
 pub(crate) const HARMLESS: [&str; 2] = ["not used", "open for reading"];
 
-impl Use {
-    pub(crate) fn of(way: &str, device: &Loop) -> Use {
+impl StorageUse {
+    pub(crate) fn of(way: &str, device: &Loop) -> StorageUse {
         match way {
             "mounted" => {
                 loops::make("ext4", device);
-                Use::Mount(Mounted::new(device.path()))
+                StorageUse::Mount(Mounted::new(device.path()))
             }
-            "swap" => Use::Swap(SwapOn::new(device.path())),
-            "not used" => Use::Nothing,
+            "swap" => StorageUse::Swap(SwapOn::new(device.path())),
+            "not used" => StorageUse::Nothing,
             "mounted in another namespace" => {
                 loops::make("ext4", device);
-                Use::Program(Holder::mounted(&device.node))
+                StorageUse::Program(Holder::mounted(&device.node))
             }
             "unmounted, with a file of it open" => {
                 loops::make("ext4", device);
-                Use::Program(Holder::new(&device.node, &statements_of(way)))
+                StorageUse::Program(Holder::new(&device.node, &statements_of(way)))
             }
             "the journal of a mounted file system" => {
                 let journal = ["-q", "-F", "-b", "4096", "-O", "journal_dev", device.path()];
@@ -154,17 +154,17 @@ impl Use {
                     other.path(),
                 ];
                 run("mkfs.ext4", &fs);
-                Use::Journal(Mounted::new(other.path()), other)
+                StorageUse::Journal(Mounted::new(other.path()), other)
             }
-            way => Use::Program(Holder::new(&device.node, &statements_of(way))),
+            way => StorageUse::Program(Holder::new(&device.node, &statements_of(way))),
         }
     }
 }
 
 /// A mount that is taken down when it is dropped.
-pub(crate) struct Over(pub(crate) PathBuf);
+pub(crate) struct MountGuard(pub(crate) PathBuf);
 
-impl Drop for Over {
+impl Drop for MountGuard {
     fn drop(&mut self) {
         loops::unmount(&self.0);
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Place, Said, number};
+use crate::support::{Place, ProgramOutput, number};
 use crate::{SPOILT, in_lab};
 
 /// Places of the second volume, in pieces of [`WIDE`] bytes.
@@ -123,7 +123,7 @@ fn assert_all_are_found(level: &Level) {
 }
 
 /// Where the mismatches are said to be is where they were made.
-fn assert_are_located(level: &Level, places: [u64; 3], said: &Said, array: &Value) {
+fn assert_are_located(level: &Level, places: [u64; 3], said: &ProgramOutput, array: &Value) {
     let mut lines = said.err.lines();
     let offset = lines.find_map(|line| line.strip_prefix("offset ")).unwrap();
     let offset = 512 * offset.trim().parse::<u64>().unwrap();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::in_lab;
-use crate::support::{Place, Said, number};
+use crate::support::{Place, ProgramOutput, number};
 
 /// A RAID 6 of four members with chunks of 64 KiB, full of one file. At its stripes 4n and 4n + 1 the second
 /// member holds data, at 4n + 2 it holds P and at 4n + 3 Q (left-symmetric, md(4)).
@@ -115,7 +115,7 @@ fn with_qemu_of_raid_6_the_member_that_is_wrong_is_written_anew_and_the_file_is_
     }
 }
 
-fn assert_contains(said: &Said, words: &str) {
+fn assert_contains(said: &ProgramOutput, words: &str) {
     let prose = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(prose.contains(words), "no '{words}' in {}", said.err);
 }

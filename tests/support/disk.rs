@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::loops::{Loop, fill, skipped};
-use crate::support::{Place, Running, Said};
+use crate::support::{Place, ProgramOutput, Running};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -58,7 +58,7 @@ impl Disk {
         self.device.path()
     }
 
-    pub(crate) fn zero(&self, place: &Place, arguments: &[&str]) -> Said {
+    pub(crate) fn zero(&self, place: &Place, arguments: &[&str]) -> ProgramOutput {
         place.run(&self.words(arguments))
     }
 
@@ -94,7 +94,7 @@ pub(crate) fn not_zero(node: &Path) -> usize {
     bytes.iter().filter(|byte| **byte != 0).count()
 }
 
-pub(crate) fn only(said: &Said) -> Value {
+pub(crate) fn only(said: &ProgramOutput) -> Value {
     let document = said.json();
     assert_eq!(
         (&document["schema"], &document["command"]),

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 pub(crate) const SHORT: [&str; 6] = ["--size", "8M", "--seconds", "200ms", "--phase", "page-read"];
 
 /// How long to wait for what comes at once. That it comes is what is tested, and not when: the host may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A place of a test's own on a real disk, with a folder to measure and a ledger beside it. All of
 /// it goes when the test ends.
@@ -66,12 +66,12 @@ impl Place {
     }
 
     /// Runs the program to its end.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn run(&self, arguments: &[&str]) -> ProgramOutput {
         said(&mut self.command(arguments))
     }
 
     /// Runs `bench` on the folder `data`.
-    pub(crate) fn bench(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn bench(&self, arguments: &[&str]) -> ProgramOutput {
         self.run(&[&["bench", "data"], arguments].concat())
     }
 
@@ -117,15 +117,15 @@ pub(crate) fn number(value: &Value) -> u64 {
 
 /// What the program said, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ProgramOutput {
     pub(crate) status: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl From<Output> for Said {
-    fn from(output: Output) -> Said {
-        Said {
+impl From<Output> for ProgramOutput {
+    fn from(output: Output) -> ProgramOutput {
+        ProgramOutput {
             status: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
@@ -134,20 +134,20 @@ impl From<Output> for Said {
 }
 
 /// Runs a command to its end.
-pub(crate) fn said(command: &mut Command) -> Said {
+pub(crate) fn said(command: &mut Command) -> ProgramOutput {
     command.output().unwrap().into()
 }
 
-impl Said {
+impl ProgramOutput {
     #[track_caller]
-    pub(crate) fn ends_with(self, status: i32) -> Said {
+    pub(crate) fn ends_with(self, status: i32) -> ProgramOutput {
         assert_eq!(self.status, Some(status), "{self:#?}");
         self
     }
 
     /// Refused: status 2, nothing on stdout, and one sentence that holds `words`.
     #[track_caller]
-    pub(crate) fn refuses(self, words: &[&str]) -> Said {
+    pub(crate) fn refuses(self, words: &[&str]) -> ProgramOutput {
         let said = self.ends_with(2);
         assert_eq!(said.out, "", "{said:#?}");
         for word in words {
@@ -176,7 +176,7 @@ impl Said {
     /// Panics if a line of the answer carries an escape code or is wider than `columns`, unless it
     /// is one word, such as a long path, that cannot be broken.
     #[track_caller]
-    pub(crate) fn fits(&self, columns: usize) -> &Said {
+    pub(crate) fn fits(&self, columns: usize) -> &ProgramOutput {
         for line in self.out.lines() {
             let one_word = !line.trim().contains(' ');
             assert!(
@@ -255,16 +255,16 @@ impl Running {
         while !ready() {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "ended too early: {ended:?}");
-            assert!(began.elapsed() < PATIENCE, "it {or_else}");
+            assert!(began.elapsed() < TIMEOUT, "it {or_else}");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     /// Waits for the end.
-    pub(crate) fn end(mut self) -> Said {
+    pub(crate) fn end(mut self) -> ProgramOutput {
         let began = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(began.elapsed() < PATIENCE, "it does not end");
+            assert!(began.elapsed() < TIMEOUT, "it does not end");
             std::thread::sleep(Duration::from_millis(2));
         }
         let [out, err] = self.said.each_mut().map(|said| {
@@ -272,7 +272,7 @@ impl Running {
                 .map_or(String::new(), |thread| thread.join().unwrap())
         });
         let status = self.child.wait().unwrap().code();
-        Said { status, out, err }
+        ProgramOutput { status, out, err }
     }
 }
 
@@ -303,7 +303,7 @@ pub(crate) fn has_program(name: &str) -> bool {
 }
 
 /// Runs a command in this place under limits that a shell sets.
-pub(crate) fn under(limits: &str, command: &Command) -> Said {
+pub(crate) fn under(limits: &str, command: &Command) -> ProgramOutput {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")])

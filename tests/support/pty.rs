@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
-pub(crate) use crate::support::PATIENCE;
+pub(crate) use crate::support::TIMEOUT;
 
 /// Written behind all else, to see that all else has come.
 const MARK: &[u8] = b"\x00that is all\x00";
@@ -142,7 +142,7 @@ impl Pty {
                 seen.text()
             );
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < TIMEOUT,
                 "it does not come:\n{}",
                 seen.text()
             );
@@ -166,7 +166,7 @@ impl Pty {
                 return seen;
             }
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < TIMEOUT,
                 "it does not go:\n{}",
                 seen.text()
             );
@@ -182,7 +182,7 @@ impl Pty {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
+            assert!(began.elapsed() < TIMEOUT, "it does not end");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -199,7 +199,7 @@ impl Pty {
                 return;
             }
             drop(written);
-            assert!(began.elapsed() < PATIENCE, "the terminal takes nothing");
+            assert!(began.elapsed() < TIMEOUT, "the terminal takes nothing");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

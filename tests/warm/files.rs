@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 
 use crate::loops::{FileSystem, Loop, Mounted, bytes_read, fill, run, wait_for};
-use crate::support::{Place, Running, Said, number};
+use crate::support::{Place, ProgramOutput, Running, number};
 use crate::{MIB, codes, set};
 
 /// A mounted file system with a file of 6 MiB in it.
@@ -28,7 +28,7 @@ fn as_root_named_files_come_first_then_what_is_used_then_the_rest() {
         };
         let device = &system.device;
         let first = ["--first", &system.join("app/*.ibd")];
-        let warm = |more: &[&str]| -> Said {
+        let warm = |more: &[&str]| -> ProgramOutput {
             place.run(&[&["warm", device.path(), "--json"], &first[..], more].concat())
         };
         let hot = warm(&["--until-hot"]).ends_with(0).json();

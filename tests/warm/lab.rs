@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::lab::in_lab;
-use crate::support::{Place, Said, number};
+use crate::support::{Place, ProgramOutput, number};
 use crate::{MIB, codes, set};
 
 /// A file on an array of two volumes.
@@ -46,7 +46,7 @@ try() { echo "== $1"; shift; "$@"; echo "== status $?"; }
 "#;
 
 /// What the commands of [`TRY`] printed, and their statuses, by their names.
-fn tried(said: &Said) -> HashMap<&str, (&str, i32)> {
+fn tried(said: &ProgramOutput) -> HashMap<&str, (&str, i32)> {
     let mut parts = said.out.split("== ").skip(1);
     let mut tried = HashMap::new();
     while let (Some(part), Some(status)) = (parts.next(), parts.next()) {

@@ -1,14 +1,14 @@
 //! The causes that lie in one member of an array, or in what an array does.
 
 use crate::causes::{MIB, SIZES, Times, mixed, reading, volumes};
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::machine::{Load, Machine};
 use crate::play::Play;
 
 /// Volumes of which one has something more in its description: all of them, and that one.
 fn one_apart(
     machine: &mut Machine,
-    dice: &mut Dice,
+    dice: &mut Random,
     count: u64,
     spec: &str,
     apart: &str,
@@ -31,7 +31,7 @@ fn with(mut devices: Vec<String>, array: &str) -> Vec<String> {
 }
 
 /// A disk, or a member of an array, answers nothing for some seconds.
-pub(crate) fn stalled(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn stalled(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.soon.0, times.soon.1);
     let length = dice.between(4, 9);
     let latency = dice.between(5, 10);
@@ -57,7 +57,7 @@ pub(crate) fn stalled(machine: &mut Machine, dice: &mut Dice, times: Times) {
 }
 
 /// A member is slow from some moment on, also where the volumes answer many requests at once.
-pub(crate) fn slow_member(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn slow_member(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
     let is_deep = dice.between(0, 2) == 0;
     let (level, members) = match is_deep {
@@ -84,7 +84,7 @@ pub(crate) fn slow_member(machine: &mut Machine, dice: &mut Dice, times: Times) 
 }
 
 /// md checks an array with all its might.
-pub(crate) fn scrub_hurts(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn scrub_hurts(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.after.0, times.after.1);
     let (level, members) = dice.one(&[(1, 2), (5, 3), (5, 4), (10, 4)]);
     let cap = dice.between(10, 20);
@@ -112,7 +112,7 @@ pub(crate) fn scrub_hurts(machine: &mut Machine, dice: &mut Dice, times: Times) 
 }
 
 /// What is hot lies within one chunk of a striped array: its first, which is on the first member.
-pub(crate) fn imbalance(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn imbalance(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
     let (level, members) = dice.one(&[(0, 3), (0, 4), (5, 4), (0, 6)]);
     let chunk = dice.one(&[256, 512]);
@@ -133,7 +133,7 @@ pub(crate) fn imbalance(machine: &mut Machine, dice: &mut Dice, times: Times) {
 
 /// A member fails, everywhere or in places, or is given up. (Of a mirror, md may never read the bad copy:
 /// also writes fail there.) It is said of the member, as the kernel does, or of the array that lacks it.
-pub(crate) fn errors(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn errors(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.soon.0, times.soon.1);
     let (level, members) = dice.one(&[(1, 2), (5, 3), (10, 4)]);
     let (what, apart) = match dice.between(0, 2) {

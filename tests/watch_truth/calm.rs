@@ -1,6 +1,6 @@
 //! Healthy hosts on volumes in simulated time.
 
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::play::Play;
 use crate::program::{Pace, Program, Target};
 use crate::scenes::{
@@ -9,7 +9,7 @@ use crate::scenes::{
 use crate::world::World;
 
 /// Disks in good health with loads that could be mistaken for a cause.
-pub(crate) fn nothing(dice: &mut Dice) -> (World, Play) {
+pub(crate) fn nothing(dice: &mut Random) -> (World, Play) {
     let latency = healthy_latency(dice);
     let rate = dice.between(20, 100);
     let (world, what) = match dice.between(0, 6) {
@@ -84,7 +84,7 @@ pub(crate) fn nothing(dice: &mut Dice) -> (World, Play) {
 }
 
 /// Many requests in flight on volumes that answer as many at once: each takes no longer than alone.
-pub(crate) fn deep(dice: &mut Dice) -> (World, Play) {
+pub(crate) fn deep(dice: &mut Random) -> (World, Play) {
     let latency = deep_latency(dice);
     let pace = Pace::Depth(dice.between(32, 64));
     let (level, count) = dice.one(&[(0, 1), (0, 4), (0, 8), (10, 8)]);
@@ -106,7 +106,7 @@ pub(crate) fn deep(dice: &mut Dice) -> (World, Play) {
 }
 
 /// A volume that takes nearly the same time for each of the many requests that it answers at once.
-pub(crate) fn steady(dice: &mut Dice) -> (World, Play) {
+pub(crate) fn steady(dice: &mut Random) -> (World, Play) {
     let latency = dice.between(4, 6);
     // The lab's least latency is half of the mean, so that this is a deviation of 5 %.
     let spec = format!("latency={latency}ms,jitter=0.1");

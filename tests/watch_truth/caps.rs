@@ -1,13 +1,13 @@
 //! Caps on volumes in simulated time.
 
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::play::Play;
 use crate::program::{Array, Pace, Program, Target};
 use crate::scenes::{SECONDS, SIZES, healthy_latency, played, program, specs};
 use crate::world::World;
 
 /// More is asked than the volume's cap.
-pub(crate) fn volume_cap(dice: &mut Dice) -> (World, Play) {
+pub(crate) fn volume_cap(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(0, 50);
     let (mut world, program, spec) = capped(dice);
     world.program(Program {
@@ -20,7 +20,7 @@ pub(crate) fn volume_cap(dice: &mut Dice) -> (World, Play) {
 }
 
 /// The same, while the program pauses for a second now and then, as a database does at a checkpoint.
-pub(crate) fn paused_volume_cap(dice: &mut Dice) -> (World, Play) {
+pub(crate) fn paused_volume_cap(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(0, 50);
     let (mut world, program, spec) = capped(dice);
     let every = dice.between(35, 90);
@@ -40,7 +40,7 @@ pub(crate) fn paused_volume_cap(dice: &mut Dice) -> (World, Play) {
 
 /// A volume with a cap on operations or on throughput, a program that asks for more, and how the volume is
 /// made.
-fn capped(dice: &mut Dice) -> (World, Program, String) {
+fn capped(dice: &mut Random) -> (World, Program, String) {
     let (cap, block) = match dice.between(0, 1) {
         0 => (format!("iops={}", dice.between(80, 300)), dice.one(&SIZES)),
         _ => (format!("throughput={}MiB", dice.between(10, 40)), 131_072),
@@ -56,7 +56,7 @@ fn capped(dice: &mut Dice) -> (World, Program, String) {
 }
 
 /// An array over volumes that share a cap, or programs that come and go.
-pub(crate) fn instance_cap(dice: &mut Dice) -> (World, Play) {
+pub(crate) fn instance_cap(dice: &mut Random) -> (World, Play) {
     let count = dice.between(3, 8);
     let cap = dice.between(150, 300);
     let specs = specs(count, &healthy_latency(dice));
@@ -104,7 +104,7 @@ pub(crate) fn instance_cap(dice: &mut Dice) -> (World, Play) {
 }
 
 /// Burst credit lasts for a minute or more.
-pub(crate) fn burst_spent(dice: &mut Dice) -> (World, Play) {
+pub(crate) fn burst_spent(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(50, 100);
     let base = dice.between(40, 100);
     let burst = base * dice.between(18, 40) / 10;

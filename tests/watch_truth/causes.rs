@@ -3,7 +3,7 @@
 //!
 //! What is drawn varies what a rule could lean on: the member, the load, sizes, and when it begins.
 
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::machine::{Load, Machine};
 use crate::play::Play;
 
@@ -39,7 +39,7 @@ pub(crate) const SIZES: [u64; 3] = [8, 16, 32];
 pub(crate) const MIB: u64 = 1024;
 
 /// Streams of which some read and some write, over a span.
-pub(crate) fn mixed(dice: &mut Dice, streams: u64, span: u64) -> Load {
+pub(crate) fn mixed(dice: &mut Random, streams: u64, span: u64) -> Load {
     let reads = dice.between(0, streams);
     Load {
         reads,
@@ -65,7 +65,7 @@ pub(crate) fn volumes(machine: &mut Machine, count: usize, spec: &str) -> Vec<St
 }
 
 /// Burst credit lasts for most of a minute.
-pub(crate) fn burst_spent(machine: &mut Machine, dice: &mut Dice) {
+pub(crate) fn burst_spent(machine: &mut Machine, dice: &mut Random) {
     let begins = dice.between(47, 57);
     let base = dice.between(30, 60);
     let burst = base * dice.between(20, 35) / 10;
@@ -86,7 +86,7 @@ pub(crate) fn burst_spent(machine: &mut Machine, dice: &mut Dice) {
 
 /// Blocks of a restored volume are read for the first time: from the beginning, one at a time, or
 /// after others that were read before.
-pub(crate) fn cold(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn cold(machine: &mut Machine, dice: &mut Random, times: Times) {
     let seconds = machine.seconds();
     let block = dice.one(&SIZES);
     // Requests come in order, so that each is to meet a cold block of its own.
@@ -115,7 +115,7 @@ pub(crate) fn cold(machine: &mut Machine, dice: &mut Dice, times: Times) {
 }
 
 /// More is in flight than the queues take.
-pub(crate) fn queue_full(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn queue_full(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.soon.0, times.soon.1);
     let (latency, depth) = (dice.between(150, 250), dice.between(4, 6));
     let device = machine.volume(&format!("latency={latency}ms:512MiB"));
@@ -131,7 +131,7 @@ pub(crate) fn queue_full(machine: &mut Machine, dice: &mut Dice, times: Times) {
 }
 
 /// A disk is kept busy by pages of memory.
-pub(crate) fn small_io(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn small_io(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
     // Half as many again as take note, for what an emulated machine is late.
     let (latency, streams) = (dice.between(10, 16), dice.between(3, 5));
@@ -146,7 +146,7 @@ pub(crate) fn small_io(machine: &mut Machine, dice: &mut Dice, times: Times) {
 }
 
 /// Files are written faster than the disk takes.
-pub(crate) fn writeback(machine: &mut Machine, dice: &mut Dice, times: Times) {
+pub(crate) fn writeback(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.soon.0, times.soon.1);
     let (rate, limit) = (dice.between(4, 8), dice.between(24, 48));
     let device = machine.volume(&format!("throughput={rate}MiB,latency=2ms:512MiB"));

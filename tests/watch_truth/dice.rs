@@ -6,11 +6,11 @@ use record::random::SplitMix64;
 
 /// Numbers that repeat from their seed, so that a table can be repeated.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(SplitMix64);
+pub(crate) struct Random(SplitMix64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(SplitMix64::new(seed))
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(SplitMix64::new(seed))
     }
 
     /// A seed that nobody chose.

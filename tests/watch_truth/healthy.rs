@@ -1,6 +1,6 @@
 //! Disks that are in good health, with loads that could be mistaken for a cause.
 
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::machine::{Load, Machine};
 use crate::play::Play;
 
@@ -12,7 +12,7 @@ fn volumes(machine: &mut Machine, count: usize, spec: &str) -> Vec<String> {
 }
 
 /// Adds one of eight kinds of disks and loads.
-pub(crate) fn play(machine: &mut Machine, dice: &mut Dice, kind: u64) {
+pub(crate) fn play(machine: &mut Machine, dice: &mut Random, kind: u64) {
     let latency = dice.between(5, 10);
     let streams = dice.between(1, 2);
     let reads = dice.between(0, streams);
@@ -71,7 +71,12 @@ pub(crate) fn play(machine: &mut Machine, dice: &mut Dice, kind: u64) {
 }
 
 /// An array of any level with a load that all members share.
-fn array(machine: &mut Machine, dice: &mut Dice, spec: &str, load: &Load) -> (String, Vec<String>) {
+fn array(
+    machine: &mut Machine,
+    dice: &mut Random,
+    spec: &str,
+    load: &Load,
+) -> (String, Vec<String>) {
     let (level, members) = dice.one(&[(0, 4), (5, 4), (10, 4), (0, 2), (5, 3)]);
     let all = volumes(machine, members, spec);
     let array = machine.array(level, 64, &all);
@@ -83,7 +88,7 @@ fn array(machine: &mut Machine, dice: &mut Dice, spec: &str, load: &Load) -> (St
 /// Half of the programs end.
 fn comes_and_goes(
     machine: &mut Machine,
-    dice: &mut Dice,
+    dice: &mut Random,
     spec: &str,
     block: u64,
 ) -> (String, Vec<String>) {
@@ -105,7 +110,7 @@ fn comes_and_goes(
 /// A check that leaves nearly all of the disks to others.
 fn gentle_check(
     machine: &mut Machine,
-    dice: &mut Dice,
+    dice: &mut Random,
     spec: &str,
     load: &Load,
 ) -> (String, Vec<String>) {

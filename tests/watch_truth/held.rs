@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::causes::SIZES;
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::loops::{FileSystem, Loop, Other, Throttle, fill, run};
 use crate::machine::{findings, keep};
 use crate::play::{Play, Verdict, judge};
@@ -81,7 +81,7 @@ impl Held {
 }
 
 /// More is asked than a cap on operations or on throughput lets through.
-fn volume_cap(dice: &mut Dice) -> Option<Held> {
+fn volume_cap(dice: &mut Random) -> Option<Held> {
     let mut held = Held::new(1)?;
     let depth = dice.between(8, 48);
     let (cap, block) = match dice.between(0, 1) {
@@ -106,7 +106,7 @@ fn volume_cap(dice: &mut Dice) -> Option<Held> {
 
 /// Disks that share a cap. The first is always at work, and each of the others rests for a while after so many
 /// requests.
-fn instance_cap(dice: &mut Dice) -> Option<Held> {
+fn instance_cap(dice: &mut Random) -> Option<Held> {
     let disks = dice.between(3, 5);
     let mut held = Held::new(disks)?;
     let cap = dice.between(150, 300);
@@ -136,7 +136,7 @@ fn instance_cap(dice: &mut Dice) -> Option<Held> {
 }
 
 /// A program asks so many times a second, as evenly as a cap would let it, of a disk that gives far more.
-fn nothing(dice: &mut Dice) -> Option<Held> {
+fn nothing(dice: &mut Random) -> Option<Held> {
     let mut held = Held::new(1)?;
     let rate = dice.between(80, 300);
     let block = dice.one(&SIZES);
@@ -149,7 +149,7 @@ fn nothing(dice: &mut Dice) -> Option<Held> {
 }
 
 /// Plays each so often, and some of them at the same time.
-pub(crate) fn play_all(plays: u64, dice: &mut Dice) -> Option<Vec<Verdict>> {
+pub(crate) fn play_all(plays: u64, dice: &mut Random) -> Option<Vec<Verdict>> {
     if !has_program("fio") {
         skipped("fio is not installed");
         return None;

@@ -1,6 +1,6 @@
 //! Programs, and the array that they use, in simulated time.
 
-use crate::dice::Dice;
+use crate::dice::Random;
 
 /// How a program asks.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Array {
         place: u64,
         write: bool,
         in_flight: &[u64],
-        dice: &mut Dice,
+        dice: &mut Random,
     ) -> Vec<(usize, u64)> {
         let count = in_flight.len();
         let copies = match self.level {

@@ -2,7 +2,7 @@
 
 use study::watch::{ChangeKind, Settings, Watch};
 
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::play::{Found, Play, Verdict, judge};
 use crate::program::{Array, Pace, Program, Target};
 use crate::world::World;
@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 pub(crate) const SIZES: [u64; 3] = [8192, 16_384, 32_768];
 
 /// One cause, or none, as it is drawn.
-type Scene = fn(&mut Dice) -> (World, Play);
+type Scene = fn(&mut Random) -> (World, Play);
 
 /// All of them. Nothing comes as often as each kind of healthy host.
 const SCENES: [(&str, Scene); 15] = [
@@ -39,7 +39,7 @@ const SCENES: [(&str, Scene); 15] = [
 pub(crate) fn play_all(plays: u64, seed: u64) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (name, scene) in SCENES {
-        let mut dice = Dice::new(seed ^ u64::from(name.as_bytes()[0]) << 40);
+        let mut dice = Random::new(seed ^ u64::from(name.as_bytes()[0]) << 40);
         for _ in 0..plays {
             let (world, play) = scene(&mut dice);
             let verdict = judge(&play, &found(world));
@@ -96,7 +96,7 @@ pub(crate) fn specs(count: u64, spec: &str) -> Vec<String> {
 }
 
 /// A program with what is drawn for every play.
-pub(crate) fn program(dice: &mut Dice, target: Target, pace: Pace) -> Program {
+pub(crate) fn program(dice: &mut Random, target: Target, pace: Pace) -> Program {
     Program {
         target,
         pace,
@@ -109,7 +109,7 @@ pub(crate) fn program(dice: &mut Dice, target: Target, pace: Pace) -> Program {
 }
 
 /// How long a volume in good health takes.
-pub(crate) fn healthy_latency(dice: &mut Dice) -> String {
+pub(crate) fn healthy_latency(dice: &mut Random) -> String {
     format!(
         "latency={}us,jitter=0.{}",
         dice.between(4000, 9000),
@@ -118,7 +118,7 @@ pub(crate) fn healthy_latency(dice: &mut Dice) -> String {
 }
 
 /// A load that leaves a disk idle most of the time.
-fn gentle_pace(dice: &mut Dice) -> Pace {
+fn gentle_pace(dice: &mut Random) -> Pace {
     match dice.between(0, 1) {
         0 => Pace::Rate(dice.between(30, 120) as f64),
         _ => Pace::Depth(dice.between(1, 2)),
@@ -126,14 +126,14 @@ fn gentle_pace(dice: &mut Dice) -> Pace {
 }
 
 /// An array with a gentle load that all members share.
-pub(crate) fn array(dice: &mut Dice, specs: &[String], level: u64, check: Option<u64>) -> World {
+pub(crate) fn array(dice: &mut Random, specs: &[String], level: u64, check: Option<u64>) -> World {
     let pace = gentle_pace(dice);
     array_at(dice, specs, level, check, pace)
 }
 
 /// An array with a load that all members share, and which is checked from some second on.
 pub(crate) fn array_at(
-    dice: &mut Dice,
+    dice: &mut Random,
     specs: &[String],
     level: u64,
     check_from: Option<u64>,
@@ -150,7 +150,7 @@ pub(crate) fn array_at(
     world
 }
 
-fn stalled(dice: &mut Dice) -> (World, Play) {
+fn stalled(dice: &mut Random) -> (World, Play) {
     let (begins, length) = (dice.between(20, 120), dice.between(4, 15));
     let spec = format!("{},stall={begins}s+{length}s", healthy_latency(dice));
     let mut world = World::new(&specs(1, &spec), dice);
@@ -173,7 +173,7 @@ fn stalled(dice: &mut Dice) -> (World, Play) {
     (world, play)
 }
 
-fn slow_member(dice: &mut Dice) -> (World, Play) {
+fn slow_member(dice: &mut Random) -> (World, Play) {
     let (level, count) = dice.one(&[(0, 3), (0, 4), (0, 8), (10, 4), (10, 8)]);
     let specs = specs(count, &healthy_latency(dice));
     let pace = gentle_pace(dice);
@@ -182,7 +182,7 @@ fn slow_member(dice: &mut Dice) -> (World, Play) {
 
 /// Many requests in flight on volumes that answer many at once. They take long, so that these are not too
 /// many in a second to be played.
-fn deep_slow_member(dice: &mut Dice) -> (World, Play) {
+fn deep_slow_member(dice: &mut Random) -> (World, Play) {
     let (level, count) = dice.one(&[(0, 4), (0, 8), (10, 8)]);
     let specs = specs(count, &deep_latency(dice));
     let pace = Pace::Depth(dice.between(32, 64));
@@ -190,13 +190,13 @@ fn deep_slow_member(dice: &mut Dice) -> (World, Play) {
 }
 
 /// How long a volume takes that answers many requests at once.
-pub(crate) fn deep_latency(dice: &mut Dice) -> String {
+pub(crate) fn deep_latency(dice: &mut Random) -> String {
     let (latency, jitter) = (dice.between(30, 60), dice.between(2, 6));
     format!("latency={latency}ms,jitter=0.{jitter}")
 }
 
 /// One member of an array is slow from some moment on.
-fn slow(dice: &mut Dice, mut specs: Vec<String>, level: u64, pace: Pace) -> (World, Play) {
+fn slow(dice: &mut Random, mut specs: Vec<String>, level: u64, pace: Pace) -> (World, Play) {
     let begins = dice.between(10, 80);
     let which = dice.between(0, specs.len() as u64 - 1) as usize;
     let factor = dice.between(4, 12);
@@ -213,7 +213,7 @@ fn slow(dice: &mut Dice, mut specs: Vec<String>, level: u64, pace: Pace) -> (Wor
     (world, play)
 }
 
-fn imbalance(dice: &mut Dice) -> (World, Play) {
+fn imbalance(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(10, 80);
     let count = dice.between(3, 8);
     let specs = specs(count, &healthy_latency(dice));
@@ -233,7 +233,7 @@ fn imbalance(dice: &mut Dice) -> (World, Play) {
     (world, play)
 }
 
-fn scrub_hurts(dice: &mut Dice) -> (World, Play) {
+fn scrub_hurts(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(25, 90);
     let (level, count) = dice.one(&[(0, 4), (1, 2), (10, 4)]);
     let spec = format!(
@@ -249,7 +249,7 @@ fn scrub_hurts(dice: &mut Dice) -> (World, Play) {
     (world, play)
 }
 
-fn cold(dice: &mut Dice) -> (World, Play) {
+fn cold(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(0, 60);
     let mut world = World::new(&["cold:4GiB".to_owned()], dice);
     let what = if dice.between(0, 1) == 0 {
@@ -276,7 +276,7 @@ fn cold(dice: &mut Dice) -> (World, Play) {
     (world, play)
 }
 
-fn small_io(dice: &mut Dice) -> (World, Play) {
+fn small_io(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(0, 80);
     let mut world = World::new(
         &specs(1, &format!("latency={}ms", dice.between(8, 16))),
@@ -291,7 +291,7 @@ fn small_io(dice: &mut Dice) -> (World, Play) {
     (world, play)
 }
 
-fn queue_full(dice: &mut Dice) -> (World, Play) {
+fn queue_full(dice: &mut Random) -> (World, Play) {
     let begins = dice.between(0, 100);
     let mut world = World::new(
         &specs(1, &format!("iops={},latency=3ms", dice.between(80, 250))),

@@ -15,7 +15,7 @@ use record::sample::{
 };
 use record::{Bytes, Nanos};
 
-use crate::dice::Dice;
+use crate::dice::Random;
 use crate::meter::Meter;
 use crate::program::{Array, Pace, Program, Target};
 
@@ -62,12 +62,12 @@ pub(crate) struct World {
     events: BinaryHeap<Reverse<(u64, u64, What)>>,
     count: u64,
     now: u64,
-    dice: Dice,
+    dice: Random,
 }
 
 impl World {
     /// A host with these volumes, as `lab run --volumes` has them, each of one.
-    pub(crate) fn new(specs: &[String], dice: &mut Dice) -> World {
+    pub(crate) fn new(specs: &[String], dice: &mut Random) -> World {
         let mut volumes = Vec::new();
         for spec in specs {
             let group: VolumeGroup = spec.parse().unwrap();
@@ -87,7 +87,7 @@ impl World {
             events: BinaryHeap::new(),
             count: 0,
             now: 0,
-            dice: Dice::new(dice.between(0, u64::MAX - 1)),
+            dice: Random::new(dice.between(0, u64::MAX - 1)),
             volumes,
         }
     }

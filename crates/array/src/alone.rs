@@ -5,9 +5,9 @@ use linux::block::Devices;
 use super::building::Member;
 use super::create::{Erase, Format, Mount, check_paths};
 use super::host::{Built, Host};
-use super::ours;
 use super::plan::Plan;
 use super::steps::{Step, Undone};
+use super::teardown;
 
 /// The steps for a plan with one member, which is formatted in the array's place.
 pub fn steps<'a>(plan: &Plan, member: &Member) -> Vec<Box<dyn Step<Host<'a>>>> {
@@ -58,7 +58,7 @@ impl Step<Host<'_>> for Take {
             return Vec::new();
         }
         let fs = self.plan.fs.as_ref();
-        let erased = fs.and_then(|fs| ours::erase(host, &fs.uuid, &self.member.path));
+        let erased = fs.and_then(|fs| teardown::erase(host, &fs.uuid, &self.member.path));
         erased.into_iter().collect()
     }
 }

@@ -10,7 +10,7 @@ use domain::plan_binding::Planned;
 use domain::raid::{Layout, Level, level_parser};
 use domain::values::Size;
 
-/// What `array` takes.
+/// Arguments of `array`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith array create --level 10 --members /dev/sdf,/dev/sdg --destroy /dev/sdf \\
@@ -18,12 +18,12 @@ use domain::values::Size;
   disksmith array list
   disksmith array stop data")]
 pub struct ArrayArgs {
-    /// What to do
+    /// Action
     #[command(subcommand)]
     pub verb: ArrayVerb,
 }
 
-/// What is done with arrays.
+/// Actions on arrays.
 #[derive(Debug, Subcommand)]
 pub enum ArrayVerb {
     /// Build an array, and a file system on it that is aligned to it
@@ -34,7 +34,7 @@ pub enum ArrayVerb {
     Stop(StopArgs),
 }
 
-/// What `array create` takes.
+/// Arguments of `array create`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith array create --level 0 --members /dev/sdf,/dev/sdg --destroy /dev/sdf \\
@@ -55,12 +55,12 @@ pub struct CreateArgs {
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
-    /// How much lies on one member before the next has its turn: a power of two
+    /// Chunk size, which is stored on one member before the next one follows: a power of two
     /// [default: 256k at levels that have chunks]
     #[arg(long, value_name = "SIZE")]
     pub chunk: Option<Size>,
-    /// How RAID 10 lays out its two copies: n2 side by side, f2 far apart, which reads a scan like
-    /// RAID 0 and pays with longer ways for writes on disks that turn [default: n2]
+    /// Layout of the two copies of RAID 10: n2 near, f2 far, which reads sequentially like
+    /// RAID 0 and costs longer seeks for writes on rotating disks [default: n2]
     #[arg(long, value_enum)]
     pub layout: Option<Layout>,
     /// The array's name, as in /dev/md/NAME [default: the first free of md0, md1, …]
@@ -86,7 +86,7 @@ pub struct CreateArgs {
     pub json: bool,
 }
 
-/// What `array list` takes.
+/// Arguments of `array list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: disksmith array list --json")]
 pub struct ListArgs {
@@ -95,7 +95,7 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// What `array stop` takes.
+/// Arguments of `array stop`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: disksmith array stop data")]
 pub struct StopArgs {

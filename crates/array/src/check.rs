@@ -128,7 +128,7 @@ fn shape_problems(args: &CreateArgs) -> Vec<String> {
     problems
 }
 
-/// The first of `/dev/md0`, `/dev/md1`, … that nothing has and mdadm.conf gives to nobody.
+/// The first of `/dev/md0`, `/dev/md1`, … that is free and not reserved in mdadm.conf.
 pub fn free_node(host: &Host, devices: &Devices) -> PathBuf {
     let is_free = |name: &String| {
         let node = Path::new("/dev").join(name);

@@ -17,9 +17,9 @@ pub(crate) enum Content {
     Nothing,
     /// The file system that was made on it, and nothing has come into it.
     Fresh,
-    /// That file system, and the sign of its use, as a clause.
+    /// The same file system, used; the evidence of its use, as a clause.
     Used(&'static str),
-    /// Something else, by its words.
+    /// Other content, described.
     Other(String),
 }
 

@@ -10,9 +10,9 @@ use linux::mounts::Mounts;
 use super::building::{Member, Stage, mdadm_conf, missing};
 use super::files::AddLine;
 use super::host::{Built, Host, number_at};
-use super::ours;
 use super::plan::{self, Plan};
 use super::steps::{Step, Undone};
+use super::teardown;
 
 /// The steps for a plan.
 pub fn steps<'a>(
@@ -104,7 +104,7 @@ impl Step<Host<'_>> for Erase {
         if names.is_empty() {
             return Vec::new();
         }
-        vec![Undone::Left(format!(
+        vec![Undone::Leftover(format!(
             "what --destroy allowed to go is gone: the signatures on {} are erased",
             names.join(", ")
         ))]
@@ -141,9 +141,9 @@ impl Step<Host<'_>> for Assemble {
         if !self.begun {
             return Vec::new();
         }
-        let mut undone = ours::stop(host, &self.plan.uuid, &self.plan.node);
+        let mut undone = teardown::stop(host, &self.plan.uuid, &self.plan.node);
         for member in &self.members {
-            undone.extend(ours::release(host, &self.plan.uuid, &member.path));
+            undone.extend(teardown::release(host, &self.plan.uuid, &member.path));
         }
         undone
     }
@@ -199,7 +199,7 @@ impl Step<Host<'_>> for ReadAhead {
             .join(&array.sysfs_name)
             .join("queue/read_ahead_kb");
         let kib = read_ahead.0 >> 10;
-        (host.say)(&format!("+ echo {kib} > /sys/{}\n", below.display()));
+        (host.report)(&format!("+ echo {kib} > /sys/{}\n", below.display()));
         let file = host.root.sys.join(&below);
         std::fs::write(&file, kib.to_string())
             .with_context(|| format!("{} cannot be written", file.display()))
@@ -263,7 +263,7 @@ impl Step<Host<'_>> for Mount {
         let missing = missing(point);
         if !missing.is_empty() {
             let make = Exec::new("mkdir").arg("-p").arg(point);
-            (host.say)(&format!("+ {}\n", make.line()));
+            (host.report)(&format!("+ {}\n", make.line()));
         }
         for folder in missing {
             std::fs::create_dir(&folder)
@@ -285,16 +285,16 @@ impl Step<Host<'_>> for Mount {
             if is_mounted {
                 let shown = point.display();
                 undone.push(match host.run(&Exec::new("umount").arg(point).bound()) {
-                    Ok(_) => Undone::Back(format!("{shown} was unmounted")),
-                    Err(error) => Undone::Left(format!("{shown} is mounted: {error}")),
+                    Ok(_) => Undone::Reverted(format!("{shown} was unmounted")),
+                    Err(error) => Undone::Leftover(format!("{shown} is mounted: {error}")),
                 });
             }
         }
         for folder in self.made.drain(..).rev() {
             let shown = folder.display();
             undone.push(match std::fs::remove_dir(&folder) {
-                Ok(()) => Undone::Back(format!("the folder {shown} was removed")),
-                Err(error) => Undone::Left(format!("the folder {shown}: {error}")),
+                Ok(()) => Undone::Reverted(format!("the folder {shown} was removed")),
+                Err(error) => Undone::Leftover(format!("the folder {shown}: {error}")),
             });
         }
         undone

@@ -66,14 +66,14 @@ impl Step<Host<'_>> for AddLine {
         after.extend_from_slice(self.line.as_bytes());
         after.push(b'\n');
         if let Some(before) = &before {
-            let copy = beside(&self.file, COPY);
+            let copy = sibling(&self.file, COPY);
             replace(&copy, before, &self.file)
                 .with_context(|| format!("{} cannot be written", copy.display()))?;
         }
         replace(&self.file, &after, &self.file)
             .with_context(|| format!("{shown} cannot be written"))?;
         self.change = Some((before, after));
-        (host.say)(&format!("+ echo '{}' >> {shown}\n", self.line));
+        (host.report)(&format!("+ echo '{}' >> {shown}\n", self.line));
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Step<Host<'_>> for AddLine {
         let shown = self.file.display();
         let is_ours = content(&self.file).is_ok_and(|now| now.as_deref() == Some(&after[..]));
         if !is_ours {
-            return vec![Undone::Left(format!(
+            return vec![Undone::Leftover(format!(
                 "{shown} was changed by something else too: remove the line '{}'",
                 self.line
             ))];
@@ -94,10 +94,10 @@ impl Step<Host<'_>> for AddLine {
             None => fs::remove_file(&self.file),
         };
         // The copy has served; one that was never made is not there.
-        let _ = fs::remove_file(beside(&self.file, COPY));
+        let _ = fs::remove_file(sibling(&self.file, COPY));
         vec![match restored {
-            Ok(()) => Undone::Back(format!("{shown} is as it was")),
-            Err(error) => Undone::Left(format!(
+            Ok(()) => Undone::Reverted(format!("{shown} is as it was")),
+            Err(error) => Undone::Leftover(format!(
                 "the line '{}' in {shown}, which could not be taken out: {error}",
                 self.line
             )),
@@ -113,13 +113,13 @@ impl Step<Host<'_>> for AddLine {
 pub(crate) fn take_out(kept: &KeptLine) -> io::Result<bool> {
     let file = &kept.file;
     // What was being written when the kill came.
-    for left in [beside(file, NEW), beside(&beside(file, COPY), NEW)] {
+    for left in [sibling(file, NEW), sibling(&sibling(file, COPY), NEW)] {
         remove_if_there(&left)?;
     }
     let Some(now) = content(file)? else {
         return Ok(false);
     };
-    let copy = beside(file, COPY);
+    let copy = sibling(file, COPY);
     let Some(mut before) = without(&now, kept.line.as_bytes()) else {
         // The copy was made, and the line was not added yet.
         if content(&copy)?.as_deref() == Some(&now[..]) {
@@ -163,7 +163,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-fn beside(file: &Path, ending: &str) -> PathBuf {
+fn sibling(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
@@ -172,7 +172,7 @@ fn beside(file: &Path, ending: &str) -> PathBuf {
 
 /// Writes a file so that it is there whole or not at all, with the owner and mode of `like`.
 fn replace(file: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
-    let new = beside(file, NEW);
+    let new = sibling(file, NEW);
     let written = write_new(&new, bytes, like).and_then(|()| fs::rename(&new, file));
     if written.is_err() {
         // It may not be there.

@@ -20,7 +20,7 @@ pub struct Host<'a> {
     /// Its programs.
     pub programs: &'a mut dyn Programs,
     /// Shows a command to the user.
-    pub say: &'a mut dyn FnMut(&str),
+    pub report: &'a mut dyn FnMut(&str),
     /// The claims on the members, held until mdadm takes them over.
     pub claims: Vec<DestroyTarget>,
     /// The array, once it is there.
@@ -43,7 +43,7 @@ pub struct Built {
 impl Host<'_> {
     /// Shows a command and runs it.
     pub fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
-        (self.say)(&format!("+ {}\n", program.line()));
+        (self.report)(&format!("+ {}\n", program.line()));
         self.programs.run(program)
     }
 

@@ -12,12 +12,12 @@ pub mod geometry;
 pub mod host;
 mod journal;
 mod list;
-pub mod ours;
 pub mod plan;
 pub mod programs;
 mod repair;
 pub mod steps;
 mod stop;
+pub mod teardown;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +38,7 @@ use job::Store;
 use journal::Journal;
 use plan::Plan;
 use programs::{Installed, Programs};
-use ui::context::{Context, tell};
+use ui::context::{Context, notice};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::table::wrap;
 
@@ -58,14 +58,14 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
             };
             let store = if args.dry_run {
                 if args.json {
-                    context.tell(left.trim_end());
+                    context.notice(left.trim_end());
                 } else {
                     context.print(&left)?;
                 }
                 None
             } else {
                 let store = open(context);
-                store.map_err(|error| tell(&unrepairable(&error))).ok()
+                store.map_err(|error| notice(&unrepairable(&error))).ok()
             };
             on_host(context, &mut Installed, args.json, |host, columns| {
                 build(args, host, store, &left, columns, interrupt)
@@ -98,7 +98,7 @@ fn open(context: &Context) -> anyhow::Result<Store> {
 /// said, and is no reason not to stop an array.
 fn open_if_there(context: &Context) -> Option<Store> {
     let opened = Store::open_if_there(context).map_err(|failure| {
-        tell(&format!(
+        notice(&format!(
             "disksmith: whether a killed 'array create' left something to repair is not known: {}",
             sentence(&failure.error())
         ));
@@ -125,11 +125,11 @@ fn on_host(
 ) -> Outcome {
     let root = context.root.clone();
     let columns = context.columns;
-    let mut say = |text: &str| {
+    let mut report = |text: &str| {
         if json {
-            tell(text.trim_end());
+            notice(text.trim_end());
         } else {
-            // Work that has begun is not left half done because nobody reads any more.
+            // Work that has begun is completed, even if standard output is closed.
             let _ = context.print(text);
         }
     };
@@ -137,7 +137,7 @@ fn on_host(
         root,
         etc: PathBuf::from(ETC),
         programs,
-        say: &mut say,
+        report: &mut report,
         claims: Vec::new(),
         array: None,
         journal: None,
@@ -168,17 +168,17 @@ fn build(
     let advice = advice::advice(&checked, &host.root);
     checked.notes.extend(advice);
     for note in &checked.notes {
-        (host.say)(&format!("{}\n", wrap(note, columns, "  ")));
+        (host.report)(&format!("{}\n", wrap(note, columns, "  ")));
     }
     if args.dry_run {
         host.claims.clear();
-        (host.say)(&rehearsal(&checked, args.persist));
+        (host.report)(&rehearsal(&checked, args.persist));
         return Ok(document(&checked.plan, args, None));
     }
     host.journal = store.and_then(|store| follow(store, &checked, args.persist, host));
     construct(&checked, args.persist, host, interrupt).midway()?;
     let text = summary(&checked, args.persist, host, columns).midway()?;
-    (host.say)(&text);
+    (host.report)(&text);
     let node = host.built().midway()?.node;
     Ok(document(&checked.plan, args, Some(&node)))
 }
@@ -253,7 +253,7 @@ fn follow(store: Store, checked: &Checked, persist: bool, host: &Host) -> Option
     let building = Building::of(plan, members, persist, &host.etc, &devices, boot);
     let journal = Journal::begin(store, building);
     journal
-        .map_err(|error| tell(&unrepairable(&error.into())))
+        .map_err(|error| notice(&unrepairable(&error.into())))
         .ok()
 }
 
@@ -268,7 +268,7 @@ fn construct(
     let undoing = |host: &mut Host| {
         let noted = host.journal.as_mut().map(Journal::note_undoing);
         if let Some(Err(error)) = noted {
-            tell(&unrepairable(&error.into()));
+            notice(&unrepairable(&error.into()));
         }
     };
     let outcome = steps::run(&mut steps, host, interrupt, undoing);
@@ -281,7 +281,7 @@ fn construct(
         journal.end()
     });
     if let Some(Err(error)) = ended {
-        tell(&format!(
+        notice(&format!(
             "disksmith: that this has ended is not noted: {error}"
         ));
     }
@@ -358,7 +358,7 @@ fn summary(
         geometry.members,
         size.unwrap_or(plan.capacity)
     );
-    let mut say = |sentence: String| {
+    let mut report = |sentence: String| {
         text.push_str(&wrap(&sentence, columns, "  "));
         text.push('\n');
     };
@@ -369,13 +369,13 @@ fn summary(
         } else {
             "as near to two stripes of data as is useful; two let a scan keep all members at work"
         };
-        say(format!(
+        report(format!(
             "Read-ahead is {read_ahead}: {why}. It lasts until the array is stopped; newer kernels \
              choose two stripes by themselves."
         ));
     }
     if geometry.level.is_redundant() && !plan.assume_clean {
-        say(format!(
+        report(format!(
             "It can be used at once. Its {} brought in step meanwhile, which takes from its \
              speed{}: 'disksmith array list' shows how far that is; measure after.",
             if geometry.level.has_parity() {

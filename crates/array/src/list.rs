@@ -60,13 +60,13 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
 }
 
 /// An `array create` that was killed and has left something.
-struct Left {
+struct Leftover {
     work: WorkSummary,
     /// Array that it was building; `None` when that cannot be read.
     building: Option<Building>,
 }
 
-impl Left {
+impl Leftover {
     fn sentence(&self) -> String {
         let node = match &self.building {
             Some(building) => building.node.display().to_string(),
@@ -82,13 +82,13 @@ impl Left {
 
 /// Arrays left unfinished on this host, by the ledger. A host without a ledger has nothing to repair, and
 /// what stands in the way of looking is said on standard error.
-fn unfinished(context: &Context) -> Vec<Left> {
-    let found = || -> anyhow::Result<Vec<Left>> {
+fn unfinished(context: &Context) -> Vec<Leftover> {
+    let found = || -> anyhow::Result<Vec<Leftover>> {
         let Some(store) = Store::open_if_there(context).map_err(Failure::error)? else {
             return Ok(Vec::new());
         };
         let works = store.abandoned::<Building>()?;
-        let left = |work: WorkSummary| Left {
+        let left = |work: WorkSummary| Leftover {
             building: store
                 .find(&work.key)
                 .ok()
@@ -99,7 +99,7 @@ fn unfinished(context: &Context) -> Vec<Left> {
         Ok(works.into_iter().map(left).collect())
     };
     found().unwrap_or_else(|error| {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: whether a killed 'array create' left something to repair is not known: \
              {}",
             sentence(&error)
@@ -257,7 +257,7 @@ struct LeftDocument {
 }
 
 impl LeftDocument {
-    fn of(left: &Left) -> LeftDocument {
+    fn of(left: &Leftover) -> LeftDocument {
         let building = left.building.as_ref();
         let shown = |path: &Path| path.display().to_string();
         let members = building.map(|building| {

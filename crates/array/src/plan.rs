@@ -214,7 +214,7 @@ pub(crate) fn fstab_field(path: &Path) -> String {
 }
 
 /// Command that erases the signatures on a disk. The force is for our own claim on it, which wipefs would
-/// take for somebody else's.
+/// take for a foreign one.
 pub(crate) fn wipe(path: &Path) -> Exec {
     Exec::new("wipefs")
         .args(["--all", "--force", "--quiet"])

@@ -1,12 +1,11 @@
-//! Repair of a killed `array create`: the next start takes back what it has left, by the ledger's record.
+//! Repair of a killed `array create`: the next start removes what it left, by the ledger's record.
 //!
-//! Only what is ours is touched: the array of our id, superblocks of that id, our lines, and folders that we
-//! made and that are empty. What may hold something that is worth keeping stays, and the ledger forgets it,
-//! so that no later start takes it away either. Everything here may be killed and begun again: each thing is
-//! looked for before it is taken back.
+//! Only objects of disksmith are touched: the array of its id, superblocks of that id, its lines, and empty folders
+//! that it made. An array that may hold data stays, and the ledger forgets it, so that no later start removes it
+//! either. All of this may be killed and repeated: each object is searched for before it is removed.
 
+mod evidence;
 mod lacking;
-mod look;
 mod release;
 
 use job::{Job, Store, Takeover};
@@ -14,30 +13,29 @@ use linux::block::{Device, Devices, Kind};
 
 use super::building::{Building, Stage};
 use super::host::Host;
-use super::ours;
 use super::steps::Undone;
+use super::teardown;
 use domain::plan_binding::Planned;
-use look::Worth;
+use evidence::Evidence;
 use ui::exit::sentence;
 
 /// Result of a repair.
-enum Fate {
-    /// It stays, and is no work any more: why, as sentences.
+enum RepairResult {
+    /// It stays, and is not repaired again; the reason, as sentences.
     Kept(String),
-    /// It was taken back.
+    /// It was removed.
     Gone(Vec<Undone>),
-    /// Something of it could not be taken back yet: the next start tries again.
+    /// A part could not be removed yet: the next start tries again.
     Later(Vec<Undone>),
 }
 
-/// Repairs everything that was left on this host, and says what was done. What goes wrong is said
-/// too, and is no reason not to do what was asked. Where a plan of disks was agreed to, what was left on any
-/// other disk stays as it is.
+/// Repairs everything that was left on this host, and reports what was done. Failures are reported too, and do not
+/// stop the command. If a plan of disks was confirmed, anything left on other disks stays as it is.
 pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
     let works = match store.abandoned::<Building>() {
         Ok(works) => works,
         Err(error) => {
-            (host.say)(&format!(
+            (host.report)(&format!(
                 "Whether something is to be repaired is not known: {error}\n"
             ));
             return;
@@ -45,19 +43,19 @@ pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
     };
     for work in works {
         if !planned.is_empty() && !is_of_plan(store, &work.key, planned) {
-            (host.say)(&format!(
+            (host.report)(&format!(
                 "What the 'array create' of {} that did not end has left is not all on disks of the plan, \
                  and stays. 'disksmith array stop' takes it back.\n",
                 work.began
             ));
             continue;
         }
-        // Another start may have claimed it since.
+        // Another process may have claimed it since.
         let outcome = Job::claim(&mut *store, &work.key, Takeover::FromDead)
             .map_err(anyhow::Error::from)
             .and_then(|(job, work)| one(host, job, work.document));
         if let Err(error) = outcome {
-            (host.say)(&format!(
+            (host.report)(&format!(
                 "The 'array create' of {} that did not end could not be repaired: {}. It is \
                  tried again when an array is next built or stopped.\n",
                 sentence(&error),
@@ -87,57 +85,57 @@ fn one(
     mut building: Building,
 ) -> anyhow::Result<()> {
     let node = building.node.display().to_string();
-    (host.say)(&format!(
+    (host.report)(&format!(
         "Repairing {node}, which an 'array create' that did not end has left.\n"
     ));
-    let fate = settle(host, &mut building, |building| job.save(building))?;
+    let fate = repair_one(host, &mut building, |building| job.save(building))?;
     let (undone, is_over) = match fate {
-        Fate::Kept(why) => {
-            (host.say)(&format!("{why}\n"));
+        RepairResult::Kept(why) => {
+            (host.report)(&format!("{why}\n"));
             job.discard()?;
             return Ok(());
         }
-        Fate::Gone(undone) => (undone, true),
-        Fate::Later(undone) => (undone, false),
+        RepairResult::Gone(undone) => (undone, true),
+        RepairResult::Later(undone) => (undone, false),
     };
-    (host.say)(&format!("{}\n", Undone::told(&undone)));
+    (host.report)(&format!("{}\n", Undone::report(&undone)));
     if is_over {
         job.discard()?;
     } else {
-        (host.say)("The rest is tried again when an array is next built or stopped.\n");
+        (host.report)("The rest is tried again when an array is next built or stopped.\n");
     }
     Ok(())
 }
 
-/// Decides what becomes of it, and does it. `keep` keeps how far it is.
-fn settle(
+/// Decides what to do with it, and does it. `keep` writes the progress to the ledger.
+fn repair_one(
     host: &mut Host,
     building: &mut Building,
     mut keep: impl FnMut(&Building) -> ledger::Result<()>,
-) -> anyhow::Result<Fate> {
+) -> anyhow::Result<RepairResult> {
     if building.stage == Stage::Done && !building.undoing {
-        return Ok(Fate::Kept(format!(
+        return Ok(RepairResult::Kept(format!(
             "{} was complete when its builder ended, and stays.",
             building.node.display()
         )));
     }
     if building.stage <= Stage::Erasing {
         let erased = (building.stage == Stage::Erasing).then(|| {
-            Undone::Left("signatures that --destroy allowed to go may be erased".to_owned())
+            Undone::Leftover("signatures that --destroy allowed to go may be erased".to_owned())
         });
-        return Ok(Fate::Gone(erased.into_iter().collect()));
+        return Ok(RepairResult::Gone(erased.into_iter().collect()));
     }
     anyhow::ensure!(
         host.programs.has("mdadm"),
         "the program mdadm is not on the PATH; install the package mdadm"
     );
     if !building.undoing {
-        match look::worth(host, building)? {
-            Worth::Nothing => {}
-            Worth::Keeping(why) => return Ok(Fate::Kept(why)),
-            Worth::Unclear(why) => return Ok(Fate::Later(vec![Undone::Left(why)])),
+        match evidence::evidence(host, building)? {
+            Evidence::Unused => {}
+            Evidence::InUse(why) => return Ok(RepairResult::Kept(why)),
+            Evidence::Unclear(why) => return Ok(RepairResult::Later(vec![Undone::Leftover(why)])),
         }
-        // From here on it is not looked at again: half taken back, it would look like something.
+        // From here on it is not examined again: half removed, it would look like an array with data.
         building.undoing = true;
         keep(building)?;
     }
@@ -145,9 +143,9 @@ fn settle(
     let is_stuck = undone.iter().any(release::Released::is_stuck);
     let undone = undone.into_iter().map(|released| released.undone).collect();
     Ok(if is_stuck {
-        Fate::Later(undone)
+        RepairResult::Later(undone)
     } else {
-        Fate::Gone(undone)
+        RepairResult::Gone(undone)
     })
 }
 
@@ -161,7 +159,7 @@ struct UnfinishedArray {
 /// The arrays that carry our id, or consist of members that do, as long as mdadm has not started it.
 /// If mdadm may have been killed, hollow ones too: nothing can be on them, and one that another
 /// mdadm is just filling is open and cannot be stopped.
-fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<UnfinishedArray>> {
+fn unfinished_arrays(host: &mut Host, building: &Building) -> anyhow::Result<Vec<UnfinishedArray>> {
     let devices = Devices::read(&host.root)?;
     let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
     let mut found = Vec::new();
@@ -185,7 +183,7 @@ fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<UnfinishedAr
     Ok(found)
 }
 
-/// The devices whose superblock carries our id, wherever they are now: after a boot they may have
+/// The devices whose superblock has our id, under whichever name: after a boot they may have
 /// other names.
 fn members(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
     let devices = Devices::read(&host.root)?;
@@ -200,6 +198,6 @@ fn members(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> 
 }
 
 fn is_ours(host: &mut Host, look: &str, device: &Device, building: &Building) -> bool {
-    // What cannot be looked at now is looked at by the next repair.
-    ours::has_uuid(host, look, &device.node(), &building.uuid).unwrap_or(false)
+    // A device that cannot be examined now is examined by the next repair.
+    teardown::has_uuid(host, look, &device.node(), &building.uuid).unwrap_or(false)
 }

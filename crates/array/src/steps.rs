@@ -14,7 +14,7 @@ pub trait Step<H> {
     /// Does it.
     ///
     /// # Errors
-    /// What went wrong. It may then be half done; [`Step::undo`] is called all the same.
+    /// Any failure of the step. It may then be half done; [`Step::undo`] is called all the same.
     fn run(&mut self, host: &mut H) -> anyhow::Result<()>;
 
     /// Takes back what was done of it, be it all, a part or nothing.
@@ -25,9 +25,9 @@ pub trait Step<H> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
     /// It was taken back, as a clause: `/dev/md0 was stopped`.
-    Back(String),
+    Reverted(String),
     /// It could not be, as a clause that says what to do.
-    Left(String),
+    Leftover(String),
 }
 
 /// Work that failed, and what was undone.
@@ -43,8 +43,13 @@ pub struct Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = Undone::told(&self.undone);
-        write!(f, "{} failed: {}\n{told}", self.step, sentence(&self.error))
+        let report = Undone::report(&self.undone);
+        write!(
+            f,
+            "{} failed: {}\n{report}",
+            self.step,
+            sentence(&self.error)
+        )
     }
 }
 
@@ -52,7 +57,7 @@ impl std::error::Error for Failed {}
 
 impl Undone {
     /// Results of undoing all of it, in two lines.
-    pub(crate) fn told(undone: &[Undone]) -> String {
+    pub(crate) fn report(undone: &[Undone]) -> String {
         let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
         let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
         let back = match &back[..] {
@@ -68,16 +73,16 @@ impl Undone {
     /// The thing that was taken back.
     pub fn back(&self) -> Option<&str> {
         match self {
-            Undone::Back(what) => Some(what),
-            Undone::Left(_) => None,
+            Undone::Reverted(what) => Some(what),
+            Undone::Leftover(_) => None,
         }
     }
 
     /// The thing that could not be taken back.
     pub fn left(&self) -> Option<&str> {
         match self {
-            Undone::Left(what) => Some(what),
-            Undone::Back(_) => None,
+            Undone::Leftover(what) => Some(what),
+            Undone::Reverted(_) => None,
         }
     }
 }
@@ -86,7 +91,7 @@ impl Undone {
 /// undone, the last first; `undoing` is called before.
 ///
 /// # Errors
-/// What failed, what was undone and what is left.
+/// The failure, with what was undone and what is left.
 pub fn run<H>(
     steps: &mut [Box<dyn Step<H>>],
     host: &mut H,
@@ -152,9 +157,9 @@ mod tests {
         fn undo(&mut self, log: &mut Log) -> Vec<Undone> {
             log.push(format!("undo {}", self.name));
             vec![if self.sticks {
-                Undone::Left(format!("{} is still there", self.name))
+                Undone::Leftover(format!("{} is still there", self.name))
             } else {
-                Undone::Back(format!("{} is gone", self.name))
+                Undone::Reverted(format!("{} is gone", self.name))
             }]
         }
     }
@@ -218,7 +223,7 @@ mod tests {
                 Ok(())
             }
             fn undo(&mut self, _: &mut Log) -> Vec<Undone> {
-                vec![Undone::Back("the wait is over".to_owned())]
+                vec![Undone::Reverted("the wait is over".to_owned())]
             }
         }
         let (mut log, bell) = (Log::new(), Arc::new(AtomicBool::new(false)));

@@ -6,7 +6,7 @@ use linux::md;
 use serde::Serialize;
 
 use super::host::Host;
-use super::{building, files, ours, repair};
+use super::{building, files, repair, teardown};
 use job::Store;
 use ui::exit::{ExitClass as _, Failure, listed};
 
@@ -52,10 +52,10 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
         .collect();
     let lines = lines_for(host, devices, array);
     // mdadm stops an array or leaves it as it is, so nothing was touched when it fails.
-    ours::stop_patiently(host, &array.node()).refused()?;
+    teardown::stop_with_retries(host, &array.node()).refused()?;
     let answer = document(&array.node().display().to_string(), &members);
     let (node, members) = (array.node(), members.join(" "));
-    (host.say)(&format!(
+    (host.report)(&format!(
         "{label} is stopped. Its members keep what is on them:\n  \
          mdadm --assemble {} {members}\nbrings it back, and\n  \
          mdadm --zero-superblock {members}\nends it for good.\n",
@@ -63,7 +63,7 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
     ));
     if !lines.is_empty() {
         let conf = building::mdadm_conf(&host.etc);
-        (host.say)(&format!(
+        (host.report)(&format!(
             "{} still has a line for it, and fstab may have one; take them out if it is not to \
              come back:\n{lines}",
             conf.display()

@@ -28,7 +28,7 @@ use domain::raid::Level;
 use ui::exit::Failure;
 
 /// A host with the disks vdb, vdc and vdd, and programs that do what is visible of the real ones.
-struct Pretended {
+struct FakeHost {
     folder: TempDir,
     lines: Vec<String>,
     /// The program that fails, by the beginning of its line.
@@ -55,8 +55,8 @@ fn moment(life: &Cell<Option<u32>>) {
     }
 }
 
-impl Pretended {
-    fn new(fails: &'static str) -> Pretended {
+impl FakeHost {
+    fn new(fails: &'static str) -> FakeHost {
         let folder = TempDir::new().unwrap();
         for (name, number) in [("vdb", "254:16"), ("vdc", "254:32"), ("vdd", "254:48")] {
             disk(folder.path(), name, number);
@@ -78,7 +78,7 @@ impl Pretended {
         .unwrap();
         fs::create_dir_all(folder.path().join("etc/mdadm")).unwrap();
         fs::write(folder.path().join("etc/fstab"), "# mine").unwrap();
-        Pretended {
+        FakeHost {
             folder,
             lines: Vec::new(),
             fails,
@@ -157,7 +157,7 @@ impl Pretended {
         let (root, etc) = (self.root(), self.folder.path().join("etc"));
         let mut shown = String::new();
         let life = Rc::clone(&self.life);
-        let mut say = |text: &str| {
+        let mut report = |text: &str| {
             moment(&life);
             shown.push_str(text);
         };
@@ -165,7 +165,7 @@ impl Pretended {
             root,
             etc,
             programs: self,
-            say: &mut say,
+            report: &mut report,
             claims: Vec::new(),
             array: None,
             journal: None,
@@ -218,7 +218,7 @@ fn disk(root: &Path, name: &str, number: &str) {
     fs::write(folder.join("size"), "4194304").unwrap();
 }
 
-impl Programs for Pretended {
+impl Programs for FakeHost {
     fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
         let line = program.line();
         self.lines.push(line.clone());
@@ -276,7 +276,7 @@ impl Programs for Pretended {
 
 #[test]
 fn an_array_is_built_and_every_command_is_shown() {
-    let mut host = Pretended::new("");
+    let mut host = FakeHost::new("");
     let plan = host.plan();
     let (built, shown) = host.build(&plan, true);
     built.unwrap();
@@ -308,7 +308,7 @@ fn an_array_is_built_and_every_command_is_shown() {
 
 #[test]
 fn when_mounting_fails_the_folders_the_array_and_the_superblocks_go_again() {
-    let mut host = Pretended::new("mount ");
+    let mut host = FakeHost::new("mount ");
     let (built, _) = host.build(&host.plan(), false);
     let text = built.unwrap_err().to_string();
     for words in [
@@ -327,7 +327,7 @@ fn when_mounting_fails_the_folders_the_array_and_the_superblocks_go_again() {
 
 #[test]
 fn when_a_file_cannot_be_written_the_one_before_is_as_it_was() {
-    let mut host = Pretended::new("");
+    let mut host = FakeHost::new("");
     // A folder of that name cannot be replaced by a file.
     fs::remove_file(host.etc("fstab")).unwrap();
     fs::create_dir(host.etc("fstab")).unwrap();
@@ -345,7 +345,7 @@ fn when_a_file_cannot_be_written_the_one_before_is_as_it_was() {
 
 #[test]
 fn an_array_of_other_devices_than_were_checked_is_taken_back() {
-    let mut host = Pretended::new("");
+    let mut host = FakeHost::new("");
     host.takes = &["vdb", "vdd"];
     let (built, _) = host.build(&host.plan(), false);
     let text = built.unwrap_err().to_string();
@@ -359,7 +359,7 @@ fn an_array_of_other_devices_than_were_checked_is_taken_back() {
 
 #[test]
 fn what_is_not_ours_is_not_stopped_nor_erased() {
-    let mut host = Pretended::new("mkfs");
+    let mut host = FakeHost::new("mkfs");
     host.uuid = "another".to_owned();
     let (built, _) = host.build(&host.plan(), false);
     built.unwrap_err();
@@ -369,7 +369,7 @@ fn what_is_not_ours_is_not_stopped_nor_erased() {
 
 #[test]
 fn a_member_whose_path_leads_elsewhere_now_is_not_handed_over() {
-    let mut host = Pretended::new("");
+    let mut host = FakeHost::new("");
     let dev = host.folder.path().join("sys/class/block/vdc/dev");
     fs::write(dev, "254:99").unwrap();
     let (built, _) = host.build(&host.plan(), false);
@@ -380,7 +380,7 @@ fn a_member_whose_path_leads_elsewhere_now_is_not_handed_over() {
 
 #[test]
 fn an_array_that_is_used_is_not_stopped_and_its_user_is_named() {
-    let mut host = Pretended::new("");
+    let mut host = FakeHost::new("");
     host.assemble();
     let mounts = host.folder.path().join("proc/self/mountinfo");
     fs::write(mounts, "40 27 9:127 / /data rw - xfs /dev/md127 rw\n").unwrap();
@@ -399,7 +399,7 @@ fn an_array_that_is_used_is_not_stopped_and_its_user_is_named() {
 
 #[test]
 fn an_array_that_nothing_uses_is_stopped() {
-    let mut host = Pretended::new("");
+    let mut host = FakeHost::new("");
     host.assemble();
     let conf = "ARRAY /dev/md127 UUID=1\nARRAY /dev/md/other UUID=2\n";
     fs::write(host.etc("mdadm/mdadm.conf"), conf).unwrap();

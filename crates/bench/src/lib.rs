@@ -236,7 +236,7 @@ fn open_ledger(args: &BenchArgs, context: &Context) -> Result<Option<Ledger>, Fa
         Ok(ledger) => Ok(Some(ledger)),
         // A full or read-only disk is no reason not to measure.
         Err(Failure::Refused(error)) if is_of_place(&error) => {
-            context.tell(&format!(
+            context.notice(&format!(
                 "disksmith: this run will not be kept: {}",
                 sentence(&error)
             ));
@@ -414,14 +414,14 @@ impl Session<'_> {
             && let Some(ledger::Error::Gone { .. }) = error.downcast_ref()
         {
             let told = sentence(error);
-            self.context.tell(&format!(
+            self.context.notice(&format!(
                 "disksmith: {told}; a new one is made for this run."
             ));
             let anew = self.context.open_ledger();
             saved = anew.map_err(Failure::error).and_then(save);
         }
         if let Err(error) = &saved {
-            self.context.tell(&format!(
+            self.context.notice(&format!(
                 "disksmith: the run is not kept: {}",
                 sentence(error)
             ));

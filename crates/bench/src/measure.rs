@@ -8,7 +8,7 @@ use engine::{Choice, Control, Engine, EngineError, Job, Observer, part_of_seed};
 use linux::diskstats::{self, Counter, DiskStats};
 use record::{Bytes, DeviceCounts, Nanos, Phase, Surroundings, Window};
 use study::steady;
-use study::stop::{Look, StopRule, Stopper};
+use study::stop::{StopDecision, StopRule, Stopper};
 
 use super::around::Around;
 use super::progress::Progress;
@@ -187,7 +187,7 @@ impl Watch<'_> {
     fn decide(&mut self, took_s: f64) -> Control {
         let settled = &self.slices[steady::warmup_end(&self.slices)..];
         // The stopper wants to see every window, so that two looks in a row are two windows.
-        let precise = matches!(self.stopper.look(settled), Look::Precise(_));
+        let precise = matches!(self.stopper.check(settled), StopDecision::Precise(_));
         if precise && took_s + 1e-6 >= self.shortest_s && steady::assess(settled).steady {
             Control::Stop
         } else {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use record::{Bytes, Histogram, Window};
 
+use ui::format;
 use ui::progress::alone;
-use ui::words;
 
 /// A progress line, or nothing where nobody watches.
 pub(crate) struct Progress {
@@ -58,8 +58,8 @@ impl Progress {
         line.set_position((took * 1000.0) as u64);
         line.set_message(format!(
             "{} IOPS, p99 {}, {time}",
-            words::number(window.ops() as f64 / window.seconds),
-            words::latency(latency.quantile(0.99)),
+            format::number(window.ops() as f64 / window.seconds),
+            format::latency(latency.quantile(0.99)),
         ));
     }
 
@@ -71,7 +71,7 @@ impl Progress {
         line.set_length(1000);
         line.set_position((share.max((seconds / patience).min(1.0)) * 1000.0) as u64);
         let rate = written.0 as f64 / seconds.max(1e-9) / (1 << 20) as f64;
-        line.set_message(format!("{written} at {} MiB/s", words::number(rate)));
+        line.set_message(format!("{written} at {} MiB/s", format::number(rate)));
     }
 
     /// The phase is over; its line goes.

@@ -36,7 +36,7 @@ pub struct CostArgs {
     /// The instance, whose limits count
     #[arg(long, value_name = "TYPE")]
     pub instance: Option<String>,
-    /// What 'aws ec2 describe-instance-types' printed; without it, aws is run
+    /// Output of 'aws ec2 describe-instance-types'; without it, aws is run
     #[arg(long, value_name = "FILE", requires = "instance")]
     pub instances: Option<PathBuf>,
     /// The region

@@ -5,9 +5,9 @@ use record::Nanos;
 use crate::instance::InstanceLimits;
 use crate::offer::{Offer, Volume};
 use crate::workload::{Demand, Workload};
-use ui::words::{latency, number};
+use ui::format::{latency, number};
 
-/// What is asked for besides the workload.
+/// Requirements besides the workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
     pub(crate) size_gib: u64,
@@ -80,7 +80,7 @@ fn judge(offer: &Offer, count: u32, workload: &Workload, goal: &Goal) -> Result<
 fn within(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
     match offer.latency {
         Some(mean) if mean >= target => Err(format!(
-            "latency: an I/O that waits for nothing takes about {} (assumed), and 99 % shall take less than {}",
+            "latency: an I/O without queueing takes about {} (assumed), and 99 % must take less than {}",
             latency(mean.0),
             latency(target.0)
         )),
@@ -91,7 +91,7 @@ fn within(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
 
 /// The smallest volumes of a count that hold the data and carry a demand.
 ///
-/// What a volume can do never falls with its size, and its price never falls with its size, IOPS or throughput; so the
+/// A volume's performance never falls with its size, and its price never falls with its size, IOPS or throughput; so the
 /// smallest with the least provisioned is the cheapest.
 pub(crate) fn smallest(
     offer: &Offer,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::Demand;
 use ui::exit::{ExitClass as _, Failure};
-use ui::words::number;
+use ui::format::number;
 
 /// Limits of an instance type (Amazon EC2 API Reference, EbsOptimizedInfo; a MB is 10^6 bytes).
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -99,7 +99,10 @@ impl InstanceLimits {
         })
     }
 
-    /// Whether the instance carries a demand, and if not, which limit is passed.
+    /// Checks that the instance carries a demand.
+    ///
+    /// # Errors
+    /// The limit that the demand exceeds, as a sentence.
     pub(crate) fn carry(&self, demand: Demand) -> Result<(), String> {
         let limits = [
             (demand.iops, self.baseline_iops, self.maximum_iops, "IOPS"),

@@ -6,7 +6,7 @@ use crate::choose::{Choice, Goal, smallest};
 use crate::have::Have;
 use crate::offer::{Offer, Volume};
 use crate::workload::{Demand, Workload};
-use ui::words::number;
+use ui::format::number;
 
 /// Hours of a recording below which nothing is said of times of day.
 const DAY_S: f64 = 24.0 * 3600.0;
@@ -73,7 +73,7 @@ pub(crate) fn best(choice: &Choice, workload: &Workload, goal: &Goal) -> Option<
     best.filter(|_| goal.p99.is_none())
 }
 
-/// What of them is idle.
+/// The idle part of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Idle {
     pub(crate) month: f64,

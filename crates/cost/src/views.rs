@@ -9,8 +9,8 @@ use crate::instance::InstanceLimits;
 use crate::offer::Offer;
 use crate::scaling::{Idle, Scaling};
 use crate::workload::{Demand, Workload};
+use ui::format::{date, number};
 use ui::table::{Column, layout, wrap};
-use ui::words::{date, number};
 
 /// So many of the volumes that carry it are shown.
 const SHOWN: usize = 10;

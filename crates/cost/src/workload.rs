@@ -15,7 +15,7 @@ const LATE: f64 = 0.01;
 /// Steps in which a rate between the mean and the peak is tried.
 const STEPS: u32 = 200;
 
-/// I/O that volumes shall carry in a second.
+/// I/O a second that volumes must carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Demand {
     pub(crate) iops: f64,
@@ -203,7 +203,7 @@ impl Workload {
         ops / self.seconds() * MONTH_S
     }
 
-    /// What volumes must carry that split I/O above `merge`: the peak; where 1 % of the I/O may wait longer than
+    /// Demand on volumes that split I/O above `merge`: the peak; where 1 % of the I/O may wait longer than
     /// `budget`, the least with which no more does.
     pub(crate) fn demand(&self, merge: Bytes, budget: Option<Nanos>) -> Demand {
         let peak = self.intervals.iter().map(|one| one.rate.counted(merge));

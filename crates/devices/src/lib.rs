@@ -34,14 +34,14 @@ struct Branch {
 /// Lists the disks.
 pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
     let uses = Uses::read(&context.root).refused()?;
-    let look = Look {
+    let lists = KernelLists {
         context,
         uses: &uses,
         mounts: Mounts::read(&context.root).refused()?,
         swaps: swaps::read(&context.root).refused()?,
         all: args.all,
     };
-    let disks = look.disks();
+    let disks = lists.disks();
     let text = if args.json {
         let devices = disks.iter().map(DeviceDocument::of).collect();
         ui::json::document("devices", &Document { devices })
@@ -53,7 +53,7 @@ pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
 }
 
 /// The kernel's lists from which the tree is made.
-struct Look<'a> {
+struct KernelLists<'a> {
     context: &'a Context,
     uses: &'a Uses,
     mounts: Mounts,
@@ -61,7 +61,7 @@ struct Look<'a> {
     all: bool,
 }
 
-impl Look<'_> {
+impl KernelLists<'_> {
     /// The devices that lie on nothing, with what lies on them.
     fn disks(&self) -> Vec<Branch> {
         let devices = self.uses.devices();

@@ -18,7 +18,7 @@ use ui::ledger_args::LedgerArgs;
     after_help = "Example: disksmith bench /var/lib/mysql"
 )]
 pub(crate) struct Cli {
-    /// What to do
+    /// Action
     #[command(subcommand)]
     pub verb: Verb,
     /// Where runs are kept

@@ -1,4 +1,4 @@
-//! What a shell and a manual need, from the same definitions as the command line itself.
+//! Shell completions and man pages, from the same definitions as the command line itself.
 
 use std::path::Path;
 

@@ -36,7 +36,7 @@ pub struct DiskIdentity {
 pub struct Planned {
     /// The path as the verb names it.
     pub path: PathBuf,
-    /// What was seen there.
+    /// Identity of the disk when the plan was made.
     pub seen: DiskIdentity,
 }
 
@@ -53,15 +53,15 @@ impl FromStr for Planned {
 pub struct BoundTarget {
     /// The kinds of signatures that it carries, such as `ext4`.
     pub content: Vec<String>,
-    /// Which it is.
+    /// The disk of the plan.
     pub seen: DiskIdentity,
 }
 
 impl BoundTarget {
-    /// What is to be said of one that is open. `devices` must have been read after it was opened.
+    /// The target of a claim. `devices` must have been read after it was opened.
     ///
     /// # Errors
-    /// Why nothing can be said, as a sentence.
+    /// The reason why it cannot be identified, as a sentence.
     pub fn of(
         claim: &DestroyTarget,
         devices: &Devices,
@@ -90,8 +90,8 @@ impl Planned {
 }
 
 impl DiskIdentity {
-    /// What is to be seen of a device or file that is open. `devices` must have been read after it was
-    /// opened, and for what shall be written, claimed: until then another may have come under its name.
+    /// Identity of an open device or file. `devices` must have been read after it was
+    /// opened, and, if it is to be written, claimed: until then another disk may have taken its name.
     ///
     /// # Errors
     /// When it is not known which boot this is, or the file cannot be looked at; as a sentence.
@@ -171,7 +171,7 @@ pub fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<
 }
 
 /// Checks that these paths lead to the disks of the plan, before anything is claimed: it is only read.
-/// What is written later must be asked about again once it is claimed.
+/// Disks that are written later must be checked again once they are claimed.
 ///
 /// # Errors
 /// As [`check`], a sentence for each that is not, or cannot be opened.
@@ -300,7 +300,7 @@ mod tests {
             device: None,
             size: Bytes(4096),
             content: Content::default(),
-            beside: Vec::new(),
+            related: Vec::new(),
             unreadable: 0,
         }
     }

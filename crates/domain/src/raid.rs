@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub use record::raid::{Level, Redundancy};
 
-/// How RAID 10 lays out its copies (md(4), section RAID10).
+/// Layout of the copies of RAID 10 (md(4), section RAID10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// Two copies side by side

@@ -37,7 +37,7 @@ impl FromStr for ReadyBy {
 }
 
 impl ReadyBy {
-    /// The moment that is meant by somebody for whom it is `now`.
+    /// The moment that is meant if it is `now`.
     ///
     /// # Errors
     /// When there is no such time on that day, or no such day.

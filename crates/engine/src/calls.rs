@@ -82,7 +82,7 @@ impl Timer<'_> {
     /// Makes a call and counts it, if it succeeds.
     ///
     /// # Errors
-    /// What the call says.
+    /// The error of the call.
     #[inline]
     pub fn time<T, E>(
         &mut self,

@@ -91,12 +91,12 @@ pub(crate) fn monotonic_nanos() -> u64 {
 /// the second is much, and it is no wait for the disk.
 pub(crate) struct BusyTime {
     schedstat: Option<File>,
-    before: Spent,
+    before: ThreadCounters,
 }
 
 /// Counters of one thread, read at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spent {
+pub(crate) struct ThreadCounters {
     /// The moment, in nanoseconds.
     pub now: u64,
     /// Nanoseconds in which it ran or waited for a processor. A hypervisor's steal may be missing
@@ -106,10 +106,10 @@ pub(crate) struct Spent {
     pub sleeps: Option<u64>,
 }
 
-impl Spent {
+impl ThreadCounters {
     /// The busy share of the time since `before`, 0 to 1. Both counters are of the same two
     /// moments: a thread that is late for the end of a window is late with both.
-    pub(crate) fn busy_share_since(self, before: Spent) -> f64 {
+    pub(crate) fn busy_share_since(self, before: ThreadCounters) -> f64 {
         // What never slept has never waited, whatever is missing in the times.
         if self.sleeps.is_some() && self.sleeps == before.sleeps {
             return 1.0;
@@ -124,7 +124,7 @@ impl BusyTime {
     pub(crate) fn of_this_thread() -> BusyTime {
         let mut busy = BusyTime {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
-            before: Spent::default(),
+            before: ThreadCounters::default(),
         };
         busy.before = busy.spent();
         busy
@@ -136,11 +136,11 @@ impl BusyTime {
         now.busy_share_since(std::mem::replace(&mut self.before, now))
     }
 
-    fn spent(&self) -> Spent {
+    fn spent(&self) -> ThreadCounters {
         let now = monotonic_nanos();
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let ran = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        Spent {
+        ThreadCounters {
             now,
             busy: ran + self.run_delay_nanos(),
             // A kernel without the one may have the other as zeros.
@@ -224,8 +224,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn spent(now: u64, busy: u64, sleeps: u64) -> Spent {
-        Spent {
+    fn spent(now: u64, busy: u64, sleeps: u64) -> ThreadCounters {
+        ThreadCounters {
             now: now * MS,
             busy: busy * MS,
             sleeps: Some(sleeps),
@@ -248,7 +248,7 @@ mod tests {
         let slept = spent(1000, 500, 4);
         assert_eq!(slept.busy_share_since(before), 0.5);
         // Where sleeps are not counted, nothing follows from there being none.
-        let unknown = |spent: Spent| Spent {
+        let unknown = |spent: ThreadCounters| ThreadCounters {
             sleeps: None,
             ..spent
         };

@@ -78,7 +78,7 @@ pub trait Engine: Sync {
     /// Runs one phase and gives its record; `began_s` in it is left at 0.
     ///
     /// # Errors
-    /// When the job makes no sense for its target, when the engine asked for is refused by the
+    /// When the job is invalid for its target, when the engine asked for is refused by the
     /// kernel, or when a request fails.
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError>;
 

@@ -1,4 +1,4 @@
-//! A list of requests, fed as it goes: each is made once, and whoever feeds the list is told what
+//! A list of requests from a source: each is issued once, and the source is notified of what
 //! came of it.
 //!
 //! Where a workload says what kind of I/O to make and is over when its figures are precise, a list
@@ -137,8 +137,8 @@ pub enum Next {
 /// Gives a list its requests. All is called on the thread that runs the list, and while a call
 /// lasts, nothing is issued and nothing that comes back is seen.
 pub trait RequestSource {
-    /// How many requests may be in flight now; 0 pauses. It is asked before each request, and at
-    /// least every 10 ms. What is above [`List::most_in_flight`] counts as that.
+    /// Limit of requests in flight now; 0 pauses. It is called before each request, and at
+    /// least every 10 ms. A value above [`List::most_in_flight`] counts as that.
     fn depth(&self) -> u32;
 
     /// Next step, asked for while fewer than [`depth`](RequestSource::depth) are in flight. `now` is the time
@@ -153,8 +153,8 @@ pub trait RequestSource {
 pub struct List<'a> {
     /// The open file or device, with O_DIRECT.
     pub file: &'a File,
-    /// What to do with each request.
-    pub deed: Op,
+    /// Operation of all requests.
+    pub op: Op,
     /// The most that [`RequestSource::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
     pub most_in_flight: u32,
     /// The largest request, at most 64 MiB. Reads use memory of this size for each that is in
@@ -190,7 +190,7 @@ pub trait Lister: Sync {
     /// Runs one list to its end. When it returns, nothing is in flight, unless the ring failed.
     ///
     /// # Errors
-    /// When the list or a request of its feed makes no sense for the target, when the engine asked
+    /// When the list or a request of its source is invalid for the target, when the engine asked
     /// for is refused by the kernel, or when there is no memory. A request that fails is no error
     /// here.
     fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError>;

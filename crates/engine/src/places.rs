@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use record::{Direction, Pattern, Workload};
 
 use crate::random::{Random, part_of_seed};
-use detailed::{Detailed, Grains};
+use detailed::{BlockGrid, Detailed};
 
 /// Bits of a place that are the position in its file; the others are the file's number. No file is larger (a
 /// PiB), and more files than fit into the rest are not opened.
@@ -50,7 +50,7 @@ impl Places {
         let seed = part_of_seed(seed, u64::from(thread));
         Places {
             detailed: workload.details.as_ref().map(|details| {
-                let grains = Grains::of(workload, details);
+                let grains = BlockGrid::of(workload, details);
                 Detailed::new(workload.pattern, details, span, grains, seed)
             }),
             ..plain

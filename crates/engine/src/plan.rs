@@ -31,7 +31,7 @@ pub(crate) struct Plan<'a> {
 #[derive(Clone)]
 pub(crate) struct Share {
     pub places: Places,
-    /// Open loop: whoever is free takes the next arrival.
+    /// Open loop: the next free worker takes the next arrival.
     pub arrivals: Option<Arc<Mutex<Arrivals>>>,
     /// True for the worker that counts requests waiting in the shared schedule.
     pub leads: bool,

@@ -23,7 +23,7 @@ const TIMER: u64 = u64::MAX;
 
 /// Features that the kernel granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Granted {
+pub(crate) struct RingFeatures {
     /// Single issuer with deferred task run (Linux 6.1): answers are processed when we wait, not
     /// whenever the kernel interrupts us.
     pub deferred: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Granted {
     pub fixed_buffers: Option<bool>,
 }
 
-impl Granted {
+impl RingFeatures {
     /// The features that were not granted, in words.
     pub(crate) fn missing(self) -> Option<String> {
         let missing: Vec<&str> = [
@@ -54,7 +54,7 @@ impl Granted {
 /// Checks that a ring for `slots` requests can be had here: containers often refuse it by seccomp, `kernel.io_uring_disabled` by setting, and before Linux 5.12 the limit on locked memory.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub(crate) fn probe(slots: u32) -> io::Result<()> {
     build(entries(slots)).map(drop)
 }
@@ -66,7 +66,7 @@ fn entries(slots: u32) -> u32 {
 }
 
 /// Builds a ring with the most that the kernel grants.
-fn build(entries: u32) -> io::Result<(IoUring, Granted)> {
+fn build(entries: u32) -> io::Result<(IoUring, RingFeatures)> {
     let mut refusal = io::Error::from(io::ErrorKind::Unsupported);
     for (deferred, no_array, cooperative) in [
         (true, true, false),
@@ -87,7 +87,7 @@ fn build(entries: u32) -> io::Result<(IoUring, Granted)> {
         }
         match builder.build(entries) {
             Ok(ring) => {
-                let granted = Granted {
+                let granted = RingFeatures {
                     deferred,
                     no_array,
                     fixed_buffers: None,
@@ -108,7 +108,7 @@ pub(crate) struct Ring {
     /// Requests that were queued and whose answers have not been taken.
     in_flight: u32,
     clock: Clock,
-    granted: Granted,
+    granted: RingFeatures,
     /// Wake-up times of the timers that are set, the earliest first.
     timers: BinaryHeap<Reverse<u64>>,
     timespec: Box<types::Timespec>,
@@ -166,7 +166,7 @@ impl Ring {
     }
 
     /// Features that the kernel granted.
-    pub(crate) fn granted(&self) -> Granted {
+    pub(crate) fn granted(&self) -> RingFeatures {
         self.granted
     }
 
@@ -190,7 +190,7 @@ impl Ring {
     /// Queues an entry.
     ///
     /// # Safety
-    /// What the entry points to must stay in place until its answer has come.
+    /// Memory that the entry points to must stay valid until its completion has arrived.
     unsafe fn queue(&mut self, entry: &squeue::Entry) {
         // SAFETY: as the caller promised.
         while unsafe { self.ring.submission().push(entry) }.is_err() {

@@ -5,7 +5,7 @@ use std::io;
 use record::Direction;
 
 use crate::backend::{Backend, Completion};
-use crate::clock::Spent;
+use crate::clock::ThreadCounters;
 
 /// Answers each request `latency` ticks after it was submitted, except while it is stalled. A tick
 /// is a nanosecond.
@@ -19,7 +19,7 @@ pub(crate) struct SimulatedDisk {
     /// Requests are calls that compute until they are answered, as on memory; otherwise the thread
     /// sleeps.
     pub computes: bool,
-    spent: Spent,
+    spent: ThreadCounters,
     /// The answer to a request at this offset is this negative error number.
     pub fails_at: Option<(u64, i32)>,
     /// Bytes moved by each request; `None`: all that it asks for.
@@ -37,7 +37,7 @@ impl SimulatedDisk {
             stall: None,
             without_processor: Vec::new(),
             computes: false,
-            spent: Spent::default(),
+            spent: ThreadCounters::default(),
             fails_at: None,
             block: None,
             queued: Vec::new(),
@@ -61,7 +61,7 @@ impl Backend for SimulatedDisk {
     }
 
     fn busy_share(&mut self) -> f64 {
-        let spent = Spent {
+        let spent = ThreadCounters {
             now: self.now,
             busy: if self.computes { self.now } else { 0 },
             sleeps: None,

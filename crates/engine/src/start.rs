@@ -42,15 +42,15 @@ impl Start {
 
     /// Guard to hold while a job runs: when it is dropped, the others wait for it no longer. A job that could
     /// not be set up never comes.
-    pub(crate) fn attended(&self) -> Attended<'_> {
-        Attended(self)
+    pub(crate) fn attended(&self) -> PendingStart<'_> {
+        PendingStart(self)
     }
 }
 
 /// A job that may still come to its start.
-pub(crate) struct Attended<'a>(&'a Start);
+pub(crate) struct PendingStart<'a>(&'a Start);
 
-impl Drop for Attended<'_> {
+impl Drop for PendingStart<'_> {
     fn drop(&mut self) {
         // Where all have begun, this opens what is open.
         self.0.open();

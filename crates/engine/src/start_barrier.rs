@@ -2,9 +2,9 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Opens when all have come, or when somebody opens it.
+/// Opens when all threads have arrived, or when one opens it.
 pub(crate) struct StartBarrier {
-    /// How many are still to come; 0 is open.
+    /// Number of threads that have not arrived yet; at 0 the barrier is open.
     missing: Mutex<usize>,
     opened: Condvar,
 }

@@ -16,7 +16,7 @@ use crate::job::{EngineError, Job};
 use crate::places::Places;
 use crate::plan::{Message, Plan, Share};
 use crate::random::part_of_seed;
-use crate::ring::Granted;
+use crate::ring::RingFeatures;
 use crate::start::Start;
 use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Timetable};
@@ -125,7 +125,7 @@ pub(crate) struct Together<'a> {
     pub begin: OnceLock<(Timetable, Vec<Share>)>,
     pub budget: Option<Budget>,
     pub enough: AtomicBool,
-    pub granted: OnceLock<Granted>,
+    pub granted: OnceLock<RingFeatures>,
 }
 
 impl Together<'_> {
@@ -162,7 +162,7 @@ impl Together<'_> {
     }
 
     fn loop_over(&self, id: usize, backend: io::Result<impl Backend>, sender: Sender<Message>) {
-        // Whoever fails still comes to the gate, so that the others do not wait for ever.
+        // A job that fails still arrives at the barrier, so that the others do not wait for ever.
         if backend.is_err() {
             self.enough.store(true, Relaxed);
         }

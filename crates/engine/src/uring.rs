@@ -15,7 +15,7 @@ use crate::buffers::Buffers;
 use crate::clock::{BusyTime, Clock};
 use crate::places::in_file;
 use crate::random::Random;
-use crate::ring::{Granted, Ring};
+use crate::ring::{Ring, RingFeatures};
 
 /// A worker's ring.
 pub(crate) struct Uring {
@@ -66,7 +66,7 @@ impl Uring {
     }
 
     /// Features that the kernel granted.
-    pub(crate) fn granted(&self) -> Granted {
+    pub(crate) fn granted(&self) -> RingFeatures {
         self.ring.granted()
     }
 

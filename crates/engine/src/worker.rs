@@ -327,7 +327,7 @@ impl<'a, B: Backend> Worker<'a, B> {
                 busy_share: *busy_share.get_or_insert_with(|| backend.busy_share()),
                 cpu: cpu_since(cpu_now, std::mem::replace(cpu_before, cpu_now)),
             };
-            // The gatherer outlives the workers; if it is gone, so is whoever wanted the figures.
+            // The gatherer outlives the workers; if it is gone, the figures are no longer wanted.
             let _ = windows.send(Message::Window {
                 worker: id,
                 tally: Box::new(tally),

@@ -64,7 +64,7 @@ pub fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
 fn list(args: &HostsArgs, context: &mut Context) -> Outcome {
     let found = reach::find(&args.source)?;
     for one in &found.left_out {
-        context.tell(one);
+        context.notice(one);
     }
     let answer = if args.json {
         hosts::view::json(&found)

@@ -34,7 +34,7 @@ pub(crate) fn find(args: &SourceArgs) -> Result<HostList, Failure> {
 /// The way to the hosts that the arguments ask for.
 ///
 /// # Errors
-/// Refused, where a program that shall be sent cannot be.
+/// Refused, if the program to send cannot be read.
 pub(crate) fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
     let mut programs = args
         .binary

@@ -1,10 +1,10 @@
 //! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read
 //! and written; and the logs of iostat ([`iostat`]), read.
 //!
-//! What is read becomes a [`Summary`], in which everything that a tool may not say is an `Option`.
-//! What is written is made of a summary too, so a run of this program is summed up first
-//! ([`sum_up`]). The text comes from files that anybody may have made: no input makes a function
-//! here panic, and what is wrong is named by its line.
+//! A file that is read becomes a [`Summary`], in which every value that a tool may leave out is an `Option`.
+//! A file that is written is made from a summary too, so a run of this program is summed up first
+//! ([`sum_up`]). The input is not trusted: no input makes a function
+//! here panic, and errors name the line.
 
 mod bonnie;
 mod error;

@@ -64,7 +64,7 @@ struct Cutter<'a> {
 
 impl Cutter<'_> {
     /// Takes the JSON document that begins at `at`, and returns where it ends. `None` when there is
-    /// no document: a brace in somebody's message is no error.
+    /// no document: a brace in a message is not an error.
     fn json(&mut self, at: usize, line: usize) -> Result<Option<usize>, ReadError> {
         let rest = &self.text[at..];
         if at >= self.last_fio || !rest.trim_start_matches([' ', '\t']).starts_with('{') {

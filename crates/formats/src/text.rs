@@ -189,9 +189,9 @@ mod tests {
     }
 
     /// Gives a byte at a time, as a slow pipe does.
-    struct Dribble<'a>(&'a [u8]);
+    struct SlowReader<'a>(&'a [u8]);
 
-    impl Read for Dribble<'_> {
+    impl Read for SlowReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let length = buffer.len().min(1);
             self.0.read(&mut buffer[..length])
@@ -200,7 +200,7 @@ mod tests {
 
     fn dribbled(bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
-        Utf8::new(Dribble(bytes)).read_to_end(&mut text).unwrap();
+        Utf8::new(SlowReader(bytes)).read_to_end(&mut text).unwrap();
         text
     }
 

@@ -219,7 +219,7 @@ fn what_is_not_known_is_not_written_as_a_zero() {
     let WriteError::NoPlace { tool, .. } = error;
     assert_eq!(tool, "fio");
 
-    // With unified_rw_reporting nobody knows which were reads.
+    // With unified_rw_reporting it is unknown which were reads.
     let unified = only(&fixture("fio-3.33-unified.json"));
     assert!(write(Format::Sysbench, &unified).is_err());
     // Bytes without requests have no place in sysbench's text.

@@ -29,7 +29,7 @@ pub struct CheckpointWriter<W> {
     thread: Option<Thread<W>>,
 }
 
-/// A checkpoint, and where to answer whoever waits until it is on the disk.
+/// A checkpoint, and the channel to a caller that waits until it is on the disk.
 type Message<W> = (W, Option<SyncSender<ledger::Result<()>>>);
 
 struct Thread<W> {
@@ -197,7 +197,7 @@ fn write_all<W: LongWork>(
             shared.has_recovered.store(true, Relaxed);
         }
         match (answer, written) {
-            // Whoever waits for it may be gone.
+            // The caller may have stopped waiting.
             (Some(answer), written) => drop(answer.send(written)),
             (None, Err(error)) if !was_failing => {
                 let mut failure = shared

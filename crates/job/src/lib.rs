@@ -45,7 +45,7 @@ pub use interval::{Interval, Turns};
 pub use outcome::{Resumable, outcome};
 pub use process::ProcessIdentity;
 pub use progress::{Progress, ProgressLine, ProgressLines};
-pub use shared::{Beside, SharedJob};
+pub use shared::{CheckpointExtra, SharedJob};
 pub use start::{Previous, Request, Started, start};
 pub use stop::{Stop, StopCause};
 pub use store::{Job, Store, Takeover};

@@ -38,10 +38,10 @@ impl ProcessIdentity {
         &self.owner
     }
 
-    /// Liveness of an owner. One whose process is there and cannot be looked at counts as alive: nobody's
-    /// work is taken from him because of a doubt.
-    pub fn standing(&self, owner: &Owner) -> OwnerLiveness {
-        owner.standing(&self.owner, |pid| match process::of(&self.root, pid) {
+    /// Liveness of an owner. One whose process exists and cannot be examined counts as alive, so that its
+    /// work is not taken over by mistake.
+    pub fn liveness(&self, owner: &Owner) -> OwnerLiveness {
+        owner.liveness(&self.owner, |pid| match process::of(&self.root, pid) {
             Ok(found) => found.map(|process| process.started),
             Err(_) => Some(owner.started),
         })
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn this_process_is_alive_and_one_that_was_killed_is_dead_before_it_is_waited_for() {
         let here = here();
-        assert_eq!(here.standing(here.owner()), OwnerLiveness::Alive);
+        assert_eq!(here.liveness(here.owner()), OwnerLiveness::Alive);
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let seen = process::of(&Root::host(), child.id()).unwrap().unwrap();
         let owner = Owner {
@@ -69,17 +69,17 @@ mod tests {
             started: seen.started,
             ..here.owner().clone()
         };
-        assert_eq!(here.standing(&owner), OwnerLiveness::Alive);
+        assert_eq!(here.liveness(&owner), OwnerLiveness::Alive);
         child.kill().unwrap();
-        // The kernel may need a moment to end it; nobody has waited for it meanwhile.
+        // The kernel may need a moment to end it; it stays a zombie, since no parent has waited for it.
         let mut looks = 0;
-        while here.standing(&owner) == OwnerLiveness::Alive && looks < 1000 {
+        while here.liveness(&owner) == OwnerLiveness::Alive && looks < 1000 {
             std::thread::sleep(std::time::Duration::from_millis(10));
             looks += 1;
         }
-        assert_eq!(here.standing(&owner), OwnerLiveness::Dead);
+        assert_eq!(here.liveness(&owner), OwnerLiveness::Dead);
         child.wait().unwrap();
-        assert_eq!(here.standing(&owner), OwnerLiveness::Dead);
+        assert_eq!(here.liveness(&owner), OwnerLiveness::Dead);
     }
 
     #[test]
@@ -87,11 +87,11 @@ mod tests {
         let here = here();
         let mut before = here.owner().clone();
         before.started = before.started.saturating_sub(1);
-        assert_eq!(here.standing(&before), OwnerLiveness::Dead);
+        assert_eq!(here.liveness(&before), OwnerLiveness::Dead);
         let mut earlier = here.owner().clone();
         earlier.boot = "another".to_owned();
-        assert_eq!(here.standing(&earlier), OwnerLiveness::Dead);
+        assert_eq!(here.liveness(&earlier), OwnerLiveness::Dead);
         earlier.host.push('x');
-        assert_eq!(here.standing(&earlier), OwnerLiveness::Elsewhere);
+        assert_eq!(here.liveness(&earlier), OwnerLiveness::Elsewhere);
     }
 }

@@ -1,13 +1,13 @@
-//! The lines that a person watches, one a job. They go to standard error, and only to a terminal.
+//! Progress lines, one a job. They go to standard error, and only to a terminal.
 //!
 //! Each is drawn by a thread of its own: a terminal that does not take what is written (Ctrl-S, a connection that
-//! hangs) holds up whoever writes to it, and that may not be who does the work.
+//! hangs) blocks the thread that writes to it, and that must not be the thread that does the work.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use indicatif::ProgressBar;
-use ui::context::tell;
+use ui::context::notice;
 use ui::progress::Bars;
 
 /// All lines.
@@ -17,7 +17,7 @@ pub struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// Lines, if somebody watches.
+    /// Lines, if standard error is a terminal.
     pub fn new(is_watched: bool) -> ProgressLines {
         ProgressLines {
             bars: Bars::new(is_watched),
@@ -29,8 +29,8 @@ impl ProgressLines {
     pub fn line(&self, name: &str) -> ProgressLine {
         let bar = self.bars.add(name, 1);
         ProgressLine::start(self.is_watched, move |event| match (event, &bar) {
-            (Event::Said(text), Some(bar)) => bar.suspend(|| tell(&text)),
-            (Event::Said(text), None) => tell(&text),
+            (Event::Said(text), Some(bar)) => bar.suspend(|| notice(&text)),
+            (Event::Said(text), None) => notice(&text),
             (Event::Moved(state), Some(bar)) => state().show(bar),
             (Event::Ended, Some(bar)) => bar.finish_and_clear(),
             (Event::Moved(_) | Event::Ended, None) => {}
@@ -45,7 +45,7 @@ pub struct Progress {
     pub position: u64,
     /// The whole.
     pub length: u64,
-    /// The words behind the bar.
+    /// The text behind the bar.
     pub message: String,
 }
 
@@ -63,7 +63,7 @@ enum Event {
     Ended,
 }
 
-/// The line of one job. Nothing here waits for it to be shown, but [`ProgressLine::end`].
+/// The line of one job. Only [`ProgressLine::end`] waits until it is shown.
 pub struct ProgressLine {
     is_watched: bool,
     /// `None` where there was no thread to be had.
@@ -72,13 +72,13 @@ pub struct ProgressLine {
 
 impl ProgressLine {
     fn start(is_watched: bool, mut draw: impl FnMut(Event) + Send + 'static) -> ProgressLine {
-        // One waits at most: the next one has the state of then.
+        // At most one event waits: the next one carries the newer state.
         let (events, arriving) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("line".to_owned())
             .spawn(move || arriving.into_iter().for_each(&mut draw));
         if let Err(error) = &thread {
-            tell(&format!("disksmith: progress cannot be shown: {error}."));
+            notice(&format!("disksmith: progress cannot be shown: {error}."));
         }
         ProgressLine {
             is_watched,
@@ -93,13 +93,13 @@ impl ProgressLine {
         }
     }
 
-    /// Tells the user a sentence. Whether it will be shown: not while something else is still to be.
+    /// Shows the user a sentence. False if it is dropped because an earlier event is not shown yet.
     pub fn say(&self, text: String) -> bool {
         let thread = self.thread.as_ref();
         thread.is_some_and(|(events, _)| events.try_send(Event::Said(text)).is_ok())
     }
 
-    /// Takes the line away, when all was shown.
+    /// Removes the line after all events were shown.
     pub fn end(self) {
         if let Some((events, thread)) = self.thread {
             let _ = events.send(Event::Ended);

@@ -15,7 +15,7 @@ const REST: u32 = 3;
 const LONGEST_REST: Duration = Duration::from_secs(2);
 
 /// Changes beside the checkpoint, which go into the ledger before it does.
-pub trait Beside<W>: Default {
+pub trait CheckpointExtra<W>: Default {
     /// Writes them.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ pub struct SharedJob<W, B> {
 
 struct State<W, B> {
     checkpoint: W,
-    beside: B,
+    extra: B,
     /// Number of changes so far, and of those among them that are on the disk.
     changes: u64,
     written: u64,
@@ -44,13 +44,13 @@ struct State<W, B> {
     is_closed: bool,
 }
 
-impl<W: LongWork + Clone, B: Beside<W>> SharedJob<W, B> {
+impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
     /// A job with this checkpoint.
     pub fn new(checkpoint: W) -> SharedJob<W, B> {
         SharedJob {
             state: Mutex::new(State {
                 checkpoint,
-                beside: B::default(),
+                extra: B::default(),
                 changes: 0,
                 written: 0,
                 failure: None,
@@ -75,7 +75,7 @@ impl<W: LongWork + Clone, B: Beside<W>> SharedJob<W, B> {
     ) -> bool {
         let mut guard = self.lock();
         let state = &mut *guard;
-        change(&mut state.checkpoint, &mut state.beside);
+        change(&mut state.checkpoint, &mut state.extra);
         state.changes += 1;
         let own = state.changes;
         self.changed.notify_all();
@@ -113,22 +113,22 @@ impl<W: LongWork + Clone, B: Beside<W>> SharedJob<W, B> {
     pub fn write_all(&self, mut job: Job<W>) {
         let mut rest = Duration::ZERO;
         let ended = loop {
-            let (mut checkpoint, mut beside, changes, is_closed) = self.next(rest);
+            let (mut checkpoint, mut extra, changes, is_closed) = self.next(rest);
             let began = Instant::now();
-            let mut written = beside.write(job.store_mut());
-            beside.amend(&mut checkpoint);
+            let mut written = extra.write(job.store_mut());
+            extra.amend(&mut checkpoint);
             if is_closed {
-                break written.and_then(|()| job.finish(&checkpoint).map(|_| (beside, changes)));
+                break written.and_then(|()| job.finish(&checkpoint).map(|_| (extra, changes)));
             }
             written = written.and_then(|()| job.save(&checkpoint));
             rest = (began.elapsed() * REST).min(LONGEST_REST);
             if let Err(error) = written {
                 break Err(error);
             }
-            self.written(&beside, changes);
+            self.written(&extra, changes);
         };
         match ended {
-            Ok((beside, changes)) => self.written(&beside, changes),
+            Ok((extra, changes)) => self.written(&extra, changes),
             Err(error) => {
                 let mut state = self.lock();
                 state.failure = Some(error);
@@ -155,18 +155,18 @@ impl<W: LongWork + Clone, B: Beside<W>> SharedJob<W, B> {
             let waited = self.changed.wait_timeout(state, left);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        let beside = std::mem::take(&mut state.beside);
+        let extra = std::mem::take(&mut state.extra);
         (
             state.checkpoint.clone(),
-            beside,
+            extra,
             state.changes,
             state.is_closed,
         )
     }
 
-    fn written(&self, beside: &B, changes: u64) {
+    fn written(&self, extra: &B, changes: u64) {
         let mut state = self.lock();
-        beside.amend(&mut state.checkpoint);
+        extra.amend(&mut state.checkpoint);
         state.written = changes;
         drop(state);
         self.changed.notify_all();
@@ -188,7 +188,7 @@ mod tests {
     #[derive(Default)]
     struct Numbers(Vec<u64>);
 
-    impl Beside<Count> for Numbers {
+    impl CheckpointExtra<Count> for Numbers {
         fn write(&mut self, _: &mut Store) -> ledger::Result<()> {
             Ok(())
         }
@@ -248,7 +248,7 @@ mod tests {
     fn who_waits_for_the_ledger_is_called_and_let_go_when_nothing_is_written_any_more() {
         let (shared, beats) = (shared(), AtomicU64::new(0));
         std::thread::scope(|scope| {
-            // Nobody writes: the ledger's disk is slow.
+            // No writer thread runs: the ledger's disk is slow.
             let waiting = scope.spawn(|| {
                 shared.change(|_, _| {}, INTERVAL, &mut || {
                     beats.fetch_add(1, Relaxed);

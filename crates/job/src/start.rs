@@ -100,7 +100,7 @@ fn open<W: LongWork + Clone + Send + 'static>(
         }
         Err(error) => {
             resume(Previous::Unreadable(&error), checkpoint);
-            // What cannot be read is of use to nobody; what a later version has written is.
+            // An unreadable document is useless; one written by a later version is not.
             if anew || matches!(error, Error::Work(WorkError::Unreadable { .. })) {
                 store.remove::<W>(key, from)?;
             }

@@ -26,7 +26,7 @@ pub enum Takeover {
 
 impl Takeover {
     fn judge(self, own: &ProcessIdentity, owner: &Owner) -> OwnerLiveness {
-        match (own.standing(owner), self) {
+        match (own.liveness(owner), self) {
             (OwnerLiveness::Elsewhere, Takeover::WithTarget | Takeover::WithTargetOrOwn) => {
                 OwnerLiveness::Dead
             }
@@ -95,7 +95,7 @@ impl Store {
 
     /// Liveness of an owner.
     pub fn liveness(&self, owner: &Owner) -> OwnerLiveness {
-        self.identity.standing(owner)
+        self.identity.liveness(owner)
     }
 
     /// The job of a key with its last checkpoint, finished or not.

@@ -11,18 +11,18 @@ use record::Nanos;
 
 use domain::values::{Size, Span, Throughput};
 
-/// What `lab` takes.
+/// Arguments of `lab`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith lab run --volumes 8xgp3:16GiB --volumes cold:8GiB -- disksmith devices
   disksmith lab serve --volumes 2xgp3,iops=6000:16GiB --socket-dir /run/volumes")]
 pub struct LabArgs {
-    /// What to do
+    /// Action
     #[command(subcommand)]
     pub verb: LabVerb,
 }
 
-/// What `lab` can do.
+/// Actions of `lab`.
 #[derive(Debug, Subcommand)]
 pub enum LabVerb {
     /// Boot a small machine with virtual volumes, and run a command in it
@@ -66,7 +66,7 @@ pub struct VolumesArgs {
     pub seed: u64,
 }
 
-/// What `lab run` takes.
+/// Arguments of `lab run`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith lab run --volumes 8xgp3:16GiB -- disksmith bench /dev/vda
@@ -119,10 +119,10 @@ pub struct LabRunArgs {
     /// power cut it does not run again
     #[arg(long, value_name = "SCRIPT")]
     pub prepare: Option<OsString>,
-    /// What the machine runs on
+    /// Accelerator of the machine
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
     pub accel: AccelChoice,
-    /// What is run in the machine. Its exit status is this command's
+    /// Command to run in the machine. Its exit status is this command's
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -134,7 +134,7 @@ const MOST_CUTS: u32 = 1000;
 /// durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutTimes {
-    /// How many cuts; 1 to 1,000.
+    /// Number of power cuts, 1 to 1,000.
     pub count: u32,
     /// The earliest time of each.
     pub earliest: Nanos,
@@ -173,7 +173,7 @@ impl FromStr for CutTimes {
     }
 }
 
-/// What the machine runs on.
+/// Accelerator of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AccelChoice {
     /// KVM where a kernel really starts on it, emulation otherwise
@@ -184,7 +184,7 @@ pub enum AccelChoice {
     Emulation,
 }
 
-/// What `lab serve` takes.
+/// Arguments of `lab serve`.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("where").required(true).multiple(true))]
 #[command(after_help = "Examples:

@@ -94,9 +94,9 @@ impl Disk {
 
     /// Takes a request and lets its answer come when it is due.
     ///
-    /// What is written is written now, before it is due: nobody can tell, as a read that comes in
-    /// between may see either. So a flush covers what was answered when it came, and a write that is
-    /// to be durable (`fua`) is so before its answer.
+    /// Data is written now, before the write is due. That cannot be observed, as a read that arrives in
+    /// between may see either version. So a flush covers all writes that were answered when it arrived, and a write
+    /// with forced unit access (`fua`) is durable before its answer.
     pub(crate) fn submit(
         self: &Arc<Disk>,
         request: &Request,
@@ -136,7 +136,7 @@ impl Disk {
         let now = self.clock.now();
         let admission = model.admit(now, request);
         let due = model.due(&admission, admission.start);
-        (admission, due, model.weather().elapsed(now))
+        (admission, due, model.noise().elapsed(now))
     }
 
     /// Does to the data what the request wants, and says what of it is not durable. It fails with
@@ -170,7 +170,7 @@ impl Disk {
     /// The time of the volume's episodes; `None` while it is held.
     pub(crate) fn elapsed(&self) -> Option<Nanos> {
         let now = self.clock.now();
-        self.model().weather().elapsed(now)
+        self.model().noise().elapsed(now)
     }
 
     /// Lets its troubles begin now, if they are held.

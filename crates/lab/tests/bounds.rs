@@ -97,7 +97,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
             })
         })
         .collect();
-    // Those that have room are through; the others wait for them. Nobody is held longer than a request may take.
+    // Those that have room proceed; the others wait for them. No client is held longer than a request may take.
     let through = || senders.iter().filter(|sender| sender.is_finished()).count() >= 8;
     let most = most_resident(through) - before;
     assert!(most < BOUND, "{} MiB", most / MIB);
@@ -133,6 +133,6 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     assert!(inside.len() >= 512, "{} clients", inside.len());
     inside.clear();
     while greeted().is_none() {
-        assert!(began.elapsed() < LONG, "nobody is let in again");
+        assert!(began.elapsed() < LONG, "no client is accepted again");
     }
 }

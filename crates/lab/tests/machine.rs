@@ -25,9 +25,9 @@ use skip::skipped;
 
 /// Takes what a command writes, for a look at it while it runs.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<u8>>>);
+struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Heard {
+impl Write for CapturedOutput {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -38,7 +38,7 @@ impl Write for Heard {
     }
 }
 
-impl Heard {
+impl CapturedOutput {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
@@ -91,7 +91,7 @@ fn options(folder: &Path, script: &str) -> Option<MachineOptions> {
 }
 
 fn run(options: &MachineOptions) -> (Result<Option<u8>, Error>, String, String) {
-    let (out, err) = (Heard::default(), Heard::default());
+    let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
     let ended = Machine::run(options, out.clone(), err.clone(), &AtomicBool::new(false));
     (ended.map(|ended| ended.status), out.text(), err.text())
 }
@@ -115,7 +115,7 @@ fn with_qemu_disks_and_ledger_outlive_a_power_cut() {
     };
     options.state = Some(folder.path().join("state"));
     options.ledger_out = Some(folder.path().join("ledger.db"));
-    let out = Heard::default();
+    let out = CapturedOutput::default();
     let machine = Machine::start(&options, out.clone(), std::io::sink()).unwrap();
     out.wait_for("ready");
     machine.cut().unwrap();
@@ -182,7 +182,7 @@ fn synced_files_survive(cuts: u32) {
     let mut loose = 0;
     for boot in 1..=cuts + 1 {
         options.boot = boot;
-        let out = Heard::default();
+        let out = CapturedOutput::default();
         let machine = Machine::start(&options, out.clone(), std::io::sink()).unwrap();
         let last = boot > cuts;
         match last {
@@ -236,7 +236,7 @@ fn with_qemu_an_interruption_reaches_the_command() {
     let Some(options) = options(folder.path(), script) else {
         return;
     };
-    let out = Heard::default();
+    let out = CapturedOutput::default();
     let machine = Machine::start(&options, out.clone(), std::io::sink()).unwrap();
     out.wait_for("up");
     let ended = machine.wait(&AtomicBool::new(true)).unwrap();
@@ -253,8 +253,8 @@ fn with_qemu_every_byte_of_the_output_arrives_and_the_streams_stay_apart() {
     let Some(options) = options(folder.path(), script) else {
         return;
     };
-    let out = Heard::default();
-    let err = Heard::default();
+    let out = CapturedOutput::default();
+    let err = CapturedOutput::default();
     let ended = Machine::run(&options, out.clone(), err.clone(), &AtomicBool::new(false));
     assert_eq!(ended.unwrap().status, Some(3));
     let bytes = out.0.lock().unwrap();
@@ -266,14 +266,14 @@ fn with_qemu_every_byte_of_the_output_arrives_and_the_streams_stay_apart() {
 /// Takes nothing for a moment, and then 100 kB a second.
 #[derive(Clone)]
 struct Slow {
-    heard: Heard,
+    heard: CapturedOutput,
     until: Instant,
 }
 
 impl Slow {
     fn new(span: Duration) -> Slow {
         Slow {
-            heard: Heard::default(),
+            heard: CapturedOutput::default(),
             until: Instant::now() + span,
         }
     }
@@ -340,7 +340,7 @@ fn with_qemu_a_state_is_for_one_machine_at_a_time() {
         return;
     };
     options.state = Some(folder.path().join("state"));
-    let machine = Machine::start(&options, Heard::default(), std::io::sink()).unwrap();
+    let machine = Machine::start(&options, CapturedOutput::default(), std::io::sink()).unwrap();
     let error = run(&options).0.unwrap_err();
     assert!(error.is_refusal());
     assert!(error.to_string().contains("in use by another"), "{error}");
@@ -355,7 +355,7 @@ fn with_qemu_a_command_that_ignores_its_interruption_is_cut_off() {
         return;
     };
     options.grace = Duration::from_secs(1);
-    let out = Heard::default();
+    let out = CapturedOutput::default();
     let machine = Machine::start(&options, out.clone(), std::io::sink()).unwrap();
     out.wait_for("up");
     let error = machine.wait(&AtomicBool::new(true)).unwrap_err();

@@ -10,7 +10,7 @@ use crate::WorkError;
 
 /// Longest wait for another process that holds the ledger. Its disk may be the slow one that is being
 /// measured.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An error of the ledger.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +128,7 @@ pub enum Error {
         "the ledger {} was locked by another process for more than {} s. Try again when that \
          process is done",
         path.display(),
-        PATIENCE.as_secs()
+        BUSY_TIMEOUT.as_secs()
     )]
     Busy {
         /// The ledger.
@@ -357,7 +357,7 @@ impl Error {
                 ErrorCode::DiskFull
             }
             rusqlite::Error::SqliteFailure(failure, _) => failure.code,
-            // A value that nobody wrote.
+            // A value that was never written.
             error if is_misread(error) => ErrorCode::DatabaseCorrupt,
             _ => {
                 return Error::Sqlite {

@@ -20,13 +20,13 @@
 //! Long work, such as building an array or a sweep, has one row in `work`, with the state that its
 //! repair or its resumption needs ([`LongWork`]), and who is at it ([`Owner`]).
 //!
-//! What a watch has seen is kept in recordings ([`Recording`]): samples in blocks, thinned out as they
-//! grow old ([`Keep`]), events, and marks that somebody set ([`Mark`]).
+//! Data of `watch` is kept in recordings ([`Recording`]): samples in blocks, thinned out as they
+//! grow old ([`Keep`]), events, and marks that users set ([`Mark`]).
 //!
 //! # Two processes at once
 //!
 //! Every change is one immediate transaction, and who finds the file locked waits up to
-//! [`PATIENCE`]. The file is in WAL mode where that works, so that readers and a writer do not wait
+//! [`BUSY_TIMEOUT`]. The file is in WAL mode where that works, so that readers and a writer do not wait
 //! for each other, and in rollback mode on network file systems, where WAL's shared memory does not
 //! reach the other host. `synchronous=FULL`: a run that was reported as kept survives a power cut.
 //!
@@ -41,10 +41,10 @@ mod columns;
 mod document;
 mod error;
 mod find;
-mod look;
 mod open;
 mod owner;
 mod place;
+mod probe;
 mod recording;
 mod report;
 mod runs;
@@ -61,7 +61,7 @@ mod room;
 mod testing;
 
 pub use document::StoredRun;
-pub use error::{Error, PATIENCE};
+pub use error::{BUSY_TIMEOUT, Error};
 pub use open::Ledger;
 pub use owner::{Owner, OwnerLiveness};
 pub use place::default_path;

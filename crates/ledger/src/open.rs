@@ -8,10 +8,10 @@ use std::{fs, io};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::look::{FileState, belongs, check, check_all, immutable, look};
 use crate::place::{create, may_read, may_write, shares_memory};
+use crate::probe::{FileState, belongs, check, check_all, immutable, probe};
 use crate::schema::{Header, MIGRATIONS, migrate};
-use crate::{Error, PATIENCE, Result};
+use crate::{BUSY_TIMEOUT, Error, Result};
 
 /// An open ledger. It may be sent to another thread; threads that write at once each open their
 /// own.
@@ -76,7 +76,7 @@ impl Ledger {
     pub(crate) fn open_with(path: &Path, migrations: &[&str]) -> Result<Ledger> {
         let path = find_or_create(path)?;
         let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
-        let seen = look(&path, known)?;
+        let seen = probe(&path, known)?;
         if !may_write(&path) {
             return open_to_read(path, seen, known, Unwritable::ReadOnly);
         }
@@ -89,7 +89,7 @@ impl Ledger {
         };
         // What was measured before is wanted above all where nothing can be added. The first attempt may have
         // left its empty side files.
-        let seen = look(&path, known)?;
+        let seen = probe(&path, known)?;
         let unopened = why.error(&path);
         open_to_read(path, seen, known, why).map_err(|_| unopened)
     }
@@ -106,7 +106,7 @@ impl Ledger {
             return Ok(None);
         };
         let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-        match look(&path, known)? {
+        match probe(&path, known)? {
             FileState::Blank => Ok(None),
             seen => open_to_read(path, seen, known, Unwritable::ReadOnly).map(Some),
         }
@@ -123,7 +123,7 @@ impl Ledger {
     }
 
     /// Checks that the ledger is still the file at its path. One that was removed takes what is written, and
-    /// nobody finds it again.
+    /// it cannot be found again.
     pub(crate) fn demand_present(&self) -> Result<()> {
         match file_id(&self.path) {
             Ok(file) if file == self.file => Ok(()),
@@ -149,7 +149,7 @@ fn find_or_create(path: &Path) -> Result<PathBuf> {
         source,
     };
     create(&std::path::absolute(path).map_err(unreachable)?).map_err(unreachable)?;
-    // Somebody may have removed it again.
+    // Another process may have removed it again.
     find(path)?.ok_or_else(|| unreachable(io::ErrorKind::NotFound.into()))
 }
 
@@ -209,12 +209,12 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
 
 /// Settings of every connection that writes.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     // Until the file is known to be ours and sound, closing it must not move anything into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // Against a file that somebody has prepared, and damage that was not found yet.
+    // Against a file that was prepared maliciously, and damage that was not found yet.
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)
 }
@@ -240,7 +240,7 @@ fn choose_journal(connection: &Connection, path: &Path) -> rusqlite::Result<()> 
 fn open_to_read(path: PathBuf, seen: FileState, known: u32, why: Unwritable) -> Result<Ledger> {
     let connection = match seen {
         FileState::Blank => return Err(Error::ReadOnly { path }),
-        // Nobody was writing it just now, and where it may not be written SQLite could not create the side
+        // No process was writing it just now, and where it may not be written SQLite could not create the side
         // files that it would want. Who begins to write meanwhile may make this look damaged, once.
         FileState::Sound => immutable(&path)?,
         FileState::Unsettled if why == Unwritable::ReadOnly => unsettled(&path)?,
@@ -283,7 +283,7 @@ fn unsettled(path: &Path) -> Result<Connection> {
 
 /// A connection to a file with side files where these can be read and nothing can be made: the index of the
 /// WAL is kept in memory (<https://www.sqlite.org/wal.html>, "Use of WAL Without Shared-Memory"), for which
-/// nobody else may have the ledger open meanwhile. Its close leaves everything as it is.
+/// no other process may have the ledger open meanwhile. Its close leaves everything as it is.
 fn alone(path: &Path) -> Result<Connection> {
     let connection = unsettled(path)?;
     let set = connection.pragma_update(None, "locking_mode", "EXCLUSIVE");
@@ -313,7 +313,7 @@ fn unwritable(error: &Error) -> Option<Unwritable> {
 /// Settings of a connection that only reads: no query changes the file, and neither does its close until the
 /// file is known to be ours and sound.
 fn only_read(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "query_only", true)
 }

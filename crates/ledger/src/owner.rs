@@ -32,10 +32,10 @@ pub enum OwnerLiveness {
 }
 
 impl Owner {
-    /// What is known of this owner by a process that is `here`. `start_of` says when the process of
-    /// a pid started, and `None` when there is none; it is asked only about this boot and
-    /// namespace, where its answer means something.
-    pub fn standing(
+    /// Liveness of this owner, judged by the process `here`. `start_of` returns the start time of the process of
+    /// a pid, and `None` when there is none; it is called only for this boot and
+    /// namespace, where pids are comparable.
+    pub fn liveness(
         &self,
         here: &Owner,
         start_of: impl FnOnce(u32) -> Option<u64>,
@@ -77,9 +77,9 @@ pub(crate) mod tests {
     #[test]
     fn a_process_is_alive_when_its_pid_started_when_it_did() {
         let (him, me) = (owner(7), owner(8));
-        assert_eq!(him.standing(&me, |_| Some(1007)), OwnerLiveness::Alive);
-        assert_eq!(him.standing(&me, |_| Some(1008)), OwnerLiveness::Dead);
-        assert_eq!(him.standing(&me, |_| None), OwnerLiveness::Dead);
+        assert_eq!(him.liveness(&me, |_| Some(1007)), OwnerLiveness::Alive);
+        assert_eq!(him.liveness(&me, |_| Some(1008)), OwnerLiveness::Dead);
+        assert_eq!(him.liveness(&me, |_| None), OwnerLiveness::Dead);
     }
 
     #[test]
@@ -88,7 +88,7 @@ pub(crate) mod tests {
         him.boot = "b0".to_owned();
         // Not even one of another container, and whatever has its pid now.
         him.namespace = "pid:[1]".to_owned();
-        assert_eq!(him.standing(&me, |_| Some(1007)), OwnerLiveness::Dead);
+        assert_eq!(him.liveness(&me, |_| Some(1007)), OwnerLiveness::Dead);
     }
 
     #[test]
@@ -110,7 +110,7 @@ pub(crate) mod tests {
             let mut him = owner(7);
             differs(&mut him);
             assert_eq!(
-                him.standing(&me, asked),
+                him.liveness(&me, asked),
                 OwnerLiveness::Elsewhere,
                 "{him:?}"
             );
@@ -121,6 +121,6 @@ pub(crate) mod tests {
     fn a_host_that_was_renamed_still_knows_its_processes() {
         let (mut him, me) = (owner(7), owner(8));
         him.host = "db-2".to_owned();
-        assert_eq!(him.standing(&me, |_| Some(1007)), OwnerLiveness::Alive);
+        assert_eq!(him.liveness(&me, |_| Some(1007)), OwnerLiveness::Alive);
     }
 }

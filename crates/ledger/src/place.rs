@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::{Error, Result};
 
-/// Path of the ledger when nobody names a file: in the folder that is set for such things (`$XDG_STATE_HOME/disksmith/ledger.db`), else for root in `/var/lib/disksmith/ledger.db`, and for others in `$HOME/.local/state/disksmith/ledger.db`.
+/// Path of the ledger if none is given: in the folder that is set for such things (`$XDG_STATE_HOME/disksmith/ledger.db`), else for root in `/var/lib/disksmith/ledger.db`, and for others in `$HOME/.local/state/disksmith/ledger.db`.
 ///
 /// Root's home does not count: a service, sudo and a login shell have different ones or none, and what
 /// one has left turned, the other must find, to put it back.

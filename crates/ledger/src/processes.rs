@@ -101,10 +101,10 @@ fn what_the_other_process_does() {
         }
         _ if task == "record-until-killed" => {
             let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
-            let (me, standing) = (owner(std::process::id()), |_: &Owner| OwnerLiveness::Dead);
+            let (me, liveness) = (owner(std::process::id()), |_: &Owner| OwnerLiveness::Dead);
             let mut ledger = Ledger::open(path).unwrap();
             let source = record::sample::Source::default();
-            let mut recording = ledger.begin_recording(&me, &source, standing).unwrap();
+            let mut recording = ledger.begin_recording(&me, &source, liveness).unwrap();
             // Far enough from what was recorded before that the times never overlap.
             let mut host = Host::new(4, 1, Timestamp::now());
             for batch in 1_u64.. {
@@ -122,11 +122,11 @@ fn what_the_other_process_does() {
         }
         _ if task == "keep-until-killed" => {
             let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
-            let (me, standing) = (owner(std::process::id()), |_: &Owner| OwnerLiveness::Dead);
+            let (me, liveness) = (owner(std::process::id()), |_: &Owner| OwnerLiveness::Dead);
             let mut ledger = Ledger::open(path).unwrap();
-            let (claim, first) = match ledger.claim_work::<Steps>("x", &me, standing) {
+            let (claim, first) = match ledger.claim_work::<Steps>("x", &me, liveness) {
                 Ok((claim, work)) => (claim, work.document.number),
-                Err(_) => (ledger.begin_work("x", &me, &steps(0), standing).unwrap(), 0),
+                Err(_) => (ledger.begin_work("x", &me, &steps(0), liveness).unwrap(), 0),
             };
             for number in first.. {
                 ledger.keep_work(&claim, &steps(number)).unwrap();
@@ -341,7 +341,7 @@ fn a_reader_does_not_wait_for_a_writer() {
     let began = Instant::now();
     let reader = Ledger::open(scratch.ledger()).unwrap();
     assert_eq!(reader.list(&Filter::default()).unwrap().len(), 1);
-    assert!(began.elapsed() < crate::PATIENCE / 2);
+    assert!(began.elapsed() < crate::BUSY_TIMEOUT / 2);
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn for_everybody() -> (Scratch, std::path::PathBuf) {
     (scratch, binary)
 }
 
-/// Does `task` as a user without rights; root is asked for no permission, so it becomes nobody.
+/// Runs `task` as a user without rights: for root permissions are not checked, so it becomes `nobody`.
 fn without_rights(binary: &Path, task: &str, path: &Path) {
     let mut command = other_process(binary, task, path);
     if rustix::process::geteuid().is_root() {
@@ -422,7 +422,7 @@ fn a_ledger_that_may_not_be_written_can_still_be_read() {
 fn what_a_kill_left_cannot_be_put_in_order_without_rights() {
     let (scratch, binary) = for_everybody();
     let path = scratch.path().join("d/ledger.db");
-    // As a kill leaves it: the newest run is in the WAL, and nobody has it open.
+    // As a kill leaves it: the newest run is in the WAL, and no process has it open.
     let copy = scratch.path().join("copy");
     fs::create_dir(&copy).unwrap();
     fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
@@ -435,7 +435,7 @@ fn what_a_kill_left_cannot_be_put_in_order_without_rights() {
     drop(ledger);
     fs::set_permissions(&copy, Permissions::from_mode(0o555)).unwrap();
     without_rights(&binary, "read-unsettled", &copy.join("ledger.db"));
-    // And whoever may write it finds all three.
+    // A process that may write it finds all three.
     fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
     let ledger = Ledger::open(copy.join("ledger.db")).unwrap();
     assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 3);

@@ -74,7 +74,7 @@ const COLUMNS: &str = "kind, key, began, changed, finished, owner";
 
 impl Ledger {
     /// Begins work on `key`, which `owner` does, and keeps how it stands. Finished work of that key
-    /// is replaced. `standing` tells what is known of an owner.
+    /// is replaced. `liveness` tells what is known of an owner.
     ///
     /// # Errors
     /// When the ledger cannot be written, or unfinished work of that key is there: the error says
@@ -84,7 +84,7 @@ impl Ledger {
         key: &str,
         owner: &Owner,
         document: &W,
-        standing: impl FnOnce(&Owner) -> OwnerLiveness,
+        liveness: impl FnOnce(&Owner) -> OwnerLiveness,
     ) -> Result<Claim<W>> {
         self.demand_writable()?;
         let document = pack(key, document)?;
@@ -93,7 +93,7 @@ impl Ledger {
         let change = self.change().map_err(explain)?;
         match find(&change, W::KIND, key).map_err(explain)? {
             Some(there) if there.finished.is_none() => {
-                return Err(there.refusal(standing).into());
+                return Err(there.refusal(liveness).into());
             }
             _ => {}
         }
@@ -185,7 +185,7 @@ impl Ledger {
         &mut self,
         key: &str,
         owner: &Owner,
-        standing: impl FnOnce(&Owner) -> OwnerLiveness,
+        liveness: impl FnOnce(&Owner) -> OwnerLiveness,
     ) -> Result<(Claim<W>, Work<W>)> {
         self.demand_writable()?;
         let claim = self.claim_of::<W>(key, owner)?;
@@ -201,7 +201,7 @@ impl Ledger {
             }
             .into());
         }
-        match there.refusal(standing) {
+        match there.refusal(liveness) {
             WorkError::LeftUnfinished { .. } => {}
             refusal => return Err(refusal.into()),
         }
@@ -259,7 +259,7 @@ impl Ledger {
         Ok(works)
     }
 
-    /// Removes what is kept of work, unless somebody may be at it.
+    /// Removes the record of work, unless a process may be working on it.
     ///
     /// # Errors
     /// When the ledger cannot be written, there is no such work, or it is unfinished and its owner
@@ -268,7 +268,7 @@ impl Ledger {
         &mut self,
         kind: &str,
         key: &str,
-        standing: impl FnOnce(&Owner) -> OwnerLiveness,
+        liveness: impl FnOnce(&Owner) -> OwnerLiveness,
     ) -> Result<()> {
         self.demand_writable()?;
         let explain = |error| self.explain(error);
@@ -277,7 +277,7 @@ impl Ledger {
             .map_err(explain)?
             .ok_or_else(|| unknown(kind, key))?;
         if there.finished.is_none() {
-            match there.refusal(standing) {
+            match there.refusal(liveness) {
                 WorkError::LeftUnfinished { .. } => {}
                 refusal => return Err(refusal.into()),
             }
@@ -341,10 +341,10 @@ impl Ledger {
 
 impl WorkSummary {
     /// Why unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be claimed.
-    fn refusal(&self, standing: impl FnOnce(&Owner) -> OwnerLiveness) -> WorkError {
+    fn refusal(&self, liveness: impl FnOnce(&Owner) -> OwnerLiveness) -> WorkError {
         let (kind, key) = (self.kind.clone(), self.key.clone());
         let (owner, began) = (Box::new(self.owner.clone()), self.began);
-        match standing(&owner) {
+        match liveness(&owner) {
             OwnerLiveness::Alive => WorkError::UnderWay {
                 kind,
                 key,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::look::check_all;
+use crate::probe::check_all;
 use crate::{Filter, Ledger, Result};
 
 impl Ledger {

@@ -17,22 +17,22 @@
 //! Mounts in other mount namespaces and ZFS pools do not show in mountinfo or sysfs; `O_EXCL` is what
 //! notices these.
 
-mod ask;
-mod beside;
 mod file_system;
 mod lease;
 mod lock;
 mod open;
+mod option;
 mod programs;
 mod reason;
+mod related;
 mod shown;
 mod storage;
 mod uses;
 
-pub use ask::{Consent, ConsentError};
 pub use open::{
     DestroyTarget, OpenError, Opened, ReadTarget, open_again, open_for_destroying, open_for_reading,
 };
+pub use option::{Consent, ConsentError};
 pub use programs::Hold;
 pub use reason::{Reason, Refusal, Relation};
 pub use storage::Unclear;

@@ -1,7 +1,7 @@
 //! An EBS volume's own counters: the log page 0xD0 of its NVMe controller, on instances of the Nitro system.
 //!
-//! What the counters mean is in the EBS User Guide ("Amazon EBS detailed performance statistics"). Where they
-//! lie in the page is in AWS's own reader (`ebsnvme` in amazon-ec2-utils), with which the plugin of nvme-cli
+//! Meaning of the counters: EBS User Guide, "Amazon EBS detailed performance statistics". Their
+//! offsets in the page: AWS's own reader (`ebsnvme` in amazon-ec2-utils), with which the plugin of nvme-cli
 //! for these volumes agrees. [`StatsPage`] is the whole page, with the volume's histograms of latencies;
 //! instance stores have one that is laid out alike.
 #![allow(unsafe_code)]

@@ -294,7 +294,7 @@ impl Exec {
         })
     }
 
-    /// Waits for its end, and kills it when it takes too long or nobody wants it any more.
+    /// Waits for its end, and kills it when it takes too long or its result is not wanted any more.
     fn wait(&self, child: &mut Child, interrupt: &AtomicBool) -> Result<End, Error> {
         let began = Instant::now();
         let mut pause = Duration::from_micros(200);
@@ -380,7 +380,7 @@ impl Collected {
             if let Some(mut pipe) = pipe {
                 keep_all(&mut pipe, &kept);
             }
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             let _ = sender.send(());
         });
         Collected { bytes, whole }
@@ -565,7 +565,7 @@ mod tests {
             .run()
             .unwrap_err();
         assert!(matches!(error, Error::Late { .. }), "{error}");
-        // It is gone, or dead and not yet taken leave of by whoever has inherited it.
+        // It is gone, or a zombie that the process that inherited it has not reaped yet.
         let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
         let lives = || {

@@ -120,8 +120,8 @@ pub enum ExtentsError {
 /// The extents that touch the `len` bytes from `start`, in order; holes are not listed. `None` where
 /// the file system, or the kind of file, has no FIEMAP.
 ///
-/// What was written and is only in memory is written back first (FIEMAP_FLAG_SYNC), so that it has
-/// its place.
+/// Dirty pages are written back first (FIEMAP_FLAG_SYNC), so that they have
+/// their place on the device.
 ///
 /// # Errors
 /// When the kernel fails to list them, which is not the same as not being able to.
@@ -287,7 +287,7 @@ fn walk(
         raw.head = RawHead {
             start: at,
             length: end - at,
-            // Once is enough: whoever writes during the walk changes the answer anyway.
+            // Once is enough: a program that writes during the walk changes the answer anyway.
             flags: if sync == Sync::First && at == start {
                 FIEMAP_FLAG_SYNC
             } else {

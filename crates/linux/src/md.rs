@@ -1,6 +1,6 @@
 //! Linux software RAID, as sysfs shows it (linux, Documentation/admin-guide/md.rst).
 
-pub mod beside;
+pub mod competing;
 pub mod health;
 pub mod superblock;
 pub mod sync;

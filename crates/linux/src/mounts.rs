@@ -117,7 +117,7 @@ impl Mounts {
         Ok(elsewhere)
     }
 
-    /// Whether the same file system is mounted at the same place.
+    /// True if the same file system is mounted at the same place.
     fn has(&self, mount: &Mount) -> bool {
         let is_same = |known: &Mount| known.device == mount.device && known.point == mount.point;
         self.list.iter().any(is_same)

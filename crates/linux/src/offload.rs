@@ -40,7 +40,7 @@ pub fn is_offered(root: &Root, device: &Device) -> bool {
 /// and no signal ends it early: give ranges that take little time.
 ///
 /// # Errors
-/// What the kernel said: `EOPNOTSUPP` where the device has no such request, `EINVAL` when the range
+/// The kernel's error: `EOPNOTSUPP` where the device has no such request, `EINVAL` when the range
 /// is not made of logical blocks, `EIO` when the device failed.
 pub fn zero(file: &File, how: Offload, range: Range<u64>) -> io::Result<()> {
     let mode = match how {

@@ -47,7 +47,7 @@ pub enum NotListed {
         "the file system lists its space at byte {0} again and again; it cannot be trusted, so check it with its fsck"
     )]
     Stuck(u64),
-    /// Nobody wants to know any more.
+    /// The caller has cancelled.
     #[error("the listing of its space was stopped")]
     Stopped,
     /// The request failed.
@@ -57,7 +57,7 @@ pub enum NotListed {
 
 /// The space of the file system that an open file or folder is on.
 ///
-/// What is not said to be free is in use: XFS without a reverse map says no more than that, and ext4
+/// Space that is not reported as free is in use: XFS without a reverse map reports no more than that, and ext4
 /// leaves out some runs of used blocks altogether (seen on Linux 6.18). Neither set holds what lies
 /// behind the last record, since the device may be larger than the file system. Parts on other
 /// devices, such as a log or realtime device of their own, are left out. A file system that is

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 /// A browser that has not answered by then never will.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What came of opening a page.
+/// Result of opening a page.
 pub struct RenderedPage {
     /// The document after its scripts have run.
     pub dom: String,
@@ -87,7 +87,7 @@ pub fn look_at(name: &str, page: &str) -> Option<RenderedPage> {
         .unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!(

@@ -37,7 +37,7 @@ pub struct ChartView {
     pub figure: usize,
 }
 
-/// A number that nobody can foresee. The content security policy lets only scripts run that carry
+/// An unpredictable number (nonce). The content security policy lets only scripts run that carry
 /// it, so a script that came in with a path or a host name would not.
 pub fn nonce() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())

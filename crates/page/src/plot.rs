@@ -1,4 +1,4 @@
-//! What a chart draws, as the page's script reads it: traces, axes, shapes and annotations.
+//! The content of a chart, as the page's script reads it: traces, axes, shapes and annotations.
 
 use serde::Serialize;
 

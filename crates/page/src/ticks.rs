@@ -1,6 +1,6 @@
 //! The ticks of a logarithmic axis of latency. They keep their unit between the decades.
 
-use ui::words;
+use ui::format;
 
 /// Divisions of a decade, from few ticks to many.
 const LADDERS: [&[f64]; 5] = [
@@ -32,7 +32,7 @@ pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
         decades
             .flat_map(|decade| ladder.iter().map(move |step| step * 10_f64.powi(decade)))
             .filter(|seconds| (from..=to).contains(&seconds.log10()))
-            .map(|seconds| (rounded(seconds), words::short_latency(seconds)))
+            .map(|seconds| (rounded(seconds), format::short_latency(seconds)))
             .collect()
     };
     let mut ticks = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
         let at = |share: f64| 10_f64.powf(from + (to - from) * share);
         ticks = [0.2, 0.8]
             .map(at)
-            .map(|seconds| (seconds, words::latency((seconds * 1e9) as u64)))
+            .map(|seconds| (seconds, format::latency((seconds * 1e9) as u64)))
             .to_vec();
     }
     ticks

@@ -28,7 +28,7 @@ pub enum Code {
     Unsteady,
     /// A level and then a lower one: burst credit was spent.
     Burst,
-    /// A plateau too flat to be the disk's own: a limit set by somebody.
+    /// A plateau too flat to be the disk's own: a configured limit.
     Capped,
     /// Requests were in flight and none came back for a whole window.
     Stall,

@@ -25,7 +25,7 @@ pub enum Level {
     Linear,
 }
 
-/// How a level survives the loss of a member.
+/// Redundancy by which a level survives the loss of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redundancy {
     /// It does not.
@@ -120,22 +120,22 @@ impl Level {
         }
     }
 
-    /// Whether a member can be lost.
+    /// True if the level survives the loss of a member.
     pub fn is_redundant(self) -> bool {
         self.redundancy() != Redundancy::None
     }
 
-    /// Whether it writes parity.
+    /// True if the level writes parity.
     pub fn has_parity(self) -> bool {
         matches!(self.redundancy(), Redundancy::Parity(_))
     }
 
-    /// Whether it keeps copies.
+    /// True if the level keeps copies.
     pub fn has_copies(self) -> bool {
         self.redundancy() == Redundancy::Copies
     }
 
-    /// Whether data is cut into chunks.
+    /// True if data is divided into chunks.
     pub fn has_chunks(self) -> bool {
         !matches!(self, Level::One | Level::Linear)
     }
@@ -149,7 +149,7 @@ impl Level {
         }
     }
 
-    /// How many of so many members may fail, whichever they are, before data is lost.
+    /// Number of members that may fail, whichever they are, before data is lost.
     pub fn survives(self, members: usize) -> usize {
         match (self, self.redundancy()) {
             (_, Redundancy::None) => 0,
@@ -159,7 +159,7 @@ impl Level {
         }
     }
 
-    /// How many I/O on the members a small write becomes.
+    /// Number of I/Os on the members that a small write becomes.
     ///
     /// Copies are each written. With parity, what is overwritten and its parity are read and written: four I/O with
     /// one parity (Patterson, Gibson and Katz, A Case for Redundant Arrays of Inexpensive Disks, 1988) and six with

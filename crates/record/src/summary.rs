@@ -1,5 +1,5 @@
 //! A run as tools report it: totals, without windows. What a tool does not say is `None`, and never
-//! a zero, so that nothing is concluded from what nobody knows.
+//! a zero, so that nothing is concluded from an unknown value.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ pub struct FlowSummary {
 }
 
 /// Statistics of the samples of a rate, as a tool prints them. The samples themselves it keeps, so this gives
-/// no interval: nobody can say how much one depends on the one before.
+/// no interval: their correlation is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     /// The smallest.

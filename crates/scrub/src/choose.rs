@@ -42,7 +42,7 @@ pub(crate) fn choose(
     };
     let (due, done): (Vec<Target>, Vec<Target>) = targets.into_iter().partition(is_due);
     for target in done {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: {} was scrubbed less than {} ago, and is not due (--every).",
             target.path(),
             span(every.0.as_secs_f64())
@@ -66,7 +66,7 @@ fn all(devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
         return Err(Failure::refused_for("nothing is scrubbed", &problems));
     }
     for problem in problems {
-        context.tell(&format!("disksmith: {problem}"));
+        context.notice(&format!("disksmith: {problem}"));
     }
     Ok(targets)
 }

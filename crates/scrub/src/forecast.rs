@@ -120,7 +120,7 @@ fn of_members(speed: Speed, left: f64) -> String {
         busy if busy < FULL => format!(
             "{alone}. Beside the present load, which keeps them busy for {} of the time, it takes about \
              {}, in what that leaves.",
-            ui::words::percent(busy),
+            ui::format::percent(busy),
             span(left / (speed.alone * (1.0 - busy)))
         ),
         _ => {

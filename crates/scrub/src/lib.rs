@@ -99,7 +99,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         ));
     }
     let mut store = Store::open_if_there(context).unwrap_or_else(|failure| {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: whether a killed scrub has left something to put back is not known: {}",
             sentence(&failure.error())
         ));
@@ -114,7 +114,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     }
     drop(store);
     for note in notes {
-        context.tell(&format!("disksmith: {note}"));
+        context.notice(&format!("disksmith: {note}"));
     }
     if args.read {
         return read::read(args, &devices, context, interrupt);
@@ -129,7 +129,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     let Some(stop) = wait_for_hours(opening, args, context, interrupt) else {
         let said = "interrupted before anything was checked";
         if args.scheduled {
-            context.tell(&format!("disksmith: {said}"));
+            context.notice(&format!("disksmith: {said}"));
             return Ok(Answer::Done);
         }
         return Err(Failure::Midway(anyhow!(said)));
@@ -153,7 +153,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     let shared = share((&context.root, stop, &lines), args, by, &now);
     let plans = Plans::read(&context.root, &now, &mut Installed);
     for sentence in plans.sentences() {
-        context.tell(&format!("disksmith: {sentence}"));
+        context.notice(&format!("disksmith: {sentence}"));
     }
     let mut begun = Ok(());
     let mut left_out = Vec::new();
@@ -162,7 +162,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
             .iter()
             .find(|one| matches!(one.ending, Ending::Ordered(_)))
         {
-            context.tell(&format!(
+            context.notice(&format!(
                 "disksmith: what shares disks with {} was not begun.",
                 over.target.path()
             ));
@@ -277,7 +277,7 @@ fn begin(
             &started.checkpoint,
             shared.stop.deadline(),
         ) {
-            context.tell(&format!("disksmith: {}: {sentence}", target.path()));
+            context.notice(&format!("disksmith: {}: {sentence}", target.path()));
         }
         tasks.push((target, started, old));
     }
@@ -363,7 +363,7 @@ fn wait_for_hours<'a>(
     if let Some(opening) = &opening
         && opening.from > Zoned::now()
     {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: waiting for {}",
             opening.from.strftime("%A %H:%M")
         ));
@@ -397,7 +397,7 @@ fn foretell(
     };
     let mut said = forecast(target, &known, Timestamp::now());
     said.extend(started.notes.iter().cloned());
-    context.tell(&format!("disksmith: {}", said.join(" ")));
+    context.notice(&format!("disksmith: {}", said.join(" ")));
 }
 
 /// Says what came of it, and which arrays of later rounds were left out.
@@ -415,7 +415,7 @@ fn answer(
     context.print(&text)?;
     let (told, outcome) = report::conclusion(scrubbed, left_out, args.scheduled);
     for sentence in told {
-        context.tell(&format!("disksmith: {sentence}"));
+        context.notice(&format!("disksmith: {sentence}"));
     }
     match outcome {
         Ok(Answer::Done) if args.all && is_any_degraded(&context.root) => Ok(Answer::No),

@@ -27,7 +27,7 @@ use super::start::StartedScrub;
 use super::target::Target;
 use super::when::Due;
 use ui::exit::sentence;
-use ui::words::short_latency;
+use ui::format::short_latency;
 
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;

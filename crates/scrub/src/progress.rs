@@ -5,8 +5,8 @@ use job::{Progress, ProgressLine};
 use linux::md::sync::Sectors;
 
 use super::drive::At;
+use ui::format::{percent, short_latency};
 use ui::units::{rate as rate_words, span};
-use ui::words::{percent, short_latency};
 
 /// Shows the state of work that makes so many bytes a second.
 pub(super) fn show(line: &ProgressLine, at: &At, rate: Option<f64>) {

@@ -10,9 +10,9 @@ use super::health::{self, UnreadableDocument};
 use super::one::{Scrubbed, why};
 use super::places::{self, LocatedDocument, MismatchDocument};
 use ui::exit::{Answer, Outcome};
+use ui::format::{number, percent, short_latency};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
-use ui::words::{number, percent, short_latency};
 
 const COLUMNS: [Column; 7] = [
     Column::words("array"),

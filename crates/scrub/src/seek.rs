@@ -13,7 +13,7 @@ use super::drive::Ending;
 use super::locate::{Again, Located, locate, to_read};
 use super::one::{Scrubbed, why};
 use super::target::Target;
-use ui::context::{Context, tell};
+use ui::context::{Context, notice};
 use ui::exit::sentence;
 
 /// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.
@@ -56,7 +56,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
             .filter(|kept| kept.shape == target.sync.shape());
         match kept {
             Some(kept) => {
-                context.tell(&format!(
+                context.notice(&format!(
                     "disksmith: {}: its last scrub is done and has counted mismatches; they are looked \
                      for where it did, and it is not scrubbed again (--anew would).",
                     target.path()
@@ -90,7 +90,7 @@ fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<L
         "the scrub was to end, and {bytes} of the members would have to be read; the same command goes \
          on, and looks at its end"
     );
-    tell(&format!(
+    notice(&format!(
         "disksmith: {path}: looking where the mismatches are: {bytes} of its members are read, with a \
          rest after each read. Ctrl-C ends it."
     ));

@@ -217,7 +217,7 @@ fn go_on(ask: &Ask, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<
     notes.push(format!(
         "It goes on at {} of the way, where it was left; {} mismatches were found until there (--anew \
          would begin from the start).",
-        ui::words::percent(before.share()),
+        ui::format::percent(before.share()),
         before.mismatches
     ));
     kept.done = before.done;

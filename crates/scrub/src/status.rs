@@ -19,8 +19,8 @@ use super::saved_tunables::SavedTunables;
 use super::scheduled::{Plans, PlansDocument};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::format::{date, percent};
 use ui::table::{Column, layout, wrap};
-use ui::words::{date, percent};
 
 const COLUMNS: [Column; 5] = [
     Column::words("array"),

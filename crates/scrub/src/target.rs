@@ -273,7 +273,7 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
             ));
         }
     }
-    if let Some(other) = sync.beside().first() {
+    if let Some(other) = sync.competing().first() {
         return Err(format!(
             "md is at work on /dev/{}, which shares a disk with it (its sync_action is '{}'), and does not \
              begin a check of this one before that is done; wait for that",

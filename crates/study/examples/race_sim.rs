@@ -11,7 +11,7 @@ use study::burnin::rehearse::{Population, Rehearsal, Rng, rehearse};
 const USAGE: &str = "race_sim [--hosts N] [--trials N] [--keep N] [--seed N] [--case NAME]";
 
 /// Arguments.
-struct Asked {
+struct Args {
     hosts: Option<usize>,
     trials: Option<usize>,
     keep: usize,
@@ -21,8 +21,8 @@ struct Asked {
 }
 
 fn main() {
-    let asked = match asked(std::env::args().skip(1)) {
-        Ok(asked) => asked,
+    let parse_args = match parse_args(std::env::args().skip(1)) {
+        Ok(parse_args) => parse_args,
         Err(why) => {
             eprintln!("race_sim: {why}\n{USAGE}");
             std::process::exit(2);
@@ -31,7 +31,7 @@ fn main() {
     println!("hosts from {:?}", Population::plain());
     println!(
         "and with the change that is named; {:?}",
-        Rule::keeping(asked.keep)
+        Rule::keeping(parse_args.keep)
     );
     println!(
         "right: no host left out is truly better by more than the tie than one that is kept; exact: nor\n\
@@ -52,21 +52,23 @@ fn main() {
         "s/race"
     );
     for hosts in [46, 100, 300, 1_000, 3_000, 10_000] {
-        if asked.hosts.is_some_and(|only| only != hosts) {
+        if parse_args.hosts.is_some_and(|only| only != hosts) {
             continue;
         }
-        for (name, population, rule) in cases(asked.keep) {
-            if asked.case.as_ref().is_some_and(|only| only != name) {
+        for (name, population, rule) in cases(parse_args.keep) {
+            if parse_args.case.as_ref().is_some_and(|only| only != name) {
                 continue;
             }
-            let trials = asked.trials.unwrap_or((100_000 / hosts).clamp(20, 400));
-            table_row(asked.seed, (name, &population, rule), hosts, trials);
+            let trials = parse_args
+                .trials
+                .unwrap_or((100_000 / hosts).clamp(20, 400));
+            table_row(parse_args.seed, (name, &population, rule), hosts, trials);
         }
     }
 }
 
-fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut asked = Asked {
+fn parse_args(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
+    let mut parse_args = Args {
         hosts: None,
         trials: None,
         keep: 3,
@@ -76,7 +78,7 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
     while let Some(name) = args.next() {
         let value = args.next();
         if name == "--case" {
-            asked.case = value;
+            parse_args.case = value;
             continue;
         }
         let number = value
@@ -84,14 +86,14 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
             .and_then(|value| value.parse::<usize>().ok())
             .ok_or_else(|| format!("{name} takes a whole number"))?;
         match name.as_str() {
-            "--hosts" => asked.hosts = Some(number),
-            "--trials" => asked.trials = Some(number),
-            "--keep" => asked.keep = number,
-            "--seed" => asked.seed = number as u64,
+            "--hosts" => parse_args.hosts = Some(number),
+            "--trials" => parse_args.trials = Some(number),
+            "--keep" => parse_args.keep = number,
+            "--seed" => parse_args.seed = number as u64,
             _ => return Err(format!("there is no option {name}")),
         }
     }
-    Ok(asked)
+    Ok(parse_args)
 }
 
 /// The plain one, and what it is like when something is worse.

@@ -222,7 +222,7 @@ fn guessed(answer: CurveResult, known: &[Known]) -> CurveResult {
     }
 }
 
-/// What `trials` say, whether or not the search is at its end.
+/// Result of `trials`, also of a search that is not at its end.
 pub fn so_far(trials: &[Trial]) -> CurveResult {
     let known = known(trials);
     guessed(bounds(&known), &known)
@@ -243,7 +243,7 @@ fn bounds(known: &[Known]) -> CurveResult {
     }
 }
 
-/// Whether the trials at `rate` keep the target, together; `None` where there are none.
+/// True if the trials at `rate` together meet the target; `None` where there are none.
 pub fn kept_at(trials: &[Trial], rate: f64) -> Option<TargetKept> {
     let found = known(trials).into_iter().find(|known| known.rate == rate);
     found.map(|known| known.kept)

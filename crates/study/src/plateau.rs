@@ -11,7 +11,7 @@
 //! tail. It needs no scale: it is about 1/15 for independent slices, larger for any slow wander, and about
 //! 1/2n for a cap.
 //!
-//! What this cannot tell: a device without any randomness at all (exactly equal service times, no other load,
+//! Limit: a device without any randomness at all (exactly equal service times, no other load,
 //! no memory or CPU wander) is by nature as flat as a cap. Real ones are not, not even memory: refreshes,
 //! interrupts and clock changes make the speed of anything run by a CPU wander by a thousandth or more from
 //! one second to the next. The second test, that requests wait far longer than they would alone, does not
@@ -125,7 +125,7 @@ pub(crate) fn few(slices: usize) -> usize {
 }
 
 /// The plateau of a closed-loop phase, if there is one. `None` too with fewer than
-/// [`LEAST_SLICES`] slices and where a figure is missing or makes no sense.
+/// [`LEAST_SLICES`] slices and where a figure is missing or invalid.
 pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
     assess_by(phase, &ONCE)
 }

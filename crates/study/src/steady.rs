@@ -8,9 +8,9 @@ use crate::residual::{residual_of_levels, residual_of_line};
 /// A change smaller than this, as a fraction of the mean, is not worth a finding even where it is
 /// certain: a long enough series makes any change certain.
 const WORTH_NAMING: f64 = 0.05;
-/// How often noise alone may look like a change. Two shapes are tried.
+/// Significance level of a change. Two shapes are tried.
 const TAIL: f64 = 0.01;
-/// How often noise alone may look like a warm-up. Small, because the place where it ends is chosen to make it as
+/// Significance level of a warm-up. Small, because its end is chosen to make it as
 /// distinct as it can be.
 const WARMUP_TAIL: f64 = 0.003;
 /// A warm-up that moves the mean by less than this fraction may as well stay in.

@@ -13,9 +13,9 @@ pub struct StopRule {
 
 /// Result of a look at the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Look {
+pub enum StopDecision {
     /// Not precise enough yet.
-    GoOn,
+    Continue,
     /// Precise: the measurement may end with this interval.
     Precise(Interval),
 }
@@ -45,16 +45,16 @@ impl Stopper {
     }
 
     /// Looks at everything measured so far, warm-up left out.
-    pub fn look(&mut self, slices: &[f64]) -> Look {
+    pub fn check(&mut self, slices: &[f64]) -> StopDecision {
         if self.rule.precision <= 0.0 || slices.len() < self.rule.min_slices {
-            return Look::GoOn;
+            return StopDecision::Continue;
         }
         let precise =
             mean_interval(slices).filter(|i| i.half_width_fraction() <= self.rule.precision);
         let before = std::mem::replace(&mut self.precise_before, precise.is_some());
         match precise {
-            Some(interval) if before => Look::Precise(interval),
-            _ => Look::GoOn,
+            Some(interval) if before => StopDecision::Precise(interval),
+            _ => StopDecision::Continue,
         }
     }
 }
@@ -73,9 +73,9 @@ mod tests {
             precision: 0.03,
             min_slices: 30,
         });
-        assert_eq!(stopper.look(&flat(20)), Look::GoOn);
-        assert_eq!(stopper.look(&flat(30)), Look::GoOn);
-        assert!(matches!(stopper.look(&flat(40)), Look::Precise(_)));
+        assert_eq!(stopper.check(&flat(20)), StopDecision::Continue);
+        assert_eq!(stopper.check(&flat(30)), StopDecision::Continue);
+        assert!(matches!(stopper.check(&flat(40)), StopDecision::Precise(_)));
     }
 
     #[test]
@@ -85,10 +85,10 @@ mod tests {
             min_slices: 30,
         });
         let wild: Vec<f64> = (0..40u32).map(|t| f64::from(t * t % 83)).collect();
-        assert_eq!(stopper.look(&flat(30)), Look::GoOn);
-        assert_eq!(stopper.look(&wild), Look::GoOn);
-        assert_eq!(stopper.look(&flat(50)), Look::GoOn);
-        assert!(matches!(stopper.look(&flat(60)), Look::Precise(_)));
+        assert_eq!(stopper.check(&flat(30)), StopDecision::Continue);
+        assert_eq!(stopper.check(&wild), StopDecision::Continue);
+        assert_eq!(stopper.check(&flat(50)), StopDecision::Continue);
+        assert!(matches!(stopper.check(&flat(60)), StopDecision::Precise(_)));
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
             min_slices: 30,
         });
         for _ in 0..5 {
-            assert_eq!(stopper.look(&[1.0; 100]), Look::GoOn);
+            assert_eq!(stopper.check(&[1.0; 100]), StopDecision::Continue);
         }
     }
 }

@@ -32,8 +32,8 @@ pub struct Ends {
 
 /// Compares the ends of a disk by the rates of its zones, in the order of their positions.
 ///
-/// What a zone's rate scatters by is learned from neighbours: the mean square of successive
-/// differences (von Neumann 1941) knows nothing of a slope, which is what is looked for. The zones
+/// The scatter of a zone's rate is estimated from neighbours: the mean square of successive
+/// differences (von Neumann 1941) is not affected by a slope, which the test looks for. The zones
 /// must have been read in an order that has nothing to do with their position: otherwise a disk
 /// that gets slower with time would look like one that is slower at its end.
 ///

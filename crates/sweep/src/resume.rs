@@ -41,7 +41,7 @@ pub(super) fn resume(
     // What was left is taken down before the disks can be claimed, and is to be of the plan too.
     plan_binding::check_reading(&allowed.planned, &paths, &context.root)
         .map_err(|problems| refused(&problems))?;
-    context.tell(&format!(
+    context.notice(&format!(
         "disksmith: going on with sweep {key}: {} measured so far.",
         checkpoint.record.cells.len()
     ));
@@ -188,11 +188,11 @@ pub(crate) fn take_down(
             )));
         }
     }
-    let mut say = |_: &str| ();
-    let undone = underway.take_down(&mut host(context, programs, &mut say), paths, had_arrays);
+    let mut report = |_: &str| ();
+    let undone = underway.take_down(&mut host(context, programs, &mut report), paths, had_arrays);
     let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
     if !back.is_empty() {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: of what was killed: {}.",
             back.join("; ")
         ));

@@ -91,7 +91,7 @@ impl Sweep<'_> {
             return Ok(());
         }
         self.context
-            .tell("disksmith: asking each volume by itself, and then all at once.");
+            .notice("disksmith: asking each volume by itself, and then all at once.");
         match probe(
             &self.record().settings,
             &self.rig,
@@ -100,7 +100,7 @@ impl Sweep<'_> {
         ) {
             Ok(found) => self.checkpoint.record.probe = found,
             // The layouts will show whether it matters.
-            Err(error) => self.context.tell(&format!(
+            Err(error) => self.context.notice(&format!(
                 "disksmith: the volumes were not measured by themselves: {}",
                 sentence(&error)
             )),
@@ -160,7 +160,7 @@ impl Sweep<'_> {
             )));
         };
         let progress = Progress::of(self.record(), block, layout);
-        self.context.tell(&progress.begun());
+        self.context.notice(&progress.begun());
         let (began, began_s) = (Instant::now(), self.ran_s());
         let underway = self
             .rig
@@ -190,7 +190,7 @@ impl Sweep<'_> {
         kept?;
         down?;
         self.context
-            .tell(&progress.done(self.record(), began.elapsed()));
+            .notice(&progress.done(self.record(), began.elapsed()));
         Ok(())
     }
 

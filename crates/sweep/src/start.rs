@@ -108,15 +108,15 @@ pub(crate) fn start(
         let allowed = allowed.begun();
         if args.dry_run {
             resume::rehearse(&key, &settings, &allowed, &store, context)?;
-            context.tell(&format!("disksmith: the sweep {key} would go on."));
+            context.notice(&format!("disksmith: the sweep {key} would go on."));
             context.print(&rehearsal(&planned, args.json))?;
             return Ok(Start::Rehearsed);
         }
         return resume::resume(&key, &settings, &allowed, store, context, programs);
     }
     let (notes, rig) = {
-        let mut say = |_: &str| ();
-        let mut host = host(context, programs, &mut say);
+        let mut report = |_: &str| ();
+        let mut host = host(context, programs, &mut report);
         let rig = Testbed::claim(&context.root, Path::new(ETC), &args.devices, &allowed);
         (check(&settings, &mut planned, args.dry_run, &mut host), rig)
     };
@@ -128,7 +128,7 @@ pub(crate) fn start(
         }
     };
     for note in notes {
-        context.tell(&format!("disksmith: {note}"));
+        context.notice(&format!("disksmith: {note}"));
     }
     if args.dry_run {
         context.print(&rehearsal(&planned, args.json))?;
@@ -146,13 +146,13 @@ pub(super) fn refused(problems: &[String]) -> Failure {
 pub(crate) fn host<'a>(
     context: &Context,
     programs: &'a mut dyn Programs,
-    say: &'a mut dyn FnMut(&str),
+    report: &'a mut dyn FnMut(&str),
 ) -> Host<'a> {
     Host {
         root: context.root.clone(),
         etc: PathBuf::from(ETC),
         programs,
-        say,
+        report,
         claims: Vec::new(),
         array: None,
         journal: None,
@@ -193,7 +193,7 @@ fn begin(
     };
     let key = checkpoint.record.id.to_string();
     let job = Job::begin(store, &key, &checkpoint, Takeover::FromDead).refused()?;
-    context.tell(&format!(
+    context.notice(&format!(
         "disksmith: sweep {key}: {} layouts, each in at most {} blocks. When it is stopped, the \
          same command goes on.",
         checkpoint.record.layouts.len(),

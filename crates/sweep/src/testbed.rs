@@ -148,8 +148,8 @@ impl Testbed {
         programs: &mut dyn Programs,
     ) -> anyhow::Result<Underway> {
         let devices = Devices::read(&self.root)?;
-        let mut say = |_: &str| ();
-        let node = free_node(&self.host(programs, &mut say), &devices);
+        let mut report = |_: &str| ();
+        let node = free_node(&self.host(programs, &mut report), &devices);
         let members = self.numbers(layout.members);
         Underway::choose(&self.root, layout, &members, node, mount)
     }
@@ -176,8 +176,8 @@ impl Testbed {
                 signed: std::mem::take(&mut slot.signed),
             });
         }
-        let mut say = |_: &str| ();
-        let mut host = self.host(programs, &mut say);
+        let mut report = |_: &str| ();
+        let mut host = self.host(programs, &mut report);
         host.claims = claims;
         let plan = self.plan(layout, underway);
         let mut steps = match (layout.level, &members[..]) {
@@ -224,8 +224,8 @@ impl Testbed {
         arrays: bool,
         programs: &mut dyn Programs,
     ) -> Vec<Undone> {
-        let mut say = |_: &str| ();
-        let mut host = self.host(programs, &mut say);
+        let mut report = |_: &str| ();
+        let mut host = self.host(programs, &mut report);
         underway.take_down(&mut host, &self.paths(), arrays)
     }
 
@@ -255,12 +255,16 @@ impl Testbed {
         Ok(())
     }
 
-    fn host<'a>(&self, programs: &'a mut dyn Programs, say: &'a mut dyn FnMut(&str)) -> Host<'a> {
+    fn host<'a>(
+        &self,
+        programs: &'a mut dyn Programs,
+        report: &'a mut dyn FnMut(&str),
+    ) -> Host<'a> {
         Host {
             root: self.root.clone(),
             etc: self.etc.clone(),
             programs,
-            say,
+            report,
             claims: Vec::new(),
             array: None,
             journal: None,

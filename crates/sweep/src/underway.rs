@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
 use array::host::Host;
-use array::ours;
 use array::plan::{md_uuid, new_uuid};
 use array::steps::Undone;
+use array::teardown;
 
 /// The ids and the old settings of what is built, chosen and read before it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,13 +90,13 @@ impl Underway {
             return undone;
         }
         if arrays {
-            undone.extend(ours::stop(host, &self.array, &self.node));
+            undone.extend(teardown::stop(host, &self.array, &self.node));
         }
         for path in devices.iter().take(self.members) {
             if arrays {
-                undone.extend(ours::release(host, &self.array, path));
+                undone.extend(teardown::release(host, &self.array, path));
             }
-            undone.extend(ours::erase(host, &self.fs, path));
+            undone.extend(teardown::erase(host, &self.fs, path));
         }
         undone.extend(self.reset_schedulers(&host.root));
         host.array = None;
@@ -116,9 +116,9 @@ impl Underway {
         for _ in 0..count {
             undone.push(
                 match host.run(&Exec::new("umount").arg(&self.mount).bound()) {
-                    Ok(_) => Undone::Back(format!("{shown} was unmounted")),
+                    Ok(_) => Undone::Reverted(format!("{shown} was unmounted")),
                     Err(error) => {
-                        Undone::Left(format!("{shown} is mounted: {error}; umount {shown}"))
+                        Undone::Leftover(format!("{shown} is mounted: {error}; umount {shown}"))
                     }
                 },
             );
@@ -143,7 +143,7 @@ impl Underway {
             // The scheduler of a disk that is gone went with it.
             is_there(scheduler).then_some(())?;
             let error = set_scheduler(root, &scheduler.disk, &scheduler.was).err()?;
-            Some(Undone::Left(format!(
+            Some(Undone::Leftover(format!(
                 "the scheduler of {}, which was {}: {error}",
                 scheduler.disk, scheduler.was
             )))

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// True if the locale's charset is UTF-8. A locale that nobody set says nothing, and is taken for UTF-8.
+/// True if the locale's charset is UTF-8. Without a locale UTF-8 is assumed.
 static IS_UTF8: LazyLock<bool> = LazyLock::new(|| is_utf8(|name| std::env::var(name).ok()));
 
 /// The signs that are printed, and the same in ASCII.

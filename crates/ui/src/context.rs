@@ -11,7 +11,7 @@ use linux::Root;
 use crate::charset;
 use crate::exit::{ExitClass as _, Failure};
 
-/// Columns of an answer that nobody looks at in a window: a pipe, a file.
+/// Columns of an answer that is not shown in a terminal: a pipe, a file.
 const ENDLESS: usize = usize::MAX;
 /// The narrowest window that an answer is laid out for.
 const NARROWEST: usize = 20;
@@ -101,8 +101,8 @@ impl Context {
     }
 
     /// Tells the user something that is not part of the answer.
-    pub fn tell(&self, text: &str) {
-        tell(text);
+    pub fn notice(&self, text: &str) {
+        notice(text);
     }
 }
 
@@ -118,8 +118,8 @@ pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
 }
 
 /// Tells the user something that is not part of the answer, on standard error.
-pub fn tell(text: &str) {
-    // With standard error closed there is nobody to tell.
+pub fn notice(text: &str) {
+    // With standard error closed it cannot be reported.
     let _ = writeln!(
         io::stderr(),
         "{}",

@@ -108,7 +108,7 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
     if is_closed_pipe(&error) {
         return ExitCode::SUCCESS;
     }
-    // Standard error may be closed too; there is nobody left to tell then.
+    // Standard error may be closed too; then the error cannot be reported.
     let _ = std::io::Write::write_fmt(
         &mut std::io::stderr(),
         format_args!("disksmith: {}\n", printable(&sentence(&error))),

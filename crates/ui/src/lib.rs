@@ -4,6 +4,7 @@
 pub mod charset;
 pub mod context;
 pub mod exit;
+pub mod format;
 pub mod json;
 pub mod ledger_args;
 pub mod output;
@@ -13,4 +14,3 @@ pub mod screen;
 pub mod signals;
 pub mod table;
 pub mod units;
-pub mod words;

@@ -13,13 +13,13 @@ const RATE: u8 = 20;
 /// Clears the line on which the cursor is, and goes to its beginning (ECMA-48: CR, EL).
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
-/// Bars below each other, or nothing where nobody watches.
+/// Bars below each other, or nothing where standard error is no terminal.
 pub struct Bars {
     all: Option<MultiProgress>,
 }
 
 impl Bars {
-    /// Bars, if somebody watches.
+    /// Bars, if standard error is a terminal.
     pub fn new(watched: bool) -> Bars {
         let target = ProgressDrawTarget::stderr;
         Bars {
@@ -27,7 +27,7 @@ impl Bars {
         }
     }
 
-    /// One more, with its name before it, of so many steps; `None` where nobody watches.
+    /// One more, with its name before it, of so many steps; `None` where bars are not shown.
     pub fn add(&self, name: &str, steps: u64) -> Option<ProgressBar> {
         let all = self.all.as_ref()?;
         let bar = all.add(ProgressBar::new(steps));
@@ -37,7 +37,7 @@ impl Bars {
     }
 }
 
-/// One bar below which there is no other. `length` is `None` where nobody knows how much there is to do.
+/// One bar below which there is no other. `length` is `None` if the amount of work is unknown.
 pub fn alone(length: Option<u64>, template: &str) -> ProgressBar {
     let target = match is_drawn() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Line::default()), RATE),

@@ -3,7 +3,7 @@
 //! A fall is at most 100 %, and a rise beyond 100 % is a factor. An interval that is wider than its figure is
 //! told by its bounds, since ± 60 % of something that is never below zero says less than it seems to.
 
-use crate::words::percent;
+use crate::format::percent;
 
 /// From this ratio on a change is told as a factor.
 const FACTOR: f64 = 2.0;
@@ -63,7 +63,7 @@ pub fn interval(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::number;
+    use crate::format::number;
     use proptest::prelude::*;
 
     #[test]

@@ -6,7 +6,7 @@
 //! Output and input are not left to crossterm:
 //!
 //! - Its output waits for a terminal that takes nothing (a connection that hangs, a stopped window), and with
-//!   it whoever draws. Here bytes that the terminal does not take stay in memory, and no further frame is drawn
+//!   the thread that draws. Here bytes that the terminal does not take stay in memory, and no further frame is drawn
 //!   until they are gone.
 //! - Its events cannot be waited for together with other descriptors, take an escape sequence that arrives in
 //!   two pieces for several keys, and do not tell of a terminal that is gone.
@@ -24,4 +24,4 @@ pub use inline::Inline;
 pub use keys::Key;
 pub use run::{App, Flow, run};
 pub use terminal::{Terminal, is_possible, put_back};
-pub use text::{Capabilities, Look, Pieces, wrap};
+pub use text::{Capabilities, Pieces, TextStyle, wrap};

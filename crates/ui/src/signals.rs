@@ -48,7 +48,7 @@ const REAL_TIME: RangeInclusive<i32> = if cfg!(target_env = "musl") {
 /// The exit status after a second signal: failed midway.
 const ENDED_AT_ONCE: i32 = 3;
 /// An orderly end that takes longer than this wants an explanation.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval at which a signal is looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -117,7 +117,7 @@ fn explain_long_ends(interrupted: Arc<AtomicBool>) {
         while !interrupted.load(Relaxed) {
             thread::sleep(LOOK);
         }
-        thread::sleep(PATIENCE);
+        thread::sleep(TIMEOUT);
         let _ = writeln!(
             std::io::stderr(),
             "{}disksmith: ending; waiting for what is under way. Press Ctrl-C again to end at once.",

@@ -2,13 +2,13 @@
 //!
 //! Of a time there are three forms: [`span`] where it is not known to the second, such as how long is left;
 //! [`duration`] for what was measured, in three digits; and [`compact`] where columns are few. Latencies are in
-//! [`crate::words`].
+//! [`crate::format`].
 
 use std::time::Duration;
 
 use record::Nanos;
 
-use crate::words::number;
+use crate::format::number;
 
 /// A rate in bytes a second.
 pub fn rate(bytes_per_s: f64) -> String {

@@ -6,8 +6,8 @@ use study::depth::verdict::{Binds, Verdict, shared};
 
 use super::finding::{Code, Finding};
 use super::one::Warmed;
+use ui::format::percent;
 use ui::units::{rate, span};
-use ui::words::percent;
 
 /// A shorter reading says nothing of a limit, in seconds.
 const LONG_ENOUGH_S: f64 = 5.0;

@@ -124,7 +124,7 @@ fn sample<'a>(
     let file = volume.direct().refused()?;
     let list = List {
         file: &file,
-        deed: Op::Read,
+        op: Op::Read,
         most_in_flight: DEPTH,
         largest: Bytes(u64::from(PAGE)),
         choice: Choice::Auto,

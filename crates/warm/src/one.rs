@@ -344,7 +344,7 @@ fn run(
     })?;
     let list = List {
         file: &file,
-        deed: Op::Read,
+        op: Op::Read,
         // One more for a probe.
         most_in_flight: MOST_DEPTH as u32 + 1,
         largest: block,

@@ -4,8 +4,8 @@ use job::{Progress, ProgressLine, ProgressLines};
 use record::Bytes;
 
 use super::reading::At;
+use ui::format::percent;
 use ui::units::{rate, span};
-use ui::words::percent;
 
 /// The line of one volume.
 pub(crate) struct VolumeLine {

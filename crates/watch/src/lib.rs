@@ -35,7 +35,7 @@ use record::Recorder;
 use report::Report;
 use screen::Screen;
 use serve::Server;
-use ui::context::{Context, tell};
+use ui::context::{Context, notice};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 use ui::signals;
@@ -78,7 +78,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     let mut recorder = Recorder::start(&args.record, &source, context)?;
     let said = recorder.as_mut().map(Recorder::take_notes);
     let said = said.unwrap_or_default();
-    said.iter().for_each(|sentence| context.tell(sentence));
+    said.iter().for_each(|sentence| context.notice(sentence));
     let mut view = View::live(args, &source, interrupt)?;
     let server = args
         .prometheus
@@ -242,7 +242,7 @@ impl View {
             // Lines need no keys.
             Err(error) => {
                 signals::second_ends_at_once(interrupt).refused()?;
-                tell(&format!(
+                notice(&format!(
                     "The screen is not drawn ({error}); these are plain lines."
                 ));
                 Ok(View::of(args))
@@ -277,7 +277,7 @@ impl View {
     fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
         match self {
             View::Plain(_) | View::Silent => {
-                tell(note);
+                notice(note);
                 Ok(())
             }
             View::Live(screen) => {

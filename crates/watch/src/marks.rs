@@ -38,7 +38,7 @@ impl LateMarks {
         let shown = Arc::clone(&found);
         thread::Builder::new()
             .name("marks".to_owned())
-            .spawn(move || look(reader, &host, &shown, &ended))
+            .spawn(move || poll(reader, &host, &shown, &ended))
             .ok()?;
         Some(LateMarks { found, _end: end })
     }
@@ -50,7 +50,7 @@ impl LateMarks {
     }
 }
 
-fn look(
+fn poll(
     mut reader: MarkReader,
     host: &str,
     found: &Mutex<Vec<Mark>>,
@@ -58,7 +58,7 @@ fn look(
 ) {
     loop {
         // A ledger that cannot be read is told by the commands that need it.
-        if let Ok(Some(marks)) = reader.look(Timestamp::now() - OF_LATE) {
+        if let Ok(Some(marks)) = reader.poll(Timestamp::now() - OF_LATE) {
             let marks = with_hosts(marks, host);
             *found.lock().unwrap_or_else(PoisonError::into_inner) = marks;
         }

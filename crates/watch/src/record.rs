@@ -218,7 +218,7 @@ impl Drop for Recorder {
             let _ = thread.join();
         }
         for sentence in self.said.take() {
-            ui::context::tell(&sentence);
+            ui::context::notice(&sentence);
         }
     }
 }
@@ -325,9 +325,9 @@ impl Writer {
             Some(open) => open,
             none => {
                 let mut ledger = Ledger::open(self.path.clone())?;
-                let standing = |owner: &ledger::Owner| self.here.standing(owner);
+                let liveness = |owner: &ledger::Owner| self.here.liveness(owner);
                 let recording =
-                    ledger.begin_recording(self.here.owner(), &self.source, standing)?;
+                    ledger.begin_recording(self.here.owner(), &self.source, liveness)?;
                 none.insert((ledger, recording))
             }
         };

@@ -130,7 +130,7 @@ pub(super) fn replay(
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
     let Some(ledger) = context.open_ledger_if_there()? else {
-        context.tell("Nothing was ever recorded here; disksmith watch --record does it.");
+        context.notice("Nothing was ever recorded here; disksmith watch --record does it.");
         return Ok(Answer::No);
     };
     let span = args.record.span.map(|span| span.0);
@@ -153,7 +153,7 @@ pub(super) fn replay(
                 Ok(played) => played,
                 // One part is damaged; the rest is worth seeing.
                 Err(error @ ledger::Error::UnreadableRecording { .. }) => {
-                    context.tell(&format!("{error}."));
+                    context.notice(&format!("{error}."));
                     continue;
                 }
                 Err(error) => return Err(error).midway(),
@@ -171,11 +171,11 @@ pub(super) fn replay(
     let read = show();
     if !some {
         read?;
-        context.tell(&nothing(&part, &ledger)?);
+        context.notice(&nothing(&part, &ledger)?);
         return Ok(Answer::No);
     }
     for name in &missing {
-        context.tell(&absent(name, &part));
+        context.notice(&absent(name, &part));
     }
     if !missing.is_empty() && missing.len() == args.devices.len() {
         read?;
@@ -211,7 +211,7 @@ fn on_screen(
     // The sentence is better than a screen on which nothing comes.
     if !part.play(ledger)?.any(|played| played.is_ok()) {
         signals::second_ends_at_once(interrupt).refused()?;
-        context.tell(&nothing(part, ledger)?);
+        context.notice(&nothing(part, ledger)?);
         return Ok(Answer::No);
     }
     let before = part.from.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
@@ -248,9 +248,9 @@ fn on_screen(
         interrupt,
     );
     signals::second_ends_at_once(interrupt).refused()?;
-    damaged.iter().for_each(|sentence| context.tell(sentence));
+    damaged.iter().for_each(|sentence| context.notice(sentence));
     for name in &missing {
-        context.tell(&absent(name, part));
+        context.notice(&absent(name, part));
     }
     ended
 }

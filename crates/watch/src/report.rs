@@ -76,7 +76,7 @@ impl Report {
                 }
                 Err(Failure::Refused(error) | Failure::Midway(error)) => {
                     let note = format!("No marks are drawn: {}.", sentence(&error));
-                    context.tell(&note);
+                    context.notice(&note);
                     self.note(&note);
                 }
             }
@@ -89,7 +89,7 @@ impl Report {
             &self.notes,
         )
         .midway()?;
-        context.tell(&format!("The page is {}.", self.output.path().display()));
+        context.notice(&format!("The page is {}.", self.output.path().display()));
         Ok(())
     }
 }

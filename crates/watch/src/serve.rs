@@ -21,7 +21,7 @@ use record::sample::Sample;
 use study::watch::{Change, ChangeKind};
 
 use crate::views::prometheus::{self, FindingCounts};
-use ui::context::tell;
+use ui::context::notice;
 use ui::exit::{ExitClass as _, Failure};
 
 use request::Reply;
@@ -56,7 +56,7 @@ impl Server {
             .spawn(move || serve(&listener, &root, &shared))
             .with_context(cannot)
             .refused()?;
-        tell(&format!("Metrics are served at http://{bound}/metrics."));
+        notice(&format!("Metrics are served at http://{bound}/metrics."));
         Ok(Server { found })
     }
 

@@ -34,9 +34,9 @@ use progress::DiskLine;
 use sample::read_back;
 use start::{Ready, Start, start};
 use state::{Shared, Stop, lock};
-use ui::context::{Context, tell};
+use ui::context::{Context, notice};
 use ui::exit::{Answer, Failure, Outcome};
-use ui::words;
+use ui::format;
 use work::Work;
 
 /// Interval at which the progress of the disks is looked at.
@@ -49,7 +49,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     };
     for disk in &ready.checkpoint.disks {
         if disk.starts > 1 {
-            context.tell(&format!(
+            context.notice(&format!(
                 "disksmith: going on with {}: {} of {} are zeroed.",
                 disk.path.display(),
                 disk.zeroed.total(),
@@ -105,7 +105,7 @@ fn end(writer: CheckpointWriter<Checkpoint>, left: &Checkpoint) {
     };
     match writer.end(left, state) {
         Ok(_) => {}
-        Err(error) if is_over => tell(&format!(
+        Err(error) if is_over => notice(&format!(
             "disksmith: the ledger still takes these disks for unfinished ({error}); to zero one \
              of them again, say --anew."
         )),
@@ -114,7 +114,7 @@ fn end(writer: CheckpointWriter<Checkpoint>, left: &Checkpoint) {
 }
 
 fn tell_failure(error: &dyn std::fmt::Display) {
-    tell(&format!(
+    notice(&format!(
         "disksmith: how far the disks are cannot be written to the ledger ({error}); going on. After a kill it \
          would go on from the last checkpoint that was."
     ));
@@ -232,7 +232,7 @@ fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
             disk.path.display(),
             disk.zeroed.total(),
             disk.size,
-            words::percent(share)
+            format::percent(share)
         )
     };
     let lines: Vec<String> = disks.iter().zip(ended).map(line).collect();

@@ -213,7 +213,7 @@ pub(crate) fn on_file(size: Bytes) -> Place {
         device: Some(DevNum::new(7, 0)),
         size,
         content: signature::Content::default(),
-        beside: Vec::new(),
+        related: Vec::new(),
         unreadable: 0,
     })
     .unwrap()

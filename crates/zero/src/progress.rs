@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use job::{EtaEstimator, Progress, ProgressLine, ProgressLines};
 use record::Bytes;
+use ui::format;
 use ui::units::span;
-use ui::words;
 
 use super::checkpoint::Disk;
 
@@ -55,7 +55,7 @@ fn message(settled: Bytes, size: Bytes, failed: Bytes, rate: Option<f64>) -> Str
     };
     format!(
         "{settled} of {size} at {} MiB/s{left}{bad}",
-        words::number(rate.unwrap_or(0.0) / 1_048_576.0)
+        format::number(rate.unwrap_or(0.0) / 1_048_576.0)
     )
 }
 

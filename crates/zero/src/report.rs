@@ -11,7 +11,7 @@ use super::checkpoint::{Disk, Method};
 use super::figures::{Finished, slow};
 use domain::plan_binding::DiskIdentity;
 use ui::table::{Column, layout, wrap};
-use ui::{relative, words};
+use ui::{format, relative};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -60,15 +60,15 @@ fn row(one: &Finished) -> Vec<String> {
     let interval = pace.interval();
     let latency = |nanos: u64| match disk.latency.is_empty() {
         true => String::new(),
-        false => words::latency(nanos),
+        false => format::latency(nanos),
     };
     vec![
         disk.path.display().to_string(),
         disk.size.to_string(),
         pace.took().to_string(),
-        words::number(interval.map_or(pace.mean(), |rate| rate.mean) / MIB),
+        format::number(interval.map_or(pace.mean(), |rate| rate.mean) / MIB),
         interval.map_or_else(String::new, |rate| {
-            let shown = |rate: f64| words::number(rate / MIB);
+            let shown = |rate: f64| format::number(rate / MIB);
             let told = relative::interval(rate.mean, Some(rate.low), Some(rate.high), shown);
             told.unwrap_or_default()
         }),

@@ -19,7 +19,7 @@ use crate::args::ZeroArgs;
 use array::check::consents;
 use array::host::number_at;
 use domain::plan_binding;
-use ui::context::{Context, tell};
+use ui::context::{Context, notice};
 use ui::exit::{ExitClass as _, Failure, sentence};
 
 /// The time between two checkpoints.
@@ -99,7 +99,7 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
         Err(why) => Err(why),
     };
     let writer = begun.unwrap_or_else(|why| {
-        tell(&format!(
+        notice(&format!(
             "disksmith: {why}; zeroing all the same. After a signal, a kill or a power cut it cannot \
              go on, and would be begun anew."
         ));
@@ -303,7 +303,7 @@ fn look(
         )));
     }
     if known.is_none() && stamp.is_some() {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: {shown} was zeroed in part before, which does not count: this ledger does \
              not know how far."
         ));
@@ -320,7 +320,7 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
         return fresh;
     };
     let anew = |why: String| {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: {} was zeroed in part before, which does not count: {why}.",
             fresh.path.display()
         ));

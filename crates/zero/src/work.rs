@@ -15,7 +15,7 @@ use super::pace::Clocked;
 use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
 use super::state::{LOOK, Shared, Stop, lock};
-use ui::context::tell;
+use ui::context::notice;
 
 /// Large enough for the throughput of any disk, small enough that a bad place is soon found.
 const LARGEST: Bytes = Bytes::MIB;
@@ -102,7 +102,7 @@ impl Work<'_> {
             Err(error) if is_away(&error) => return Err(gone("it is gone", &error)),
             Err(error) => {
                 let mut disk = lock(&self.shared.now);
-                tell(&format!(
+                notice(&format!(
                     "disksmith: the first block of {} could not be written ({error}); going on. It \
                      cannot be known again: after a kill it would be begun anew.",
                     disk.path.display()
@@ -145,7 +145,7 @@ impl Work<'_> {
     fn list(&self, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) -> Result<(), Stop> {
         let list = List {
             file: &self.place.direct,
-            deed: Op::WriteZeros,
+            op: Op::WriteZeros,
             most_in_flight: depth,
             largest,
             choice: Choice::Auto,

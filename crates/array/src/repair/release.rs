@@ -11,7 +11,7 @@ use super::super::building::{Building, Stage};
 use super::super::content::{Content, content};
 use super::super::host::Host;
 use super::super::steps::Undone;
-use super::super::{files, ours};
+use super::super::{files, teardown};
 use super::UnfinishedArray;
 
 /// One thing that was taken back, or not.
@@ -30,21 +30,21 @@ impl Released {
 
     fn back(what: String) -> Released {
         Released {
-            undone: Undone::Back(what),
+            undone: Undone::Reverted(what),
             again: false,
         }
     }
 
     fn stuck(what: String) -> Released {
         Released {
-            undone: Undone::Left(what),
+            undone: Undone::Leftover(what),
             again: true,
         }
     }
 
     fn stays(what: String) -> Released {
         Released {
-            undone: Undone::Left(what),
+            undone: Undone::Leftover(what),
             again: false,
         }
     }
@@ -56,7 +56,7 @@ impl Released {
 /// When the kernel's lists cannot be read.
 pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Released>> {
     let mut released = lines(building);
-    let arrays = super::ours(host, building)?;
+    let arrays = super::unfinished_arrays(host, building)?;
     for UnfinishedArray { device, .. } in &arrays {
         released.extend(unmount(host, building, device)?);
     }
@@ -64,10 +64,10 @@ pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Ve
     for UnfinishedArray { device, is_hollow } in &arrays {
         forget_content(host, building, device);
         let shown = device.node().display().to_string();
-        released.push(match ours::stop_patiently(host, &device.node()) {
+        released.push(match teardown::stop_with_retries(host, &device.node()) {
             Ok(()) => Released::back(format!("the array {shown} was stopped")),
             Err(error) if *is_hollow => Released::stays(format!(
-                "{shown}, which has no members and may be somebody else's: {error}"
+                "{shown}, which has no members and may belong to another program: {error}"
             )),
             Err(error) => Released::stuck(format!(
                 "the array {shown}, which could not be stopped: {error}"
@@ -140,7 +140,7 @@ fn folders(building: &Building) -> Vec<Released> {
 }
 
 /// Erases the mark of our own file system, so that it does not show through in the next array on
-/// these members and pass for somebody else's. Where that fails it is only a nuisance.
+/// these members and look like a foreign array. A failure here does no harm.
 fn forget_content(host: &mut Host, building: &Building, array: &Device) {
     let node = array.node();
     let is_ours = std::fs::File::open(host.root.locate(&node))

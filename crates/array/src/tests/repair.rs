@@ -17,7 +17,7 @@ const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
 
 /// A host on which processes follow one another.
 struct World {
-    host: Pretended,
+    host: FakeHost,
     /// The process that works now.
     pid: u32,
 }
@@ -25,7 +25,7 @@ struct World {
 impl World {
     fn new() -> World {
         let mut world = World {
-            host: Pretended::new(""),
+            host: FakeHost::new(""),
             pid: 100,
         };
         let random = world.host.folder.path().join("proc/sys/kernel/random");
@@ -515,7 +515,7 @@ fn what_is_not_ours_to_repair_is_not_touched() {
     assert!(!world.is_forgotten() && world.host.array().exists());
     let here = world.here();
     let work = &world.ledger().unfinished::<Building>().unwrap()[0];
-    assert_eq!(here.standing(&work.owner), OwnerLiveness::Elsewhere);
+    assert_eq!(here.liveness(&work.owner), OwnerLiveness::Elsewhere);
 }
 
 #[test]
@@ -562,7 +562,7 @@ fn a_step_that_cannot_be_noted_is_not_begun() {
     let mut other = world.ledger();
     let (outcome, _) = world.host.with(|host| {
         host.journal = follow(store, &checked, true, host);
-        // Somebody removes the entry behind its back.
+        // Another process removes the entry meanwhile.
         other
             .remove_work("array", &checked.plan.uuid, |_| OwnerLiveness::Dead)
             .unwrap();

@@ -3,7 +3,7 @@
 use record::{Bytes, Code, Finding, Phase, Run, Severity, Workload};
 
 use super::finding;
-use ui::words::percent;
+use ui::format::percent;
 
 /// The file is so many times the memory, or its tests say more of memory than of the disk.
 const TIMES_MEMORY: u64 = 2;

@@ -5,7 +5,7 @@ use study::foreign::{Weight, weigh};
 
 use super::finding;
 use crate::conclusion::PhaseFigures;
-use ui::words::{number, percent};
+use ui::format::{number, percent};
 
 /// Larger requests than this may be split by the kernel, so their number says nothing.
 const NEVER_SPLIT: Bytes = Bytes::kib(64);

@@ -8,7 +8,7 @@ use study::steady::{self, Reason};
 
 use super::{finding, longer, trouble};
 use crate::conclusion::{FlowFigures, PhaseFigures};
-use ui::words::{number, percent};
+use ui::format::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
 const KEPT: f64 = 0.95;

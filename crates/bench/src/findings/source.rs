@@ -3,7 +3,7 @@
 use record::{Bytes, Cache, CacheKind, Code, Finding, Phase, Run, Severity, TargetKind};
 
 use super::{bonnie, finding};
-use ui::words::{number, percent};
+use ui::format::{number, percent};
 
 /// Below this share of unwritten blocks, reads are not distorted by much.
 const SOME_UNWRITTEN: f64 = 0.01;

@@ -6,7 +6,7 @@ use record::{Code, Finding, Phase, Run, Severity};
 
 use super::finding;
 use crate::answer::{CurveAnswer, SuiteResult, ZonesAnswer};
-use ui::words::number;
+use ui::format::number;
 
 /// True if the level of a phase is a matter of findings. A zone is read for 2 s at most, and a rate that does
 /// not keep its target is meant to fall behind: the suite's answer says what it means.

@@ -3,7 +3,7 @@
 use record::{Code, Finding, Gap, Phase, Run, Severity, Window};
 
 use super::finding;
-use ui::words::{number, percent};
+use ui::format::{number, percent};
 
 /// A time in which nothing came back is a stall when it is at least this long, in seconds.
 const STALL_S: f64 = 0.9;

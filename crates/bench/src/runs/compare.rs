@@ -9,8 +9,8 @@ use super::side::{Side, SidePhase};
 use record::{RunId, Verdict};
 use serde::Serialize;
 use ui::exit::Answer;
+use ui::format::percent;
 use ui::table::{Column, layout, wrap};
-use ui::words::percent;
 
 /// The bar of `--fail-if-slower`.
 #[derive(Clone, Copy, Debug, PartialEq)]

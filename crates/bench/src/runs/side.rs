@@ -5,7 +5,7 @@ use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run
 use super::work::Work;
 use crate::conclusion::{Conclusion, PhaseFigures};
 use crate::imported::Judged;
-use ui::words::{details, engine, number, percent, workload};
+use ui::format::{details, engine, number, percent, workload};
 
 /// A run.
 pub(super) struct Side {

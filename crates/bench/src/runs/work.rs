@@ -2,7 +2,7 @@
 
 use record::{Details, Pattern, Phase, SizeShare, SmallFiles, Spread, WorkSummary};
 
-use ui::words::engine;
+use ui::format::engine;
 
 /// Work of a phase. What is not known is `None`, and differs from nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,8 +6,8 @@ use crate::answer::{
     Cell, CurveAnswer, CurvePoint, SeekPoint, SuiteResult, Test, Zone, ZonesAnswer,
 };
 use crate::conclusion::Estimate;
+use ui::format::{latency, number, percent};
 use ui::table::{Column, layout, wrap};
-use ui::words::{latency, number, percent};
 
 /// Length of the longest bar.
 const BAR: usize = 30;

@@ -103,7 +103,7 @@ impl<'a> TargetDocument<'a> {
     fn of(target: &'a Target) -> TargetDocument<'a> {
         let caches = target.caches.iter().map(|cache| CacheDocument {
             layer: &cache.layer,
-            kind: ui::words::cache(&cache.kind).to_string(),
+            kind: ui::format::cache(&cache.kind).to_string(),
         });
         TargetDocument {
             path: &target.path,

@@ -6,8 +6,8 @@ use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped,
 
 use super::answer;
 use crate::conclusion::{Conclusion, FlowFigures};
+use ui::format::{clock, engine, latency, number};
 use ui::table::{Column, layout, wrap};
-use ui::words::{clock, engine, latency, number};
 
 /// The column that needs an explanation below the table, where there was room for it.
 const DISK_IOPS: &str = "disk IOPS";

@@ -22,7 +22,7 @@ use crate::list::{Errno, List, Op, Request};
 /// State that the threads of a list share.
 pub(super) struct Shared<'a> {
     file: &'a File,
-    deed: Op,
+    op: Op,
     stopwatch: Stopwatch,
     queue: Mutex<Queue>,
     /// Told when a call is queued, and when there will be no more.
@@ -53,10 +53,10 @@ unsafe impl Send for Address {}
 
 impl Call {
     /// Makes the call: bytes moved, or an error number.
-    fn make(self, file: &File, deed: Op) -> Result<usize, Errno> {
+    fn make(self, file: &File, op: Op) -> Result<usize, Errno> {
         let Request { offset, len, .. } = self.request;
         loop {
-            let moved = match deed {
+            let moved = match op {
                 Op::Read => {
                     // SAFETY: the slot has a buffer of its own, at least as long as the request
                     // (the loop checks that), and the slot is not used again before this call is
@@ -85,7 +85,7 @@ impl<'a> Shared<'a> {
     pub(super) fn new(list: &List<'a>, clock: Clock) -> Shared<'a> {
         Shared {
             file: list.file,
-            deed: list.deed,
+            op: list.op,
             stopwatch: Stopwatch::start(clock),
             queue: Mutex::default(),
             wanted: Condvar::new(),
@@ -99,7 +99,7 @@ impl<'a> Shared<'a> {
     /// A thread's life: one call after the other, until there will be no more.
     fn work(&self, answers: &Sender<Completed>) {
         while let Some(call) = self.take() {
-            let result = match call.make(self.file, self.deed) {
+            let result = match call.make(self.file, self.op) {
                 Ok(moved) => moved as i32,
                 Err(errno) => -errno.raw_os_error(),
             };
@@ -142,7 +142,7 @@ pub(super) struct Pool<'scope, 'env> {
     refused: Option<io::Error>,
     sender: Sender<Completed>,
     receiver: Receiver<Completed>,
-    /// What came while we waited.
+    /// A completion that arrived during the wait.
     first: Option<Completed>,
 }
 
@@ -255,7 +255,7 @@ mod tests {
         file.set_len(16 << 20).unwrap();
         let list = List {
             file: &file,
-            deed: Op::Read,
+            op: Op::Read,
             most_in_flight: 16,
             largest: Bytes::mib(1),
             choice: Choice::Sync,

@@ -99,7 +99,7 @@ fn alignment(file: &File) -> Result<u32, Errno> {
 /// at the bytes that were read, and would find errors in a buffer that others read into as well.
 fn buffers(list: &List<'_>) -> Result<Buffers, EngineError> {
     let largest = list.largest.0 as usize;
-    match list.deed {
+    match list.op {
         Op::Read => Buffers::one_each(largest, list.most_in_flight),
         Op::WriteZeros => Buffers::zeros(largest),
     }

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::job::EngineError;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
 use crate::list::{List, Op, Request};
-use crate::ring::{FILE, Granted, Ring};
+use crate::ring::{FILE, Ring, RingFeatures};
 use record::Nanos;
 
 /// A list's ring. Its buffers are not registered: pinning them costs little beside requests of
@@ -21,7 +21,7 @@ pub(super) struct Ringed {
     ring: Ring,
     /// Given back only when nothing is in flight: the kernel may use it until then.
     buffers: ManuallyDrop<Buffers>,
-    deed: Op,
+    op: Op,
     stopwatch: Stopwatch,
 }
 
@@ -29,7 +29,7 @@ impl Ringed {
     /// For a list, on the thread that will run it, with `buffers` for its deed.
     ///
     /// # Errors
-    /// What the kernel said when it refused the ring.
+    /// The kernel's error when it refused the ring.
     pub(super) fn new(list: &List<'_>, buffers: Buffers, clock: Clock) -> io::Result<Ringed> {
         let ring = Ring::new(&[list.file], list.most_in_flight, clock)?;
         // The kernel takes a large request in several pieces, and without waiting it takes none.
@@ -37,13 +37,13 @@ impl Ringed {
         Ok(Ringed {
             ring,
             buffers: ManuallyDrop::new(buffers),
-            deed: list.deed,
+            op: list.op,
             stopwatch: Stopwatch::start(clock),
         })
     }
 
     /// Features that the kernel granted.
-    pub(super) fn granted(&self) -> Granted {
+    pub(super) fn granted(&self) -> RingFeatures {
         self.ring.granted()
     }
 }
@@ -65,7 +65,7 @@ impl Submitter for Ringed {
 
     fn push(&mut self, slot: u32, request: &Request) {
         let address = self.buffers.address(slot);
-        let entry = match self.deed {
+        let entry = match self.op {
             Op::Read => opcode::Read::new(FILE, address, request.len)
                 .offset(request.offset)
                 .build(),
@@ -74,8 +74,8 @@ impl Submitter for Ringed {
                 .build(),
         };
         // SAFETY: the request is not longer than a buffer (the loop checks that), and the buffers
-        // stay in place until the answer has come. A slot that reads has one to itself, and nobody
-        // looks at it; those that write share one that nobody changes.
+        // stay in place until the completion has arrived. A slot that reads has a buffer of its own, which
+        // is never read; slots that write share one, which is never changed.
         unsafe { self.ring.push(slot, entry) };
     }
 

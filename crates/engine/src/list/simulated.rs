@@ -65,10 +65,10 @@ impl Volume {
 
 /// A request that was made, as the volume saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// What was done.
-    pub deed: Op,
-    /// What was asked for.
+pub struct SimulatedRequest {
+    /// Operation.
+    pub op: Op,
+    /// The request.
     pub request: Request,
     /// Time of issue, in virtual time since the volume was made.
     pub began: Nanos,
@@ -94,7 +94,7 @@ struct State {
     there: BTreeMap<u64, Nanos>,
     /// End of each fetch that is under way.
     fetches: BinaryHeap<Reverse<Nanos>>,
-    made: Vec<Made>,
+    made: Vec<SimulatedRequest>,
     /// Issue and completion of each request of the other program.
     strangers: Vec<Range<Nanos>>,
 }
@@ -114,7 +114,7 @@ impl SimulatedList {
     }
 
     /// All requests that were made, in the order in which they were issued.
-    pub fn made(&self) -> Vec<Made> {
+    pub fn made(&self) -> Vec<SimulatedRequest> {
         self.state().made.clone()
     }
 
@@ -166,7 +166,7 @@ impl SimulatedList {
     }
 
     /// Takes a request that is issued at `began`, and gives its fate.
-    fn make(&self, deed: Op, request: Request, began: Nanos) -> Made {
+    fn make(&self, op: Op, request: Request, began: Nanos) -> SimulatedRequest {
         let mut state = self.state();
         self.let_the_stranger_read(&mut state, began);
         let turn = state.turn.max(began);
@@ -174,15 +174,15 @@ impl SimulatedList {
         let mut answered = self.take(&mut state, span, began);
         let mut result = self.result_of(&request, span);
         if result.is_ok() {
-            let there = self.touch(&mut state, deed, request.offset, span, turn);
+            let there = self.touch(&mut state, op, request.offset, span, turn);
             answered = answered.max(there + self.volume.latency);
         }
         if let Some(gone) = self.volume.gone_at.filter(|gone| *gone <= answered) {
             result = Err(Errno::NODEV);
             answered = gone.max(began);
         }
-        let made = Made {
-            deed,
+        let made = SimulatedRequest {
+            op,
             request,
             began,
             answered,
@@ -209,7 +209,7 @@ impl SimulatedList {
 
     /// Makes the blocks of a request warm, and gives the time when the last of them is there. A
     /// block that is overwritten as a whole need not be fetched.
-    fn touch(&self, state: &mut State, deed: Op, offset: u64, span: u64, turn: Nanos) -> Nanos {
+    fn touch(&self, state: &mut State, op: Op, offset: u64, span: u64, turn: Nanos) -> Nanos {
         let block = self.volume.block.0;
         let end = offset + span;
         let mut last = turn;
@@ -219,7 +219,7 @@ impl SimulatedList {
             let is_covered = offset <= starts && ends <= end;
             let there = match state.there.get(&index) {
                 Some(there) => *there,
-                None if deed == Op::WriteZeros && is_covered => turn,
+                None if op == Op::WriteZeros && is_covered => turn,
                 None => self.fetch(state, turn),
             };
             state.there.insert(index, there);
@@ -253,7 +253,7 @@ impl Lister for SimulatedList {
         let start = self.now();
         let mut way = Simulation {
             lister: self,
-            deed: list.deed,
+            op: list.op,
             start,
             now: Nanos(0),
             issued: 0,
@@ -276,7 +276,7 @@ impl Lister for SimulatedList {
 /// One list's way to the volume.
 struct Simulation<'a> {
     lister: &'a SimulatedList,
-    deed: Op,
+    op: Op,
     /// The volume's time when the list began.
     start: Nanos,
     now: Nanos,
@@ -292,7 +292,7 @@ impl Submitter for Simulation<'_> {
 
     fn push(&mut self, slot: u32, request: &Request) {
         let began = self.start + self.now;
-        let made = self.lister.make(self.deed, *request, began);
+        let made = self.lister.make(self.op, *request, began);
         let result = match made.result {
             Ok(moved) => moved as i32,
             Err(errno) => -errno.raw_os_error(),

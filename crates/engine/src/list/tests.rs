@@ -111,14 +111,14 @@ impl RequestSource for Script {
 
 fn run(
     lister: &SimulatedList,
-    deed: Op,
+    op: Op,
     interrupt: &AtomicBool,
     feed: &mut Script,
 ) -> Result<ListEnd, EngineError> {
     let file = File::open("/dev/null").unwrap();
     let list = List {
         file: &file,
-        deed,
+        op,
         most_in_flight: 256,
         largest: Bytes::mib(1),
         choice: Choice::Auto,

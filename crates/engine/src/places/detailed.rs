@@ -19,7 +19,7 @@ pub(crate) struct Detailed {
     start: u64,
     /// The span, in bytes of each file.
     length: u64,
-    grains: Grains,
+    grains: BlockGrid,
     draw: Draw,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Detailed {
 /// smallest read lie across two of their own blocks, and a RAID 5, a remote volume or a flash page pays for
 /// that.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grains {
+pub(crate) struct BlockGrid {
     read: u64,
     write: u64,
 }
 
-impl Grains {
+impl BlockGrid {
     /// Those of a workload.
-    pub(crate) fn of(workload: &Workload, details: &Details) -> Grains {
+    pub(crate) fn of(workload: &Workload, details: &Details) -> BlockGrid {
         let smallest = |sizes: &[SizeShare]| {
             let named = sizes.iter().map(|share| share.size.0).min();
             named.unwrap_or(workload.block.0).max(1)
@@ -43,7 +43,7 @@ impl Grains {
         let read = smallest(&details.read_sizes);
         let write = smallest(&details.write_sizes);
         // A direction that is not used has no say in where the other one goes.
-        Grains {
+        BlockGrid {
             read: if workload.reads() { read } else { write },
             write: if workload.writes() { write } else { read },
         }
@@ -108,7 +108,7 @@ impl Detailed {
         pattern: Pattern,
         details: &Details,
         span: u64,
-        grains: Grains,
+        grains: BlockGrid,
         seed: u64,
     ) -> Detailed {
         let files = u64::from(details.files.max(1));
@@ -194,7 +194,7 @@ mod tests {
     use record::Bytes;
 
     fn places(details: &Details, pattern: Pattern, span: u64, grain: u64) -> Detailed {
-        let grains = Grains {
+        let grains = BlockGrid {
             read: grain,
             write: grain,
         };
@@ -291,7 +291,7 @@ mod tests {
                 read_fraction: 0.5,
                 ..crate::tally::tests::workload()
             };
-            let grains = Grains::of(&workload, &details);
+            let grains = BlockGrid::of(&workload, &details);
             let mut places = Detailed::new(Pattern::Random, &details, 1 << 20, grains, 7);
             let mut random = Random::new(1);
             let mut draw = |direction, bytes| -> Vec<u64> {

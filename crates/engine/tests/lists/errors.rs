@@ -89,7 +89,7 @@ fn a_list_that_makes_no_sense_is_refused() {
     ] {
         let list = List {
             file,
-            deed: Op::Read,
+            op: Op::Read,
             most_in_flight,
             largest,
             choice: Choice::Auto,

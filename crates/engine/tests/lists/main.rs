@@ -106,14 +106,14 @@ fn pieces(end: u64, len: u32) -> Vec<Request> {
 
 fn run_with(
     file: &File,
-    deed: Op,
+    op: Op,
     choice: Choice,
     interrupt: &AtomicBool,
     feed: &mut dyn RequestSource,
 ) -> Result<ListEnd, EngineError> {
     let list = List {
         file,
-        deed,
+        op,
         most_in_flight: 64,
         largest: Bytes::kib(512),
         choice,
@@ -124,11 +124,11 @@ fn run_with(
 
 fn run(
     file: &File,
-    deed: Op,
+    op: Op,
     choice: Choice,
     feed: &mut dyn RequestSource,
 ) -> Result<ListEnd, EngineError> {
-    run_with(file, deed, choice, &AtomicBool::new(false), feed)
+    run_with(file, op, choice, &AtomicBool::new(false), feed)
 }
 
 /// The tags of what came back well, sorted.
@@ -201,7 +201,7 @@ fn lists_run_at_once_each_with_a_thousand_in_flight() {
                     let interrupt = AtomicBool::new(false);
                     let list = List {
                         file: &file,
-                        deed: Op::Read,
+                        op: Op::Read,
                         most_in_flight: 1024,
                         largest: Bytes::kib(512),
                         choice,

@@ -111,7 +111,7 @@ enum Event {
     Message(ToAgent),
     /// A line of `fleet` that is no message.
     Invalid(String),
-    /// Nobody is at the other end any more.
+    /// The other end is closed.
     Disconnected,
     /// A line from the verb that measures round by round.
     Round(String),

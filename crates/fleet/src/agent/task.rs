@@ -185,11 +185,11 @@ impl Running {
         };
         let by = asked.get().map_or(EndedBy::Itself, |(by, _)| by);
         // A stuck process sends nothing more, and the receiver of the answer has little time.
-        let patience = match asked_at {
+        let timeout = match asked_at {
             Some(_) => LAST_WORDS / 4,
             None => LAST_WORDS,
         };
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         let out = self.out.text(until);
         Ended {
             name: name(&order),

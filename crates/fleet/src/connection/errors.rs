@@ -60,7 +60,7 @@ pub(crate) fn unreached(name: &str, said: &str) -> String {
              known_hosts."
         )
     } else if said.contains("Permission denied") {
-        format!("{name} lets nobody in with the keys at hand: {last}.")
+        format!("{name} accepts none of the available keys: {last}.")
     } else {
         format!("{name} was not reached: {last}.")
     }

@@ -74,7 +74,7 @@ impl OpenSsh {
     /// The command that runs the script on a host.
     ///
     /// A connection on which nothing comes for 15 s is given up, as is one that is not made in time.
-    /// Nobody is asked anything. What the user's configuration may hold and would be in the way of a
+    /// No question is asked. Settings of the user's configuration that would interfere with a
     /// channel that carries lines is switched off: forwarding, a command of its own, becoming the
     /// master of other connections. A master that is there is used.
     fn command(&self, host: &Host) -> Command {
@@ -154,7 +154,7 @@ impl Transport for OpenSsh {
             program.hash,
             if self.sudo { "yes" } else { "no" }
         );
-        talk.tell(go.as_bytes())?;
+        talk.write(go.as_bytes())?;
         talk.step("ready", STEP)?;
         let input = talk.send(program)?;
         let Ssh { lines, end, .. } = ssh;
@@ -395,7 +395,7 @@ impl Bootstrap<'_> {
     }
 
     /// Tells it something short.
-    fn tell(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         let told = match &mut self.ssh.input {
             Some(input) => input.write_all(bytes).and_then(|()| input.flush()),
             None => Ok(()),

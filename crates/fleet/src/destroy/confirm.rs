@@ -1,4 +1,4 @@
-//! Asks the user whether a plan shall be done.
+//! Asks the user to confirm a plan.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
@@ -32,7 +32,7 @@ fn askable(is_heard: bool, is_seen: bool, done: &str) -> Result<(), Failure> {
         (true, false) => ", and standard error, on which it is shown, is no terminal".to_owned(),
     };
     Err(Failure::refused(format!(
-        "nothing is {done} before somebody has agreed to the plan{why}; say --yes if you have"
+        "nothing is {done} before the plan is confirmed{why}; give --yes to confirm it"
     )))
 }
 
@@ -93,7 +93,7 @@ mod tests {
             (
                 false,
                 true,
-                "nothing is terminated before somebody has agreed",
+                "nothing is terminated before the plan is confirmed",
             ),
             (
                 true,

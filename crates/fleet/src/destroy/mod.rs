@@ -59,7 +59,7 @@ impl<'a> DestructiveVerb<'a> {
     /// A `fleet run` of a verb that overwrites something; `None` where it overwrites nothing.
     ///
     /// # Errors
-    /// Refused, where the verb makes no sense on hosts.
+    /// Refused, if the verb cannot run on hosts.
     pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<DestructiveVerb<'a>>, Failure> {
         let words = check::checked(&args.verb)?;
         Ok(check::inspection(&words).map(|look| DestructiveVerb {
@@ -97,7 +97,7 @@ impl<'a> DestructiveVerb<'a> {
     pub(crate) fn carry_out(self, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
         let found = find(self.source)?;
         for one in &found.left_out {
-            context.tell(one);
+            context.notice(one);
         }
         let look = Work {
             limits: INSPECTION,
@@ -110,7 +110,7 @@ impl<'a> DestructiveVerb<'a> {
             let shown = if self.json { as_json(&plan) } else { shown() };
             context.print(&shown)?;
         } else {
-            context.tell(&shown());
+            context.notice(&shown());
         }
         if interrupt.load(Relaxed) {
             return Err(Failure::refused("interrupted; nothing was written"));

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use domain::plan_binding::DiskIdentity;
 use ui::charset::printable;
+use ui::format;
 use ui::table::{Column, layout, wrap};
-use ui::words;
 
 /// Cell for a disk on which no known signature was found.
 const NOTHING: &str = "nothing known";
@@ -108,8 +108,8 @@ pub(crate) fn count(disks: &[DestroyTarget]) -> String {
     hosts.dedup();
     format!(
         "{} of {}",
-        words::count(disks.len(), "disk"),
-        words::count(hosts.len(), "host")
+        format::count(disks.len(), "disk"),
+        format::count(hosts.len(), "host")
     )
 }
 

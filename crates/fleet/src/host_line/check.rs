@@ -1,4 +1,4 @@
-//! The verb that shall run on the hosts, checked here before any host is touched.
+//! The verb to run on the hosts, checked here before any host is touched.
 
 use std::ffi::OsString;
 
@@ -21,7 +21,7 @@ const ZERO: &str = "zero";
 /// Refused, where they make no sense, or the verb is none for a host.
 pub(crate) fn checked(words: &[String]) -> Result<Vec<String>, Failure> {
     let verb = parse(words)
-        .map_err(|why| Failure::refused(format!("the verb for the hosts makes no sense: {why}")))?;
+        .map_err(|why| Failure::refused(format!("the verb for the hosts is invalid: {why}")))?;
     if let Some(why) = unfit(&verb) {
         return Err(Failure::refused(format!(
             "'{}' cannot be run on hosts: {why}",
@@ -225,8 +225,8 @@ mod tests {
             ),
             ("man /tmp", "cannot be run on hosts"),
             ("scrub --install-timer /dev/md0", "the timer would start"),
-            ("dance", "makes no sense: unrecognized subcommand"),
-            ("zero", "makes no sense"),
+            ("dance", "is invalid: unrecognized subcommand"),
+            ("zero", "is invalid"),
         ] {
             let why = check(line).unwrap_err();
             assert!(why.contains(told), "{line}: {why}");

@@ -90,7 +90,7 @@ fn with_unique_names(mut hosts: Vec<Host>) -> Vec<Host> {
             (None, None) => host.address.clone(),
         };
         let mut name = format!("{} ({own})", host.name);
-        // Somebody may have called another host just so.
+        // Another host may have that name.
         while named.contains_key(&name) {
             name.push('\'');
         }

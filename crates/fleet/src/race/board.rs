@@ -26,7 +26,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// A table, if somebody watches on a terminal that obeys.
+    /// A table, if standard error is a terminal that supports it.
     pub(super) fn new(watched: bool, view: impl FnOnce() -> BoardView) -> Option<Board> {
         let now = Instant::now();
         let screen = (watched && progress::is_drawn()).then(Inline::on_stderr);

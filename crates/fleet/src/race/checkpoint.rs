@@ -22,19 +22,19 @@ pub(super) fn write(
     writer: &mut CheckpointWriter<FleetRun>,
     ran: Duration,
     run: &FleetRun,
-    tell: &mut dyn FnMut(&str),
+    notice: &mut dyn FnMut(&str),
 ) {
     if writer.is_due(ran) {
         writer.write(run);
     }
     if let Some(why) = writer.failure() {
-        tell(&format!(
+        notice(&format!(
             "disksmith: the race cannot be kept in the ledger: {why}. It goes on, and that is tried again \
              after each round; make room there."
         ));
     }
     if writer.has_recovered() {
-        tell("disksmith: the race is in the ledger again.");
+        notice("disksmith: the race is in the ledger again.");
     }
 }
 

@@ -5,11 +5,11 @@ mod doubts;
 use study::burnin::{End, HostStatus, Known};
 
 use crate::hosts::Ties;
-use crate::race::course::{Course, Fate, Group, Replayed};
+use crate::race::course::{Course, Group, OutReason, Replayed};
 use crate::race::setup;
 use crate::store::race::RaceRecord;
 use crate::store::{FleetRun, HostOutcome};
-use ui::words;
+use ui::format;
 
 /// Decision on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,14 +225,18 @@ fn raced(
     bounds: &Bounds,
 ) -> RankedHost {
     let known = course.known(place);
-    let (decided, reason, is_bad) = match course.fate(place) {
-        Some(fate) => {
-            let (decided, is_bad) = match fate {
-                Fate::Floor(_) => (Decision::Floor, true),
-                Fate::Broken(_) => (Decision::Failed, true),
-                Fate::Absent(_) => (Decision::Failed, false),
+    let (decided, reason, is_bad) = match course.out_reason(place) {
+        Some(out_reason) => {
+            let (decided, is_bad) = match out_reason {
+                OutReason::Floor(_) => (Decision::Floor, true),
+                OutReason::Broken(_) => (Decision::Failed, true),
+                OutReason::Absent(_) => (Decision::Failed, false),
             };
-            (decided, fate.why().trim_end_matches('.').to_owned(), is_bad)
+            (
+                decided,
+                out_reason.why().trim_end_matches('.').to_owned(),
+                is_bad,
+            )
         }
         None => of_rank(place, group, course, record, run),
     };
@@ -246,7 +250,7 @@ fn raced(
                 disk.map_or("it", |disk| disk.path.as_str()),
                 known.slow,
                 known.rounds,
-                words::percent(known.left)
+                format::percent(known.left)
             )
         });
     let mut doubts = doubts::reported(place, record);
@@ -264,7 +268,7 @@ fn raced(
         doubts.push(doubts::ONCE.to_owned());
     }
     // An error that a disk answers is its own.
-    let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));
+    let is_broken = matches!(course.out_reason(place), Some(OutReason::Broken(_)));
     RankedHost {
         place,
         decided,
@@ -307,8 +311,8 @@ fn of_rank(
     if decision.tied.contains(&place) {
         let ties = format!(
             "ties with {} for {}",
-            words::count(tied.saturating_sub(1), "other"),
-            words::count(places, "place")
+            format::count(tied.saturating_sub(1), "other"),
+            format::count(places, "place")
         );
         return match record.ties {
             None => (Decision::Tie, ties, false),
@@ -326,7 +330,7 @@ fn of_rank(
             }
         };
     }
-    if let Some(HostStatus::Removed { .. }) = course.standing(place) {
+    if let Some(HostStatus::Removed { .. }) = course.status(place) {
         return (Decision::Failed, "it could not be raced".to_owned(), false);
     }
     if course.known(place).is_none() {
@@ -336,12 +340,12 @@ fn of_rank(
         1 => "another is".to_owned(),
         keep => format!("{keep} others are"),
     };
-    match course.standing(place) {
+    match course.status(place) {
         Some(HostStatus::Out { round }) => {
             let reason = format!("{others} better, known after round {}", round + 1);
             (Decision::Cull, reason, true)
         }
-        // Nobody who is kept is worse, and it may be as good: that is no reason to end it.
+        // No kept host is worse, and it may be as good: that is no reason to terminate it.
         _ => (
             Decision::Cull,
             format!("{others} better by what was measured, though it may be as good"),

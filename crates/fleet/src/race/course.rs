@@ -13,7 +13,7 @@ use crate::protocol::rounds::TargetRound;
 use crate::store::race::{Absent, Measurement, RoundRecord};
 use absence::Absences;
 use sweep::Figure;
-use ui::words;
+use ui::format;
 
 pub(crate) use replayed::{RaceSetup, Replayed};
 
@@ -26,7 +26,7 @@ pub(crate) const SILENT_S: f64 = 30.0;
 
 /// Reason why a host is out of the race, other than better hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum OutReason {
     /// It missed a floor.
     Floor(String),
     /// A disk of it gave nothing, or an error.
@@ -36,11 +36,11 @@ pub(crate) enum Fate {
     Absent(String),
 }
 
-impl Fate {
+impl OutReason {
     /// Reason, as a sentence.
     pub(crate) fn why(&self) -> &str {
         match self {
-            Fate::Floor(why) | Fate::Broken(why) | Fate::Absent(why) => why,
+            OutReason::Floor(why) | OutReason::Broken(why) | OutReason::Absent(why) => why,
         }
     }
 }
@@ -65,7 +65,7 @@ pub(crate) struct Course<'a> {
     group_of: Vec<usize>,
     /// Of each that takes part, for each of its disks and each floor.
     watches: Vec<Vec<Watch<'a>>>,
-    fates: BTreeMap<usize, Fate>,
+    fates: BTreeMap<usize, OutReason>,
     /// Those that missed their floor in one round alone.
     once: BTreeSet<usize>,
     absences: Absences,
@@ -161,7 +161,7 @@ impl<'a> Course<'a> {
         for measurement in measurements() {
             match self.figures(measurement) {
                 Ok(one) => measured.extend(one),
-                Err(fate) => self.remove(measurement.host, fate, &mut out),
+                Err(out_reason) => self.remove(measurement.host, out_reason, &mut out),
             }
         }
         self.race.take(&measured);
@@ -177,7 +177,7 @@ impl<'a> Course<'a> {
                 if is_once && !self.fates.contains_key(&measurement.host) {
                     self.once.insert(measurement.host);
                 }
-                self.remove(measurement.host, Fate::Floor(why), &mut out);
+                self.remove(measurement.host, OutReason::Floor(why), &mut out);
             }
         }
         for absent in &round.missed {
@@ -187,7 +187,7 @@ impl<'a> Course<'a> {
             }
         }
         for Absent { host, why } in &round.gone {
-            self.remove(*host, Fate::Absent(why.clone()), &mut out);
+            self.remove(*host, OutReason::Absent(why.clone()), &mut out);
         }
         for place in &out.places {
             if let Some(number) = self.number_of(*place) {
@@ -228,7 +228,7 @@ impl<'a> Course<'a> {
     ///
     /// # Errors
     /// Its fate, where a disk is broken, or it could not be measured.
-    fn figures(&self, measurement: &Measurement) -> Result<Option<Measured>, Fate> {
+    fn figures(&self, measurement: &Measurement) -> Result<Option<Measured>, OutReason> {
         let paths = self.setup.targets.get(measurement.host);
         let path = |at: usize| {
             paths
@@ -237,22 +237,22 @@ impl<'a> Course<'a> {
         };
         if paths.is_some_and(|paths| paths.len() != measurement.targets.len()) {
             let why = "what is measured there is not what it was at first";
-            return Err(Fate::Absent(why.to_owned()));
+            return Err(OutReason::Absent(why.to_owned()));
         }
         let mut disks = Vec::new();
         for (at, target) in measurement.targets.iter().enumerate() {
             if let Some(why) = &target.broken {
-                return Err(Fate::Broken(format!("{}: {why}", path(at))));
+                return Err(OutReason::Broken(format!("{}: {why}", path(at))));
             }
             if let Some(why) = &target.failed {
-                return Err(Fate::Absent(format!("{}: {why}", path(at))));
+                return Err(OutReason::Absent(format!("{}: {why}", path(at))));
             }
             match target.figures.first().copied().flatten() {
                 Some(figure) if figure > 0.0 && figure.is_finite() => disks.push(figure),
                 // Whatever held it up: a disk that fails reports an error, and a silent one may be a machine
                 // that was paused. So it is no reason to end an instance.
                 _ => {
-                    return Err(Fate::Absent(format!(
+                    return Err(OutReason::Absent(format!(
                         "{}: nothing came back in round {}",
                         path(at),
                         measurement.round.unwrap_or(self.rounds()) + 1
@@ -303,17 +303,17 @@ impl<'a> Course<'a> {
     fn remove_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Removal) {
         if let Some(rounds) = rounds {
             let why = format!("missing in {rounds} rounds, the last time because {why}");
-            self.remove(place, Fate::Absent(why), out);
+            self.remove(place, OutReason::Absent(why), out);
         }
     }
 
-    fn remove(&mut self, place: usize, fate: Fate, out: &mut Removal) {
+    fn remove(&mut self, place: usize, out_reason: OutReason, out: &mut Removal) {
         let group = self
             .number_of(place)
             .and_then(|number| self.group_of.get(number));
         let is_open = group.and_then(|group| out.open.get(*group)) == Some(&true);
         if is_open && !self.fates.contains_key(&place) {
-            self.fates.insert(place, fate);
+            self.fates.insert(place, out_reason);
             out.places.push(place);
         }
     }
@@ -343,18 +343,18 @@ impl<'a> Course<'a> {
     }
 
     /// Reason why a host is out, other than better hosts.
-    pub(crate) fn fate(&self, place: usize) -> Option<&Fate> {
+    pub(crate) fn out_reason(&self, place: usize) -> Option<&OutReason> {
         self.fates.get(&place)
     }
 
     /// True where a host is out for a floor that it missed in one round alone.
     pub(crate) fn missed_once(&self, place: usize) -> bool {
-        self.once.contains(&place) && matches!(self.fate(place), Some(Fate::Floor(_)))
+        self.once.contains(&place) && matches!(self.out_reason(place), Some(OutReason::Floor(_)))
     }
 
     /// Status of a host; `None` where it takes no part.
-    pub(crate) fn standing(&self, place: usize) -> Option<HostStatus> {
-        self.race.standing(self.number_of(place)?)
+    pub(crate) fn status(&self, place: usize) -> Option<HostStatus> {
+        self.race.status(self.number_of(place)?)
     }
 
     /// Estimate of a host's figure; `None` before it was measured.
@@ -400,12 +400,12 @@ fn value(figures: &[Figure], floor: &Floor, target: &TargetRound) -> Option<f64>
 
 fn of_missed(floor: &Floor, path: Option<&String>, missed: &FloorMiss) -> String {
     let value = if floor.requirement.figure.metric.is_latency() {
-        words::latency(missed.value.max(0.0) as u64)
+        format::latency(missed.value.max(0.0) as u64)
     } else {
-        words::number(missed.value)
+        format::number(missed.value)
     };
     let path = path.map_or_else(String::new, |path| format!("{path} "));
-    let seconds = words::seconds(missed.seconds);
+    let seconds = format::seconds(missed.seconds);
     format!("{path}missed {floor}: it had {value} over {seconds}")
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Entrant<'a> {
     /// State of the host in the race.
     pub state: State,
     /// Channel to its thread, for the rounds.
-    tell: Option<Sender<Round>>,
+    notice: Option<Sender<Round>>,
     /// Tells its thread that the race is over for it, whatever that does at the moment.
     over: &'a AtomicBool,
 }
@@ -79,7 +79,7 @@ impl<'a> Field<'a> {
             .iter()
             .zip(over)
             .map(|(host, over)| {
-                let (tell, rounds) = channel();
+                let (notice, rounds) = channel();
                 receivers.push(rounds);
                 Entrant {
                     host_run: HostRun::waiting(host),
@@ -88,7 +88,7 @@ impl<'a> Field<'a> {
                     targets: Vec::new(),
                     may_be_other: false,
                     state: State::Coming,
-                    tell: Some(tell),
+                    notice: Some(notice),
                     over,
                 }
             })
@@ -102,8 +102,8 @@ impl<'a> Field<'a> {
     }
 
     /// Waits until every host is ready or gone, at most so long. Those that are not ready then take no
-    /// part. `tell` is given a sentence now and then while it takes long.
-    pub(super) fn gather(&mut self, patience: Duration, tell: &mut dyn FnMut(&str)) {
+    /// part. `notice` is given a sentence now and then while it takes long.
+    pub(super) fn gather(&mut self, timeout: Duration, notice: &mut dyn FnMut(&str)) {
         let began = Instant::now();
         let mut pause = FIRST_WORD;
         let mut next = began + pause;
@@ -112,11 +112,10 @@ impl<'a> Field<'a> {
                 .iter()
                 .any(|entrant| entrant.state == State::Coming)
         };
-        while coming(&self.entrants) && !self.interrupt.load(Relaxed) && began.elapsed() < patience
-        {
+        while coming(&self.entrants) && !self.interrupt.load(Relaxed) && began.elapsed() < timeout {
             self.receive();
             if Instant::now() >= next {
-                tell(&self.who_is_coming(began.elapsed()));
+                notice(&self.pending_hosts(began.elapsed()));
                 pause *= 2;
                 next = Instant::now() + pause;
             }
@@ -124,7 +123,7 @@ impl<'a> Field<'a> {
         let is_over = self.interrupt.load(Relaxed);
         for entrant in &mut self.entrants {
             if entrant.state == State::Coming && !is_over {
-                let late = format!("it was not ready after {} s.", patience.as_secs());
+                let late = format!("it was not ready after {} s.", timeout.as_secs());
                 entrant.host_run.outcome = HostOutcome::Failed;
                 entrant.host_run.why = Some(late);
                 entrant.leave();
@@ -133,7 +132,7 @@ impl<'a> Field<'a> {
     }
 
     /// Notice of the hosts that are waited for.
-    fn who_is_coming(&self, elapsed: Duration) -> String {
+    fn pending_hosts(&self, elapsed: Duration) -> String {
         let coming = || {
             self.entrants
                 .iter()
@@ -238,7 +237,7 @@ impl<'a> Field<'a> {
             match &entrant.state {
                 State::Ready => {
                     // Where its thread has ended, an event has reported that.
-                    let events = entrant.tell.as_ref().map(|tell| tell.send(round));
+                    let events = entrant.notice.as_ref().map(|notice| notice.send(round));
                     if matches!(events, Some(Ok(()))) {
                         entrant.state = State::Busy;
                         waiting.insert(*place);
@@ -373,7 +372,7 @@ impl Entrant<'_> {
 
     /// It gets no more rounds, and its thread ends.
     fn release(&mut self) {
-        self.tell = None;
+        self.notice = None;
         self.over.store(true, Relaxed);
     }
 }

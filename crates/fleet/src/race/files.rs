@@ -8,8 +8,8 @@ use crate::hosts::{Host, is_keep};
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
 use crate::store::{FleetRun, HostRun};
 use ui::exit::{ExitClass as _, Failure};
+use ui::format;
 use ui::output::{Format, HOST_LIST_MARK, OutputFile};
-use ui::words;
 
 /// The files' names.
 const KEEP: &str = "keep.txt";
@@ -125,7 +125,7 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&RankedHost]) -> String {
                 line.push_str(&format!(" {key}={value}"));
             }
             let figure = one.known.map_or_else(String::new, |known| {
-                format!(", figure {}", words::number(known.figure))
+                format!(", figure {}", format::number(known.figure))
             });
             let reason = one.reason.replace('\n', " ");
             let gone = match one.is_gone {

@@ -79,7 +79,7 @@ const LATE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let found = find(&args.source)?;
     for one in &found.left_out {
-        context.tell(one);
+        context.notice(one);
     }
     let hosts = found.hosts;
     let asked = RoundsCommand::of(args)?;
@@ -108,7 +108,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         let ids = terminate::ids_of(&hosts)
             .map_err(|wrong| Failure::refused_for("no race is begun", &wrong))?;
         if hosts.iter().all(|host| host.id.is_none()) {
-            context.tell(
+            context.notice(
                 "disksmith: the ids of the instances come from the hosts, so that the permission to \
                  terminate them is only checked when the race is over.",
             );
@@ -116,7 +116,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         terminate::check_permission(&ids, &mut terminate::really)
             .map_err(DryRunError::before_race)?;
         if let Some([floor, longer]) = args.yes.then(|| floor_of_one_round(args)).flatten() {
-            context.tell(&format!(
+            context.notice(&format!(
                 "disksmith: who misses {floor} is out, but with --yes its instance is not terminated for that: one \
                  round may be bad because the machine paused. Surer is --floor '{longer}'."
             ));
@@ -142,7 +142,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     };
     let began = Instant::now();
     let mut keep = |run: &FleetRun| {
-        checkpoint::write(&mut writer, began.elapsed(), run, &mut ui::context::tell);
+        checkpoint::write(&mut writer, began.elapsed(), run, &mut ui::context::notice);
     };
     let begun = run.clone();
     let mut run = match conditions.race(&hosts, args, run, &mut keep) {
@@ -164,12 +164,12 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         }
         (true, Err(_)) => {
             context
-                .tell("disksmith: no instance is terminated, since the lists cannot be written.");
+                .notice("disksmith: no instance is terminated, since the lists cannot be written.");
             Ok(())
         }
     };
     if let Err(why) = checkpoint::finish(writer, &run) {
-        context.tell(&format!("disksmith: {why}"));
+        context.notice(&format!("disksmith: {why}"));
         if args.terminate && terminated.is_ok() {
             terminated = Err(Failure::Midway(anyhow!(
                 "what came of the instances is in the answer, and may not be in the ledger"
@@ -205,7 +205,7 @@ fn floor_of_one_round(args: &RaceArgs) -> Option<[Floor; 2]> {
 /// True where the end of a group shows which of its hosts are good. Where the rounds were used up, all that
 /// are left tie, whatever they are; and where no more were alive than are kept, they were held against
 /// nothing but the floors.
-pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
+pub(crate) fn is_good(end: Option<End>, record: &RaceRecord) -> bool {
     match end {
         Some(End::Decided | End::Equal) => true,
         Some(End::Few) => !record.floors.is_empty(),
@@ -225,7 +225,7 @@ struct RoundsCommand {
 
 impl RoundsCommand {
     /// # Errors
-    /// Refused, where what shall be measured makes no sense.
+    /// Refused, where the workload is invalid.
     fn of(args: &RaceArgs) -> Result<RoundsCommand, Failure> {
         let floors = || args.floor.iter().filter(|floor| !floor.is_of_disks());
         let of_floors = || floors().map(|floor| &floor.requirement.figure);
@@ -254,8 +254,8 @@ impl RoundsCommand {
 /// # Errors
 /// Refused, where no host could measure that.
 fn check_words(words: &[String]) -> Result<bool, Failure> {
-    let verb = parse(words)
-        .map_err(|why| Failure::refused(format!("what shall be measured makes no sense: {why}")))?;
+    let verb =
+        parse(words).map_err(|why| Failure::refused(format!("the workload is invalid: {why}")))?;
     match &verb {
         LineVerb::Host(HostVerb::Rounds(args)) => {
             rounds::check(args).map_err(Failure::refused)?;
@@ -266,7 +266,7 @@ fn check_words(words: &[String]) -> Result<bool, Failure> {
 }
 
 /// # Errors
-/// Refused, where ties shall be broken by prices that are not given.
+/// Refused, where ties are to be broken by prices that are not given.
 fn check_prices(args: &RaceArgs, hosts: &[Host]) -> Result<(), Failure> {
     let without = hosts.iter().find(|host| price(host).is_none());
     match without {
@@ -373,14 +373,14 @@ fn answer(
         )));
     }
     if let Some([keep, cull]) = listed {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: {} and {} are written.",
             keep.display(),
             cull.display()
         ));
     }
     for said in concluded.groups.iter().filter_map(view::not_there) {
-        context.tell(&format!("disksmith: {said}"));
+        context.notice(&format!("disksmith: {said}"));
     }
     let is_full = |group: &conclude::GroupEnd| group.there >= record.keep;
     Ok(

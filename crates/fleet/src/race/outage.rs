@@ -9,7 +9,7 @@ use crate::store::race::RoundRecord;
 /// The hosts from which nothing came since a round in which nothing came from any.
 pub(super) struct Outage {
     /// For how long that is not held against them.
-    patience: Duration,
+    timeout: Duration,
     /// End of that round, by the host's place. One that never comes back has its patience once, however often
     /// all the others are silent later.
     hosts: BTreeMap<usize, Instant>,
@@ -17,9 +17,9 @@ pub(super) struct Outage {
 
 impl Outage {
     /// All hosts are there.
-    pub(super) fn new(patience: Duration) -> Outage {
+    pub(super) fn new(timeout: Duration) -> Outage {
         Outage {
-            patience,
+            timeout,
             hosts: BTreeMap::new(),
         }
     }
@@ -33,7 +33,7 @@ impl Outage {
                 self.hosts.entry(one.host).or_insert(now);
             }
         }
-        let is_young = |since: &Instant| now.duration_since(*since) < self.patience;
+        let is_young = |since: &Instant| now.duration_since(*since) < self.timeout;
         let (excused, missed) = std::mem::take(&mut round.missed)
             .into_iter()
             .partition(|one| self.hosts.get(&one.host).is_some_and(is_young));

@@ -10,10 +10,10 @@ use crate::destroy::targets::DestroyTarget;
 use crate::protocol::rounds::TargetFacts;
 use crate::race::field::{Field, State};
 use crate::store::FleetRun;
-use ui::context::tell;
+use ui::context::notice;
 use ui::exit::Failure;
+use ui::format::count;
 use ui::table::wrap;
-use ui::words::count;
 
 /// Participle for messages, as in `nothing was overwritten`. Test files of our own are laid out in folders by
 /// then.
@@ -59,7 +59,7 @@ impl Plan {
     /// nothing needs no word.
     ///
     /// # Errors
-    /// Refused, where nobody agrees: nothing was overwritten then.
+    /// Refused, if it is not confirmed: nothing was overwritten then.
     pub(super) fn agree(
         &self,
         yes: bool,
@@ -69,7 +69,7 @@ impl Plan {
         if self.disks.is_empty() {
             return Ok(());
         }
-        tell(&self.text(columns));
+        notice(&self.text(columns));
         if yes {
             return Ok(());
         }

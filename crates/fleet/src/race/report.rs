@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use study::burnin::Known;
-use ui::words;
+use ui::format;
 
 use crate::protocol::rounds::TargetFacts;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
@@ -214,7 +214,7 @@ impl<'a> HostReport<'a> {
             zone: word(self.zone),
             kind: word(self.kind),
             id: word(self.id),
-            figure: of_figure(|figure| words::number(figure.value)),
+            figure: of_figure(|figure| format::number(figure.value)),
             bounds: of_figure(RankedFigure::bounds),
             worst: worst.unwrap_or_default(),
             rounds: match self.figure {
@@ -242,9 +242,9 @@ impl RankedFigure {
         match self.low.zip(self.high) {
             None => String::new(),
             Some((low, high)) if high > FAR * self.value => {
-                format!("{} or more", words::number(low))
+                format!("{} or more", format::number(low))
             }
-            Some((low, high)) => format!("{}–{}", words::number(low), words::number(high)),
+            Some((low, high)) => format!("{}–{}", format::number(low), format::number(high)),
         }
     }
 }
@@ -263,7 +263,7 @@ pub(crate) fn figure_name(record: &RaceRecord) -> String {
 
 /// Figure by which a host was ranked, with its name.
 pub(crate) fn figure_text(known: &Known, record: &RaceRecord) -> String {
-    format!("{} {}", figure_name(record), words::number(known.figure))
+    format!("{} {}", figure_name(record), format::number(known.figure))
 }
 
 fn decision_word<S: serde::Serializer>(

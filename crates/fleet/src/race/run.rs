@@ -52,7 +52,7 @@ impl Conditions<'_> {
     /// Races these hosts. `keep` is called with what is known whenever that has changed.
     ///
     /// # Errors
-    /// Refused, where the race makes no sense for the hosts that came, or nobody agrees to what it
+    /// Refused, where the race cannot be run with the hosts that are ready, or the user does not confirm what it
     /// overwrites; failed midway, where no thread can be started.
     pub(super) fn race(
         &self,
@@ -118,7 +118,7 @@ impl Conditions<'_> {
         run: &mut FleetRun,
         keep: &mut dyn FnMut(&FleetRun),
     ) -> Result<(), Failure> {
-        field.gather(self.ready, &mut |sentence| ui::context::tell(sentence));
+        field.gather(self.ready, &mut |sentence| ui::context::notice(sentence));
         let Some(record) = run.race.as_mut() else {
             return Ok(());
         };
@@ -162,7 +162,7 @@ impl Conditions<'_> {
                     board.view().take(&course, run, &base, &measured, &out);
                     board.hide();
                 }
-                None => tell(&course, &next, &measured, &out, run),
+                None => notice(&course, &next, &measured, &out, run),
             }
             out.iter().for_each(|place| field.release(*place));
             if let Some(record) = run.race.as_mut() {
@@ -280,7 +280,7 @@ fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
 }
 
 /// Says on standard error how the race stands after a round.
-fn tell(
+fn notice(
     course: &Course<'_>,
     next: &[usize],
     measured: &RoundRecord,
@@ -289,9 +289,11 @@ fn tell(
 ) {
     let name = |place: &usize| run.name(*place);
     for place in out {
-        let why = course.fate(*place).map_or("", |fate| fate.why());
+        let why = course
+            .out_reason(*place)
+            .map_or("", |out_reason| out_reason.why());
         let why = why.trim_end_matches('.');
-        ui::context::tell(&format!(
+        ui::context::notice(&format!(
             "disksmith: round {}: {} is out: {why}.",
             course.rounds(),
             name(place)
@@ -299,7 +301,7 @@ fn tell(
     }
     let left = course.next().len();
     if left != next.len() || !measured.missed.is_empty() {
-        ui::context::tell(&format!(
+        ui::context::notice(&format!(
             "disksmith: round {}: {} of {} hosts were measured, and {left} are measured next.",
             course.rounds(),
             measured.measured.len(),

@@ -119,14 +119,14 @@ impl<'a> Runner<'a> {
     /// Takes part until the race is over, or the host is gone for good.
     pub(super) fn run(mut self, place: usize, to: &Sender<(usize, HostEvent)>) {
         // Where the receiver is gone, the end is near.
-        let tell = |events: HostEvent| {
+        let notice = |events: HostEvent| {
             let _ = to.send((place, events));
         };
         loop {
-            let trouble = match self.converse(&tell) {
+            let trouble = match self.converse(&notice) {
                 Ok(()) => return,
                 Err(Ended::Itself(host_run)) => {
-                    return tell(HostEvent::Gone(host_run, self.may_be_other()));
+                    return notice(HostEvent::Gone(host_run, self.may_be_other()));
                 }
                 Err(Ended::ConnectionError(trouble)) => trouble,
             };
@@ -142,9 +142,9 @@ impl<'a> Runner<'a> {
             if !may_come_back {
                 self.host_run.take_trouble(&trouble);
                 let may_be_other = self.may_be_other();
-                return tell(HostEvent::Gone(Box::new(self.host_run), may_be_other));
+                return notice(HostEvent::Gone(Box::new(self.host_run), may_be_other));
             }
-            tell(HostEvent::Away(trouble.to_string()));
+            notice(HostEvent::Away(trouble.to_string()));
             if !self.rest() {
                 return;
             }
@@ -175,13 +175,13 @@ impl<'a> Runner<'a> {
     }
 
     /// Talks with the agent until the race is over.
-    fn converse(&mut self, tell: &dyn Fn(HostEvent)) -> Result<(), Ended> {
+    fn converse(&mut self, notice: &dyn Fn(HostEvent)) -> Result<(), Ended> {
         let running = self.running;
         self.is_ready = false;
         let open = || Session::open(running.transport, self.host, self.over);
         let opened = running.gate.pass(self.over, open);
         let mut session = opened.ok_or(ConnectionError::Interrupted)??;
-        self.meet(&mut session, tell)?;
+        self.meet(&mut session, notice)?;
         // Nothing is laid out on a host for which the race is over.
         if self.over.load(Relaxed) {
             session.end();
@@ -204,10 +204,10 @@ impl<'a> Runner<'a> {
                         self.bound = targets.iter().flat_map(TargetFacts::binding).collect();
                     }
                     (self.was_ready, self.is_ready) = (true, true);
-                    tell(HostEvent::Ready(targets));
+                    notice(HostEvent::Ready(targets));
                 }
                 Incoming::Message(FromAgent::Round(RoundMessage::Measured(round))) => {
-                    tell(HostEvent::Measured(round));
+                    notice(HostEvent::Measured(round));
                 }
                 Incoming::Message(FromAgent::Ended(ended)) => {
                     self.host_run.take(&ended);
@@ -228,7 +228,7 @@ impl<'a> Runner<'a> {
     fn meet(
         &mut self,
         session: &mut Session<'_>,
-        tell: &dyn Fn(HostEvent),
+        notice: &dyn Fn(HostEvent),
     ) -> Result<(), ConnectionError> {
         let Some((facts, ahead)) = facts(session)? else {
             // Without that, another machine or another boot would not be noticed.
@@ -260,7 +260,7 @@ impl<'a> Runner<'a> {
         }
         let own_id = facts.cloud.and_then(|cloud| cloud.instance_id);
         // Also of one that cannot take part: it may well be on the machine of another.
-        tell(HostEvent::Known(
+        notice(HostEvent::Known(
             Box::new(self.host_run.clone()),
             facts.boot,
             own_id,
@@ -279,7 +279,7 @@ impl<'a> Runner<'a> {
                 session.end();
                 return Ok(());
             }
-            // Nobody is there any more, and the agent ends by itself.
+            // The controller is gone, and the agent ends by itself.
             if session.silence() > SILENT {
                 return Ok(());
             }

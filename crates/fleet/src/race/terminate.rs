@@ -75,8 +75,8 @@ pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
 /// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
 ///
 /// # Errors
-/// Failed midway, where EC2 cannot be asked, does not allow it, the ledger cannot be written, or nobody
-/// agrees: the race is over by then.
+/// Failed midway, where EC2 cannot be asked, does not allow it, the ledger cannot be written, or the list
+/// is not confirmed: the race is over by then.
 pub(super) fn carry_out(
     run: &mut FleetRun,
     concluded: &RaceConclusion,
@@ -96,7 +96,7 @@ pub(super) fn carry_out(
         resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
         keep: &mut |run| writer.save(run).map_err(|why| why.to_string()),
         confirm: &mut |words| Ok(args.yes || confirm(words, "terminated", interrupt)?),
-        tell: &mut |text| context.tell(text),
+        notice: &mut |text| context.notice(text),
         interrupt,
     };
     let asked = ChoiceOptions {
@@ -117,7 +117,7 @@ struct Terminator<'a> {
     /// Shows this text and asks for agreement; true where it is given.
     confirm: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
     /// Tells the user something.
-    tell: &'a mut dyn FnMut(&str),
+    notice: &'a mut dyn FnMut(&str),
     /// Set by a signal.
     interrupt: &'a AtomicBool,
 }
@@ -136,12 +136,12 @@ impl Terminator<'_> {
         let (chosen, spared) = choose(run, record, concluded, asked, self.resolve);
         let mut plan =
             Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
-        (self.tell)(&plan.text(&list::kept(run, record, concluded)));
+        (self.notice)(&plan.text(&list::kept(run, record, concluded)));
         if plan.targets.is_empty() {
             note(run, &plan);
             return Ok(());
         }
-        // Before anybody is asked: what is not in the ledger is not done.
+        // Before the user is asked: what is not in the ledger is not done.
         self.record(run, &plan).map_err(none)?;
         let ids: Vec<String> = plan.targets.iter().map(|one| one.id.clone()).collect();
         check_permission(&ids, self.program).map_err(|why| match why {
@@ -155,7 +155,7 @@ impl Terminator<'_> {
         // Much was done by now, whatever is answered.
         let agreed = (self.confirm)(&words).map_err(|why| Failure::Midway(why.error()))?;
         if !agreed {
-            return Err(none("nobody has agreed".to_owned()));
+            return Err(none("it was not confirmed".to_owned()));
         }
         if self.interrupt.load(Relaxed) {
             return Err(none("a signal came before".to_owned()));
@@ -253,7 +253,7 @@ impl Terminator<'_> {
             match one.protection(&known) {
                 Some(why) => {
                     if let Some(spared) = plan.spare(&one.target.id, why) {
-                        (self.tell)(&spared.sentence());
+                        (self.notice)(&spared.sentence());
                     }
                 }
                 None => ids.push(one.target.id.clone()),

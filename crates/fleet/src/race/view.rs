@@ -9,9 +9,9 @@ use crate::race::report::{HostReport, RaceReport};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::UNKNOWN;
+use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
-use ui::words;
 
 /// Clocks that differ by more are reported, in seconds.
 const CLOCKS: f64 = 2.0;
@@ -53,7 +53,7 @@ pub(crate) fn text(
         Some(format!(
             "{}: its clock is {} {}; rounds do not go by clocks.",
             host.host,
-            words::seconds(ahead.abs()),
+            format::seconds(ahead.abs()),
             if ahead > 0.0 { "ahead" } else { "behind" }
         ))
     });
@@ -151,7 +151,7 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
         tied => format!(
             ", and {tied} tie for {}: the race cannot tell them apart; choose among them, or break \
              ties with --ties",
-            words::count(group.places, "place")
+            format::count(group.places, "place")
         ),
     };
     match group.end {
@@ -192,13 +192,13 @@ fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
     let noise = concluded.noise.map_or_else(String::new, |noise| {
         format!(
             " One round of a disk scatters by {}.",
-            words::percent(noise)
+            format::percent(noise)
         )
     });
     let mut sentences = vec![format!(
         "{} rounds of {}, in which {:.1} host-hours were measured.{noise}",
         record.rounds.len(),
-        words::seconds(record.round_s),
+        format::seconds(record.round_s),
         measurements as f64 * record.round_s / 3600.0
     )];
     if record.rounds.len() < concluded.proof_rounds && !record.interrupted {
@@ -206,7 +206,7 @@ fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
             "That is too short to see each host that is slow in one of ten rounds: it takes {} rounds \
              ({}).",
             concluded.proof_rounds,
-            words::seconds(concluded.proof_rounds as f64 * record.round_s)
+            format::seconds(concluded.proof_rounds as f64 * record.round_s)
         ));
     }
     sentences.extend(record.floors.iter().map(|floor| {

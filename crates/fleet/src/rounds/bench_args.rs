@@ -28,7 +28,7 @@ fn phases(figures: &[Figure]) -> Vec<&str> {
 /// Arguments of `bench` for a target. Whether it is a folder is known only on the host.
 ///
 /// # Errors
-/// A sentence, where that makes no sense.
+/// The reason, as a sentence, if the arguments are invalid.
 pub(super) fn of_target(
     args: &RoundsArgs,
     target: &Path,
@@ -113,7 +113,7 @@ pub(crate) fn overwrites(args: &RoundsArgs) -> bool {
             let (_, names) = bench.target_and_phases()?;
             suite::plan(&bench, &names)
         });
-        // What makes no sense is refused elsewhere.
+        // Invalid arguments are refused elsewhere.
         plans.is_ok_and(|plans| plans.iter().any(|plan| plan.workload.writes()))
     };
     !args.destroy.is_empty() && args.target.iter().any(writes)

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     }
     let found = find(&args.source)?;
     for one in &found.left_out {
-        context.tell(one);
+        context.notice(one);
     }
     let work = Work {
         limits,
@@ -120,7 +120,7 @@ pub(crate) fn on_all(
     };
     let worked = thread::scope(|scope| {
         scope.spawn(|| answers.write_all(job));
-        scope.spawn(|| under_way.tell());
+        scope.spawn(|| under_way.report());
         let batch = reach_args.batch as usize;
         let work = |at: usize, host: &Host| under_way.work(at, || ordered.run_on(at, host));
         let worked =
@@ -131,7 +131,7 @@ pub(crate) fn on_all(
     });
     worked.midway()?;
     if let Some(why) = answers.failure() {
-        context.tell(&format!(
+        context.notice(&format!(
             "disksmith: the answers are not in the ledger: {why}. What the hosts have kept of them is \
              collected by the next 'fleet run'."
         ));

@@ -62,7 +62,7 @@ impl<'a> ProgressNotices<'a> {
     }
 
     /// Says on standard error who is worked on, until the end.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn report(&self) {
         let mut pause = FIRST;
         let mut next = self.began + pause;
         let mut state = self.lock();
@@ -144,6 +144,6 @@ mod tests {
         });
         assert_eq!(sentence(&under_way.lock(), &hosts, FIRST), None);
         under_way.end();
-        under_way.tell();
+        under_way.report();
     }
 }

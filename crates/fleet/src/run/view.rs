@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::run::figure::{Comparison, compare};
 use crate::store::{FleetRun, HostOutcome, HostRun};
+use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
-use ui::words;
 
 /// Clocks that differ by more are reported, in seconds: the times at which something happened on hosts
 /// cannot be compared then.
@@ -77,7 +77,7 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
             sentences.push(format!(
                 "{}: its clock is {} {way}; set it by NTP.",
                 host.host,
-                words::seconds(ahead.abs())
+                format::seconds(ahead.abs())
             ));
         }
     }
@@ -108,8 +108,8 @@ fn outliers(report: &RunReport<'_>) -> Vec<String> {
         Some(format!(
             "{}: is not like the others: its {name} is {}, and half of the hosts have {} or more.",
             host.host,
-            words::number(host.figure?),
-            words::number(median)
+            format::number(host.figure?),
+            format::number(median)
         ))
     };
     outliers.filter_map(sentence).collect()
@@ -221,10 +221,10 @@ impl<'a> HostReport<'a> {
             word(self.kind),
             word(self.id),
             self.outcome.to_owned(),
-            self.seconds.map_or_else(String::new, words::seconds),
-            self.figure.map_or_else(String::new, words::number),
+            self.seconds.map_or_else(String::new, format::seconds),
+            self.figure.map_or_else(String::new, format::number),
             bounds.map_or_else(String::new, |(low, high)| {
-                format!("{}–{}", words::number(low), words::number(high))
+                format!("{}–{}", format::number(low), format::number(high))
             }),
             word(self.verdict),
             if self.outlier { "outlier" } else { "" }.to_owned(),

@@ -1,10 +1,10 @@
-//! Store of the answers of hosts. Whoever puts one there waits until it is on the ledger's disk: only then may
+//! Store of the answers of hosts. A thread that adds one waits until it is on the ledger's disk: only then may
 //! the host forget it.
 
 use std::collections::BTreeMap;
 
 use bench::conclusion::Conclusion;
-use job::{Beside, Job, SharedJob, Store, Takeover};
+use job::{CheckpointExtra, Job, SharedJob, Store, Takeover};
 use ledger::Ledger;
 use record::{Run, RunId};
 
@@ -94,7 +94,7 @@ impl Received {
     }
 }
 
-impl Beside<FleetRun> for Received {
+impl CheckpointExtra<FleetRun> for Received {
     fn write(&mut self, store: &mut Store) -> ledger::Result<()> {
         for (place, run) in &mut self.runs {
             let before = run.id.to_string();

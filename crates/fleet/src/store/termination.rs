@@ -7,7 +7,7 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
 const GONE: [&str; 2] = ["shutting-down", "terminated"];
 
-/// An instance that shall be terminated.
+/// An instance to terminate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TerminationTarget {
     /// Name of the host, or of all hosts on this instance.

@@ -33,7 +33,7 @@ const POLL: Duration = Duration::from_millis(100);
 pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let found = find(&args.source)?;
     for one in &found.left_out {
-        context.tell(one);
+        context.notice(one);
     }
     let ssh = reach(&args.reach)?;
     let starting = found.hosts.len().min(args.reach.batch as usize);
@@ -131,7 +131,7 @@ pub(super) struct Monitor<'a> {
 
 impl Monitor<'_> {
     /// Watches all hosts, each on a thread of its own, and calls `show` as often as is asked for.
-    /// What was known of them last.
+    /// Their last known state.
     fn watch(
         &self,
         transport: &dyn Transport,
@@ -239,21 +239,21 @@ struct HostFollower<'a> {
 
 impl HostFollower<'_> {
     /// Follows it until the end, however often the connection is lost.
-    fn follow(&self, tell: &dyn Fn(HostEvent)) {
+    fn follow(&self, notice: &dyn Fn(HostEvent)) {
         let mut pause = PAUSE[0];
         while !self.over.load(Relaxed) {
-            tell(HostEvent::Connecting);
+            notice(HostEvent::Connecting);
             let open = || Session::open(self.transport, self.host, self.over);
             let Some(opened) = self.gate.pass(self.over, open) else {
                 return;
             };
             let ended = opened.and_then(|session| {
                 pause = PAUSE[0];
-                self.listen(session, tell)
+                self.listen(session, notice)
             });
             match ended {
                 Ok(()) | Err(ConnectionError::Interrupted) => return,
-                Err(why) => tell(HostEvent::Dead(why.to_string())),
+                Err(why) => notice(HostEvent::Dead(why.to_string())),
             }
             let until = Instant::now() + pause;
             pause = (pause * 2).min(PAUSE[1]);
@@ -267,14 +267,14 @@ impl HostFollower<'_> {
     fn listen(
         &self,
         mut session: Session<'_>,
-        tell: &dyn Fn(HostEvent),
+        notice: &dyn Fn(HostEvent),
     ) -> Result<(), ConnectionError> {
         session.send(&ToAgent::Sample {
             every_ms: self.every.as_millis() as u64,
         })?;
         loop {
             match session.receive(Duration::from_secs(3600))? {
-                Incoming::Message(FromAgent::Sample(sample)) => tell(HostEvent::Sample(sample)),
+                Incoming::Message(FromAgent::Sample(sample)) => notice(HostEvent::Sample(sample)),
                 Incoming::Interrupt => {
                     session.end();
                     return Ok(());

@@ -11,10 +11,10 @@ use crate::top::row::{Row, State};
 use ratatui::text::Line;
 use ui::charset;
 use ui::charset::printable;
+use ui::format;
 use ui::json::Document;
-use ui::screen::{Look, Pieces as _};
+use ui::screen::{Pieces as _, TextStyle};
 use ui::table::{Column, layout};
-use ui::words;
 
 const MIB: f64 = 1_048_576.0;
 /// Latency in nanoseconds below which no disk is reported as slow.
@@ -72,8 +72,8 @@ pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static
     let look = |at: usize| {
         let row = at.checked_sub(1).and_then(|row| picture.shown.get(row));
         match row.is_some_and(|row| row.sample().is_none()) {
-            true => Look::Faint,
-            false => Look::Plain,
+            true => TextStyle::Faint,
+            false => TextStyle::Plain,
         }
     };
     let shown = head.iter().enumerate().take(room);
@@ -87,7 +87,7 @@ pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static
         "{} of {} hosts at {}",
         live.len(),
         picture.all.len(),
-        words::date(now)
+        format::date(now)
     )));
     out
 }
@@ -99,9 +99,9 @@ fn live(rows: &[Row]) -> Vec<&Row> {
 fn cells(row: &Row, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
     let mib = |what| {
         row.value(what)
-            .map_or_else(String::new, |value| words::number(value / MIB))
+            .map_or_else(String::new, |value| format::number(value / MIB))
     };
-    let number = |what| row.value(what).map_or_else(String::new, words::number);
+    let number = |what| row.value(what).map_or_else(String::new, format::number);
     let load = |at: usize| {
         let load = row.sample().and_then(|sample| sample.load);
         load.map_or_else(String::new, |load| format!("{:.2}", load[at]))
@@ -132,7 +132,7 @@ fn cells(row: &Row, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
         load(0),
         load(1),
         load(2),
-        worst.map_or_else(String::new, |(_, nanos)| words::latency(nanos as u64)),
+        worst.map_or_else(String::new, |(_, nanos)| format::latency(nanos as u64)),
         remark,
     ]
 }
@@ -146,7 +146,7 @@ fn summary(name: &str, live: &[&Row], by: Aggregate) -> Vec<String> {
         let load = by.all(live, |row| row.sample()?.load.map(|load| load[at]));
         load.map_or_else(String::new, |load| format!("{load:.2}"))
     };
-    let word = |value: Option<f64>| value.map_or_else(String::new, words::number);
+    let word = |value: Option<f64>| value.map_or_else(String::new, format::number);
     let latency = match by {
         Aggregate::Sum => live
             .iter()
@@ -165,7 +165,7 @@ fn summary(name: &str, live: &[&Row], by: Aggregate) -> Vec<String> {
         load(0),
         load(1),
         load(2),
-        latency.map_or_else(String::new, |nanos| words::latency(nanos as u64)),
+        latency.map_or_else(String::new, |nanos| format::latency(nanos as u64)),
         String::new(),
     ]
 }
@@ -392,7 +392,7 @@ mod tests {
         let is_grey = |line: &&Line| {
             line.spans
                 .iter()
-                .any(|span| span.style == Look::Faint.into())
+                .any(|span| span.style == TextStyle::Faint.into())
         };
         let grey: Vec<String> = lines.iter().filter(is_grey).map(Line::to_string).collect();
         assert_eq!(grey.len(), 1);

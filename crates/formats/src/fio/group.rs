@@ -16,7 +16,7 @@ use crate::ReadError;
 pub(crate) enum Summed {
     /// This number of processes with the options that stand there.
     Clones(u32),
-    /// Processes with the options that stand there, and nobody can say how many.
+    /// Processes with the options given there; their number is unknown.
     Unsure,
     /// Processes of which some had other options than those that stand there.
     Sections,

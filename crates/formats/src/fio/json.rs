@@ -53,7 +53,7 @@ impl Json {
     fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
         match self {
             Json::Count(count) => write!(f, "{count}"),
-            // JSON has no infinity; nothing here divides by zero, and a zero misleads nobody more.
+            // JSON has no infinity; nothing here divides by zero, so this is never written.
             Json::Fraction(value) if !value.is_finite() => f.write_str("0.000000"),
             Json::Fraction(value) => write!(f, "{value:.6}"),
             Json::Text(text) => write!(f, "{}", Value::from(text.as_str())),

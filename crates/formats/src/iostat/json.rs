@@ -20,7 +20,7 @@ const DEEPEST: usize = 64;
 
 /// Content of a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
+enum BracketContent {
     /// The list of reports.
     Reports,
     /// A report.
@@ -51,7 +51,7 @@ pub(crate) struct Json {
     /// A string that may be a key.
     string: Option<String>,
     key: Option<String>,
-    inside: Vec<Inside>,
+    inside: Vec<BracketContent>,
     cpu: Option<CpuShares>,
     name: Option<String>,
     figures: Figures,
@@ -119,7 +119,7 @@ impl Json {
 
     /// The text is at its end, for now or for good.
     pub(crate) fn end(&mut self, notes: &mut Notes) {
-        if self.name.is_some() || self.inside.last() == Some(&Inside::Device) {
+        if self.name.is_some() || self.inside.last() == Some(&BracketContent::Device) {
             notes.cut.add(self.line, "");
         }
         // A number at the end of the text may be cut, and is not used.
@@ -193,28 +193,28 @@ impl Json {
                 self.end_device();
                 self.end_cpu();
                 self.reports.begin_run();
-                self.inside = vec![Inside::Other; self.inside.len().min(2)];
-                Inside::Other
+                self.inside = vec![BracketContent::Other; self.inside.len().min(2)];
+                BracketContent::Other
             }
-            (Some("statistics"), _) => Inside::Reports,
+            (Some("statistics"), _) => BracketContent::Reports,
             (Some("avg-cpu"), _) => {
                 self.end_device();
                 if self.reports.has_cpu() || self.cpu.is_some() {
                     self.reports.end();
                 }
                 self.cpu = Some(CpuShares::default());
-                Inside::Cpu
+                BracketContent::Cpu
             }
             (Some("disk"), _) => {
                 self.end_device();
                 if self.reports.has_rows() {
                     self.reports.end();
                 }
-                Inside::Devices
+                BracketContent::Devices
             }
-            (None, Some(Inside::Reports)) => Inside::Report,
-            (None, Some(Inside::Devices)) => Inside::Device,
-            _ => Inside::Other,
+            (None, Some(BracketContent::Reports)) => BracketContent::Report,
+            (None, Some(BracketContent::Devices)) => BracketContent::Device,
+            _ => BracketContent::Other,
         };
         if self.inside.len() < DEEPEST {
             self.inside.push(inside);
@@ -226,9 +226,9 @@ impl Json {
     fn close(&mut self, calendar: &mut Calendar) {
         self.value(calendar);
         match self.inside.pop() {
-            Some(Inside::Device) => self.end_device(),
-            Some(Inside::Cpu) => self.end_cpu(),
-            Some(Inside::Report) => self.reports.end(),
+            Some(BracketContent::Device) => self.end_device(),
+            Some(BracketContent::Cpu) => self.end_cpu(),
+            Some(BracketContent::Report) => self.reports.end(),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The logs of `iostat`: text of sysstat 5 to 12, and JSON.
 //!
 //! A log is read as a stream of [`Reading`]s, in bounded memory however long it is. What a column
-//! means is told by its header; where headers are gone, by what somebody says or by a guess that
+//! means is given by its header; where headers are missing, by the user or by a guess that
 //! the figures must bear out. The form is that of iostat(1) and of what it prints (`fixtures/`).
 
 mod calendar;

@@ -46,7 +46,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// `given` is the interval that somebody said.
+    /// `given` is the interval that the user gave.
     pub(crate) fn new(given: Option<Nanos>) -> Pace {
         Pace {
             given,

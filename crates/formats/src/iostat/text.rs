@@ -60,7 +60,7 @@ pub(crate) struct Text {
     section: Section,
     /// The columns of lines without a header.
     columns: Option<Arc<Columns>>,
-    /// Somebody said which they are.
+    /// The user gave them.
     given: bool,
     reports: Reports,
     /// Blank lines since the line that names the host; `None` after something else came.

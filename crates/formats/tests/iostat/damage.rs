@@ -249,7 +249,7 @@ fn what_is_no_log_is_refused() {
     assert!(error(b"\x1f\x8b\x08\x00").contains("zcat"));
 }
 
-/// The log is made as it is read, so that nobody could have kept it.
+/// The log is generated as it is read, so that it cannot have been kept in memory.
 #[test]
 fn a_long_log_is_read_as_a_stream() {
     struct Endless {

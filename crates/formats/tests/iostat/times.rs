@@ -80,7 +80,7 @@ fn the_first_report_is_of_the_time_since_boot_unless_y_was_given() {
     let (readings, notes) = read("12.6-x-y.txt");
     assert_eq!(boots(&readings), [false; 3]);
     assert_eq!(notes.samples, 3);
-    // Where blank lines are gone, somebody may say it.
+    // Where blank lines are missing, the user may give it.
     let text: String = fixture("12.6-x-y.txt")
         .lines()
         .filter(|line| !line.is_empty())

@@ -16,9 +16,9 @@ use crate::args::CutTimes;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// What all boots of a machine have in common.
+/// Settings that all boots of a machine share.
 pub(super) struct Boots<'a> {
-    /// What it is made of, with a disk of its own if its power is cut.
+    /// Hardware of the machine, with a disk of its own if its power is cut.
     pub options: MachineOptions,
     /// Its volumes.
     pub server: &'a Server,
@@ -57,7 +57,7 @@ impl Boots<'_> {
         let count = self.cuts.len();
         for (number, after) in (1..).zip(self.cuts) {
             if let Some(status) = self.wait(machine, Some(*after))?.status {
-                context.tell(&format!(
+                context.notice(&format!(
                     "The command ended before power cut {number} of {count}: the power is not cut \
                      any more."
                 ));
@@ -65,7 +65,7 @@ impl Boots<'_> {
             }
             let cut = self.server.cut_power();
             let lost = cut.midway()?;
-            context.tell(&format!(
+            context.notice(&format!(
                 "Power cut {number} of {count}, {after} after the command began{}. The machine \
                  starts again.",
                 self.losses(lost)
@@ -79,7 +79,7 @@ impl Boots<'_> {
         Ok(ended.status.unwrap_or(3))
     }
 
-    /// What a cut took from the volumes, where they can lose something.
+    /// Writes that the volumes lost in a power cut, where they can lose any.
     fn losses(&self, blocks: u64) -> String {
         let volumes = self.server.volumes();
         match volumes.iter().any(|volume| volume.spec().volatile) {

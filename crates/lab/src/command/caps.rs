@@ -5,7 +5,7 @@ use crate::spec::VolumeSpec;
 use record::Bytes;
 
 use crate::args::VolumesArgs;
-use ui::words::number;
+use ui::format::number;
 
 /// A line for each run of volumes with the same caps, one for the instance's, and whether they are scaled.
 pub(super) fn lines(server: &Server, volumes: &VolumesArgs) -> Vec<String> {

@@ -12,8 +12,8 @@ use super::all;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// What a ledger consists of: its logs, of which SQLite leaves one when it is not closed in order,
-/// and the file itself. (What SQLite calls `-shm` is made anew by who opens it.)
+/// Files of a ledger: its logs, of which SQLite leaves one when it is not closed in order,
+/// and the file itself. (SQLite recreates the `-shm` file when it opens the ledger.)
 const LEDGER_FILES: [&str; 3] = ["-wal", "-journal", ""];
 
 /// Refuses a file that is there, and a place where none can be made.
@@ -110,7 +110,7 @@ fn keep_runs(copied: &Path, context: &Context) -> Result<(), Failure> {
     // A sweep that was rehearsed can be shown on the host too.
     ours.adopt_finished_work(&theirs).midway()?;
     let path = ours.path().display();
-    context.tell(&format!("{kept} runs of the machine are now in {path}."));
+    context.notice(&format!("{kept} runs of the machine are now in {path}."));
     Ok(())
 }
 

@@ -33,7 +33,7 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::output;
 use ui::output::{Format, OutputFile};
 
-/// How often it is looked whether the user wants the end.
+/// Interval at which an interrupt by the user is polled.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Serves volumes, and runs a command beside them.
@@ -55,7 +55,7 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
         .clone()
         .unwrap_or_else(|| default_cache(|name| std::env::var_os(name)));
     let packages =
-        Packages::ensure_unless(&cache, &mut |text| context.tell(text), interrupt).refused()?;
+        Packages::ensure_unless(&cache, &mut |text| context.notice(text), interrupt).refused()?;
     let wanted = Options {
         hold: true,
         ..options(&args.volumes)
@@ -70,8 +70,8 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
         options.state = Some(server.folder().join("state"));
     }
     let machine = Machine::start(&options, io::stdout(), io::stderr()).refused()?;
-    context.tell(&describe(args, &server, machine.accelerator()));
-    tell_caps(&server, &args.volumes, context);
+    context.notice(&describe(args, &server, machine.accelerator()));
+    report_caps(&server, &args.volumes, context);
     let boots = Boots {
         options,
         server: &server,
@@ -125,7 +125,7 @@ fn machine(
 
 fn of_machine(error: crate::machine::Error) -> Failure {
     match error {
-        // A pipe that nobody reads any more ends the command quietly, as everywhere.
+        // A closed pipe ends the command quietly, as everywhere.
         crate::machine::Error::Output(source) => Failure::Midway(source.into()),
         error => Failure::Midway(error.into()),
     }
@@ -142,7 +142,7 @@ fn all<T, const N: usize>(
         .fold(first, |first, next| match (first, next) {
             (Ok(_), Err(failure)) => Err(failure),
             (Err(failure), Err(Failure::Refused(error) | Failure::Midway(error))) => {
-                context.tell(&format!("disksmith: {}", sentence(&error)));
+                context.notice(&format!("disksmith: {}", sentence(&error)));
                 Err(failure)
             }
             (first, Ok(())) => first,
@@ -176,7 +176,7 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
             context.print(&format!("{}  nbd://{address}/{0}\n", volume.serial()))?;
         }
     }
-    tell_caps(&server, &args.volumes, context);
+    report_caps(&server, &args.volumes, context);
     while !interrupt.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
@@ -223,13 +223,13 @@ fn options(volumes: &VolumesArgs) -> Options {
     }
 }
 
-fn tell_caps(server: &Server, volumes: &VolumesArgs, context: &Context) {
+fn report_caps(server: &Server, volumes: &VolumesArgs, context: &Context) {
     for line in caps::lines(server, volumes) {
-        context.tell(&line);
+        context.notice(&line);
     }
 }
 
-/// What is emulated.
+/// The emulated volumes.
 fn describe(args: &LabRunArgs, server: &Server, accelerator: Accelerator) -> String {
     let count = server.volumes().len();
     let volumes = match count {

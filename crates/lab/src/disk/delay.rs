@@ -25,11 +25,11 @@ impl Clock {
 /// Entries that wait for their time. One thread takes them out.
 pub(crate) struct DelayQueue<T> {
     clock: Clock,
-    inside: Mutex<Inside<T>>,
+    inside: Mutex<QueueState<T>>,
     changed: Condvar,
 }
 
-struct Inside<T> {
+struct QueueState<T> {
     heap: BinaryHeap<Entry<T>>,
     pushed: u64,
     closed: bool,
@@ -63,7 +63,7 @@ impl<T> DelayQueue<T> {
     pub(crate) fn new(clock: Clock) -> DelayQueue<T> {
         DelayQueue {
             clock,
-            inside: Mutex::new(Inside {
+            inside: Mutex::new(QueueState {
                 heap: BinaryHeap::new(),
                 pushed: 0,
                 closed: false,
@@ -72,7 +72,7 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside<T>> {
+    fn inside(&self) -> MutexGuard<'_, QueueState<T>> {
         // A heap is whole between any two of its methods, and they are all that runs under the
         // lock.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
@@ -120,7 +120,7 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    /// Ends it: whoever waits is told, and what is in it is dropped.
+    /// Closes it: waiting threads are woken, and queued requests are dropped.
     pub(crate) fn close(&self) {
         let mut inside = self.inside();
         inside.closed = true;

@@ -13,12 +13,12 @@ use crate::model::{Caps, Gate};
 /// A gate that several volumes share.
 pub(crate) struct Gatekeeper {
     clock: Clock,
-    inside: Mutex<Inside>,
+    inside: Mutex<GateState>,
     changed: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Inside {
+struct GateState {
     gate: Gate<Passing>,
     closed: bool,
 }
@@ -31,7 +31,7 @@ impl Gatekeeper {
     pub(crate) fn start(caps: Caps, volumes: usize, clock: Clock) -> io::Result<Arc<Gatekeeper>> {
         let keeper = Arc::new(Gatekeeper {
             clock,
-            inside: Mutex::new(Inside {
+            inside: Mutex::new(GateState {
                 gate: Gate::new(caps, volumes),
                 closed: false,
             }),
@@ -46,7 +46,7 @@ impl Gatekeeper {
         Ok(keeper)
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    fn inside(&self) -> MutexGuard<'_, GateState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,7 +1,7 @@
 //! Choice between KVM and emulation for the machine.
 //!
-//! That /dev/kvm exists and opens says little: inside of another virtual machine it may stop at the first
-//! guest. So a kernel is started on it, and believed when it says that it has no root.
+//! An existing /dev/kvm that opens proves little: inside another virtual machine it may stop at the first
+//! guest. So a kernel is started on it; KVM works if that kernel reports that it has no root.
 
 use std::fs;
 use std::path::Path;

@@ -82,7 +82,7 @@ pub struct Machine {
     /// Files that must stay open here until the machine is gone, so that QEMU finds them.
     open: Vec<OwnedFd>,
     threads: Vec<JoinHandle<()>>,
-    /// Those that may have to wait for whoever reads the output.
+    /// Threads that may have to wait for the reader of the output.
     writers: Vec<JoinHandle<()>>,
     flows: [Arc<Flow>; 2],
     console: Console,
@@ -468,7 +468,7 @@ impl Machine {
             // A thread that panicked has said so itself.
             let _ = thread.join();
         }
-        // What they still have is passed on, unless nobody takes it.
+        // Their remaining output is passed on, unless the reader is gone.
         let passed = || {
             self.flows
                 .each_ref()

@@ -64,13 +64,13 @@ pub fn default_cache(lookup: impl Fn(&str) -> Option<OsString>) -> PathBuf {
 }
 
 impl Packages {
-    /// The packages in `cache`, fetched when they are not there yet: `tell` is given a sentence
+    /// The packages in `cache`, fetched when they are not there yet: `notice` is given a sentence
     /// before that. Two processes may ask at once: one fetches, the other waits for it.
     ///
     /// # Errors
     /// When there is no apt, or it cannot give the packages.
-    pub fn ensure(cache: &Path, tell: &mut dyn FnMut(&str)) -> Result<Packages> {
-        Packages::ensure_unless(cache, tell, &AtomicBool::new(false))
+    pub fn ensure(cache: &Path, notice: &mut dyn FnMut(&str)) -> Result<Packages> {
+        Packages::ensure_unless(cache, notice, &AtomicBool::new(false))
     }
 
     /// The same, unless `interrupt` turns true before the packages are there.
@@ -79,7 +79,7 @@ impl Packages {
     /// As [`Packages::ensure`], and when it was interrupted.
     pub fn ensure_unless(
         cache: &Path,
-        tell: &mut dyn FnMut(&str),
+        notice: &mut dyn FnMut(&str),
         interrupt: &AtomicBool,
     ) -> Result<Packages> {
         let arch = super::host_arch()?;
@@ -103,14 +103,14 @@ impl Packages {
         if done.is_dir() {
             return Packages::in_tree(done);
         }
-        tell(&format!(
+        notice(&format!(
             "Fetching a kernel and tools from Debian's archive into {}, once.",
             cache.display()
         ));
         // A name of its own and a rename at the end: the folder is whole or absent.
         let new = cache.join(format!("new-{FORM}-{}", arch.debian));
         clear(&new)?;
-        // Nobody else reaches into it until what is unpacked is harmless.
+        // Other users have no access until the unpacked files are harmless.
         DirBuilder::new()
             .mode(0o700)
             .create(&new)
@@ -202,7 +202,7 @@ fn fetch(arch: &Arch, new: &Path, interrupt: &AtomicBool) -> Result<()> {
 }
 
 /// Takes the bits away that let a program run as its owner: what `su` and `mount` need on a system
-/// has no place in a cache, which nobody keeps up to date.
+/// has no place in a cache, which is not kept up to date.
 fn disarm(tree: &Path) -> std::io::Result<()> {
     let mut folders = vec![tree.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -247,7 +247,7 @@ impl Apt<'_> {
             value.push(self.folder.join(folder));
             [OsString::from("-o"), value]
         };
-        // apt's own user cannot reach a folder in somebody's home, and says so at length.
+        // apt's own user cannot access a folder in a user's home, and prints long warnings about that.
         let mut program = Exec::new(name)
             .args(["-o", "APT::Sandbox::User=root"])
             .args(option("Dir::Cache", "cache"))

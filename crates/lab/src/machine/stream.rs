@@ -69,7 +69,7 @@ pub(super) fn pass_on(
     for bytes in chunks {
         if !refused && let Err(error) = to.write_all(&bytes).and_then(|()| to.flush()) {
             refused = true;
-            // The receiver may have stopped listening: then nobody asks any more.
+            // The receiver may have stopped listening: then the data is not needed.
             let _ = events.send(Event::Refused(error));
         }
         flow.passed.fetch_add(bytes.len() as u64, Ordering::Release);

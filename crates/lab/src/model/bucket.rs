@@ -8,7 +8,7 @@ pub(super) const KEPT_S: f64 = 0.005;
 
 /// Tokens that flow in at a steady rate, up to a capacity.
 ///
-/// What costs more than the capacity starts when the bucket is full and leaves a debt, so that the
+/// A request that costs more than the capacity starts when the bucket is full and leaves a debt, so that the
 /// rate holds in the long run for any size.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {

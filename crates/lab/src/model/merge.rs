@@ -23,7 +23,7 @@ struct Run {
 
 /// Counts operations.
 #[derive(Clone, Debug)]
-pub(super) struct Merger {
+pub(super) struct MergeCounter {
     /// The largest operation; `None` merges and splits nothing.
     largest: Option<Bytes>,
     runs: VecDeque<Run>,
@@ -38,9 +38,9 @@ pub(super) enum Count {
     New(u64),
 }
 
-impl Merger {
-    pub(super) fn new(largest: Option<Bytes>) -> Merger {
-        Merger {
+impl MergeCounter {
+    pub(super) fn new(largest: Option<Bytes>) -> MergeCounter {
+        MergeCounter {
             largest,
             runs: VecDeque::with_capacity(RUNS),
         }
@@ -104,7 +104,7 @@ mod tests {
 
     /// Number of operations that these requests count, all in flight together.
     fn ops(requests: &[(u64, u64)]) -> u64 {
-        let mut merger = Merger::new(Some(Bytes::kib(256)));
+        let mut merger = MergeCounter::new(Some(Bytes::kib(256)));
         let count = |(offset, length): &(u64, u64)| {
             let count = merger.count(Nanos(0), false, offset * KIB, length * KIB);
             merger.scheduled(Nanos(0), Nanos(1));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn too_late_or_the_other_direction_does_not_join() {
-        let mut merger = Merger::new(Some(Bytes::kib(256)));
+        let mut merger = MergeCounter::new(Some(Bytes::kib(256)));
         merger.count(Nanos(0), false, 0, 4096);
         merger.scheduled(Nanos(5), Nanos(10));
         assert_eq!(merger.count(Nanos(3), true, 4096, 4096), Count::New(1));

@@ -6,7 +6,7 @@
 //! I/O: the time is what the caller says, and the random numbers come from a seed, so that the
 //! same requests at the same times have the same answers.
 //!
-//! What is modelled, and how:
+//! Modelled effects:
 //!
 //! - **Caps** are token buckets that hold 5 ms of their rate, so that an idle volume gives no
 //!   burst to speak of. Requests wait for tokens in the order of their arrival.

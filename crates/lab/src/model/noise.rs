@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    fn weather(what: &str) -> NoiseModel {
+    fn noise(what: &str) -> NoiseModel {
         let group: crate::spec::VolumeGroup = format!("{what}:1GiB").parse().unwrap();
         assert_eq!(group.spec.size, Bytes::GIB);
         NoiseModel::new(&group.spec, Some(Nanos::from_secs(100)))
@@ -116,32 +116,32 @@ mod tests {
 
     #[test]
     fn stalls_repeat_and_hold_to_their_end() {
-        let weather = weather("stall=10s+1s,stall-every=30s");
+        let noise = noise("stall=10s+1s,stall-every=30s");
         for (from, to) in [(50.0, 50.0), (109.9, 109.9), (110.0, 111.0), (140.5, 141.0)] {
-            assert_eq!(weather.settle(secs(from)), secs(to), "{from}");
+            assert_eq!(noise.settle(secs(from)), secs(to), "{from}");
         }
-        assert_eq!(weather.settle(secs(111.0)), secs(111.0));
-        let begun = [99.0, 109.0, 110.0, 139.0, 141.0].map(|t| weather.stalls_begun(secs(t)));
+        assert_eq!(noise.settle(secs(111.0)), secs(111.0));
+        let begun = [99.0, 109.0, 110.0, 139.0, 141.0].map(|t| noise.stalls_begun(secs(t)));
         assert_eq!(begun, [0, 0, 1, 1, 2]);
     }
 
     #[test]
     fn stalls_that_overlap_are_left_together() {
-        let weather = weather("stall=1s+2s,stall=2s+2s,stall=4s+1s");
-        assert_eq!(weather.settle(secs(101.5)), secs(105.0));
+        let noise = noise("stall=1s+2s,stall=2s+2s,stall=4s+1s");
+        assert_eq!(noise.settle(secs(101.5)), secs(105.0));
     }
 
     #[test]
     fn stalls_without_a_gap_do_not_hang() {
-        let weather = weather("stall=0s+1s,stall=1s+1s,stall-every=2s");
-        assert!(weather.settle(secs(100.0)) > secs(130.0));
+        let noise = noise("stall=0s+1s,stall=1s+1s,stall-every=2s");
+        assert!(noise.settle(secs(100.0)) > secs(130.0));
     }
 
     #[test]
     fn it_is_slow_for_a_while() {
-        let weather = weather("slow=1s+2s,slow-factor=4");
+        let noise = noise("slow=1s+2s,slow-factor=4");
         assert_eq!(
-            [100.5, 102.0, 103.0].map(|t| weather.factor(secs(t))),
+            [100.5, 102.0, 103.0].map(|t| noise.factor(secs(t))),
             [1.0, 4.0, 1.0]
         );
     }

@@ -7,7 +7,7 @@ use super::Flow;
 use super::Random;
 use super::bucket::Bucket;
 use super::cold::ColdMap;
-use super::merge::{Count, Merger};
+use super::merge::{Count, MergeCounter};
 use super::noise::NoiseModel;
 use crate::spec::{ErrorOn, Span, VolumeSpec};
 
@@ -86,9 +86,9 @@ struct Buckets {
 pub struct Volume {
     spec: VolumeSpec,
     buckets: Buckets,
-    merger: Merger,
+    merger: MergeCounter,
     cold: ColdMap,
-    weather: NoiseModel,
+    noise: NoiseModel,
     latencies: Random,
     failures: Random,
     counters: Counters,
@@ -125,16 +125,16 @@ impl Buckets {
     }
 
     /// Takes what the request costs at the first moment, from `from` on, at which all have it.
-    fn pass(&mut self, from: Nanos, ops: u64, bytes: u64, weather: &NoiseModel) -> Nanos {
-        let factor = weather.factor(from);
+    fn pass(&mut self, from: Nanos, ops: u64, bytes: u64, noise: &NoiseModel) -> Nanos {
+        let factor = noise.factor(from);
         let (ops, bytes) = (ops as f64, bytes as f64);
         let earliest = self
             .costs(ops, bytes, factor)
             .map(|(bucket, cost)| bucket.earliest(from, cost))
             .fold(from, Nanos::max);
-        let start = weather.settle(earliest);
+        let start = noise.settle(earliest);
         // An episode may have begun or ended meanwhile.
-        let factor = weather.factor(start);
+        let factor = noise.factor(start);
         for (bucket, cost) in self.costs(ops, bytes, factor) {
             bucket.take(start, cost);
         }
@@ -147,9 +147,9 @@ impl Volume {
     pub fn new(spec: VolumeSpec, seed: u64) -> Volume {
         Volume {
             buckets: Buckets::new(&spec),
-            merger: Merger::new(spec.merge),
+            merger: MergeCounter::new(spec.merge),
             cold: ColdMap::new(&spec, seed),
-            weather: NoiseModel::new(&spec, Some(Nanos(0))),
+            noise: NoiseModel::new(&spec, Some(Nanos(0))),
             latencies: Random::of(seed, u64::MAX - 1),
             failures: Random::of(seed, u64::MAX - 2),
             counters: Counters::default(),
@@ -162,19 +162,19 @@ impl Volume {
     /// error; and cold blocks cost nothing and stay cold.
     #[must_use]
     pub fn held(mut self) -> Volume {
-        self.weather = NoiseModel::new(&self.spec, None);
+        self.noise = NoiseModel::new(&self.spec, None);
         self
     }
 
     /// Lets the troubles of a volume that is held begin now. For others this does nothing.
     pub fn begin(&mut self, now: Nanos) {
-        self.weather.begin(now);
+        self.noise.begin(now);
     }
 
     /// Takes a request that arrives now. Times given must not go back.
     pub fn admit(&mut self, now: Nanos, request: &Request) -> Admission {
         let (start, ops, bytes) = self.queue(now, request);
-        let ready = match self.weather.elapsed(now) {
+        let ready = match self.noise.elapsed(now) {
             Some(_) => self.cold.touch(start, request),
             None => start,
         };
@@ -198,14 +198,14 @@ impl Volume {
     pub fn due(&self, admission: &Admission, passed: Nanos) -> Nanos {
         let done = passed.0.saturating_add(admission.latency.0);
         let done = Nanos(done).max(admission.ready);
-        self.weather.settle(done)
+        self.noise.settle(done)
     }
 
     /// Waits in the volume's queue: when it leaves, and what it counts.
     fn queue(&mut self, now: Nanos, request: &Request) -> (Nanos, u64, u64) {
         let Request { offset, length, .. } = *request;
         match request.kind {
-            Kind::Flush => (self.weather.settle(now), 0, 0),
+            Kind::Flush => (self.noise.settle(now), 0, 0),
             Kind::Trim => (self.pass(now, 1, 0), 1, 0),
             Kind::Read | Kind::Write | Kind::Zero => {
                 let write = request.kind != Kind::Read;
@@ -214,8 +214,8 @@ impl Volume {
                     // It goes with its operation, which may have left already, as soon as its
                     // bytes may.
                     Count::Joined(start) => {
-                        let from = self.weather.settle(now.max(start));
-                        let start = self.buckets.pass(from, 0, length, &self.weather);
+                        let from = self.noise.settle(now.max(start));
+                        let start = self.buckets.pass(from, 0, length, &self.noise);
                         (start, 0, length)
                     }
                 }
@@ -224,8 +224,8 @@ impl Volume {
     }
 
     fn pass(&mut self, now: Nanos, ops: u64, bytes: u64) -> Nanos {
-        let from = self.weather.settle(now.max(self.last));
-        self.last = self.buckets.pass(from, ops, bytes, &self.weather);
+        let from = self.noise.settle(now.max(self.last));
+        self.last = self.buckets.pass(from, ops, bytes, &self.noise);
         self.last
     }
 
@@ -233,7 +233,7 @@ impl Volume {
         let latency = self.spec.latency;
         let above =
             (latency.mean - latency.min).0 as f64 * self.latencies.log_normal(latency.jitter);
-        let nanos = (latency.min.0 as f64 + above) * self.weather.factor(start);
+        let nanos = (latency.min.0 as f64 + above) * self.noise.factor(start);
         Nanos(nanos as u64)
     }
 
@@ -245,7 +245,7 @@ impl Volume {
             Kind::Write | Kind::Zero | Kind::Trim => errors.on != ErrorOn::Read,
         };
         let began = |elapsed| elapsed >= errors.after;
-        if !hit || !self.weather.elapsed(start).is_some_and(began) {
+        if !hit || !self.noise.elapsed(start).is_some_and(began) {
             return false;
         }
         let span = Span {
@@ -283,8 +283,8 @@ impl Volume {
     }
 
     /// Its stalls and fail-slow episodes.
-    pub fn weather(&self) -> &NoiseModel {
-        &self.weather
+    pub fn noise(&self) -> &NoiseModel {
+        &self.noise
     }
 
     /// Number of blocks that are still cold.

@@ -37,7 +37,7 @@ struct Between {
 }
 
 /// Ends the connection, however the thread that answers comes to its end: a client must not wait
-/// for answers that nobody sends.
+/// for answers that are never sent.
 struct HangUp<'a> {
     stream: Stream,
     outbox: &'a DelayQueue<Reply>,
@@ -203,7 +203,7 @@ fn answer(stream: Stream, disk: &Disk, outbox: &DelayQueue<Reply>, between: &Bet
     let mut message = Vec::new();
     let mut client = HangUp { stream, outbox };
     while let Some(reply) = outbox.next() {
-        // Before it is sent: whoever has the answer may flush at once.
+        // Before it is sent: a client that has the answer may flush at once.
         if let Some(write) = reply.unflushed {
             disk.store().answered(write);
         }

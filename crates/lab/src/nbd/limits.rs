@@ -66,7 +66,7 @@ impl Limits {
         self.left().clients += 1;
     }
 
-    /// Waits for room for a large payload. Whoever has it waits for its own client alone, and not for long, so
+    /// Waits for room for a large payload. Its holder waits for its own client alone, and not for long, so
     /// that the wait has an end.
     pub(super) fn large(&self) -> Large<'_> {
         let mut left = self.left();

@@ -7,7 +7,7 @@
 //! replies and block status are declined, as the protocol provides. A client that breaks the
 //! protocol loses its connection and nothing else.
 //!
-//! How many requests are in flight is the client's choice: the kernel's client and fio keep as many
+//! The queue depth is the client's choice: the kernel's client and fio keep as many requests in flight
 //! as they are told, QEMU's keeps 16 on its one connection (`MAX_NBD_REQUESTS` in its
 //! `block/nbd.c`), so that a deeper queue of a guest waits in QEMU.
 //!

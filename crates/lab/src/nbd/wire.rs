@@ -50,7 +50,7 @@ pub(super) const EINVAL: u32 = 22;
 /// The most bytes of one read or write: what the specification lets clients assume.
 pub(super) const LARGEST_PAYLOAD: u32 = 32 << 20;
 
-/// Options longer than this are nobody's.
+/// No option is longer than this.
 pub(super) const LONGEST_OPTION: u32 = 64 << 10;
 
 /// Reason for which a connection is given up.
@@ -62,7 +62,7 @@ pub(crate) enum ProtocolError {
     /// Something that is not this protocol.
     #[error("the client sent {0:#x} where the protocol has a magic number")]
     Magic(u64),
-    /// Flags that nobody offered.
+    /// Flags that the server did not offer.
     #[error("the client answered with flags {0:#x}, which were not offered")]
     Flags(u32),
     /// More than a message may hold.

@@ -72,7 +72,7 @@ fn lock(folder: &Path, create: bool) -> io::Result<Option<File>> {
         .write(true)
         .create_new(create)
         .mode(0o600)
-        // What lies there may be anybody's: a link or a pipe is not waited for.
+        // The entry may belong to another user: a link or a pipe is not waited for.
         .custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32)
         .open(folder.join(LOCK))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -138,7 +138,7 @@ impl Clients {
     /// Remembers a client, so that it can be hung up on.
     fn add(&self, number: u64, stream: &Stream) -> io::Result<()> {
         self.streams().insert(number, stream.try_clone()?);
-        // Whoever comes while the server stops may have been missed.
+        // A client that connects while the server stops may have been missed.
         if self.stopped.load(Ordering::SeqCst) {
             let _ = self.hang_up();
         }

@@ -19,7 +19,7 @@ pub struct Truth {
     pub elapsed: Nanos,
     /// Its counters.
     pub counters: Counters,
-    /// Cold blocks that nobody has used yet.
+    /// Cold blocks that were not used yet.
     pub cold_blocks_left: u64,
     /// I/O credits; `None` for a volume that does not burst.
     pub credits_left: Option<f64>,
@@ -45,7 +45,7 @@ impl Truth {
     pub(super) fn of(disk: &Disk) -> Truth {
         let model = disk.model();
         let now = disk.clock().now();
-        let elapsed = model.weather().elapsed(now);
+        let elapsed = model.noise().elapsed(now);
         Truth {
             serial: disk.serial().to_owned(),
             spec: model.spec().clone(),
@@ -57,8 +57,8 @@ impl Truth {
             corrupt_reads: disk.store().changed_reads(),
             unflushed_blocks: disk.store().unflushed_blocks(),
             lost_blocks: disk.store().lost_blocks(),
-            stalls: model.weather().stalls_begun(now),
-            slow_episodes: model.weather().slow_begun(now),
+            stalls: model.noise().stalls_begun(now),
+            slow_episodes: model.noise().slow_begun(now),
             // A file that is open can be looked at.
             occupied: disk.store().occupied().unwrap_or_default(),
         }

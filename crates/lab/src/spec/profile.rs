@@ -1,7 +1,7 @@
 //! Profiles of volumes: a volume type of a cloud ([`domain::volume_type`]), or one of the lab's own.
 //!
-//! How long a cold block takes is said in no documentation (Amazon EBS User Guide, "Initialize Amazon EBS volumes"):
-//! the figures here are an assumption. So is all of the local disk, as every instance type has another.
+//! The latency of a cold block is not documented (Amazon EBS User Guide, "Initialize Amazon EBS volumes"):
+//! the figures here are an assumption. So are all figures of the local disk, which differ by instance type.
 
 use domain::volume_type::{GP3, TABLE, VolumeType};
 use record::{Bytes, Nanos};

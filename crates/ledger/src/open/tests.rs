@@ -145,7 +145,7 @@ fn a_newer_ledger_is_refused_while_its_number_is_in_the_wal() {
     let newer = Connection::open(scratch.ledger()).unwrap();
     let version = MIGRATIONS.len() as u32 + 1;
     newer.pragma_update(None, "user_version", version).unwrap();
-    // As a kill leaves it: the files, and nobody who has them open.
+    // As a kill leaves it: the files, which no process has open.
     let other = Scratch::new();
     for suffix in ["", "-wal"] {
         fs::copy(
@@ -280,7 +280,7 @@ fn damage_to_readers(path: &Path) -> Option<Error> {
     Ledger::open(path).and_then(|ledger| read(&ledger)).err()
 }
 
-/// Whoever writes looks at least at what whoever reads does: no table of a ledger that cannot be read grows.
+/// A writer checks at least what a reader checks: no table of a ledger that cannot be read grows.
 #[test]
 fn a_ledger_that_is_too_damaged_to_read_is_not_written_either() {
     let scratch = Scratch::new();

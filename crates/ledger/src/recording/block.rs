@@ -4,8 +4,8 @@
 //! members, errors of the kernel), the times, and three tables: of the host, its network interfaces
 //! and its devices.
 //!
-//! What is not kept: a volume's own histograms of latencies ([`record::sample::VendorSample`]), which
-//! would take as much room as all the rest.
+//! A volume's own latency histograms ([`record::sample::VendorSample`]) are not kept: they
+//! would take as much space as all the rest.
 
 use std::collections::HashMap;
 use std::sync::Arc;

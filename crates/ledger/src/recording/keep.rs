@@ -13,7 +13,7 @@ use crate::{Error, Ledger, Result};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// Blocks of the last while are left as they are, whatever room there is: somebody looks at them.
+/// Recent blocks are left as they are, whatever the limit: users look at them.
 const RECENT: SignedDuration = SignedDuration::from_secs(900);
 
 /// Lengths of the stretches that are thinned out where room is short, in seconds: whole ones first, as
@@ -229,7 +229,7 @@ impl Ledger {
         self.replace(&replaced, &packed.collect::<Vec<_>>())
     }
 
-    /// Ends recordings that nobody ended and nobody went on with for long: of a host that is gone, or has
+    /// Ends recordings that were neither ended nor continued for long: of a host that is gone, or has
     /// another name now. One that goes on after all is not disturbed by it.
     fn end_forsaken(&self, now: Timestamp) -> Result<()> {
         let before = now.checked_sub(FORSAKEN).unwrap_or(Timestamp::MIN);

@@ -1,4 +1,4 @@
-//! Marks: moments that somebody gave a name, such as a deployment.
+//! Marks: moments that a user gave a name, such as a deployment.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -107,7 +107,7 @@ impl MarkReader {
     /// # Errors
     /// When the ledger cannot be read. The next look tries again, or where the file itself is the reason, one
     /// after it has changed.
-    pub fn look(&mut self, from: Timestamp) -> Result<Option<Vec<Mark>>> {
+    pub fn poll(&mut self, from: Timestamp) -> Result<Option<Vec<Mark>>> {
         // SQLite puts its files beside the one that a symbolic link leads to, which may change too.
         let real = self.path.canonicalize();
         let real = real.as_deref().unwrap_or(&self.path);
@@ -154,25 +154,25 @@ mod tests {
         let mut reader = MarkReader::new(path.clone());
         let from = Timestamp::from_second(100).unwrap();
         let is_empty = || folder.path().read_dir().unwrap().next().is_none();
-        assert_eq!(reader.look(from).unwrap(), Some(Vec::new()));
-        assert_eq!(reader.look(from).unwrap(), None);
+        assert_eq!(reader.poll(from).unwrap(), Some(Vec::new()));
+        assert_eq!(reader.poll(from).unwrap(), None);
         assert!(is_empty());
         let mut ledger = Ledger::open(&path).unwrap();
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         ledger.mark(at(99), "db-1", "too old").unwrap();
         let first = ledger.mark(at(100), "db-1", "deploy").unwrap();
         // Another process has it open: what it wrote is still beside the file.
-        assert_eq!(reader.look(from).unwrap(), Some(vec![first.clone()]));
-        assert_eq!(reader.look(from).unwrap(), None);
+        assert_eq!(reader.poll(from).unwrap(), Some(vec![first.clone()]));
+        assert_eq!(reader.poll(from).unwrap(), None);
         let second = ledger.mark(at(500), "db-2", "restart").unwrap();
         assert_eq!(
-            reader.look(from).unwrap(),
+            reader.poll(from).unwrap(),
             Some(vec![first.clone(), second])
         );
         ledger.remove_mark(first.number).unwrap();
         drop(ledger);
-        assert_eq!(reader.look(from).unwrap().map(|marks| marks.len()), Some(1));
-        assert_eq!(reader.look(from).unwrap(), None);
+        assert_eq!(reader.poll(from).unwrap().map(|marks| marks.len()), Some(1));
+        assert_eq!(reader.poll(from).unwrap(), None);
     }
 
     #[test]
@@ -183,12 +183,12 @@ mod tests {
         let link = folder.path().join("ledger.db");
         std::os::unix::fs::symlink(data.join("real.db"), &link).unwrap();
         let mut reader = MarkReader::new(link);
-        assert_eq!(reader.look(Timestamp::MIN).unwrap(), Some(Vec::new()));
+        assert_eq!(reader.poll(Timestamp::MIN).unwrap(), Some(Vec::new()));
         let mut recorder = Ledger::open(data.join("real.db")).unwrap();
         let at = Timestamp::from_second(100).unwrap();
         recorder.mark(at, "db-1", "first").unwrap();
         let mut seen = || {
-            let marks = reader.look(Timestamp::MIN).unwrap();
+            let marks = reader.poll(Timestamp::MIN).unwrap();
             marks.map(|marks| marks.len())
         };
         assert_eq!((seen(), seen()), (Some(1), None));
@@ -212,17 +212,17 @@ mod tests {
             std::fs::copy(side_file(&path, suffix), side_file(&copy, suffix)).unwrap();
         }
         let mut reader = MarkReader::new(copy.clone());
-        let marks = reader.look(Timestamp::MIN).unwrap();
+        let marks = reader.poll(Timestamp::MIN).unwrap();
         assert_eq!(marks.map(|marks| marks.len()), Some(1));
         for suffix in ["-wal", "-shm"] {
             assert!(!side_file(&copy, suffix).exists(), "{suffix}");
         }
         // The writer that is still there is left alone.
-        MarkReader::new(path.clone()).look(Timestamp::MIN).unwrap();
+        MarkReader::new(path.clone()).poll(Timestamp::MIN).unwrap();
         assert!(side_file(&path, "-wal").exists());
         ledger.mark(Timestamp::UNIX_EPOCH, "db-1", "again").unwrap();
         drop(ledger);
-        let marks = reader.look(Timestamp::MIN).unwrap();
+        let marks = reader.poll(Timestamp::MIN).unwrap();
         assert_eq!(marks.map(|marks| marks.len()), Some(1));
     }
 
@@ -232,13 +232,13 @@ mod tests {
         let path = folder.path().join("ledger.db");
         std::fs::write(&path, "not a ledger").unwrap();
         let mut reader = MarkReader::new(path.clone());
-        assert!(reader.look(Timestamp::MIN).is_err());
-        assert_eq!(reader.look(Timestamp::MIN).unwrap(), None);
+        assert!(reader.poll(Timestamp::MIN).is_err());
+        assert_eq!(reader.poll(Timestamp::MIN).unwrap(), None);
         assert_eq!(std::fs::read(&path).unwrap(), b"not a ledger");
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
         std::fs::write(&path, "not a ledger either").unwrap();
-        assert!(reader.look(Timestamp::MIN).is_err());
+        assert!(reader.poll(Timestamp::MIN).is_err());
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(reader.look(Timestamp::MIN).unwrap(), Some(Vec::new()));
+        assert_eq!(reader.poll(Timestamp::MIN).unwrap(), Some(Vec::new()));
     }
 }

@@ -19,7 +19,7 @@ pub struct Played {
     pub recorded: Recorded,
     /// Events that were found in it; in the first one also those that were found before and lasted.
     pub opened: Vec<Event>,
-    /// Events that were over in it, and those that ended with a recording: nobody saw how they went
+    /// Events that were over in it, and those that ended with a recording: it is unknown how they continued
     /// on, and the next recording finds anew what still is. They are in the last sample of a
     /// recording; where that cannot be read, in the first of the next one.
     pub closed: Vec<Event>,

@@ -58,7 +58,7 @@ impl Host {
         (mean * (1.0 + share * self.random.normal())).max(0.0)
     }
 
-    /// Lets time pass in which nobody looks.
+    /// Lets time pass without a sample.
     pub(crate) fn skip(&mut self, time: Nanos) {
         self.elapsed += time;
     }

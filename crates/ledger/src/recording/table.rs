@@ -159,7 +159,7 @@ fn count(keys: &[Key]) -> usize {
     keys.iter().map(|key| key.own + 1).max().unwrap_or(0)
 }
 
-/// Appends a table. `keys` are those of the rows, which whoever reads it back knows by other means.
+/// Appends a table. `keys` are those of the rows, which the reader knows by other means.
 pub(super) fn put_table<const N: usize>(
     out: &mut Vec<u8>,
     rows: &[Row<N>],

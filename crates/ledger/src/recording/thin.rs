@@ -65,7 +65,7 @@ pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
     }
     let (first, last) = (samples.first()?, samples.last()?);
     let order = order(samples);
-    let part = |which: Which| {
+    let part = |which: FigureChoice| {
         let found = by_device(samples, which);
         Sample {
             at: last.sample.at,
@@ -80,10 +80,10 @@ pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
         }
     };
     Some(Recorded {
-        sample: part(Which::Mean),
+        sample: part(FigureChoice::Mean),
         spread: Some(Box::new(Spread {
-            least: part(Which::Least),
-            most: part(Which::Most),
+            least: part(FigureChoice::Least),
+            most: part(FigureChoice::Most),
             samples: samples.iter().map(Recorded::samples).sum(),
         })),
     })
@@ -91,19 +91,19 @@ pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
 
 /// Choice among several figures.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
+enum FigureChoice {
     Least,
     Mean,
     Most,
 }
 
-impl Which {
+impl FigureChoice {
     /// The part of a sample that it is reckoned from.
     fn of(self, recorded: &Recorded) -> &Sample {
         match self {
-            Which::Least => recorded.least(),
-            Which::Mean => &recorded.sample,
-            Which::Most => recorded.most(),
+            FigureChoice::Least => recorded.least(),
+            FigureChoice::Mean => &recorded.sample,
+            FigureChoice::Most => recorded.most(),
         }
     }
 
@@ -111,9 +111,9 @@ impl Which {
     fn merge(self, figures: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
         let known = figures.filter_map(|(figure, weight)| Some((figure?, weight)));
         match self {
-            Which::Least => known.map(|(figure, _)| figure).reduce(f64::min),
-            Which::Most => known.map(|(figure, _)| figure).reduce(f64::max),
-            Which::Mean => {
+            FigureChoice::Least => known.map(|(figure, _)| figure).reduce(f64::min),
+            FigureChoice::Most => known.map(|(figure, _)| figure).reduce(f64::max),
+            FigureChoice::Mean => {
                 let (sum, weight, plain, count) = known.fold(
                     (0.0, 0.0, 0.0, 0.0),
                     |(sum, all, plain, count), (figure, weight)| {
@@ -158,7 +158,10 @@ fn order(samples: &[Recorded]) -> Vec<DeviceId> {
 
 /// Samples of each device, with the length of each. All in one go: looking for each of thousands of devices
 /// would take minutes of an hour.
-fn by_device(samples: &[Recorded], which: Which) -> HashMap<DeviceId, Vec<(&DeviceSample, f64)>> {
+fn by_device(
+    samples: &[Recorded],
+    which: FigureChoice,
+) -> HashMap<DeviceId, Vec<(&DeviceSample, f64)>> {
     let mut found: HashMap<DeviceId, Vec<(&DeviceSample, f64)>> = HashMap::new();
     for recorded in samples {
         let length = recorded.sample.length.as_secs_f64();
@@ -170,7 +173,7 @@ fn by_device(samples: &[Recorded], which: Which) -> HashMap<DeviceId, Vec<(&Devi
     found
 }
 
-fn merge_device(all: &[(&DeviceSample, f64)], which: Which) -> Option<DeviceSample> {
+fn merge_device(all: &[(&DeviceSample, f64)], which: FigureChoice) -> Option<DeviceSample> {
     let (last, _) = all.last()?;
     let flow = |of: fn(&DeviceSample) -> &Flow| {
         let flows: Vec<(&Flow, f64)> = all.iter().map(|(one, time)| (of(one), *time)).collect();
@@ -191,7 +194,7 @@ fn merge_device(all: &[(&DeviceSample, f64)], which: Which) -> Option<DeviceSamp
     merged.busy = merge(|one| one.busy.map(|busy| busy.0)).map(Fraction);
     merged.reset = all.iter().any(|(one, _)| one.reset);
     merged.array = all.iter().rev().find_map(|(one, _)| one.array.clone());
-    if which == Which::Mean {
+    if which == FigureChoice::Mean {
         merged.vendor = all
             .iter()
             .filter_map(|(one, _)| one.vendor.clone())
@@ -200,7 +203,7 @@ fn merge_device(all: &[(&DeviceSample, f64)], which: Which) -> Option<DeviceSamp
     Some(merged)
 }
 
-fn merge_flow(flows: &[(&Flow, f64)], which: Which) -> Flow {
+fn merge_flow(flows: &[(&Flow, f64)], which: FigureChoice) -> Flow {
     let merge = |of: fn(&Flow) -> Option<f64>| {
         which.merge(flows.iter().map(|(flow, time)| (of(flow), *time)))
     };
@@ -249,7 +252,7 @@ pub(super) fn add_pages(a: &VendorSample, b: &VendorSample) -> VendorSample {
     }
 }
 
-fn merge_host(samples: &[Recorded], which: Which) -> HostSample {
+fn merge_host(samples: &[Recorded], which: FigureChoice) -> HostSample {
     let all: Vec<(_, f64)> = samples
         .iter()
         .map(|recorded| {
@@ -262,7 +265,7 @@ fn merge_host(samples: &[Recorded], which: Which) -> HostSample {
     });
     let mut merged = host::host(&merged);
     merged.interfaces = merge_interfaces(samples, which);
-    if which == Which::Mean {
+    if which == FigureChoice::Mean {
         let errors = samples.iter().flat_map(|one| &one.sample.host.errors);
         merged.errors = errors
             .take(MOST_ERRORS)
@@ -272,7 +275,7 @@ fn merge_host(samples: &[Recorded], which: Which) -> HostSample {
     merged
 }
 
-fn merge_interfaces(samples: &[Recorded], which: Which) -> Vec<InterfaceSample> {
+fn merge_interfaces(samples: &[Recorded], which: FigureChoice) -> Vec<InterfaceSample> {
     let mut names: Vec<Arc<str>> = Vec::new();
     for interface in samples.iter().flat_map(|one| &one.sample.host.interfaces) {
         if !names.contains(&interface.name) {

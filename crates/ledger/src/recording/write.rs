@@ -48,7 +48,7 @@ impl Recording {
 
 impl Ledger {
     /// Begins to record what `owner` sees of its host. What a killed recorder of this host left is
-    /// ended first; [`thin_out`](Ledger::thin_out) puts it in order. `standing` tells what is known of an owner.
+    /// ended first; [`thin_out`](Ledger::thin_out) puts it in order. `liveness` tells what is known of an owner.
     ///
     /// # Errors
     /// When the ledger cannot be written, or another process records this host there.
@@ -56,14 +56,14 @@ impl Ledger {
         &mut self,
         owner: &Owner,
         source: &Source,
-        standing: impl Fn(&Owner) -> OwnerLiveness,
+        liveness: impl Fn(&Owner) -> OwnerLiveness,
     ) -> Result<Recording> {
         self.demand_writable()?;
         let now = Timestamp::now();
         let change = self.change().map_err(|error| self.explain(error))?;
         let left = self.left_open(&change, &owner.host)?;
         for other in &left {
-            let is_alive = match standing(&other.owner) {
+            let is_alive = match liveness(&other.owner) {
                 OwnerLiveness::Alive => true,
                 OwnerLiveness::Dead => false,
                 OwnerLiveness::Elsewhere => now.duration_since(other.last) < FRESH,
@@ -204,7 +204,7 @@ impl Ledger {
         })
     }
 
-    /// Recordings of a host that nobody has ended.
+    /// Recordings of a host that were not ended.
     fn left_open(&self, change: &Transaction<'_>, host: &str) -> Result<Vec<Open>> {
         let read = || {
             let mut statement = change.prepare(
@@ -226,7 +226,7 @@ impl Ledger {
     }
 }
 
-/// A recording that nobody has ended.
+/// A recording that was not ended.
 struct Open {
     number: i64,
     owner: Owner,
@@ -257,7 +257,7 @@ fn sum_pages(pages: &mut HashMap<DeviceId, VendorSample>, sample: &mut Sample) {
     }
 }
 
-/// True if nobody has removed a recording meanwhile.
+/// True if a recording was not removed meanwhile.
 fn is_there(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result<bool> {
     change.query_row(
         "SELECT EXISTS (SELECT 1 FROM recordings WHERE number = ?1 AND began = ?2)",

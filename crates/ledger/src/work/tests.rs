@@ -9,7 +9,7 @@ use crate::Error;
 use crate::owner::tests::owner;
 use crate::testing::Scratch;
 
-/// Work as somebody may have it.
+/// Work of some verb.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Digging {
     depth: f64,
@@ -165,8 +165,8 @@ fn work_that_is_there_is_not_begun_and_the_error_names_its_process() {
     ledger
         .begin_work("garden", &owner(7), &digging(0.5), alive)
         .unwrap();
-    let mut begin = |standing: fn(&Owner) -> OwnerLiveness| {
-        why(ledger.begin_work("garden", &owner(8), &digging(0.0), standing))
+    let mut begin = |liveness: fn(&Owner) -> OwnerLiveness| {
+        why(ledger.begin_work("garden", &owner(8), &digging(0.0), liveness))
     };
     let error = begin(alive);
     assert!(matches!(error, WorkError::UnderWay { .. }), "{error}");
@@ -191,8 +191,8 @@ fn only_work_of_the_dead_is_claimed_and_who_had_it_keeps_it_no_more() {
     let old = ledger
         .begin_work("garden", &owner(7), &digging(0.5), alive)
         .unwrap();
-    for standing in [alive, elsewhere] {
-        why(ledger.claim_work::<Digging>("garden", &owner(8), standing));
+    for liveness in [alive, elsewhere] {
+        why(ledger.claim_work::<Digging>("garden", &owner(8), liveness));
     }
     let (claim, work) = ledger
         .claim_work::<Digging>("garden", &owner(8), dead)
@@ -227,8 +227,8 @@ fn of_many_who_claim_at_once_one_gets_it() {
             let claim = move |pid| {
                 let mut ledger = Ledger::open(path).unwrap();
                 // Only the first owner is dead.
-                let standing = |who: &Owner| if who.pid == 7 { dead(who) } else { alive(who) };
-                let claimed = ledger.claim_work::<Digging>(key, &owner(pid), standing);
+                let liveness = |who: &Owner| if who.pid == 7 { dead(who) } else { alive(who) };
+                let claimed = ledger.claim_work::<Digging>(key, &owner(pid), liveness);
                 claimed.is_ok()
             };
             let threads: Vec<_> = (10..14)
@@ -250,11 +250,11 @@ fn what_is_kept_is_removed_unless_somebody_may_be_at_it() {
             .unwrap()
     };
     begin(&mut ledger);
-    for standing in [alive, elsewhere] {
-        why(ledger.remove_work("digging", "garden", standing));
+    for liveness in [alive, elsewhere] {
+        why(ledger.remove_work("digging", "garden", liveness));
     }
     ledger.remove_work("digging", "garden", dead).unwrap();
-    // Finished work is nobody's.
+    // Finished work has no owner.
     let claim = begin(&mut ledger);
     ledger.finish_work(claim, &digging(1.0)).unwrap();
     ledger.remove_work("digging", "garden", alive).unwrap();

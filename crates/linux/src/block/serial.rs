@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use crate::root::attribute;
 
-/// Longest wait for a disk's own answer where nobody may be held up by it. One that is at leisure answers in
+/// Timeout for a disk's own answer where the caller must not be delayed. An idle disk answers in
 /// some milliseconds.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The attributes that are being read: what hangs is not asked a second time.
 static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -64,14 +64,14 @@ fn read_briefly(path: PathBuf) -> Option<String> {
     let started = thread.spawn(move || {
         let text = attribute(&asked);
         under_way().remove(&asked);
-        // Nobody waits for it any more where it took long.
+        // The caller has stopped waiting if it took long.
         let _ = answer.send(text);
     });
     if started.is_err() {
         under_way().remove(&path);
         return None;
     }
-    answered.recv_timeout(PATIENCE).ok().flatten()
+    answered.recv_timeout(TIMEOUT).ok().flatten()
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
     fn a_disk_that_does_not_answer_holds_nobody_up_and_is_asked_once() {
         let folder = tempfile::tempdir().unwrap();
         let serial = folder.path().join("serial");
-        // A reader of a pipe waits until somebody writes.
+        // Opening a pipe for reading waits for a writer.
         rustix::fs::mknodat(
             rustix::fs::CWD,
             &serial,
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(serial_of(folder.path(), Wait::Briefly), None);
         let began = Instant::now();
         assert_eq!(serial_of(folder.path(), Wait::Briefly), None);
-        assert!(began.elapsed() < PATIENCE, "it was asked again: {began:?}");
+        assert!(began.elapsed() < TIMEOUT, "it was asked again: {began:?}");
         let mut pipe = fs::OpenOptions::new().write(true).open(&serial).unwrap();
         pipe.write_all(b"vol0abc\n").unwrap();
         drop(pipe);

@@ -7,7 +7,7 @@ use std::{fs, thread};
 use super::*;
 
 /// Longer than [`LIMIT`], so that a busy machine does not fail a test that is not about time.
-const PATIENT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server on the loopback that gives each request to `answer`, which returns the whole response,
 /// or nothing to hang. Returns its address and the requests it gets.
@@ -83,7 +83,7 @@ fn aws_is_asked_with_a_token() {
             status("401 Unauthorized")
         }
     });
-    assert_eq!(ask(Provider::Aws, &base, PATIENT), aws_cloud());
+    assert_eq!(ask(Provider::Aws, &base, TIMEOUT), aws_cloud());
     let first = requests.recv().unwrap();
     assert!(first.contains("x-aws-ec2-metadata-token-ttl-seconds: 60"));
 }
@@ -97,7 +97,7 @@ fn aws_without_tokens_is_asked_the_old_way() {
             ok(IDENTITY)
         }
     });
-    assert_eq!(ask(Provider::Aws, &base, PATIENT), aws_cloud());
+    assert_eq!(ask(Provider::Aws, &base, TIMEOUT), aws_cloud());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn google_is_asked_for_three_words_and_nothing_more() {
         }
     });
     assert_eq!(
-        ask(Provider::Gcp, &base, PATIENT),
+        ask(Provider::Gcp, &base, TIMEOUT),
         cloud("gcp", "n2-standard-4", "europe-west1-b", "5241872349812347")
     );
     assert_eq!(requests.try_iter().count(), 3);
@@ -135,7 +135,7 @@ fn azure_is_asked_once() {
             }
         });
         assert_eq!(
-            ask(Provider::Azure, &base, PATIENT),
+            ask(Provider::Azure, &base, TIMEOUT),
             cloud("azure", "Standard_L8s_v3", expected, "02aab8a4-74ef")
         );
     }
@@ -163,7 +163,7 @@ fn garbage_and_refusals_are_no_answer() {
     for (index, answer) in answers.into_iter().enumerate() {
         let (base, _requests) = server(answer);
         for provider in ALL {
-            assert_eq!(ask(provider, &base, PATIENT), None, "answer {index}");
+            assert_eq!(ask(provider, &base, TIMEOUT), None, "answer {index}");
         }
     }
 }
@@ -202,7 +202,7 @@ fn nobody_listening_is_no_answer() {
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     for provider in ALL {
-        assert_eq!(ask(provider, &base, PATIENT), None);
+        assert_eq!(ask(provider, &base, TIMEOUT), None);
     }
 }
 
@@ -260,7 +260,7 @@ fn the_firmware_names_the_cloud() {
 fn without_a_named_cloud_nobody_is_asked() {
     let (base, requests) = server(|_| ok(IDENTITY));
     let (_folder, root) = machine(&[("class/dmi/id/sys_vendor", "QEMU")]);
-    assert_eq!(detect_at(&root, &base, PATIENT), None);
+    assert_eq!(detect_at(&root, &base, TIMEOUT), None);
     assert_eq!(requests.try_iter().count(), 0);
 }
 
@@ -268,7 +268,7 @@ fn without_a_named_cloud_nobody_is_asked() {
 fn where_the_service_is_silent_the_firmware_is_believed() {
     let (base, _requests) = server(|_| status("404 Not Found"));
     let (_folder, root) = machine(NITRO);
-    let found = detect_at(&root, &base, PATIENT).unwrap();
+    let found = detect_at(&root, &base, TIMEOUT).unwrap();
     assert_eq!(found.provider, "aws");
     assert_eq!(found.instance_type.as_deref(), Some("i4i.large"));
     assert_eq!(found.instance_id.as_deref(), Some("i-1234567890abcdef0"));
@@ -279,7 +279,7 @@ fn where_the_service_is_silent_the_firmware_is_believed() {
         ("hypervisor/uuid", "ec2b1a2c"),
         ("class/dmi/id/product_name", "HVM domU"),
     ]);
-    let found = detect_at(&root, &base, PATIENT).unwrap();
+    let found = detect_at(&root, &base, TIMEOUT).unwrap();
     assert_eq!((found.instance_type, found.instance_id), (None, None));
 }
 
@@ -293,5 +293,5 @@ fn the_service_is_believed_before_the_firmware() {
         }
     });
     let (_folder, root) = machine(NITRO);
-    assert_eq!(detect_at(&root, &base, PATIENT), aws_cloud());
+    assert_eq!(detect_at(&root, &base, TIMEOUT), aws_cloud());
 }

@@ -8,14 +8,14 @@ use rustix::io::Errno;
 
 /// The lock of fcntl(2) that a file is tried with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tried {
+pub(super) enum LockKind {
     /// One that no other lock goes with, of a file that is open for writing.
     Exclusive,
     /// One that goes with other shared ones, of a file that is open for reading only.
     Shared,
 }
 
-/// Whether something holds for longer than a program needs that has just been started or looks at a device.
+/// True if a condition lasts longer than a program needs that has just started or examines a device.
 pub(super) fn lasts(mut holds: impl FnMut() -> bool) -> bool {
     const MOMENT: Duration = Duration::from_millis(100);
     const TRIES: u32 = 20;
@@ -31,10 +31,10 @@ pub(super) fn lasts(mut holds: impl FnMut() -> bool) -> bool {
 /// (systemd, "Locking Block Device Access"). Whether that succeeded: a lock that lasts is a use, also where the
 /// program that holds it is in a container and cannot be seen. The lock of flock(2) stays with the descriptor;
 /// fcntl's would end whenever any descriptor of the file is closed, so that it is only tried.
-pub(super) fn lock(file: &File, tried: Tried) -> bool {
+pub(super) fn lock(file: &File, tried: LockKind) -> bool {
     let operation = match tried {
-        Tried::Exclusive => FlockOperation::NonBlockingLockExclusive,
-        Tried::Shared => FlockOperation::NonBlockingLockShared,
+        LockKind::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        LockKind::Shared => FlockOperation::NonBlockingLockShared,
     };
     let by_record = || rustix::fs::fcntl_lock(file, operation);
     let whole = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
@@ -45,7 +45,7 @@ pub(super) fn lock(file: &File, tried: Tried) -> bool {
     true
 }
 
-/// Whether a lock was refused since somebody else has one. File systems without locks say something else.
+/// True if a lock was refused because another process holds one. File systems without locks return other errors.
 fn is_locked(result: Result<(), Errno>) -> bool {
     matches!(result, Err(Errno::AGAIN | Errno::ACCESS))
 }

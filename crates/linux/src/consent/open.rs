@@ -10,10 +10,10 @@ use record::Bytes;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::ask::Consent;
 use super::file_system::{FileSystem, file_system_of};
 use super::lease::has_writers;
-use super::lock::{Tried, lasts, lock};
+use super::lock::{LockKind, lasts, lock};
+use super::option::Consent;
 use super::programs::{Hold, Storage};
 use super::reason::{Reason, Refusal};
 use super::uses::{Uses, add_content};
@@ -144,7 +144,7 @@ impl Opened {
         let mut unreadable = 0;
         let mut listed = Vec::new();
         let mut content = Content::default();
-        let mut beside = Vec::new();
+        let mut related = Vec::new();
         match Uses::read(root) {
             Ok(uses) => {
                 self.add_uses(&uses, &mut reasons, &mut unreadable);
@@ -158,7 +158,7 @@ impl Opened {
                     .device()
                     .filter(|_| reasons.is_empty() && failure.is_none())
                 {
-                    beside = uses.claim_beside(number, &mut reasons);
+                    related = uses.claim_related(number, &mut reasons);
                 }
             }
             Err(error) => reasons.push(Reason::Unknown {
@@ -168,7 +168,7 @@ impl Opened {
         reasons.extend(failure);
         if let Some(file) = &file {
             let locked =
-                || (!named.is_empty() && !lock(file, Tried::Exclusive)).then_some(Hold::Locked);
+                || (!named.is_empty() && !lock(file, LockKind::Exclusive)).then_some(Hold::Locked);
             if !reasons.iter().any(Reason::is_use)
                 && let Some(hold) = unseen.or_else(locked)
             {
@@ -194,7 +194,7 @@ impl Opened {
                 device: self.device(),
                 path: self.path,
                 content,
-                beside,
+                related,
                 unreadable,
             }),
             (_, size) => {
@@ -412,7 +412,7 @@ pub struct DestroyTarget {
     /// Content when it was claimed.
     pub content: Content,
     /// The claims on devices that share its storage under other names, and locks on files that they show.
-    pub beside: Vec<File>,
+    pub related: Vec<File>,
     /// Number of processes that could not be looked at, for want of permission. One of them may have it open.
     pub unreadable: usize,
 }

@@ -60,7 +60,7 @@ pub enum Reason {
     MountedElsewhere {
         /// The device or file that carries the file system, as a label.
         device: String,
-        /// How that is related to the target.
+        /// Relation of that storage to the target.
         relation: Relation,
         /// Where it is mounted.
         point: PathBuf,
@@ -145,9 +145,9 @@ pub enum Reason {
     },
     /// Something has claimed what shares its storage.
     BusyBeside {
-        /// That device, as a label.
+        /// The device, as a label.
         device: String,
-        /// How that is related to the target.
+        /// Relation of that storage to the target.
         relation: Relation,
     },
     /// It could not be opened, or is nothing that can be overwritten.

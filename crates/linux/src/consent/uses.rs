@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::ask::Consent;
+use super::option::Consent;
 use super::programs::{self, Program, Programs, Storage};
 use super::reason::{Reason, Relation};
 use super::storage::shown_by_loops;
@@ -281,7 +281,7 @@ impl Uses {
         }
     }
 
-    /// What uses the files that loop devices at or below a target show, without another loop device.
+    /// Uses of the files behind loop devices at or below a target, other than by another loop device.
     fn add_uses_of_shown(&self, target: &Device, reasons: &mut Vec<Reason>) {
         for device in self
             .devices

@@ -16,12 +16,12 @@ pub(super) struct Piece {
     /// Start on the lower device, in bytes.
     pub lower: u64,
     /// Its layout over lanes.
-    pub deal: Deal,
+    pub deal: ChunkLayout,
 }
 
 /// Layout of chunks over lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Deal {
+pub(super) struct ChunkLayout {
     /// The size of a chunk in bytes, at least 1.
     pub chunk: u64,
     /// Number of lanes, at least 1.
@@ -32,9 +32,9 @@ pub(super) struct Deal {
     pub lane: u64,
 }
 
-impl Deal {
+impl ChunkLayout {
     /// One lane, which has everything in order.
-    pub(super) const STRAIGHT: Deal = Deal {
+    pub(super) const STRAIGHT: ChunkLayout = ChunkLayout {
         chunk: 1,
         width: 1,
         copies: 1,
@@ -48,7 +48,7 @@ impl Piece {
         Piece {
             upper,
             lower,
-            deal: Deal::STRAIGHT,
+            deal: ChunkLayout::STRAIGHT,
         }
     }
 
@@ -67,7 +67,7 @@ impl Piece {
     }
 }
 
-impl Deal {
+impl ChunkLayout {
     /// Bytes of the lane that hold a range that is not empty, counted from the lane's start.
     fn held(&self, range: Range<u64>) -> Option<Range<u64>> {
         let (chunk, width) = (u128::from(self.chunk), u128::from(self.width));
@@ -104,7 +104,7 @@ mod tests {
     use record::Ranges;
 
     /// Place of every copy of every byte, chunk by chunk, as a person would deal them out.
-    fn dealt(deal: &Deal, size: u64) -> Vec<(u64, u64)> {
+    fn dealt(deal: &ChunkLayout, size: u64) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let (mut lane, mut row) = (0, 0);
         for chunk in 0..size.div_ceil(deal.chunk) {
@@ -134,7 +134,7 @@ mod tests {
             size in 1_u64..200,
             (start, len) in (0_u64..300, 1_u64..300),
         ) {
-            let deal = Deal { chunk, width, copies: copies.min(width), lane: lane % width };
+            let deal = ChunkLayout { chunk, width, copies: copies.min(width), lane: lane % width };
             let piece = Piece { upper: base..base + size, lower, deal };
             let asked = start..start + len;
             let bytes = dealt(&deal, size).into_iter().filter(|(upper, _)| {
@@ -149,7 +149,7 @@ mod tests {
         fn no_figures_overflow(
             chunk in 1_u64.., width in 1_u64.., lane: u64, start: u64, len: u64, lower: u64,
         ) {
-            let deal = Deal { chunk, width, copies: 1, lane: lane % width };
+            let deal = ChunkLayout { chunk, width, copies: 1, lane: lane % width };
             let piece = Piece { upper: 0..u64::MAX, lower, deal };
             let _ = piece.down(&(start..start.saturating_add(len)));
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use record::raid::Level;
 
-use super::piece::{Deal, Piece};
+use super::piece::{ChunkLayout, Piece};
 use super::{SECTOR, Why, kib};
 use crate::block::{DevNum, Device, Devices};
 use crate::root::{self, Root, attribute, number};
@@ -217,7 +217,7 @@ impl Shape<'_> {
         Piece {
             upper: upper.clone(),
             lower: member.offset.saturating_add(begin),
-            deal: Deal {
+            deal: ChunkLayout {
                 chunk: self.chunk,
                 width,
                 copies,

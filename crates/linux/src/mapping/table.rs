@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use super::piece::{Deal, Piece};
+use super::piece::{ChunkLayout, Piece};
 use super::{SECTOR, Why};
 use crate::block::{DevNum, Device};
 use crate::root::Root;
@@ -97,7 +97,7 @@ fn striped(target: &Target) -> Option<Vec<(DevNum, Piece)>> {
         let piece = Piece {
             upper: target.upper()?,
             lower: offset.checked_mul(SECTOR)?,
-            deal: Deal {
+            deal: ChunkLayout {
                 chunk: chunk.checked_mul(SECTOR)?,
                 width,
                 copies: 1,

@@ -16,7 +16,7 @@ const LENGTH: usize = 64;
 /// that form is there.
 ///
 /// # Errors
-/// What the kernel answers to a read.
+/// The kernel's error of a read.
 pub fn uuid(mut member: &File, metadata: &str) -> io::Result<Option<[u8; 16]>> {
     let size = member.seek(SeekFrom::End(0))?;
     let at = match metadata {

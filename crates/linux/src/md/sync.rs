@@ -324,7 +324,7 @@ impl Sync {
     /// Turns a tunable.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn turn(&self, tunable: Tunable, text: &str) -> Result<()> {
         self.write(tunable.file(), text)
     }
@@ -332,7 +332,7 @@ impl Sync {
     /// Begins a check or repair, or ends whatever is under way with [`Action::Idle`].
     ///
     /// # Errors
-    /// What the kernel says: EBUSY when something else is under way.
+    /// The kernel's error: EBUSY while another action is running.
     pub fn act(&self, action: Action) -> Result<()> {
         self.write("sync_action", action.word())
     }

@@ -19,7 +19,7 @@ const PIECE: u64 = 1 << 20;
 /// Position of the first byte found that is not zero; `None` where the range counts as blank.
 ///
 /// # Errors
-/// What the kernel answers to a read: where something cannot be read, it is not known to be blank.
+/// The kernel's error of a read: a device that cannot be read is not known to be blank.
 pub(super) fn first_data(region: &Region) -> io::Result<Option<u64>> {
     let size = region.size;
     let head = EDGE.min(size);

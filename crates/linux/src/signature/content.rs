@@ -54,7 +54,7 @@ impl Content {
     /// table. Reads at most 33 MiB of each partition, of a device past the page cache.
     ///
     /// # Errors
-    /// What the kernel answers to a read: `EIO` from a failing disk, `EISDIR` for a directory.
+    /// The kernel's error of a read: `EIO` from a failing disk, `EISDIR` for a directory.
     pub fn of(file: &File, listed: &[Partition]) -> io::Result<Content> {
         let direct = direct(file)?;
         let region = Region::whole(direct.as_ref().unwrap_or(file))?;

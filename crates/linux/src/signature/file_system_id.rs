@@ -16,7 +16,7 @@ const LENGTH: u64 = 4096;
 /// it (Documentation/filesystems/ext4/super.rst).
 ///
 /// # Errors
-/// What the kernel answers to a read.
+/// The kernel's error of a read.
 pub fn file_system_id(file: &File) -> io::Result<Option<String>> {
     let start = read_at(file, 0, LENGTH)?;
     let at = |offset: usize, length: usize| start.get(offset..offset + length);

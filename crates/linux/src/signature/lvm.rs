@@ -33,7 +33,7 @@ pub(super) struct Volume {
     pub size: u64,
 }
 
-/// What the metadata of a physical volume tells.
+/// Content of a physical volume's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Volumes {
     /// The volumes that begin on it.

@@ -3,7 +3,7 @@
 //! This is asked before anything is overwritten, so it errs on the side of seeing something: it reports
 //! backup copies too, and does not verify checksums. It never writes.
 //!
-//! What is neither blank nor known counts as [`SignatureKind::Unknown`]: a database's raw volume, a format
+//! Content that is neither blank nor known counts as [`SignatureKind::Unknown`]: a database's raw volume, a format
 //! that has no line here, a file system whose beginning is gone.
 
 mod blank;
@@ -45,7 +45,7 @@ pub struct Signature {
 ///
 /// # Errors
 ///
-/// What the kernel answers to a read or seek: `EIO` from a failing disk, `EISDIR` for a directory.
+/// The kernel's error of a read or seek: `EIO` from a failing disk, `EISDIR` for a directory.
 pub fn probe(file: &File) -> io::Result<Vec<Signature>> {
     let direct = image::direct(file)?;
     let file = direct.as_ref().unwrap_or(file);

@@ -13,7 +13,7 @@ mod direct;
 use std::ops::Range;
 
 use job::StopCause;
-use linux::md::beside::Beside;
+use linux::md::competing::CompetingArray;
 use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
 use record::Nanos;
 
@@ -260,7 +260,7 @@ impl Model {
             Event::Turns(_, sectors) => self.until = Until::At(Sectors(sectors)),
             Event::Gone => self.there = false,
             Event::Waits => {
-                self.waits = Some(Waits::Beside(Beside {
+                self.waits = Some(Waits::Competing(CompetingArray {
                     name: "md1".to_owned(),
                     action: Action::Recover,
                 }));

@@ -1,6 +1,6 @@
 //! What md does not begin before the check has ended.
 
-use linux::md::beside::Beside;
+use linux::md::competing::CompetingArray;
 use linux::md::sync::{Action, Sync};
 
 /// What md waits to do.
@@ -8,7 +8,7 @@ use linux::md::sync::{Action, Sync};
 pub(crate) enum Waits {
     /// To make an array whole that shares a disk with this one: of such md works on one at a time, and a
     /// check that stands at its fence counts as at work.
-    Beside(Beside),
+    Competing(CompetingArray),
     /// To replace a member of this array by a spare.
     Replacement,
 }
@@ -17,7 +17,7 @@ impl Waits {
     /// What it is, in a sentence without its end.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Waits::Beside(Beside { name, action }) => format!(
+            Waits::Competing(CompetingArray { name, action }) => format!(
                 "md has a {} of /dev/{name} to do, which shares a disk with it and comes first; nothing \
                  holds it back",
                 action.word()
@@ -49,9 +49,9 @@ impl Waiting {
 
     /// What md waits to do at this moment. The check of another array may wait.
     pub(crate) fn now(&self) -> Option<Waits> {
-        let mut beside = self.sync.beside().into_iter();
+        let mut beside = self.sync.competing().into_iter();
         if let Some(one) = beside.find(|one| makes_whole(one.action)) {
-            return Some(Waits::Beside(one));
+            return Some(Waits::Competing(one));
         }
         (!self.left && self.sync.is_to_replace()).then_some(Waits::Replacement)
     }

@@ -158,7 +158,7 @@ fn begin_all(
             )
         }));
         for note in notes {
-            context.tell(&format!("disksmith: {path}: {note}."));
+            context.notice(&format!("disksmith: {path}: {note}."));
         }
         begun.push(started);
     }

@@ -118,7 +118,7 @@ fn read_part(
         .and_then(|file| {
             let list = List {
                 file: &file,
-                deed: Op::Read,
+                op: Op::Read,
                 most_in_flight: MOST_DEPTH as u32,
                 largest: BLOCK,
                 choice: Choice::Auto,

@@ -16,9 +16,9 @@ use super::member::Came;
 use super::one::{Ending, Read};
 use super::places;
 use super::source::Part;
+use ui::format::short_latency;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
-use ui::words::short_latency;
 
 /// So many extents, and so many files, are listed in text. JSON has all.
 const MOST_LISTED: usize = 8;

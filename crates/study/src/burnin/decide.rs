@@ -85,7 +85,7 @@ impl Race {
         if end == Some(End::Equal) {
             let round = self.rounds.saturating_sub(1);
             for host in self.leave_equals(&mut left) {
-                self.hosts[host].standing = HostStatus::Left { round };
+                self.hosts[host].status = HostStatus::Left { round };
             }
             if left.len() <= self.rule.keep {
                 end = Some(End::Decided);
@@ -101,7 +101,7 @@ impl Race {
     /// The members of a group that were not removed.
     fn alive(&self, group: usize) -> Vec<usize> {
         let alive =
-            |host: &&usize| !matches!(self.hosts[**host].standing, HostStatus::Removed { .. });
+            |host: &&usize| !matches!(self.hosts[**host].status, HostStatus::Removed { .. });
         let members = self.groups[group].members.iter();
         members.filter(alive).copied().collect()
     }
@@ -172,8 +172,8 @@ impl Race {
         let round = self.rounds.saturating_sub(1);
         let still: BTreeSet<usize> = left.iter().copied().collect();
         for host in order {
-            let standing = &mut self.hosts[*host].standing;
-            *standing = match (still.contains(host), *standing) {
+            let status = &mut self.hosts[*host].status;
+            *status = match (still.contains(host), *status) {
                 (true, _) => HostStatus::In,
                 (false, HostStatus::Out { round }) => HostStatus::Out { round },
                 (false, _) => HostStatus::Out { round },

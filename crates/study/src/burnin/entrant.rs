@@ -11,7 +11,7 @@ const PRIOR: f64 = 4.0;
 #[derive(Clone, Debug)]
 pub(super) struct Entrant {
     pub(super) group: usize,
-    pub(super) standing: HostStatus,
+    pub(super) status: HostStatus,
     /// One a disk.
     pub(super) rows: Vec<Row>,
     /// The bounds of each disk by its slow rounds.
@@ -33,7 +33,7 @@ impl Entrant {
     pub(super) fn new(group: usize) -> Entrant {
         Entrant {
             group,
-            standing: HostStatus::In,
+            status: HostStatus::In,
             rows: Vec::new(),
             shares: Vec::new(),
             rounds: 0,

@@ -44,7 +44,7 @@
 //! simulated in the tests and by `bench/race-sim`.
 //!
 //! The rounds of all disks are kept as four bytes each: 10,000 hosts of eight disks take 80 MB where
-//! nobody drops out in 240 rounds, and a few where most do after three.
+//! no host drops out in 240 rounds, and a few where most do after three.
 
 mod bounds;
 mod decide;
@@ -192,7 +192,7 @@ pub struct Race {
     /// Common part of all in the first round.
     centre: Option<f64>,
     /// The bounds since the last round, once they were asked for: making them goes through all hosts, and so
-    /// would whoever asks what is known of each.
+    /// would a caller that queries each host.
     told: RefCell<Option<Bounds>>,
 }
 
@@ -265,7 +265,7 @@ impl Race {
             let Some(entrant) = self.hosts.get_mut(one.host) else {
                 continue;
             };
-            if matches!(entrant.standing, HostStatus::Removed { .. }) {
+            if matches!(entrant.status, HostStatus::Removed { .. }) {
                 continue;
             }
             if entrant.takes(&one.disks) {
@@ -298,16 +298,16 @@ impl Race {
 
     /// Removes a host, and opens its group again where that was to keep it.
     fn strike(&mut self, host: usize, round: usize) {
-        self.hosts[host].standing = HostStatus::Removed { round };
+        self.hosts[host].status = HostStatus::Removed { round };
         let group = &mut self.groups[self.hosts[host].group];
         if group.left.contains(&host) {
             group.end = None;
         }
     }
 
-    /// What became of a host; `None` where there is none of this number.
-    pub fn standing(&self, host: usize) -> Option<HostStatus> {
-        Some(self.hosts.get(host)?.standing)
+    /// Status of a host; `None` where there is none of this number.
+    pub fn status(&self, host: usize) -> Option<HostStatus> {
+        Some(self.hosts.get(host)?.status)
     }
 
     /// The standard deviation of one round of a disk, as a share; `None` before it was learned.

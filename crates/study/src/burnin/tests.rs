@@ -77,8 +77,8 @@ fn the_best_are_kept_and_the_others_drop_out_early() {
     keep.sort_unstable();
     assert_eq!(keep, [0, 1, 2]);
     for host in 5..12 {
-        let Some(HostStatus::Out { round }) = race.standing(host) else {
-            panic!("{host} is {:?}", race.standing(host));
+        let Some(HostStatus::Out { round }) = race.status(host) else {
+            panic!("{host} is {:?}", race.status(host));
         };
         assert!(round < 5, "{host}: {round}");
     }
@@ -186,7 +186,7 @@ fn one_bad_disk_of_four_makes_a_bad_host() {
     }
     // Host 1 has 90 throughout, host 0 only on its third disk: they tie, and host 3 with 70 is out.
     assert_eq!(race.known(0).unwrap().disk, 2);
-    assert!(matches!(race.standing(3), Some(HostStatus::Out { .. })));
+    assert!(matches!(race.status(3), Some(HostStatus::Out { .. })));
     let decision = race.decision(0);
     assert_eq!(decision.keep.len() + decision.places, 1, "{decision:?}");
 }
@@ -218,7 +218,7 @@ fn what_fails_or_is_removed_is_never_kept() {
         of(3, 50.0),
         of(9, 1.0),
     ]);
-    assert_eq!(race.standing(1), Some(HostStatus::Removed { round: 0 }));
+    assert_eq!(race.status(1), Some(HostStatus::Removed { round: 0 }));
     race.remove(0);
     assert_eq!(race.next(), [2, 3]);
     let mut levels = [0.0; 4];
@@ -226,7 +226,7 @@ fn what_fails_or_is_removed_is_never_kept() {
     run(&mut race, &levels, 8, never);
     assert_eq!(race.decision(0).keep, [2]);
     race.remove(17);
-    assert_eq!((race.standing(17), race.known(1)), (None, None));
+    assert_eq!((race.status(17), race.known(1)), (None, None));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_host_that_is_not_reached_in_a_round_is_in_the_next() {
     race.take(&[of(0), of(1), of(2)]);
     race.take(&[of(0), of(1), of(2)]);
     assert!(race.next().contains(&3));
-    assert_eq!(race.standing(3), Some(HostStatus::In));
+    assert_eq!(race.status(3), Some(HostStatus::In));
 }
 
 #[test]
@@ -358,7 +358,7 @@ proptest! {
                     prop_assert!(decision.places <= keep);
                     prop_assert!(!decision.keep.iter().any(|host| decision.tied.contains(host)));
                     let removed = |host: &usize| {
-                        matches!(race.standing(*host), Some(HostStatus::Removed { .. }))
+                        matches!(race.status(*host), Some(HostStatus::Removed { .. }))
                     };
                     prop_assert!(!decision.keep.iter().chain(&decision.tied).any(removed));
                 }
@@ -388,7 +388,7 @@ proptest! {
                 }
                 race.take(&measured);
             }
-            (0..12).map(|host| race.standing(host)).collect::<Vec<_>>()
+            (0..12).map(|host| race.status(host)).collect::<Vec<_>>()
         };
         prop_assert_eq!(course(1.0, false), course(1.0, true));
         prop_assert_eq!(course(1.0, false), course(unit, false));

@@ -262,7 +262,7 @@ fn cold_share(pairs: &[Pair], first: &[f64], warm: &[f64], threshold: f64) -> Op
     }
 }
 
-/// What may be cold of a volume that does not differ: nothing at the least.
+/// Bounds of the cold share of a volume whose blocks do not differ: the lower bound is 0.
 fn perhaps_cold(pairs: &[Pair], first: &[f64], warm: &[f64], taken: usize) -> Option<Proportion> {
     let calm = Proportion::of(taken, pairs.len())?;
     let warm_s = warm[warm.len() / 2];

@@ -158,7 +158,7 @@ impl Controller {
 
     /// Takes what an interval brought, and answers the depth to keep in flight from now on.
     ///
-    /// An interval is left out that makes no sense, or in which far fewer were in flight than wanted:
+    /// An interval is left out if it is invalid, or if in it far fewer were in flight than wanted:
     /// then it was not the device that limited the work.
     pub fn observe(&mut self, interval: &Interval) -> usize {
         // What comes before the first answers says how long they take, and nothing of the throughput.

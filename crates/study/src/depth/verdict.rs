@@ -94,7 +94,7 @@ pub fn of_one(controller: &Controller, caps: &Caps) -> Option<Verdict> {
 /// They are held back together where their sum is below nine tenths of the sum of what they bring alone and
 /// at least one of them is neither at a limit of its own nor out of depth; then the verdict is about all of
 /// them, with their mean latency weighed by requests. `None` where that is not so, and with fewer than two
-/// devices or a figure that makes no sense: each verdict stands for itself.
+/// devices or an invalid figure: each verdict stands for itself.
 pub fn shared(devices: &[(Verdict, f64)]) -> Option<Verdict> {
     let sensible = devices.iter().all(|(now, alone)| {
         let figures = [*alone, now.bytes_per_s, now.iops, now.latency_s];

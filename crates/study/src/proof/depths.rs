@@ -91,14 +91,14 @@ struct NoiseModel {
 
 impl NoiseModel {
     fn new(noise: Noise, seed: u64) -> NoiseModel {
-        let mut weather = NoiseModel {
+        let mut noise_model = NoiseModel {
             noise,
             rng: Rng::new(seed ^ 0xbad),
             off: 0.0,
             next_stall: f64::INFINITY,
         };
-        weather.plan_stall(0.0);
-        weather
+        noise_model.plan_stall(0.0);
+        noise_model
     }
 
     fn plan_stall(&mut self, from: f64) {
@@ -128,7 +128,7 @@ impl NoiseModel {
 /// Reads all parts in turn with as many in flight as the controller wants.
 fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> Run {
     let mut rng = Rng::new(seed);
-    let mut weather = NoiseModel::new(noise, seed);
+    let mut noise_model = NoiseModel::new(noise, seed);
     let mut work = parts
         .iter()
         .enumerate()
@@ -143,7 +143,7 @@ fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> R
         while flying.len() < controller.depth() {
             let Some(next) = work.next() else { break };
             at = next;
-            let cap = parts[at].cap * (1.0 + weather.off);
+            let cap = parts[at].cap * (1.0 + noise_model.off);
             granted = granted.max(now - BUCKET_S) + 1.0 / cap;
             let done_at = granted.max(now) + parts[at].latency_s(&mut rng);
             flying.push(Reverse((nanos(done_at), nanos(now))));
@@ -151,7 +151,7 @@ fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> R
         let next = flying.peek().map(|Reverse((done, _))| *done as f64 * 1e-9);
         let Some(next) = next else { break };
         let is_tick = next > tick_began + TICK_S;
-        let until = weather.delayed(now.max(next.min(tick_began + TICK_S)));
+        let until = noise_model.delayed(now.max(next.min(tick_began + TICK_S)));
         area += (until - now) * flying.len() as f64;
         now = until;
         if !is_tick {
@@ -170,7 +170,7 @@ fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> R
             latency_s: waited / f64::max(done, 1.0),
         });
         depths.push((at, controller.depth()));
-        weather.tick();
+        noise_model.tick();
         (done, waited, area, tick_began) = (0.0, 0.0, 0.0, now);
     }
     Run {

@@ -4,7 +4,7 @@ use super::{LENGTHS, LONG, error, hopeless, share};
 use crate::compare::ratio;
 use crate::interval::mean_interval;
 use crate::simulate::{PROCESSES, Process, Rng};
-use crate::stop::{Look, StopRule, Stopper};
+use crate::stop::{StopDecision, StopRule, Stopper};
 
 fn coverage(process: Process, slices: usize, trials: usize) -> f64 {
     share(trials, 1, |rng| {
@@ -84,7 +84,7 @@ fn stopped(process: Process, width: f64, trials: usize) -> (f64, f64) {
             min_slices: 30,
         });
         for slices in (30..=80).step_by(10) {
-            if let Look::Precise(interval) = stopper.look(&series[..slices]) {
+            if let StopDecision::Precise(interval) = stopper.check(&series[..slices]) {
                 early += 1;
                 return interval.contains(process.mean());
             }

@@ -190,8 +190,8 @@ fn outcome(sweep: Sweep, trials: usize) -> Outcome {
 }
 
 /// In how many blocks an entrant was measured.
-fn blocks(standing: &EntrantStatus, all: usize) -> usize {
-    match standing {
+fn blocks(status: &EntrantStatus, all: usize) -> usize {
+    match status {
         EntrantStatus::In => all,
         EntrantStatus::Dropped { blocks, .. } => *blocks,
         EntrantStatus::Failed { block } => block + 1,

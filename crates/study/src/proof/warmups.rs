@@ -10,7 +10,7 @@ const LEVEL: f64 = 300.0;
 /// A series of slices and its true mean.
 type Made = (Vec<f64>, f64);
 
-/// How a series begins, as a factor on its level.
+/// Beginning of a series, as a factor on its level.
 #[derive(Clone, Copy, Debug)]
 enum Opening {
     /// At the level.
@@ -47,7 +47,7 @@ impl Opening {
     }
 }
 
-/// What follows: a cap, or noise of the memory `phi`, with this standard deviation as a share of the level.
+/// Series after its beginning: a cap, or noise of the memory `phi`, with this standard deviation as a share of the level.
 fn opened(opening: Opening, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) -> Made {
     move |rng, slices| {
         let around = Process::Ar(phi).series(rng, slices);
@@ -83,7 +83,7 @@ fn alternating(rng: &mut Rng, slices: usize) -> Made {
     (series, LEVEL)
 }
 
-/// What a rule leaves of a class of series.
+/// Result of a rule on a class of series.
 #[derive(Debug)]
 struct Left {
     /// The mean error of the mean, as a share of the truth.
@@ -142,7 +142,7 @@ const RAMPS: [Opening; 2] = [
 /// Memory and standard deviation of the noise.
 const NOISES: [(f64, f64); 4] = [(0.0, 0.001), (0.0, 0.02), (0.0, 0.1), (0.8, 0.05)];
 
-/// Whether an opening is over within the third of a series that may be left out.
+/// True if the beginning is over within the third of a series that may be left out.
 fn is_knowable(opening: Opening, slices: usize) -> bool {
     opening.factor(slices / 3) < 1.01
 }

@@ -37,7 +37,7 @@ pub(super) struct Value {
 }
 
 impl Cell {
-    /// What is kept of an observation.
+    /// The stored form of an observation.
     pub(super) fn of(seen: &Measurement) -> Cell {
         if !(seen.value > 0.0 && seen.value.is_finite()) {
             return Cell::Failed;
@@ -209,7 +209,7 @@ struct Scatter {
     /// The variance of a cell, which a few that scatter wildly do not change: the median of the
     /// variances over that of their distribution, by Wilson and Hilferty (1931).
     usual: f64,
-    /// What to multiply a variance by, because the medians of the blocks took a part of it.
+    /// Factor on a variance that corrects for the part removed with the medians of the blocks.
     widen: f64,
 }
 

@@ -4,14 +4,14 @@
 //! (Maron and Moore 1997, Hoeffding races; Birattari, Stützle, Paquete and Varrentrapp 2002,
 //! F-Race) measures all entrants once in random order, which is a block, drops those that are shown
 //! to be behind, and goes on with the rest. Hoeffding's bound supposes nothing of the noise and drops
-//! nobody within five blocks; F-Race ranks within blocks, but the ranks of five blocks are too coarse
+//! no entrant within five blocks; F-Race ranks within blocks, but the ranks of five blocks are too coarse
 //! to be sure of anything with dozens of entrants. The method here is our own:
 //!
 //! - All is done in logarithms, where a layout's effect, the drift of the day and the noise of a
 //!   build are shares and add up. What is common to a block is taken out by its median.
 //! - After the first block nothing is known of how much the same layout differs when it is built
 //!   again. A noise is supposed in its place ([`Rule::build_noise`]), to which the measurements' own
-//!   intervals are added. The comparison is with the second best: one lucky cell drops nobody.
+//!   intervals are added. The comparison is with the second best: one lucky cell drops no entrant.
 //! - From the second block on the noise is learned: it is what is left of each entrant around its
 //!   own mean, pooled over the entrants. One that scattered more than the others is judged by a mixture
 //!   of the common noise and its own (moderated t, Smyth 2004). One far beyond chance, such as a
@@ -32,7 +32,7 @@
 //! covers 65 to 90 times in 100. The ratios of a [`Race`] therefore have intervals that hold whichever
 //! of those that are in leads (Bonferroni; Hsu 1984 on comparisons with the best).
 //!
-//! What this cannot do: an entrant whose only cell stalled in the first block is dropped with those
+//! Limit: an entrant whose only cell stalled in the first block is dropped with those
 //! that are slow, so a cell known to be doubtful should be measured again before the block is complete.
 //! Where dozens of layouts are equally good, all of them are measured to the end, or until
 //! they are shown to be equal.
@@ -58,7 +58,7 @@ const SUPPOSED: f64 = 1e6;
 /// One entrant measured once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// Which entrant, from 0.
+    /// The entrant's index, from 0.
     pub entrant: usize,
     /// Its block, from 0.
     pub block: usize,
@@ -132,9 +132,9 @@ pub enum End {
 /// State of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
-    /// What became of each entrant.
+    /// Result of each entrant.
     pub standings: Vec<EntrantStatus>,
-    /// In how many blocks all were measured that were in.
+    /// Number of blocks in which all remaining entrants were measured.
     pub blocks: usize,
     /// The best so far; the winner when the race is over. `None` if nothing was measured.
     pub leader: Option<usize>,
@@ -200,7 +200,7 @@ struct Replay {
     cells: Cells,
     rule: Rule,
     standings: Vec<EntrantStatus>,
-    /// What was learned of the noise where most was learned.
+    /// The noise estimate with the most data.
     noise: Option<Noise>,
     blocks: usize,
 }

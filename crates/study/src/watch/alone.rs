@@ -8,8 +8,8 @@ use record::raid::Level;
 use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
 use record::{EventCode, Nanos, Severity};
 
+use super::format::{digits, time};
 use super::history::median;
-use super::words::{digits, time};
 use super::{Sighting, disks};
 
 /// Multiple of the others' median from which a member is unequal.
@@ -20,10 +20,10 @@ const LEAST_OPS: f64 = 1.0;
 const LEAST_REQUESTS: f64 = 30.0;
 /// and fewer bytes a second do not tell mirrors by their writes.
 const LEAST_BYTES: f64 = 1024.0;
-/// Multiple of the others' median wait that is slow; of two, nobody knows which is as it should be.
+/// Multiple of the others' median wait that is slow; of two, it is unknown which is normal.
 const SLOW: f64 = 2.0;
 const SLOW_OF_TWO: f64 = 3.0;
-/// A difference of waits below this, in seconds, hurts nobody.
+/// A difference of waits below this, in seconds, does no harm.
 const WORTH_NAMING_S: f64 = 0.001;
 /// Devices that write alike within this share may mirror each other.
 const ALIKE: f64 = 0.03;
@@ -34,12 +34,12 @@ const WHOLE: f64 = 0.1;
 const BUSY: f64 = 0.95;
 const LONG_S: f64 = 0.2;
 
-const STALLED: &str = "The disk or the way to it hangs, and whoever waits for it waits on. Look at the volume's \
-                       status and at the kernel's log.";
-const SATURATED: &str = "More is asked of it than it can do. Look for what asks (iotop, pidstat -d), and compare \
-                         its rate with what the volume may give.";
-const READ_LESS: &str = "md reads from the member that answers sooner or whose head is nearer. Compare their waits, \
-                         and look for one that is slow, only written (write-mostly) or was added lately.";
+const STALLED: &str = "The disk or the path to it hangs, and the programs that use it are blocked. Check the volume's \
+                       status and the kernel's log.";
+const SATURATED: &str = "The demand exceeds what the disk can do. Find the programs that cause it (iotop, pidstat -d), and \
+                         compare the rate with the volume's limits.";
+const READ_LESS: &str = "md reads from the member that answers sooner or whose head is nearer. Compare the members' await, \
+                         and look for one that is slow, write-mostly or recently added.";
 const STRIPED: &str =
     "A striped array is no faster than its busiest member. Look for one hot file or table.";
 const SLOWER: &str = "All members wait for this one. Compare it with the others (disksmith bench), and replace it \
@@ -86,7 +86,7 @@ fn saturated(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
     let wait = wait.as_secs_f64();
     (wait >= LONG_S).then(|| Sighting {
         text: format!(
-            "{} is busy for {:.0} % of the time, and requests take {} on average.",
+            "{} is busy {:.0} % of the time, and requests take {} on average.",
             device.device.name,
             busy.percent(),
             time(wait)

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use record::sample::{DeviceId, DeviceSample, Moment};
 use record::{EventCode, Severity};
 
+use super::format::{digits, rate, time};
 use super::history::{Point, jitter, mean_known, mean_of, median, variation};
 use super::members::arrays;
-use super::words::{digits, rate, time};
 use super::{Now, Rule, Sighting};
 use crate::level::{LEAST_SLICES, find_drop};
 
@@ -40,13 +40,13 @@ const RECOVERED: f64 = 0.9;
 /// Number of points that are looked at for that.
 const LATELY: usize = 10;
 
-const ADVICE: &str = "The volume or the instance gave more than its baseline until its credit was spent, \
-                      and will again when it has rested. For a load that lasts, buy the higher level (gp3 \
-                      and provisioned IOPS have no credit to spend).";
+const ADVICE: &str = "The volume or the instance exceeded its baseline until its burst credit was used up; credit returns \
+                      while it is idle. For a sustained load, provision the higher level (gp3 and provisioned IOPS \
+                      have no burst credit).";
 
 /// A level that was lost.
 #[derive(Clone, Copy, Debug)]
-struct Spent {
+struct LostLevel {
     at: Moment,
     before: Level,
     after: Level,
@@ -65,7 +65,7 @@ struct Level {
 /// Looks for levels that were lost.
 #[derive(Default)]
 pub(super) struct BurstSpent {
-    spent: HashMap<DeviceId, Spent>,
+    spent: HashMap<DeviceId, LostLevel>,
 }
 
 impl Rule for BurstSpent {
@@ -97,7 +97,7 @@ impl Rule for BurstSpent {
     }
 }
 
-impl Spent {
+impl LostLevel {
     /// True if the level is still low, and more still wanted.
     fn lasts(&self, points: &[Point]) -> bool {
         let tail = &points[points.len().saturating_sub(LATELY)..];
@@ -145,7 +145,7 @@ fn is_slow_alone(now: &Now<'_>, id: DeviceId, at: Moment) -> bool {
 }
 
 /// The level that was lost within the points, if there is one.
-fn find(points: &[Point]) -> Option<Spent> {
+fn find(points: &[Point]) -> Option<LostLevel> {
     let points = &points[points.len().saturating_sub(WINDOW)..];
     if points.len() < LEAST_SLICES {
         return None;
@@ -161,7 +161,7 @@ fn find(points: &[Point]) -> Option<Spent> {
         }
         // The place of the step is exact to a few points only.
         let settled = &second[second.len() / 10..];
-        let spent = Spent {
+        let spent = LostLevel {
             at: first.last()?.end,
             before: Level::of(first)?,
             after: Level::of(settled)?,
@@ -173,7 +173,7 @@ fn find(points: &[Point]) -> Option<Spent> {
     })
 }
 
-fn is_spent(spent: &Spent) -> bool {
+fn is_spent(spent: &LostLevel) -> bool {
     let (before, after) = (&spent.before, &spent.after);
     let lower = after.ops <= LOWER * before.ops || after.bytes <= LOWER * before.bytes;
     let size = after.size() / before.size();
@@ -183,12 +183,12 @@ fn is_spent(spent: &Spent) -> bool {
     lower && alike && wanted && after.wait >= SLOWER * before.wait
 }
 
-fn sighting(device: &DeviceSample, spent: &Spent) -> Sighting {
+fn sighting(device: &DeviceSample, spent: &LostLevel) -> Sighting {
     let (before, after) = (&spent.before, &spent.after);
     Sighting {
         text: format!(
-            "{} went from {} IOPS ({}) down to {} IOPS ({}) at the same demand, and requests take {} in \
-             place of {}: its burst credit is spent.",
+            "{} fell from {} IOPS ({}) to {} IOPS ({}) at the same demand, and requests take {} \
+             compared with {} before: its burst credit is used up.",
             device.device.name,
             digits(before.ops),
             rate(before.bytes),

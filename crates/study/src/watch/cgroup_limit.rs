@@ -11,7 +11,7 @@ use std::sync::Arc;
 use record::sample::{DeviceNumber, DeviceSample, GroupLimit, LimitKind, Moment, Sample};
 use record::{Bytes, EventCode, Severity, Subject};
 
-use super::words::{digits, percent};
+use super::format::{digits, percent};
 use super::{Now, Rule, Sighting};
 
 /// It is looked back so far, in seconds, over so many samples at least.
@@ -23,16 +23,16 @@ const AT: f64 = 0.9;
 /// Share of the time for which tasks wait.
 const WAITS: f64 = 0.1;
 
-const ADVICE: &str = "Raise the limit or ask for less: io.max or blkio.throttle.* of the group, which systemd \
-                      (IOReadIOPSMax= and its kin) and container runtimes (--device-read-iops) set. A faster \
-                      disk changes nothing.";
+const ADVICE: &str = "A faster disk does not help. Raise the limit (io.max or blkio.throttle.* of the group, which systemd \
+                      sets by IOReadIOPSMax= and similar, container runtimes by --device-read-iops) or reduce the \
+                      load.";
 
 /// A limit: whose, on what, of what.
 type Key = (Arc<str>, DeviceNumber, LimitKind);
 
 /// A group's use in an interval.
 #[derive(Clone, Copy)]
-struct Use {
+struct GroupUse {
     seconds: f64,
     used: f64,
     pressure: Option<f64>,
@@ -40,7 +40,7 @@ struct Use {
 
 #[derive(Default)]
 struct Track {
-    uses: VecDeque<Use>,
+    uses: VecDeque<GroupUse>,
     limit: f64,
     /// Time since which it is at its limit.
     since: Option<Moment>,
@@ -100,7 +100,7 @@ impl Rule for CgroupLimit {
             if more > 0 {
                 sighting
                     .text
-                    .push_str(&format!(" So it is with {more} more limits on it."));
+                    .push_str(&format!(" The same holds for {more} more limits on it."));
             }
             sighting
         }));
@@ -119,12 +119,12 @@ impl Track {
                 .pressure
                 .and_then(|pressure| pressure.some.stalled)
         };
-        self.uses.push_back(Use {
+        self.uses.push_back(GroupUse {
             seconds: sample.length.as_secs_f64(),
             used: limit.used?,
             pressure: limit.pressure.or_else(host).map(|share| share.0),
         });
-        let length = |uses: &VecDeque<Use>| uses.iter().map(|one| one.seconds).sum::<f64>();
+        let length = |uses: &VecDeque<GroupUse>| uses.iter().map(|one| one.seconds).sum::<f64>();
         while self.uses.len() > LEAST
             && length(&self.uses) - self.uses.front().map_or(0.0, |one| one.seconds) >= WINDOW_S
         {
@@ -181,7 +181,7 @@ impl LimitedGroup<'_> {
             LimitKind::ReadBytes => format!("{} read", Bytes(value as u64)),
             LimitKind::WrittenBytes => format!("{} written", Bytes(value as u64)),
         };
-        let felt = match (waits, self.own) {
+        let waiting = match (waits, self.own) {
             (Some(share), true) => {
                 format!(" Its tasks wait for I/O {} of the time.", percent(share))
             }
@@ -198,7 +198,7 @@ impl LimitedGroup<'_> {
             began: self.since,
             text: format!(
                 "The control group {} is at {} of its limit on {name}: {} a second of {}. Requests beyond it \
-                 wait before {name}, where its counters do not see them.{felt}",
+                 wait before {name}, where its counters do not include them.{waiting}",
                 self.limit.group,
                 percent(self.share),
                 amount(self.used),

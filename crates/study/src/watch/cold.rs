@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Sample};
 use record::{EventCode, Nanos, Severity};
 
+use super::format::{digits, time};
 use super::history::{Point, beginning, mean_known, mean_of, median, variation};
 use super::members::arrays;
-use super::words::{digits, time};
 use super::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 15.0;
@@ -49,8 +49,8 @@ const WANDERS: f64 = 0.05;
 const RUN: usize = 5;
 const RUN_READS: f64 = 20.0;
 
-const ADVICE: &str = "If the volume was restored from a snapshot, warm it before it is used (disksmith warm); \
-                      if not, look at its neighbours and at the path to it.";
+const ADVICE: &str = "If the volume was restored from a snapshot, warm it before use (disksmith warm); \
+                      if not, check the other volumes and the path to it.";
 
 /// Looks for slow first reads.
 #[derive(Default)]
@@ -92,8 +92,8 @@ impl Rule for Cold {
             }
             seen.push(Sighting {
                 text: format!(
-                    "Reads of {} take {} at only {} IOPS and {} in flight; {}. Blocks that are read for \
-                     the first time after a restore look like this.",
+                    "Reads of {} take {} at only {} IOPS and {} in flight; {}. First reads after a restore from a \
+                     snapshot take that long.",
                     device.device.name,
                     time(slow.wait),
                     digits(slow.ops),
@@ -151,7 +151,7 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
                 return None;
             }
             format!(
-                "this disk was seen to take {} at {} IOPS",
+                "earlier reads of this disk took {} at {} IOPS",
                 time(fast),
                 digits(ops)
             )
@@ -160,7 +160,7 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
             format!("its writes take {}", time(write))
         }
         _ if wait >= SLOW_AT_ALL_S && in_flight <= ALONE => {
-            "a disk in good health takes far less".to_owned()
+            "a healthy disk takes far less".to_owned()
         }
         _ => return None,
     };

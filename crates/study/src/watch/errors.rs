@@ -7,23 +7,23 @@ use record::{EventCode, Nanos, Severity, Subject};
 
 use super::{Now, Rule, Sighting};
 
-const ADVICE: &str = "Look at the kernel's log (dmesg) and at the volume's status in the cloud, and see to the \
-                      backup before anything else.";
-const ADVICE_ARRAY: &str = "The array has fewer copies than it should. Replace the member, and see to the \
-                            backup before that.";
+const ADVICE: &str = "Check the kernel's log (dmesg) and the volume's status in the cloud, and make sure that there is \
+                      a backup first.";
+const ADVICE_ARRAY: &str = "The array has less redundancy than it should. Make sure that there is a backup, then replace \
+                            the member.";
 
 /// The log's errors of one subject while the event lasts.
-struct Said {
+struct LoggedErrors {
     count: u64,
     last: KernelError,
     began: Moment,
     seen: Moment,
 }
 
-impl Said {
+impl LoggedErrors {
     fn text(&self) -> String {
         let times = match self.count {
-            1 => "The kernel's log says".to_owned(),
+            1 => "The kernel's log reports".to_owned(),
             count => format!("The kernel's log has {count} errors, the last of them"),
         };
         format!("{times}: {}", self.last.text)
@@ -42,7 +42,7 @@ struct Corrected {
 /// Looks for errors.
 #[derive(Default)]
 pub(super) struct Errors {
-    said: HashMap<Subject, Said>,
+    said: HashMap<Subject, LoggedErrors>,
     /// Of each member of each array.
     corrected: HashMap<(DeviceId, String), Corrected>,
     /// The arrays that were seen whole.
@@ -98,7 +98,7 @@ impl Rule for Errors {
     }
 }
 
-fn of_log(subject: Subject, device: Option<&DeviceSample>, said: &Said) -> Sighting {
+fn of_log(subject: Subject, device: Option<&DeviceSample>, said: &LoggedErrors) -> Sighting {
     Sighting {
         subject,
         name: device
@@ -145,7 +145,7 @@ impl Errors {
         let device = device.and_then(|name| meant(name, now.sample));
         let subject = device.map_or(Subject::Host, |device| Subject::Device(device.device.id));
         let at = now.sample.at;
-        let said = self.said.entry(subject).or_insert_with(|| Said {
+        let said = self.said.entry(subject).or_insert_with(|| LoggedErrors {
             count: 0,
             last: error.clone(),
             began: at.before(now.sample.length),
@@ -173,7 +173,7 @@ impl Errors {
         if let Some((text, missing)) = trouble(array, state) {
             let since = match self.whole.contains(&id) {
                 true => "",
-                false => " It was so when the watch began.",
+                false => " This was the case when the watch began.",
             };
             texts.push(format!("{text}{since}"));
             sighting.advice = ADVICE_ARRAY;
@@ -251,7 +251,7 @@ fn trouble(array: &DeviceSample, state: &ArraySample) -> Option<(String, u32)> {
     let text = if faulty.is_empty() {
         format!("{lacks}.")
     } else {
-        format!("{lacks}; md gave up {}.", faulty.join(", "))
+        format!("{lacks}; md failed {}.", faulty.join(", "))
     };
     Some((text, missing))
 }

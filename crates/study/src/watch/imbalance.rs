@@ -8,9 +8,9 @@
 use record::raid::Level;
 use record::{EventCode, Severity};
 
+use super::format::digits;
 use super::history::{Kind, beginning, mean_of, median};
 use super::members::{Side, arrays, is_rebuilt, sides};
-use super::words::digits;
 use super::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 30.0;
@@ -49,7 +49,7 @@ impl Rule for Imbalance {
                 let began = beginning(side.points);
                 seen.push(Sighting {
                     text: format!(
-                        "{} of {} is asked for {} IOPS, and the median of the other members for {}.",
+                        "{} of {} gets {} IOPS, and the median of the other members is {}.",
                         side.device.device.name,
                         array.device.name,
                         digits(own),

@@ -6,10 +6,10 @@
 use record::sample::DeviceId;
 use record::{EventCode, Severity, Subject};
 
+use super::format::{digits, percent, rate, time};
 use super::history::{Part, Point, beginning, mean_of, variation};
-use super::page::{Over, Pages};
+use super::page::{Pages, TimeOverCap};
 use super::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
-use super::words::{digits, percent, rate, time};
 use super::{Now, Rule, Sighting};
 
 /// The counters are looked at every so many points.
@@ -21,7 +21,7 @@ const WILDER: f64 = 3.0;
 /// A disk with less than this share of the sum is left out of that.
 const COUNTS: f64 = 0.1;
 
-const ADVICE: &str = "More or faster volumes do not help: take an instance with more storage bandwidth, \
+const ADVICE: &str = "More or faster volumes do not help: use an instance with more storage bandwidth, \
                       or move load to another one.";
 
 /// Looks for a cap that the disks share.
@@ -52,7 +52,7 @@ impl Rule for InstanceCap {
             let ops = exceeded.instance_iops.unwrap_or_default();
             (ops, exceeded.instance_bytes.unwrap_or_default())
         });
-        let over: Vec<(&str, Over)> = now
+        let over: Vec<(&str, TimeOverCap)> = now
             .disks()
             .filter_map(|device| {
                 let over = self.pages.over(device.device.id)?;
@@ -96,17 +96,22 @@ fn host(began: record::sample::Moment) -> Sighting {
     }
 }
 
-fn said_by_volumes(over: &[(&str, Over)]) -> Sighting {
-    let most =
-        |share: fn(&Over) -> f64| over.iter().map(|(_, over)| share(over)).fold(0.0, f64::max);
+fn said_by_volumes(over: &[(&str, TimeOverCap)]) -> Sighting {
+    let most = |share: fn(&TimeOverCap) -> f64| {
+        over.iter().map(|(_, over)| share(over)).fold(0.0, f64::max)
+    };
     let (ops, bytes) = (most(|over| over.ops), most(|over| over.bytes));
     let names: Vec<&str> = over.iter().map(|(name, _)| *name).collect();
     let began = over.iter().map(|(_, over)| over.began);
     let began = began.min_by_key(|began| began.elapsed).unwrap_or_default();
-    let says = if names.len() == 1 { "says" } else { "say" };
+    let reports = if names.len() == 1 {
+        "reports"
+    } else {
+        "report"
+    };
     Sighting {
         text: format!(
-            "{} {says} that more was asked of the instance than it gives its volumes, for {} of the \
+            "{} {reports} that demand exceeded the instance's storage limit for {} of the \
              time.",
             names.join(", "),
             percent(ops.max(bytes)),
@@ -119,8 +124,8 @@ fn said_by_volumes(over: &[(&str, Over)]) -> Sighting {
 fn said_by_counters(held: &Held, sighting: Sighting) -> Sighting {
     Sighting {
         text: format!(
-            "All disks together are held at {} IOPS ({}), while each of them goes up and down, with {} \
-             requests in flight that take {}: they share a cap.",
+            "All disks together are constant at {} IOPS ({}), while each of them varies, with {} \
+             requests in flight that take {}: they share a limit.",
             digits(held.plateau.ops_per_s),
             rate(held.plateau.bytes_per_s),
             digits(held.in_flight),

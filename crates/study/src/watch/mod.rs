@@ -19,7 +19,7 @@
 //! | [`writeback`] | dirty memory against the kernel's limits |
 //! | [`errors`] | the kernel's log and md |
 //!
-//! How often the rules are right is measured on simulated hosts in the crate's proofs.
+//! The crate's proofs measure the rules' error rates on simulated hosts.
 
 mod alone;
 mod burst_spent;
@@ -27,6 +27,7 @@ mod cgroup_limit;
 mod cold;
 mod errors;
 mod event_tracker;
+mod format;
 mod history;
 mod imbalance;
 mod instance_cap;
@@ -44,7 +45,6 @@ mod stalled;
 #[cfg(test)]
 mod tests;
 mod volume_cap;
-mod words;
 mod writeback;
 
 use record::sample::{DeviceKind, DeviceSample, Gap, Moment, Sample};
@@ -134,7 +134,7 @@ impl<'a> Now<'a> {
 }
 
 /// The devices that do the work: the disks, or, where none is in view, what lies on no other that is: in a
-/// log of an array alone, and where nobody asks for any but loop devices. (An old log does not tell what
+/// log of an array alone, and where only loop devices are in use. (An old log does not tell what
 /// lies on what, and its arrays do the same work as its disks.)
 fn disks<'a>(sample: &'a Sample, names: &[String]) -> Vec<&'a DeviceSample> {
     let is_disk = |device: &DeviceSample| device.device.kind == DeviceKind::Disk;
@@ -191,7 +191,7 @@ pub struct Watch {
     names: Vec<String>,
     history: History,
     book: EventTracker,
-    /// What the last sample that stood alone showed.
+    /// Findings of the last sample without a predecessor.
     alone: Vec<(EventCode, Subject)>,
 }
 

@@ -15,7 +15,7 @@ const PAGES: usize = 2;
 
 /// Content of one page.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct PageContent {
     page: VendorPage,
     at: Moment,
     length: Nanos,
@@ -26,7 +26,7 @@ struct Said {
 
 /// Shares of the time over the caps, of a volume.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Over {
+pub(super) struct TimeOverCap {
     /// Vendor of the page.
     pub(super) page: VendorPage,
     /// Over the cap on operations.
@@ -40,7 +40,7 @@ pub(super) struct Over {
 /// The pages of the last seconds.
 #[derive(Default)]
 pub(super) struct Pages {
-    said: HashMap<DeviceId, VecDeque<Said>>,
+    said: HashMap<DeviceId, VecDeque<PageContent>>,
 }
 
 impl Pages {
@@ -54,7 +54,7 @@ impl Pages {
             self.said
                 .entry(device.device.id)
                 .or_default()
-                .push_back(Said {
+                .push_back(PageContent {
                     page: page.page,
                     at: sample.at,
                     length: page.length,
@@ -62,7 +62,7 @@ impl Pages {
                     bytes: page.share(bytes),
                 });
         }
-        let is_old = |said: &Said| {
+        let is_old = |said: &PageContent| {
             let window = WINDOW.0.max(said.length.0.saturating_mul(LENGTHS));
             (sample.at.elapsed - said.at.elapsed).0 > window
         };
@@ -80,15 +80,15 @@ impl Pages {
     }
 
     /// For how much of the time a volume was over its caps lately; `None` where it was not.
-    pub(super) fn over(&self, id: DeviceId) -> Option<Over> {
+    pub(super) fn over(&self, id: DeviceId) -> Option<TimeOverCap> {
         let pages = self.said.get(&id)?;
-        let is_over = |said: &&Said| said.ops.max(said.bytes) >= SHARE;
-        let over: Vec<&Said> = pages.iter().filter(is_over).collect();
+        let is_over = |said: &&PageContent| said.ops.max(said.bytes) >= SHARE;
+        let over: Vec<&PageContent> = pages.iter().filter(is_over).collect();
         let first = over.first().filter(|_| over.len() >= PAGES)?;
-        let mean = |share: fn(&Said) -> f64| {
+        let mean = |share: fn(&PageContent) -> f64| {
             over.iter().map(|said| share(said)).sum::<f64>() / over.len() as f64
         };
-        Some(Over {
+        Some(TimeOverCap {
             page: first.page,
             ops: mean(|said| said.ops),
             bytes: mean(|said| said.bytes),

@@ -1,7 +1,7 @@
 //! Rates too flat to be a disk's own, from counters alone.
 //!
 //! The test is that of [`crate::plateau`]: the count keeps to a line as only a grant by the clock
-//! does. In watching, nobody knows how much the programs want: a program that sends a fixed number
+//! does. In watching, the programs' demand is unknown: a program that sends a fixed number
 //! of requests a second makes a flat rate too. So requests must also wait: longer than this disk was
 //! seen to take, or so long that no disk that answers takes it.
 //!
@@ -89,7 +89,7 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
         ops: &ops,
         bytes: &bytes,
         slice_s: seconds,
-        // All that is in flight was asked for by somebody else.
+        // All requests in flight are those of other programs.
         depth: f64::MIN_POSITIVE,
         mean_latency_s: wait,
         base_latency_s: None,

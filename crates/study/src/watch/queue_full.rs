@@ -3,8 +3,8 @@
 
 use record::{EventCode, Severity};
 
+use super::format::digits;
 use super::history::{Point, beginning, mean_known};
-use super::words::digits;
 use super::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 10.0;
@@ -13,7 +13,7 @@ const LEAST_POINTS: usize = 5;
 const FULL: f64 = 0.9;
 const MOST: f64 = 0.8;
 
-const ADVICE: &str = "Let fewer programs ask at once, or spread the load over more disks; a deeper queue \
+const ADVICE: &str = "Reduce the number of concurrent requests, or spread the load over more disks; a deeper queue \
                       (queue/nr_requests) only moves the wait.";
 
 /// Looks for full queues.
@@ -44,7 +44,7 @@ impl Rule for QueueFull {
             let mean = mean_known(points, |point| point.in_flight_at_end).unwrap_or(depth);
             seen.push(Sighting {
                 text: format!(
-                    "{} of the {depth} requests that the queues of {} take are in flight.",
+                    "{} of the {depth} requests that the queues of {} can hold are in flight.",
                     digits(mean),
                     device.device.name,
                 ),

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Moment, Sample};
 use record::{EventCode, Nanos, Severity, Subject};
 
-use super::words::digits;
+use super::format::digits;
 use super::{Now, Rule, Sighting};
 
 /// It lasts until a device of the name is there again, but no longer than this.
 const LONGEST: Nanos = Nanos::from_secs(600);
 
-const ADVICE: &str = "If nobody took it away on purpose, look at the kernel's log and at the volume's status. What \
-                      was in flight has failed, and what lies on it lacks it.";
+const ADVICE: &str = "Requests in flight have failed, and devices on top of it lack a member. If it was not removed on \
+                      purpose, check the kernel's log and the volume's status.";
 
 /// Last sample of a device.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ struct Last {
 }
 
 /// A device that is gone.
-struct Gone {
+struct RemovedDevice {
     name: String,
     at: Moment,
     sighting: Sighting,
@@ -35,7 +35,7 @@ pub(super) struct Removed {
     /// The devices that are asked for.
     names: Vec<String>,
     last: HashMap<DeviceId, Last>,
-    gone: Vec<Gone>,
+    gone: Vec<RemovedDevice>,
 }
 
 impl Removed {
@@ -58,7 +58,7 @@ impl Removed {
         let last = self.last.get(&device.id).cloned().unwrap_or_default();
         let is_asked_for = self.names.iter().any(|name| device.is_called(name));
         let was_used = last.iops > 0.0 || last.in_flight > 0 || !last.above.is_empty();
-        let mut text = format!("{} is no longer there.", device.name);
+        let mut text = format!("{} was removed.", device.name);
         if last.iops > 0.0 || last.in_flight > 0 {
             text.push_str(&format!(
                 " It last completed {} requests a second, with {} in flight.",
@@ -67,7 +67,7 @@ impl Removed {
             ));
         }
         if !last.above.is_empty() {
-            text.push_str(&format!(" On it lay {}.", last.above.join(", ")));
+            text.push_str(&format!(" It carried {}.", last.above.join(", ")));
         }
         Sighting {
             subject: Subject::Device(device.id),
@@ -108,7 +108,7 @@ impl Rule for Removed {
             if self.matters(device) {
                 // Another may be in its place at once.
                 seen.push(self.sighting(device, sample.at));
-                self.gone.push(Gone {
+                self.gone.push(RemovedDevice {
                     name: device.name.clone(),
                     at: sample.at,
                     sighting: self.sighting(device, sample.at),

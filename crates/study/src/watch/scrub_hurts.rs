@@ -1,6 +1,6 @@
 //! `scrub-hurts`: an array's users wait longer while md checks or rebuilds it.
 //!
-//! What is compared is the mean wait of the array's own requests during the work with that of the
+//! The rule compares the mean wait of the array's own requests during the work with that of the
 //! last minutes without, at no more load than then. Where the watch began in the middle of the work,
 //! there is nothing to compare with, and nothing is said. Kernels before 5.14 do not time an array's
 //! requests; the members' waits, which include those of the check, are taken there.
@@ -17,9 +17,9 @@ use std::collections::{HashMap, VecDeque};
 use record::sample::{DeviceId, DeviceSample, SyncAction};
 use record::{EventCode, Severity};
 
+use super::format::{digits, time};
 use super::history::{History, Part, Point, beginning, mean_of, median};
 use super::members::arrays;
-use super::words::{digits, time};
 use super::{Now, Rule, Sighting};
 
 /// Points without work that are remembered, and how many are needed.
@@ -40,18 +40,18 @@ const LOAD: f64 = 1.3;
 const LESS: f64 = 0.6;
 /// within so many points of the work's beginning, compared with as many just before it,
 const AT_ONCE: usize = 10;
-/// but not below this: where nobody asks, nobody is hurt.
+/// but not below this: an idle array has no foreground to slow down.
 const STILL_ASKED_OPS: f64 = 1.0;
 /// The last point without work may come so many before the first with it.
 const FOLLOWS: u64 = 3;
 /// Programs wait for so much of the time then, and nearly as much as before.
 const PRESSURE: f64 = 0.3;
 const AS_MUCH: f64 = 0.8;
-/// An array that is asked for less has nobody to hurt.
+/// An array with fewer requests has no foreground to slow down.
 const LEAST_OPS: f64 = 5.0;
 
-const ADVICE: &str = "Slow the work down (sync_speed_max of the array in sysfs, or sync_max to pause it), \
-                      or let it run when the load is low (disksmith scrub keeps a latency target).";
+const ADVICE: &str = "The check or rebuild takes I/O from the foreground. Slow it down (sync_speed_max of the array in sysfs, or \
+                      sync_max to pause it), or run it when the load is low (disksmith scrub keeps a latency target).";
 
 /// Compares waits with and without work.
 #[derive(Default)]
@@ -219,7 +219,7 @@ impl ScrubHurts {
         let waits = waits && during.ops >= LEAST_OPS && during.ops <= LOAD * before.ops;
         let text = if waits {
             format!(
-                "Requests to {} take {} during its {}, in place of {} before, at {} IOPS.",
+                "Requests to {} take {} during its {}, compared with {} before, at {} IOPS.",
                 array.device.name,
                 time(wait),
                 action.word(),
@@ -231,8 +231,8 @@ impl ScrubHurts {
             && self.is_wanted(&before)
         {
             format!(
-                "{} completes {} IOPS during its {}, in place of {} before, while programs wait for disks \
-                 as much.",
+                "{} completes {} IOPS during its {}, compared with {} before, while programs wait for disks \
+                 as much as before.",
                 array.device.name,
                 digits(during.ops),
                 action.word(),

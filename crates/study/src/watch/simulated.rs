@@ -49,7 +49,7 @@ pub(crate) struct Disk {
 
 /// A disk in a second.
 #[derive(Clone, Copy, Debug, Default)]
-struct Did {
+struct DiskActivity {
     ops: f64,
     read_wait: f64,
     write_wait: f64,
@@ -75,7 +75,7 @@ impl Disk {
         }
     }
 
-    fn second(&mut self, rng: &mut Rng) -> Did {
+    fn second(&mut self, rng: &mut Rng) -> DiskActivity {
         let step = (1.0 - self.memory * self.memory).sqrt();
         self.state = self.memory * self.state + step * rng.normal();
         self.wish = 0.8 * self.wish + 0.6 * rng.normal();
@@ -84,9 +84,9 @@ impl Disk {
                 Demand::InFlight(count) => count,
                 Demand::Rate(_) => 8.0,
             };
-            return Did {
+            return DiskActivity {
                 in_flight,
-                ..Did::default()
+                ..DiskActivity::default()
             };
         }
         let service = self.base_s * (self.noise * self.state).exp();
@@ -108,7 +108,7 @@ impl Disk {
             }
         };
         let queueing = (in_flight / ops.max(1.0) - alone).max(0.0);
-        Did {
+        DiskActivity {
             ops,
             read_wait: service + fetch + queueing,
             write_wait: service + queueing,
@@ -119,29 +119,29 @@ impl Disk {
 
 /// Requests that are always in flight and go to any disk, while what all disks share serves those that have
 /// a queue in turn: a closed network of queues (Gordon and Newell, 1967).
-pub(crate) struct Crowd {
+pub(crate) struct ClosedLoad {
     /// The length of each disk's queue.
     queues: Vec<u32>,
     /// Number of requests served in a second.
     per_second: u32,
 }
 
-impl Crowd {
+impl ClosedLoad {
     /// This number of requests in flight on that many disks.
-    pub(crate) fn new(disks: usize, in_flight: u32, per_second: u32) -> Crowd {
+    pub(crate) fn new(disks: usize, in_flight: u32, per_second: u32) -> ClosedLoad {
         let mut queues = vec![0; disks];
         for number in 0..in_flight as usize {
             queues[number % disks] += 1;
         }
-        Crowd { queues, per_second }
+        ClosedLoad { queues, per_second }
     }
 
     fn any(&self, rng: &mut Rng) -> usize {
         (rng.uniform() * self.queues.len() as f64) as usize
     }
 
-    fn second(&mut self, rng: &mut Rng) -> Vec<Did> {
-        let mut did = vec![Did::default(); self.queues.len()];
+    fn second(&mut self, rng: &mut Rng) -> Vec<DiskActivity> {
+        let mut did = vec![DiskActivity::default(); self.queues.len()];
         for _ in 0..self.per_second {
             let served = loop {
                 let one = self.any(rng);
@@ -177,7 +177,7 @@ pub(crate) struct Host {
     /// Requests a second that all disks together answer at most.
     pub(crate) shared_cap: Option<f64>,
     /// Requests that are always in flight, in place of what the disks do by themselves.
-    pub(crate) crowd: Option<Crowd>,
+    pub(crate) crowd: Option<ClosedLoad>,
     /// Number of requests that each disk's queue takes.
     pub(crate) queue_depth: Option<u32>,
     now: Nanos,
@@ -204,7 +204,8 @@ impl Host {
             wall: None,
             elapsed: self.now,
         };
-        let mut did: Vec<Did> = self.disks.iter_mut().map(|disk| disk.second(rng)).collect();
+        let mut did: Vec<DiskActivity> =
+            self.disks.iter_mut().map(|disk| disk.second(rng)).collect();
         self.share(&mut did, rng);
         if let Some(crowd) = &mut self.crowd {
             did = crowd.second(rng);
@@ -245,7 +246,7 @@ impl Host {
     }
 
     /// Splits the disks' share by chance, differently every second.
-    fn share(&self, did: &mut [Did], rng: &mut Rng) {
+    fn share(&self, did: &mut [DiskActivity], rng: &mut Rng) {
         let whole: f64 = did.iter().map(|did| did.ops).sum();
         let Some(cap) = self.shared_cap.filter(|cap| *cap < whole) else {
             return;
@@ -288,12 +289,12 @@ impl Host {
 }
 
 /// Sum over an array's disks.
-fn together(did: &[Did]) -> Did {
+fn together(did: &[DiskActivity]) -> DiskActivity {
     let ops: f64 = did.iter().map(|did| did.ops).sum();
-    let mean = |wait: fn(&Did) -> f64| {
+    let mean = |wait: fn(&DiskActivity) -> f64| {
         did.iter().map(|did| did.ops * wait(did)).sum::<f64>() / ops.max(1.0)
     };
-    Did {
+    DiskActivity {
         ops,
         read_wait: mean(|did| did.read_wait),
         write_wait: mean(|did| did.write_wait),
@@ -301,7 +302,7 @@ fn together(did: &[Did]) -> Did {
     }
 }
 
-fn device_sample(device: Device, did: &Did, disk: &Disk) -> DeviceSample {
+fn device_sample(device: Device, did: &DiskActivity, disk: &Disk) -> DeviceSample {
     let mut sample = DeviceSample::unknown(Arc::new(device));
     let reads = (did.ops * disk.reads).round();
     // The kernel counts time in milliseconds.

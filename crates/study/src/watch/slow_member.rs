@@ -1,6 +1,6 @@
 //! `slow-member`: a member of an array is slower than its siblings at the same load.
 //!
-//! What is compared is the mean wait, of reads and of writes each, with the median of the others'. A
+//! The rule compares the mean wait, of reads and of writes each, with the median of the other members. A
 //! striped array gives all members the same work, so that a member that waits longer is itself slow,
 //! and all others wait for it. A member that is asked for more, or for larger requests, waits longer
 //! without being slow: that is `imbalance`. One that is asked for less and still waits longer is slow
@@ -20,10 +20,10 @@
 
 use record::{EventCode, Severity};
 
+use super::format::{digits, time};
 use super::history::{Kind, Part, beginning, mean_known, mean_of, median, variation};
 use super::members::{Side, arrays, is_rebuilt, sides};
 use super::plateaus::least_wait;
-use super::words::{digits, time};
 use super::{Now, Rule, Sighting};
 
 /// Time that it looks back, in seconds, and the least number of points.
@@ -31,7 +31,7 @@ const WINDOW_S: f64 = 20.0;
 const LEAST_POINTS: usize = 8;
 /// Multiple of the siblings' wait that is slow.
 const SLOW: f64 = 2.0;
-/// Of two members, nobody knows which is as it should be; the faster one is taken for that.
+/// Of two members it is unknown which is normal; the faster one is assumed to be.
 const SLOW_OF_TWO: f64 = 3.0;
 /// A point counts as slow with so many times the siblings' wait, and most must.
 const SLOW_POINT: f64 = 1.4;
@@ -39,7 +39,7 @@ const MOST: f64 = 0.8;
 /// A member with no more than so many times the siblings' requests, of no more than so many times
 /// their size, is asked for as much as they are.
 const MATCHED: f64 = 1.5;
-/// A difference below this, in seconds, hurts nobody; and the kernel counts in milliseconds.
+/// A difference below this, in seconds, does no harm; and the kernel counts in milliseconds.
 const WORTH_NAMING_S: f64 = 0.0003;
 /// With no more in flight, or with answers as quick as this, in seconds, there is no queue that lasts. Siblings
 /// of a member that is half as fast as they are idle for half of the time, and have one in flight on average
@@ -55,7 +55,7 @@ const STEADY: f64 = 0.3;
 const LEAST_OPS: f64 = 2.0;
 
 const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \
-                      look for a cap or an error of its own, and replace it if it stays slow.";
+                      look for a limit or an error of its own, and replace it if it stays slow.";
 
 /// Looks for slow members.
 pub(super) struct SlowMember;
@@ -189,7 +189,7 @@ fn sighting(side: &Side<'_>, array: &str, word: &str, excess: &Excess, others: u
 mod tests {
     use record::Event;
 
-    use super::super::simulated::{Crowd, Demand, Disk, Host};
+    use super::super::simulated::{ClosedLoad, Demand, Disk, Host};
     use super::*;
     use crate::simulate::Rng;
 
@@ -225,7 +225,7 @@ mod tests {
         for (members, in_flight, per_second) in [(3, 64, 225), (4, 48, 200), (8, 64, 300)] {
             let host = || {
                 let mut host = Host::of(vec![Disk::healthy(1.0); members]);
-                host.crowd = Some(Crowd::new(members, in_flight, per_second));
+                host.crowd = Some(ClosedLoad::new(members, in_flight, per_second));
                 host
             };
             let wrong = (0..20).filter(|seed| !found(host(), *seed).is_empty());

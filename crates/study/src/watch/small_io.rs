@@ -7,8 +7,8 @@
 
 use record::{EventCode, Severity};
 
+use super::format::{digits, rate};
 use super::history::{beginning, mean_known, mean_of};
-use super::words::{digits, rate};
 use super::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 30.0;
@@ -21,8 +21,8 @@ const MANY: f64 = 100.0;
 const BUSY: f64 = 0.9;
 const IN_FLIGHT: f64 = 0.9;
 
-const ADVICE: &str = "Larger requests move more with the same IOPS: look at read-ahead, at the page or record \
-                      size of the program, and at syncs after every small write.";
+const ADVICE: &str = "Larger requests move more data with the same IOPS: check read-ahead, the page or record \
+                      size of the program, and syncs after every small write.";
 
 /// Looks for many small requests.
 pub(super) struct SmallIo;

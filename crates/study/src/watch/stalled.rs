@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use record::sample::{DeviceId, DeviceSample, Moment};
 use record::{EventCode, Nanos, Severity};
 
-use super::words::time;
+use super::format::time;
 use super::{Now, Rule, Sighting};
 
 /// Busy so much of the time is busy all of it, but for the clock's error.
 const ALWAYS: f64 = 0.98;
 
-const ADVICE: &str = "The disk or the way to it hangs, and whoever waits for it waits on. Look at the \
-                      volume's status in the cloud and at the kernel's log; if it does not come back, \
+const ADVICE: &str = "The disk or the path to it hangs, and the programs that use it are blocked. Check the \
+                      volume's status in the cloud and the kernel's log; if it does not recover, \
                       fail the member or detach the volume.";
 
 /// Looks for devices of which nothing comes back.

@@ -330,9 +330,9 @@ fn the_volumes_own_word_is_taken() {
         ..Exceeded::default()
     };
     for (exceeded, code, advice) in [
-        (volume, EventCode::VolumeCap, "buy more IOPS"),
+        (volume, EventCode::VolumeCap, "provision more IOPS"),
         (instance, EventCode::InstanceCap, "more storage bandwidth"),
-        (store, EventCode::VolumeCap, "take a larger instance"),
+        (store, EventCode::VolumeCap, "use a larger instance"),
     ] {
         let found = found_by_page(exceeded);
         assert_eq!(found.len(), 1, "{found:?}");

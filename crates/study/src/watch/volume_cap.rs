@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use record::sample::{DeviceId, DeviceSample, VendorPage};
 use record::{EventCode, Severity};
 
+use super::format::{digits, percent, rate, time};
 use super::history::beginning;
-use super::page::{Over, Pages};
+use super::page::{Pages, TimeOverCap};
 use super::plateaus::{Held, held, window};
-use super::words::{digits, percent, rate, time};
 use super::{Now, Rule, Sighting};
 use crate::plateau::Capped;
 
@@ -21,11 +21,11 @@ const EVERY: u64 = 5;
 /// Number of looks in a row that must say so.
 const LOOKS: u32 = 2;
 
-const ADVICE: &str = "Requests wait for the cap, not for the disk: buy more IOPS or throughput for this \
+const ADVICE: &str = "Requests wait for the limit, not for the disk: provision more IOPS or throughput for this \
                       volume, spread the load over more volumes, or send fewer and larger requests.";
-const ADVICE_STORE: &str = "Requests wait for the cap, not for the disk, and what an instance store gives comes with \
-                            the instance and cannot be bought for itself: take a larger instance, spread the \
-                            load over more disks, or send fewer and larger requests.";
+const ADVICE_STORE: &str = "Requests wait for the limit, not for the disk, and the limit of an instance store depends on the \
+                            instance type: use a larger instance, spread the load over more disks, or send \
+                            fewer and larger requests.";
 
 /// Looks for volumes at their cap.
 #[derive(Default)]
@@ -89,15 +89,15 @@ impl VolumeCap {
     }
 }
 
-fn said_by_volume(device: &DeviceSample, over: &Over) -> Sighting {
+fn said_by_volume(device: &DeviceSample, over: &TimeOverCap) -> Sighting {
     let which = match (over.ops > 0.0, over.bytes > 0.0) {
-        (true, true) => "its caps on operations and on throughput",
-        (true, false) => "its cap on operations",
-        _ => "its cap on throughput",
+        (true, true) => "its limits on IOPS and on throughput",
+        (true, false) => "its IOPS limit",
+        _ => "its throughput limit",
     };
     Sighting {
         text: format!(
-            "{} itself says that more than {which} was asked of it for {} of the time.",
+            "{} reports that demand exceeded {which} for {} of the time.",
             device.device.name,
             percent(over.ops.max(over.bytes)),
         ),
@@ -126,8 +126,8 @@ fn said_by_counters(device: &DeviceSample, held: &Held, sighting: Sighting) -> S
     };
     Sighting {
         text: format!(
-            "{} is held at {level}, too flat for a disk's own limit, while {} requests are in flight \
-             and take {}: a cap of the volume, or of something on the way to it.",
+            "{} is constant at {level}, too steady for a disk's own limit, while {} requests are in flight \
+             and take {}: a limit of the volume, or of the path to it.",
             device.device.name,
             digits(held.in_flight),
             time(held.wait),

@@ -7,14 +7,14 @@
 use record::sample::{Memory, Moment};
 use record::{Bytes, EventCode, Nanos, Severity, Subject};
 
-use super::words::percent;
+use super::format::percent;
 use super::{Now, Rule, Sighting};
 
 /// It must last so long.
 const LEAST: Nanos = Nanos::from_secs(3);
 
-const ADVICE: &str = "Writes to files now go at the speed of the disks. Lower vm.dirty_background_bytes so that \
-                      the kernel begins earlier and in smaller pieces, or find what writes so much.";
+const ADVICE: &str = "Writes to files now proceed at the speed of the disks. Lower vm.dirty_background_bytes so that \
+                      the kernel begins to write earlier and in smaller pieces, or find the program that writes.";
 
 /// Looks at dirty memory.
 #[derive(Default)]
@@ -53,8 +53,8 @@ impl Rule for Writeback {
             severity: Severity::Warn,
             began: since,
             text: format!(
-                "{waiting} of memory wait to be written, {} of the limit of {limit}, and programs that \
-                 write are held back.",
+                "{waiting} of memory are dirty, {} of the limit of {limit}, and the kernel throttles programs that \
+                 write.",
                 percent(share)
             ),
             advice: ADVICE,

@@ -6,7 +6,7 @@ use super::words::blocks;
 use super::{Field, Ranking};
 use crate::decided::LayoutOutcome;
 use crate::record::Value;
-use ui::words::number;
+use ui::format::number;
 
 /// A layout that met the requirements in so many blocks is taken to meet them.
 const ENOUGH_BLOCKS: usize = 2;

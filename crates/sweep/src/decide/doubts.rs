@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Field;
 use super::observed::Observed;
 use crate::record::CellOutcome;
-use ui::words::count;
+use ui::format::count;
 
 /// All of them.
 pub(super) fn of(observed: &Observed, field: &Field) -> Vec<String> {

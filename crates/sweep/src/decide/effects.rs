@@ -7,7 +7,7 @@ use crate::decided::Effect;
 use crate::figure::Figure;
 use crate::layout::{Factor, Layout};
 use crate::record::Value;
-use ui::words::count;
+use ui::format::count;
 
 use super::observed::Observed;
 use super::words::{amount, amounts, changed, direction};

@@ -7,7 +7,7 @@ use study::scaling::{Point, Share, knee, odd_against_even};
 
 use crate::figure::{Figure, Metric};
 use crate::record::{Probe, Value};
-use ui::words::{count, number};
+use ui::format::{count, number};
 
 use super::observed::Observed;
 use super::scaling::{Explained, in_flight, per_request, rate};

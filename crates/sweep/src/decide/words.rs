@@ -3,8 +3,8 @@
 use study::compare::RatioInterval;
 
 use crate::figure::{Figure, Metric};
+use ui::format::{count, latency, number};
 use ui::relative;
-use ui::words::{count, latency, number};
 
 /// A figure's value with its unit.
 pub(crate) fn shown(figure: &Figure, value: f64) -> String {

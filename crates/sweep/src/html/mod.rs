@@ -19,8 +19,8 @@ use crate::views::sentences;
 use crate::{Decided, LeftOut, SweepRecord};
 use page::ChartView;
 use page::charts::{Chart, Figure};
+use ui::format;
 use ui::output::OutputFile;
-use ui::words;
 
 /// Data of the page.
 #[derive(Clone, Copy)]
@@ -87,8 +87,8 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> i
     let page = Page {
         title: format!(
             "{} of {} on {} – disksmith",
-            words::count(record.layouts.len(), "layout"),
-            words::count(record.settings.devices.len(), "device"),
+            format::count(record.layouts.len(), "layout"),
+            format::count(record.settings.devices.len(), "device"),
             record.machine.hostname
         ),
         nonce: page::nonce(),
@@ -169,14 +169,14 @@ fn facts(record: &SweepRecord) -> Vec<(&'static str, String)> {
             format!(
                 "after {}, or when IOPS are known to ±{}",
                 settings.seconds,
-                words::percent(settings.precision)
+                format::percent(settings.precision)
             ),
         ),
         ("Test file", settings.size.to_string()),
         ("Blocks at most", settings.blocks.to_string()),
         (
             "As good as the best",
-            format!("within {}", words::percent(settings.tie)),
+            format!("within {}", format::percent(settings.tie)),
         ),
         (
             "Order",

@@ -3,7 +3,7 @@
 use super::View;
 use crate::views::sentences;
 use crate::views::units::Unit;
-use ui::words;
+use ui::format;
 
 /// Verdict at the top.
 pub(super) struct Verdict {
@@ -49,7 +49,7 @@ pub(super) fn of(view: View<'_>) -> Verdict {
             ("Layouts", record.layouts.len().to_string()),
             ("Measured", sentences::effort(record)),
             ("Host", sentences::place(record)),
-            ("Date", words::date(record.started)),
+            ("Date", format::date(record.started)),
             ("Sweep", record.id.to_string()),
         ],
         ties: sentences::ties(record, decided),

@@ -10,9 +10,9 @@ use crate::{
     CellOutcome, Decided, Factor, Figure, Layout, LayoutOutcome, Objective, Row, Settings,
     SweepRecord,
 };
+use ui::format::count;
 use ui::relative;
 use ui::units::duration;
-use ui::words::count;
 
 /// A layout by its place among the layouts.
 pub(crate) fn layout(record: &SweepRecord, index: usize) -> String {

@@ -8,8 +8,8 @@ use super::sentences::{
 };
 use super::units::{Unit, share, share_interval, standing};
 use crate::{Decided, Factor, Figure, Objective, Row, SweepRecord};
+use ui::format::count;
 use ui::table::{Column, layout, wrap};
-use ui::words::count;
 
 /// The whole answer of `sweep`. `commands` build the winner, and are not wrapped: they are to be
 /// pasted into a shell.

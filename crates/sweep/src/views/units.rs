@@ -1,7 +1,7 @@
 //! Units in which figures of a sweep are shown, and their digits.
 
 use crate::{Figure, LayoutOutcome, Metric, Objective, Side, Value};
-use ui::words::number;
+use ui::format::number;
 
 /// Unit of a figure. The record has requests, bytes, nanoseconds and dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]

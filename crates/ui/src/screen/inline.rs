@@ -145,7 +145,7 @@ mod tests {
     use std::fs::{self, File};
 
     use super::*;
-    use crate::screen::{Look, Pieces as _};
+    use crate::screen::{Pieces as _, TextStyle};
 
     /// All that a screen writes to a file.
     fn written(draw: impl FnOnce(&mut Inline)) -> String {
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn looks_end_with_their_pieces_and_lines_with_their_columns() {
-        let mut line = Line::of("grey", Look::Faint);
-        line.push(" plain", Look::Plain);
+        let mut line = Line::of("grey", TextStyle::Faint);
+        line.push(" plain", TextStyle::Plain);
         let text = written(|inline| {
             inline.draw(vec![line, Line::raw("x".repeat(200))]);
             inline.keep();

@@ -60,7 +60,7 @@ impl Keys {
         keys
     }
 
-    /// Whether a key is begun and not complete.
+    /// True if the input ends within the sequence of a key.
     pub(super) fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -101,7 +101,7 @@ fn parse(bytes: &[u8]) -> Parsed {
     }
 }
 
-/// What follows `ESC [`: parameters, and a last byte that says what it is.
+/// A control sequence after `ESC [`: parameters, and a final byte that gives its kind.
 fn sequence(rest: &[u8]) -> Parsed {
     // The Linux console sends function keys as `ESC [ [ A`.
     if let [b'[', _, ..] = rest {

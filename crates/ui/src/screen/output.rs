@@ -69,7 +69,7 @@ impl Output {
         !self.pending.is_empty()
     }
 
-    /// What was not taken yet is not written.
+    /// Discards the bytes that the terminal has not accepted yet.
     pub(super) fn drop_pending(&mut self) {
         self.pending.clear();
     }

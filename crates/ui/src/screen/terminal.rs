@@ -31,9 +31,9 @@ use crate::signals;
 
 /// The time after which an escape that nothing follows is a key of its own.
 const ESCAPE: Duration = Duration::from_millis(50);
-/// How long a terminal may take to be left.
+/// Timeout for restoring the terminal.
 const LEAVING: Duration = Duration::from_millis(200);
-/// How long a stop that was asked for may take to come.
+/// Timeout for a stop that was requested.
 const STOPPING: Duration = Duration::from_millis(300);
 /// Ends a sequence that was cut (ECMA-48, CAN).
 const CANCEL: char = '\u{18}';
@@ -62,17 +62,17 @@ fn leave(out: &mut Output) -> io::Result<()> {
     )
 }
 
-/// What puts the terminal back: here, since a panic of any thread must find it.
-static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
+/// State that restores the terminal. Static, because the panic hook of any thread needs it.
+static TAKEN: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
-/// A terminal as it was, and where that is said.
-struct Taken {
+/// Saved settings of a terminal, and its descriptor.
+struct SavedTerminal {
     keys: File,
     out: Output,
     before: Termios,
 }
 
-impl Taken {
+impl SavedTerminal {
     /// Puts it back, if it can be: a terminal that is gone or takes nothing is left as it is.
     fn put_back(mut self) {
         // A write to memory does not fail.
@@ -93,7 +93,7 @@ pub fn put_back() {
     }
 }
 
-/// Before a panic is told, the terminal is put back: on the other screen nobody would read it.
+/// The terminal is restored before a panic is reported: on the alternate screen the message would be lost.
 fn put_back_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -119,9 +119,9 @@ pub fn is_possible() -> bool {
     io::stdout().is_terminal() && !kind.is_empty() && kind != "dumb"
 }
 
-/// Whether this process may use the terminal now, or the shell or another job has it.
+/// True if this process is in the terminal's foreground process group.
 fn is_foreground(terminal: impl AsFd) -> bool {
-    // Where there is no job control, nobody else has it.
+    // Without job control no other process group can have it.
     tcgetpgrp(terminal).map_or(true, |group| group == getpgrp())
 }
 
@@ -130,7 +130,7 @@ fn is_foreground(terminal: impl AsFd) -> bool {
 pub(super) struct Input {
     /// The keys that were pressed.
     pub(super) keys: Vec<Key>,
-    /// Whether the terminal is gone.
+    /// True if the terminal has hung up.
     pub(super) is_gone: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct Terminal {
     signals: UnixStream,
     /// Raised when the process was stopped and goes on.
     continued: Arc<AtomicBool>,
-    /// How it was when it was first taken over.
+    /// Settings before this program changed them.
     before: Option<Termios>,
     parser: Keys,
     capabilities: Capabilities,
@@ -188,7 +188,7 @@ impl Terminal {
         })
     }
 
-    /// Whether it shows this program's screen. After a stop the shell has had it, and it does not.
+    /// True if it shows this program's screen. After a stop (Ctrl-Z) it shows the shell's.
     pub(super) fn is_taken(&mut self) -> bool {
         if self.continued.swap(false, Relaxed) && self.is_taken {
             *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -197,7 +197,7 @@ impl Terminal {
         self.is_taken
     }
 
-    /// Whether this process may use it now.
+    /// True if this process may use it now.
     pub(super) fn is_foreground(&self) -> bool {
         is_foreground(&self.keys)
     }
@@ -214,7 +214,7 @@ impl Terminal {
         self.before = Some(before.clone());
         let mut raw = before.clone();
         raw.make_raw();
-        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Taken {
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(SavedTerminal {
             keys: self.keys.try_clone()?,
             out: self.out.try_clone()?,
             before,
@@ -232,7 +232,7 @@ impl Terminal {
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         self.leave();
         kill_current_process_group(Signal::TSTP)?;
-        // The stop may come a moment later; where the kernel sees nobody who could continue the process,
+        // The stop may come a moment later; where the kernel finds no process that could continue this one,
         // it does not come at all.
         self.listen(None, Some(STOPPING), false)?;
         Ok(())
@@ -244,7 +244,7 @@ impl Terminal {
         put_back();
     }
 
-    /// Whether the size has changed since the last picture.
+    /// True if the size has changed since the last frame.
     pub(super) fn has_new_size(&mut self) -> bool {
         let size = self.out.size();
         let is_new = size != self.size;

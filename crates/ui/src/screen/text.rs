@@ -7,9 +7,9 @@ use ratatui::text::{Line, Span};
 
 use crate::charset;
 
-/// The look of a piece of text. Nothing is told by a colour alone.
+/// Style of a piece of text. No information is carried by colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Look {
+pub enum TextStyle {
     /// As the terminal writes.
     #[default]
     Plain,
@@ -21,20 +21,20 @@ pub enum Look {
     Warning,
     /// A note: cyan.
     Note,
-    /// What must not be overlooked: light and dark are changed over.
+    /// Text that must not be overlooked: foreground and background are swapped.
     Reverse,
 }
 
-impl From<Look> for Style {
-    fn from(look: Look) -> Style {
+impl From<TextStyle> for Style {
+    fn from(look: TextStyle) -> Style {
         let style = Style::new();
         match look {
-            Look::Plain => style,
-            Look::Faint => style.dim(),
-            Look::Strong => style.bold(),
-            Look::Warning => style.bold().fg(Color::Yellow),
-            Look::Note => style.fg(Color::Cyan),
-            Look::Reverse => style.reversed(),
+            TextStyle::Plain => style,
+            TextStyle::Faint => style.dim(),
+            TextStyle::Strong => style.bold(),
+            TextStyle::Warning => style.bold().fg(Color::Yellow),
+            TextStyle::Note => style.fg(Color::Cyan),
+            TextStyle::Reverse => style.reversed(),
         }
     }
 }
@@ -42,20 +42,20 @@ impl From<Look> for Style {
 /// Lines of pieces of text, each with its look.
 pub trait Pieces: Sized {
     /// A line of one look.
-    fn of(text: impl Into<String>, look: Look) -> Self;
+    fn of(text: impl Into<String>, look: TextStyle) -> Self;
 
     /// Adds a piece at its end.
-    fn push(&mut self, text: impl Into<String>, look: Look);
+    fn push(&mut self, text: impl Into<String>, look: TextStyle);
 }
 
 impl Pieces for Line<'static> {
-    fn of(text: impl Into<String>, look: Look) -> Line<'static> {
+    fn of(text: impl Into<String>, look: TextStyle) -> Line<'static> {
         let mut line = Line::default();
         line.push(text, look);
         line
     }
 
-    fn push(&mut self, text: impl Into<String>, look: Look) {
+    fn push(&mut self, text: impl Into<String>, look: TextStyle) {
         self.push_span(Span::styled(text.into(), look));
     }
 }
@@ -83,7 +83,7 @@ impl Capabilities {
         }
     }
 
-    /// Those of a terminal on which sentences and tables are written too: of a locale that nobody set, signs
+    /// Those of a terminal on which sentences and tables are written too: if no locale is set, signs
     /// beyond ASCII are expected, as for those.
     pub(super) fn of_process() -> Capabilities {
         Capabilities {
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_and_holds_nothing_that_a_terminal_obeys() {
-        let mut line = Line::of("a\u{1b}[2J", Look::Strong);
-        line.push("漢×µ", Look::Plain);
+        let mut line = Line::of("a\u{1b}[2J", TextStyle::Strong);
+        line.push("漢×µ", TextStyle::Plain);
         let shown = |columns, capabilities| text(&drawn(line.clone(), columns, capabilities));
         assert_eq!(shown(99, FULL), "a?[2J?×µ");
         assert_eq!(shown(99, PLAIN), "a?[2J?xu");
@@ -235,17 +235,17 @@ mod tests {
     fn without_colours_a_warning_is_still_strong() {
         let cell =
             |look, capabilities| drawn(Line::of("x", look), 1, capabilities).content[0].clone();
-        let warning = cell(Look::Warning, PLAIN);
+        let warning = cell(TextStyle::Warning, PLAIN);
         assert_eq!(
             (warning.modifier, warning.fg),
             (Modifier::BOLD, Color::Reset)
         );
-        let warning = cell(Look::Warning, FULL);
+        let warning = cell(TextStyle::Warning, FULL);
         assert_eq!(
             (warning.modifier, warning.fg),
             (Modifier::BOLD, Color::Yellow)
         );
-        for look in [Look::Note, Look::Warning] {
+        for look in [TextStyle::Note, TextStyle::Warning] {
             assert_eq!(cell(look, PLAIN).fg, Color::Reset);
         }
     }

@@ -160,7 +160,7 @@ pub(super) fn together(
         let file = volume.direct().ok()?;
         let list = List {
             file: &file,
-            deed: Op::Read,
+            op: Op::Read,
             most_in_flight: DEPTH + 1,
             largest: block,
             choice: Choice::Auto,

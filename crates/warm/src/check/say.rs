@@ -9,9 +9,9 @@ use super::{Checked, longest};
 use crate::args::WarmArgs;
 use ui::context::Context;
 use ui::exit::Failure;
+use ui::format::{percent, seconds};
 use ui::table::wrap;
 use ui::units::{rate, span};
-use ui::words::{percent, seconds};
 
 /// Prints what was found out.
 pub(super) fn say(all: &[Checked], args: &WarmArgs, context: &mut Context) -> Result<(), Failure> {

@@ -72,7 +72,7 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
 fn run(volume: &SimulatedList, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) {
     let list = List {
         file: &File::open("/dev/null").unwrap(),
-        deed: Op::Read,
+        op: Op::Read,
         most_in_flight: depth,
         largest,
         choice: Choice::Auto,
@@ -150,7 +150,7 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners, None));
     let list = List {
         file: &File::open("/dev/null").unwrap(),
-        deed: Op::Read,
+        op: Op::Read,
         most_in_flight: burst::DEPTH + 1,
         largest: BLOCK,
         choice: Choice::Auto,

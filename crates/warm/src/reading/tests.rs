@@ -94,7 +94,7 @@ fn read_plan<T>(
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
         file: &File::open("/dev/null").unwrap(),
-        deed: Op::Read,
+        op: Op::Read,
         most_in_flight: MOST_DEPTH as u32 + 1,
         largest: UNIT,
         choice: Choice::Auto,
@@ -392,8 +392,8 @@ fn bad_places_are_looked_at_several_at_once() {
         .iter()
         .filter(|one| u64::from(one.request.len) < UNIT.0)
         .collect();
-    let with = |one: &&engine::list::simulated::Made| {
-        let flies = |other: &&&engine::list::simulated::Made| {
+    let with = |one: &&engine::list::simulated::SimulatedRequest| {
+        let flies = |other: &&&engine::list::simulated::SimulatedRequest| {
             other.began <= one.began && one.began < other.answered
         };
         pieces.iter().filter(flies).count()

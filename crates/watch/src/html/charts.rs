@@ -15,7 +15,7 @@ use record::{Event, Severity, Subject};
 use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
 use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
 use page::escape::plain;
-use ui::words;
+use ui::format;
 
 /// Height of a chart, in pixels, as `.chart` of the page's style has it; of a map's row; and of what is above and
 /// below its rows.
@@ -442,25 +442,25 @@ pub(super) fn of_host<'a>(course: &'a Course, name: &str, colour: usize, at: usi
 pub(super) const RATE: Unit = Unit {
     axis: "requests per second",
     scale: 1.0,
-    word: |value| format!("{}/s", words::number(value)),
+    word: |value| format!("{}/s", format::number(value)),
 };
 /// MiB a second.
 pub(super) const BYTES: Unit = Unit {
     axis: "MiB per second",
     scale: 1.0 / 1_048_576.0,
-    word: |value| format!("{} MiB/s", words::number(value)),
+    word: |value| format!("{} MiB/s", format::number(value)),
 };
 /// Waits in milliseconds.
 pub(super) const WAIT: Unit = Unit {
     axis: "await, ms",
     scale: 1e3,
-    word: |value| words::latency((value * 1e6) as u64),
+    word: |value| format::latency((value * 1e6) as u64),
 };
 /// Requests.
 pub(super) const FLIGHT: Unit = Unit {
     axis: "requests",
     scale: 1.0,
-    word: words::number,
+    word: format::number,
 };
 /// Percent.
 pub(super) const PERCENT: Unit = Unit {
@@ -472,7 +472,7 @@ pub(super) const PERCENT: Unit = Unit {
 pub(super) const MEMORY: Unit = Unit {
     axis: "MiB",
     scale: 1.0 / 1_048_576.0,
-    word: |value| format!("{} MiB", words::number(value)),
+    word: |value| format!("{} MiB", format::number(value)),
 };
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use course::{
 };
 use page::ChartView;
 use page::charts::{Chart, Figure};
+use ui::format;
 use ui::output::OutputFile;
-use ui::words;
 
 pub(crate) use course::Course;
 
@@ -151,7 +151,7 @@ fn local(at: jiff::Timestamp, zone: &TimeZone) -> String {
 fn moment(frame: &Frame<'_>, seconds: f64) -> String {
     match frame.course.wall(seconds) {
         Some(wall) => local(wall, &frame.zone),
-        None => words::seconds(seconds),
+        None => format::seconds(seconds),
     }
 }
 
@@ -222,7 +222,7 @@ fn findings(frame: &Frame<'_>) -> Vec<FindingView> {
                 None => format!("since {began}"),
             };
             FindingView {
-                severity: words::severity(event.severity),
+                severity: format::severity(event.severity),
                 code: event.code,
                 name: event.name.clone(),
                 when,

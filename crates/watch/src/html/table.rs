@@ -6,7 +6,7 @@ use super::course::{
     ALL_WAIT, BUSY, Band, Course, DeviceCourse, IN_FLIGHT, READ_BYTES, READ_WAIT, READS,
     WRITE_BYTES, WRITE_WAIT, WRITES,
 };
-use ui::words;
+use ui::format;
 
 /// A device's row.
 pub(super) struct Line {
@@ -20,14 +20,14 @@ pub(super) struct Line {
 type Column = (&'static str, usize, fn(f64) -> String);
 
 const COLUMNS: [Column; 9] = [
-    ("reads/s", READS, words::number),
-    ("writes/s", WRITES, words::number),
+    ("reads/s", READS, format::number),
+    ("writes/s", WRITES, format::number),
     ("read MiB/s", READ_BYTES, mib),
     ("written MiB/s", WRITE_BYTES, mib),
     ("read await", READ_WAIT, latency),
     ("write await", WRITE_WAIT, latency),
     ("await", ALL_WAIT, latency),
-    ("in flight", IN_FLIGHT, words::number),
+    ("in flight", IN_FLIGHT, format::number),
     ("busy", BUSY, percent),
 ];
 
@@ -49,11 +49,11 @@ pub(super) fn table(course: &Course) -> (Vec<&'static str>, Vec<Line>) {
 }
 
 fn mib(value: f64) -> String {
-    words::number(value / 1_048_576.0)
+    format::number(value / 1_048_576.0)
 }
 
 fn latency(seconds: f64) -> String {
-    words::latency((seconds * 1e9) as u64)
+    format::latency((seconds * 1e9) as u64)
 }
 
 fn percent(value: f64) -> String {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use record::{Bytes, Nanos};
 
+use ui::format;
 use ui::progress::alone;
-use ui::words;
 
 /// Time of reading below which there is no bar.
 const SOON: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ impl Progress {
 /// Progress, speed, and time left.
 fn words(read: u64, total: Option<u64>, passed: Duration) -> String {
     let rate = read as f64 / passed.as_secs_f64().max(1e-3);
-    let speed = format!("at {} MiB/s", words::number(rate / MIB));
+    let speed = format!("at {} MiB/s", format::number(rate / MIB));
     match total {
         None => format!("{} read {speed}", Bytes(read)),
         Some(total) => {

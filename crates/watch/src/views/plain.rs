@@ -6,7 +6,7 @@ use record::sample::{DeviceSample, Flow, Gap, Moment, Sample};
 use record::{Nanos, Severity};
 use study::watch::{Change, ChangeKind};
 
-use ui::words;
+use ui::format;
 
 /// After so many lines the heads of the columns come again.
 const PAGE: usize = 40;
@@ -135,7 +135,7 @@ fn head(width: usize) -> String {
 fn line(at: Moment, device: &DeviceSample, name: &str, width: usize) -> String {
     let ops = |flow: &Flow| shown(flow.iops.map(|iops| iops.0));
     let bytes = |flow: &Flow| shown(flow.bytes.map(|bytes| bytes.0 / MIB));
-    let wait = |flow: &Flow| flow.wait.map_or_else(dash, |wait| words::latency(wait.0));
+    let wait = |flow: &Flow| flow.wait.map_or_else(dash, |wait| format::latency(wait.0));
     let others = [&device.discard, &device.flush]
         .into_iter()
         .filter_map(|flow| Some(flow.iops?.0));
@@ -172,13 +172,13 @@ fn whole_words(device: &DeviceSample) -> String {
     let untold = |is_told: fn(&Flow) -> bool| !is_told(&device.read) && !is_told(&device.write);
     let mut text = String::new();
     if let Some(iops) = all.iops.filter(|_| untold(|flow| flow.iops.is_some())) {
-        text.push_str(&format!(" {}/s", words::number(iops.0)));
+        text.push_str(&format!(" {}/s", format::number(iops.0)));
     }
     if let Some(bytes) = all.bytes.filter(|_| untold(|flow| flow.bytes.is_some())) {
-        text.push_str(&format!(" {} MiB/s", words::number(bytes.0 / MIB)));
+        text.push_str(&format!(" {} MiB/s", format::number(bytes.0 / MIB)));
     }
     if let Some(wait) = all.wait.filter(|_| untold(|flow| flow.wait.is_some())) {
-        text.push_str(&format!(" await {}", words::latency(wait.0)));
+        text.push_str(&format!(" await {}", format::latency(wait.0)));
     }
     match text.is_empty() {
         true => text,
@@ -198,7 +198,7 @@ fn array_words(device: &DeviceSample) -> String {
             text.push_str(&format!(" {:.1}%", 100.0 * position.fraction()));
         }
         if let Some(speed) = state.speed {
-            text.push_str(&format!(" {} MiB/s", words::number(speed.0 / MIB)));
+            text.push_str(&format!(" {} MiB/s", format::number(speed.0 / MIB)));
         }
     }
     if let Some(missing) = state.degraded.filter(|missing| *missing > 0) {
@@ -253,7 +253,7 @@ fn gap_words(gap: Gap) -> String {
 }
 
 fn shown(value: Option<f64>) -> String {
-    value.map_or_else(dash, words::number)
+    value.map_or_else(dash, format::number)
 }
 
 fn dash() -> String {

@@ -13,8 +13,8 @@ use study::watch::{Change, ChangeKind};
 
 use super::json;
 use crate::mark::MarkDocument;
+use ui::format;
 use ui::table::{Column, layout, wrap};
-use ui::words;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -145,13 +145,13 @@ impl Line {
     }
 
     fn cells(&self) -> Vec<String> {
-        let latency = |nanos: f64| words::latency(nanos as u64);
+        let latency = |nanos: f64| format::latency(nanos as u64);
         let mut cells = vec![self.name.clone()];
         for (nth, figure) in self.figures.iter().enumerate() {
             cells.push(match nth {
                 4 | 5 => figure.text(latency),
                 7 => figure.text(|percent| format!("{percent:.0}%")),
-                _ => figure.text(words::number),
+                _ => figure.text(format::number),
             });
         }
         cells

@@ -53,7 +53,7 @@ fn zeroed(
 /// Bytes that a simulation was asked to write and did.
 fn written(simulated: &SimulatedList) -> Ranges {
     let made = simulated.made().into_iter();
-    let well = made.filter(|made| made.result.is_ok() && made.deed == Op::WriteZeros);
+    let well = made.filter(|made| made.result.is_ok() && made.op == Op::WriteZeros);
     well.map(|made| {
         let request = made.request;
         request.offset..request.offset + u64::from(request.len)

@@ -7,7 +7,7 @@
 
 use study::compare::RatioInterval;
 
-use ui::words::percent;
+use ui::format::percent;
 
 /// The least ratio that an interval may reach to: that of two slowdowns by the bar, one after the other.
 fn reach(bar: f64) -> f64 {

@@ -5,8 +5,8 @@ use study::compare::{RatioInterval, ratio};
 use study::interval::LEAST_SLICES;
 
 use crate::runs::side::{SideFlow, SidePhase};
+use ui::format::{latency, number};
 use ui::relative;
-use ui::words::{latency, number};
 
 /// One kind of request of one phase that both runs have.
 pub(super) struct Row {

@@ -234,7 +234,7 @@ fn different_work_is_said() {
 }
 
 /// A run beside another in which `change` was made to the second phase's workload.
-fn beside(
+fn compared(
     change: impl FnOnce(&mut record::Workload, &mut record::Target),
     a: impl FnOnce(&mut record::Workload),
 ) -> String {
@@ -277,7 +277,7 @@ fn work_that_differs_in_its_details_is_said() {
         ("sync", |details| details.full_sync = true),
     ];
     for (name, change) in changes {
-        let text = beside(
+        let text = compared(
             |workload, _| change(workload.details.get_or_insert_default()),
             |workload| {
                 (workload.rate_per_s, workload.sync_every) = (Some(100.0), 1);
@@ -287,7 +287,7 @@ fn work_that_differs_in_its_details_is_said() {
         );
         assert!(text.contains("did not do the same work"), "{name}: {text}");
     }
-    let same = beside(
+    let same = compared(
         |workload, _| {
             let details = workload.details.get_or_insert_default();
             (details.even_rate, details.full_sync, details.files) = (true, true, 1);
@@ -299,7 +299,7 @@ fn work_that_differs_in_its_details_is_said() {
 
 #[test]
 fn the_page_cache_is_another_work() {
-    let text = beside(|_, target| target.direct = false, |_| {});
+    let text = compared(|_, target| target.direct = false, |_| {});
     assert!(text.contains("did not do the same work"), "{text}");
     assert!(text.contains("past the page cache"), "{text}");
     let mut fio = imported::sample::fio();

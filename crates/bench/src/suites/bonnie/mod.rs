@@ -223,8 +223,8 @@ impl Stage<'_> {
             Test::CharRead => in_order(self.reopened()?, Transfer::Read, one_byte, tests.chars),
             Test::BlockRead => in_order(self.reopened()?, Transfer::Read, tests.block, tests.size),
             Test::Seeks => self.seekers(seed)?,
-            Test::Files(round, deed) => {
-                let kept = self.small.take().filter(|_| deed != FileOp::Create);
+            Test::Files(round, op) => {
+                let kept = self.small.take().filter(|_| op != FileOp::Create);
                 let small = match kept {
                     Some(small) => small,
                     None => {
@@ -232,7 +232,7 @@ impl Stage<'_> {
                         Small::new(folder, &tests.files, round, self.seed, tests.sync)?
                     }
                 };
-                vec![self.small.insert(small).task(deed)]
+                vec![self.small.insert(small).task(op)]
             }
         })
     }

@@ -369,12 +369,12 @@ impl Tests {
                 ops: Some(self.seeks + self.seeks / 10),
                 ..writes(10.0 / 11.0)
             },
-            Test::Files(round, deed) => self.of_files(round, deed, each(deed.calls())),
+            Test::Files(round, op) => self.of_files(round, op, each(op.calls())),
         }
     }
 
-    fn of_files(&self, round: Round, deed: FileOp, plain: Workload) -> Workload {
-        let changes = deed != FileOp::Stat;
+    fn of_files(&self, round: Round, op: FileOp, plain: Workload) -> Workload {
+        let changes = op != FileOp::Stat;
         Workload {
             pattern: match round {
                 Round::Sequential => Pattern::Sequential,

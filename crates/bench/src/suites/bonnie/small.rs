@@ -111,22 +111,22 @@ impl Small {
     }
 
     /// Work of a test on them.
-    pub(super) fn task(&mut self, deed: FileOp) -> Box<dyn Task + '_> {
-        match (deed, self.round) {
+    pub(super) fn task(&mut self, op: FileOp) -> Box<dyn Task + '_> {
+        match (op, self.round) {
             (FileOp::Create, _) => Box::new(Creation { small: self, at: 0 }),
             (_, Round::Sequential) => Box::new(AsListed {
                 small: self,
-                deed,
+                op,
                 directory: 0,
                 listing: None,
             }),
             (_, Round::Random) => {
-                let seed = part_of_seed(self.seed, deed as u64);
+                let seed = part_of_seed(self.seed, op as u64);
                 let mut order: Vec<usize> = (0..self.entries.len()).collect();
                 order.sort_by_key(|at| part_of_seed(seed, *at as u64));
                 Box::new(Scattered {
                     small: self,
-                    deed,
+                    op,
                     order,
                     at: 0,
                 })
@@ -216,14 +216,14 @@ impl Small {
         Ok(())
     }
 
-    fn deed(
+    fn op(
         &mut self,
-        deed: FileOp,
+        op: FileOp,
         directory: usize,
         name: &CStr,
         timer: &mut Timer<'_>,
     ) -> Result<bool, EngineError> {
-        match deed {
+        match op {
             FileOp::Delete => self.delete(directory, name, timer)?,
             FileOp::Create | FileOp::Stat => self.stat(directory, name, timer)?,
         }
@@ -232,8 +232,8 @@ impl Small {
 
     /// Ends a test: Bonnie++ calls sync(2) where it changed something. Here it is the one file system, since
     /// others are nobody's business.
-    fn end(&self, deed: FileOp, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
-        if deed != FileOp::Stat {
+    fn end(&self, op: FileOp, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        if op != FileOp::Stat {
             let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));
             let done = timer.time(Direction::Sync, 0, flush);
             done.map_err(|errno| calls::failed("syncfs of the file system", errno))?;
@@ -275,7 +275,7 @@ impl Task for Creation<'_> {
 /// put there is passed over.
 struct AsListed<'a> {
     small: &'a mut Small,
-    deed: FileOp,
+    op: FileOp,
     directory: usize,
     listing: Option<Dir>,
 }
@@ -296,7 +296,7 @@ impl Task for AsListed<'_> {
                 if !self.small.has(self.directory, name) {
                     return Ok(true);
                 }
-                self.small.deed(self.deed, self.directory, name, timer)
+                self.small.op(self.op, self.directory, name, timer)
             }
             None => {
                 self.listing = None;
@@ -304,7 +304,7 @@ impl Task for AsListed<'_> {
                 if self.directory < self.small.directories.len() {
                     return Ok(true);
                 }
-                self.small.end(self.deed, timer)
+                self.small.end(self.op, timer)
             }
         }
     }
@@ -317,7 +317,7 @@ fn listing_failed(errno: Errno) -> EngineError {
 /// Does it to each file, in an order that nobody can foresee.
 struct Scattered<'a> {
     small: &'a mut Small,
-    deed: FileOp,
+    op: FileOp,
     order: Vec<usize>,
     at: usize,
 }
@@ -325,11 +325,11 @@ struct Scattered<'a> {
 impl Task for Scattered<'_> {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         let Some(number) = self.order.get(self.at) else {
-            return self.small.end(self.deed, timer);
+            return self.small.end(self.op, timer);
         };
         self.at += 1;
         let entry = &self.small.entries[*number];
         let (directory, name) = (entry.directory, entry.name.clone());
-        self.small.deed(self.deed, directory, &name, timer)
+        self.small.op(self.op, directory, &name, timer)
     }
 }

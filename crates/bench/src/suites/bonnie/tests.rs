@@ -296,7 +296,7 @@ fn small_files_come_and_go() {
                     .unwrap();
                 all.stdout.iter().filter(|byte| **byte == b'\n').count()
             };
-            let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
+            let mut made = |op| run(&tests, Test::Files(round, op), vec![small.task(op)]);
             let created = made(FileOp::Create);
             assert_eq!(created.write.as_ref().unwrap().ops, 50);
             assert_eq!(count(), 50);
@@ -324,7 +324,7 @@ fn a_file_that_somebody_else_put_there_is_passed_over() {
         let folder = folder_in(parent.path());
         let round = Round::Sequential;
         let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
-        let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
+        let mut made = |op| run(&tests, Test::Files(round, op), vec![small.task(op)]);
         made(FileOp::Create);
         let path = fs::read_dir(parent.path()).unwrap().next().unwrap();
         let path = match directories {

@@ -3,7 +3,7 @@
 use record::{Origin, Run};
 
 use super::names::Subject;
-use ui::words;
+use ui::format;
 
 /// One fact.
 pub(super) struct Row {
@@ -74,7 +74,7 @@ fn facts(run: &Run) -> Vec<(&'static str, Option<String>)> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     vec![
         ("Target", text(&target.path)),
-        ("Kind", text(words::target_kind(target.kind))),
+        ("Kind", text(format::target_kind(target.kind))),
         ("Size used", Some(target.size.to_string())),
         ("Device", target.device.clone()),
         ("Disks below", text(&target.disks.join(", "))),
@@ -84,7 +84,7 @@ fn facts(run: &Run) -> Vec<(&'static str, Option<String>)> {
         ("Kept in memory", target.in_memory.then(|| yes_or_no(true))),
         (
             "Unwritten share",
-            target.unwritten_fraction.map(words::percent),
+            target.unwritten_fraction.map(format::percent),
         ),
         ("File system", filesystem.map(|fs| fs.kind.clone())),
         ("Mounted at", filesystem.map(|fs| fs.mount_point.clone())),
@@ -131,7 +131,11 @@ fn engines(run: &Run) -> Option<String> {
     let mut engines: Vec<String> = Vec::new();
     for phase in &run.phases {
         let used = &phase.engine;
-        let mut text = format!("{}, {}", words::engine(used.kind), words::clock(used.clock));
+        let mut text = format!(
+            "{}, {}",
+            format::engine(used.kind),
+            format::clock(used.clock)
+        );
         if !used.detail.is_empty() {
             text = format!("{text} ({})", used.detail);
         }

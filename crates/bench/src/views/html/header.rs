@@ -3,7 +3,7 @@
 use record::{Finding, Origin};
 
 use super::names::Subject;
-use ui::words;
+use ui::format;
 
 /// A finding as it is shown.
 pub(super) struct FindingLine {
@@ -42,7 +42,7 @@ pub(super) fn card(subject: &Subject<'_>) -> RunCard {
     if !device.is_empty() {
         identity.push(("Device", device.join(", ")));
     }
-    identity.push(("Date", words::date(run.started)));
+    identity.push(("Date", format::date(run.started)));
     identity.push(("Suite", run.suite.clone()));
     identity.push(("Run", run.id.to_string()));
     RunCard {
@@ -51,7 +51,7 @@ pub(super) fn card(subject: &Subject<'_>) -> RunCard {
         target: run.target.path.clone(),
         identity,
         verdict: conclusion.verdict.word(),
-        sign: words::verdict_sign(conclusion.verdict),
+        sign: format::verdict_sign(conclusion.verdict),
         findings: conclusion.findings.iter().map(finding_line).collect(),
         notes: run.notes.clone(),
         interrupted: run.interrupted,
@@ -65,7 +65,7 @@ pub(super) fn card(subject: &Subject<'_>) -> RunCard {
 
 pub(super) fn finding_line(finding: &Finding) -> FindingLine {
     FindingLine {
-        severity: words::severity(finding.severity),
+        severity: format::severity(finding.severity),
         code: finding.code.word(),
         phase: finding.phase.clone().unwrap_or_default(),
         text: finding.text.clone(),

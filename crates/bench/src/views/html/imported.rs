@@ -6,7 +6,7 @@ use record::ImportedRun;
 use super::header::{FindingLine, finding_line};
 use crate::imported::Judged;
 use crate::views::imported::{Row, rows};
-use ui::words;
+use ui::format;
 
 /// View of one imported run.
 pub(super) struct ImportedView {
@@ -24,7 +24,7 @@ pub(super) fn view((run, judged): &(ImportedRun, Judged)) -> ImportedView {
     let known = [
         ("Target", summary.target.clone()),
         ("Host", summary.host.clone()),
-        ("Date", summary.ran.map(words::date)),
+        ("Date", summary.ran.map(format::date)),
         ("From", Some(run.source.clone())),
         ("Run", Some(run.id.to_string())),
     ];
@@ -35,7 +35,7 @@ pub(super) fn view((run, judged): &(ImportedRun, Judged)) -> ImportedView {
             .filter_map(|(name, value)| Some((name, value?)))
             .collect(),
         verdict: judged.verdict.word(),
-        sign: words::verdict_sign(judged.verdict),
+        sign: format::verdict_sign(judged.verdict),
         findings: judged.findings.iter().map(finding_line).collect(),
         rows: rows(run),
     }

@@ -10,7 +10,7 @@ use super::names::Subject;
 use crate::conclusion::{FlowFigures, PhaseFigures};
 use page::ChartView;
 use page::charts::Figure;
-use ui::words;
+use ui::format;
 
 /// One run's part in a group of phases.
 pub(super) struct Member<'a> {
@@ -132,7 +132,7 @@ pub(super) fn section(group: &Group<'_>, runs: usize, figures: &mut Vec<Figure>)
     let workloads: Vec<String> = group
         .members
         .iter()
-        .map(|member| words::workload(&member.phase.workload))
+        .map(|member| format::workload(&member.phase.workload))
         .collect();
     let shared = workloads
         .first()
@@ -162,7 +162,7 @@ fn member_view(member: &Member<'_>) -> MemberView {
     MemberView {
         short: member.subject.short.clone(),
         colour: page::charts::colour_index(member.subject.slot),
-        workload: words::workload(&phase.workload),
+        workload: format::workload(&phase.workload),
         course: course(phase),
         partial: phase.stopped == Stopped::Signal,
         unwindowed: phase.windows.is_empty(),
@@ -174,20 +174,20 @@ fn member_view(member: &Member<'_>) -> MemberView {
 fn course(phase: &Phase) -> String {
     let mut parts = vec![format!(
         "Measured {} ({})",
-        words::seconds(phase.seconds),
-        words::stopped(phase.stopped)
+        format::seconds(phase.seconds),
+        format::stopped(phase.stopped)
     )];
     if phase.drain_seconds > 0.0 {
         parts.push(format!(
             "the last requests took {} more",
-            words::seconds(phase.drain_seconds)
+            format::seconds(phase.drain_seconds)
         ));
     }
     if phase.cpu.user_s + phase.cpu.system_s > 0.0 {
         parts.push(format!(
             "CPU {} user, {} system",
-            words::seconds(phase.cpu.user_s),
-            words::seconds(phase.cpu.system_s)
+            format::seconds(phase.cpu.user_s),
+            format::seconds(phase.cpu.system_s)
         ));
     }
     if phase.thread_ops.len() > 1 {
@@ -195,11 +195,11 @@ fn course(phase: &Phase) -> String {
         let most = phase.thread_ops.iter().max().copied().unwrap_or_default();
         parts.push(format!(
             "{} to {} requests a thread",
-            words::number(least as f64),
-            words::number(most as f64)
+            format::number(least as f64),
+            format::number(most as f64)
         ));
     }
-    parts.push(words::engine(phase.engine.kind).to_owned());
+    parts.push(format::engine(phase.engine.kind).to_owned());
     format!("{}.", parts.join("; "))
 }
 

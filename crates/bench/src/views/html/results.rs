@@ -7,7 +7,7 @@ use super::phases::{Group, Member};
 use crate::conclusion::Estimate;
 use crate::views::device_totals;
 use page::charts::colour_index;
-use ui::words;
+use ui::format;
 
 /// Below the first row of a group its cell is not repeated.
 #[derive(Default)]
@@ -151,11 +151,11 @@ fn row(member: &Member<'_>, direction: Direction) -> Option<Row> {
     let once = direction == Direction::Sync && member.phase.workload.sync_every == 0;
     let iops = figures.map(|figures| figures.iops).filter(|_| !once);
     Some(Row {
-        iops: iops.map_or_else(dash, |iops| words::number(iops.mean)),
+        iops: iops.map_or_else(dash, |iops| format::number(iops.mean)),
         interval: iops.map_or_else(String::new, interval),
         megabytes: match figures {
             Some(figures) if flow.bytes > 0 => {
-                words::number(figures.bytes_per_s.mean / (1 << 20) as f64)
+                format::number(figures.bytes_per_s.mean / (1 << 20) as f64)
             }
             _ => dash(),
         },
@@ -170,7 +170,7 @@ fn service_row(member: &Member<'_>, latency: &Histogram) -> Row {
         if latency.is_empty() {
             dash()
         } else {
-            words::latency(latency.quantile(quantile))
+            format::latency(latency.quantile(quantile))
         }
     };
     Row {
@@ -182,7 +182,7 @@ fn service_row(member: &Member<'_>, latency: &Histogram) -> Row {
         megabytes: String::new(),
         latency: [at(0.5), at(0.99), at(0.999), at(1.0)],
         kernel: String::new(),
-        stopped: words::stopped(member.phase.stopped),
+        stopped: format::stopped(member.phase.stopped),
     }
 }
 
@@ -192,7 +192,7 @@ fn dash() -> String {
 
 fn interval(estimate: Estimate) -> String {
     match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!("{} – {}", words::number(low), words::number(high)),
+        (Some(low), Some(high)) => format!("{} – {}", format::number(low), format::number(high)),
         _ => "no interval".to_owned(),
     }
 }
@@ -203,7 +203,7 @@ fn kernel(phase: &Phase, direction: Direction) -> String {
     let Some((total, seconds)) = device_totals(phase) else {
         return String::new();
     };
-    let rate = |ops: u64| words::number(ops as f64 / seconds);
+    let rate = |ops: u64| format::number(ops as f64 / seconds);
     let sized = |ops: u64, bytes: u64| {
         let size = Bytes(bytes.checked_div(ops).unwrap_or_default());
         format!("{} × {size}", rate(ops))

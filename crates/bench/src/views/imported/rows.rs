@@ -2,7 +2,7 @@
 
 use record::{FlowSummary, ImportedRun, PhaseSummary};
 
-use ui::words::{latency, number};
+use ui::format::{latency, number};
 
 /// Text for a figure that the tool did not tell.
 const UNKNOWN: &str = "–";

@@ -188,7 +188,7 @@ fn the_agent_is_root_by_sudo_or_it_is_said_why_not() {
     let path = path_with(programs.path(), &[user, sudo]);
     let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
     assert!(said.contains(&"I am agent, root".to_owned()), "{said:?}");
-    // Who is root already asks nobody.
+    // Root needs no sudo.
     let deny = ("sudo", "echo 'sudo: a password is required' >&2; exit 1");
     let path = path_with(programs.path(), &[("id", "echo 0"), deny]);
     let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
@@ -262,7 +262,7 @@ fn refusals_and_failures_are_sentences() {
         ),
         (
             "root@h: Permission denied (publickey).",
-            "lets nobody in with the keys at hand: root@h: Permission denied (publickey).",
+            "accepts none of the available keys: root@h: Permission denied (publickey).",
         ),
         (
             "ssh: connect to host h port 22: Connection refused\r\n",
@@ -280,13 +280,13 @@ fn a_host_that_is_not_there_is_told_without_waiting_long() {
     let mut ssh = ssh();
     ssh.config = Some("/dev/null".into());
     let began = Instant::now();
-    // Port 1 of this host: nobody listens there.
+    // Port 1 of this host: nothing listens there.
     let host = Host {
         port: Some(1),
         ..host("127.0.0.1")
     };
     let Err(trouble) = ssh.open(&host, &AtomicBool::new(false)) else {
-        panic!("somebody listens on port 1");
+        panic!("a program listens on port 1");
     };
     let is_told = match &trouble {
         ConnectionError::Unreached(why) => {

@@ -7,7 +7,7 @@ use ledger::{Ledger, LongWork as _};
 
 use crate::plan::past::host::{Past, PastHost, key_of};
 use crate::race::setup;
-use crate::race::{Decision, conclude, tells_good};
+use crate::race::{Decision, conclude, is_good};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use sweep::Figure;
@@ -117,7 +117,7 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     let names = |tells: bool| {
         let groups = concluded.groups.iter();
         groups
-            .filter(|group| tells_good(group.end, record) == tells)
+            .filter(|group| is_good(group.end, record) == tells)
             .map(|group| group.name.as_str())
             .collect::<BTreeSet<&str>>()
     };
@@ -206,12 +206,12 @@ mod tests {
             record.interrupted = true;
         }
         put_finished(&path, &[early]);
-        let beside = read().unwrap();
-        assert_eq!(beside.hosts, past.hosts);
+        let both = read().unwrap();
+        assert_eq!(both.hosts, past.hosts);
         assert!(
-            beside.good.contains("a group that was not decided"),
+            both.good.contains("a group that was not decided"),
             "{}",
-            beside.good
+            both.good
         );
         // A host that was bad in another race was not good.
         let again = FleetRun {

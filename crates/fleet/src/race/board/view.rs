@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use study::burnin::{HostStatus, Known};
 
-use crate::race::course::{Course, Fate};
+use crate::race::course::{Course, OutReason};
 use crate::race::report::{RankedFigure, figure_name, worst_name};
 use crate::store::FleetRun;
 use crate::store::race::{RaceRecord, RoundRecord};
@@ -13,10 +13,10 @@ use ratatui::layout::Size;
 use ratatui::text::Line;
 use ui::charset;
 use ui::charset::printable;
-use ui::screen::{Look, Pieces as _};
+use ui::format::{self, count};
+use ui::screen::{Pieces as _, TextStyle};
 use ui::table::{Column, layout};
 use ui::units::compact;
-use ui::words::{self, count};
 
 /// The most hosts of a group that are shown, whatever there is room for.
 const MOST: usize = 50;
@@ -25,7 +25,7 @@ const CHANGES: usize = 4;
 
 /// Standing of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+enum BoardStatus {
     /// It may be one of the best.
     In,
     /// It may be, and was not there in the last round.
@@ -42,39 +42,41 @@ enum Standing {
     Lost,
 }
 
-impl Standing {
+impl BoardStatus {
     /// All, in their order.
-    const ALL: [Standing; 7] = [
-        Standing::In,
-        Standing::Away,
-        Standing::Equal,
-        Standing::Out,
-        Standing::Below,
-        Standing::Broken,
-        Standing::Lost,
+    const ALL: [BoardStatus; 7] = [
+        BoardStatus::In,
+        BoardStatus::Away,
+        BoardStatus::Equal,
+        BoardStatus::Out,
+        BoardStatus::Below,
+        BoardStatus::Broken,
+        BoardStatus::Lost,
     ];
 
-    fn of(course: &Course<'_>, place: usize, is_away: bool) -> Standing {
-        match (course.fate(place), course.standing(place)) {
-            (Some(Fate::Floor(_)), _) => Standing::Below,
-            (Some(Fate::Broken(_)), _) => Standing::Broken,
-            (Some(Fate::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => Standing::Lost,
-            (None, Some(HostStatus::Out { .. })) => Standing::Out,
-            (None, Some(HostStatus::Left { .. })) => Standing::Equal,
-            (None, _) if is_away => Standing::Away,
-            (None, _) => Standing::In,
+    fn of(course: &Course<'_>, place: usize, is_away: bool) -> BoardStatus {
+        match (course.out_reason(place), course.status(place)) {
+            (Some(OutReason::Floor(_)), _) => BoardStatus::Below,
+            (Some(OutReason::Broken(_)), _) => BoardStatus::Broken,
+            (Some(OutReason::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => {
+                BoardStatus::Lost
+            }
+            (None, Some(HostStatus::Out { .. })) => BoardStatus::Out,
+            (None, Some(HostStatus::Left { .. })) => BoardStatus::Equal,
+            (None, _) if is_away => BoardStatus::Away,
+            (None, _) => BoardStatus::In,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Standing::In => "in",
-            Standing::Away => "away",
-            Standing::Equal => "as good",
-            Standing::Out => "out",
-            Standing::Below => "below the floor",
-            Standing::Broken => "broken",
-            Standing::Lost => "lost",
+            BoardStatus::In => "in",
+            BoardStatus::Away => "away",
+            BoardStatus::Equal => "as good",
+            BoardStatus::Out => "out",
+            BoardStatus::Below => "below the floor",
+            BoardStatus::Broken => "broken",
+            BoardStatus::Lost => "lost",
         }
     }
 }
@@ -85,7 +87,7 @@ struct Row {
     host: String,
     known: Option<Known>,
     worst: String,
-    stand: Standing,
+    stand: BoardStatus,
 }
 
 /// A group, the best first.
@@ -94,7 +96,7 @@ struct Group {
     pub name: String,
     rows: Vec<Row>,
     /// Standings of all hosts.
-    stands: Vec<Standing>,
+    stands: Vec<BoardStatus>,
 }
 
 /// Content of the table.
@@ -149,17 +151,19 @@ impl BoardView {
         round: &RoundRecord,
         out: &[usize],
     ) {
-        let before = self.counted(Standing::Out);
+        let before = self.counted(BoardStatus::Out);
         let missed = round.missed.iter().map(|absent| absent.host).collect();
         self.refresh(course, run, record, &missed);
         let number = course.rounds();
         for place in out {
-            let why = course.fate(*place).map_or("", |fate| fate.why());
+            let why = course
+                .out_reason(*place)
+                .map_or("", |out_reason| out_reason.why());
             let name = run.name(*place);
             let why = why.trim_end_matches('.');
             self.change(format!("round {number}: {name} is out: {why}"));
         }
-        let now = self.counted(Standing::Out);
+        let now = self.counted(BoardStatus::Out);
         if now > before {
             let more = count(now - before, "host");
             self.change(format!("round {number}: others are better than {more}"));
@@ -178,7 +182,7 @@ impl BoardView {
         }
     }
 
-    fn counted(&self, stand: Standing) -> usize {
+    fn counted(&self, stand: BoardStatus) -> usize {
         let all = self.groups.iter().flat_map(|group| &group.stands);
         all.filter(|one| **one == stand).count()
     }
@@ -198,7 +202,7 @@ impl BoardView {
             }
         }
         let known = |place: usize| {
-            let stand = Standing::of(course, place, missed.contains(&place));
+            let stand = BoardStatus::of(course, place, missed.contains(&place));
             (stand, course.known(place), place)
         };
         self.groups = groups
@@ -247,7 +251,13 @@ impl BoardView {
         let newest = self.changes.len() - changes;
         lines.extend(self.changes.iter().skip(newest).cloned());
         lines.truncate(height.max(1));
-        let looks = |at: usize| if at == 1 { Look::Strong } else { Look::Plain };
+        let looks = |at: usize| {
+            if at == 1 {
+                TextStyle::Strong
+            } else {
+                TextStyle::Plain
+            }
+        };
         let line = |(at, line): (usize, &String)| Line::of(cut(line, width), looks(at));
         lines.iter().enumerate().map(line).collect()
     }
@@ -272,25 +282,25 @@ impl BoardView {
 /// Standings of the hosts of these groups, in words.
 fn summary(groups: &[Group]) -> String {
     let all = groups.iter().flat_map(|group| &group.stands);
-    counts(&all.copied().collect::<Vec<Standing>>())
+    counts(&all.copied().collect::<Vec<BoardStatus>>())
 }
 
 impl Group {
     /// A group of these hosts: where each stands, what is known of it, and its place.
     fn of(
         name: &str,
-        mut all: Vec<(Standing, Option<Known>, usize)>,
+        mut all: Vec<(BoardStatus, Option<Known>, usize)>,
         run: &FleetRun,
         record: &RaceRecord,
     ) -> Group {
         let figure = |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
         // Who may be kept stands before who may not, however good the latter looked.
-        let is_out = |stand: Standing| stand > Standing::Away;
+        let is_out = |stand: BoardStatus| stand > BoardStatus::Away;
         all.sort_by(|a, b| {
             let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
             is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
         });
-        let row = |(stand, known, place): &(Standing, Option<Known>, usize)| Row {
+        let row = |(stand, known, place): &(BoardStatus, Option<Known>, usize)| Row {
             host: run.name(*place).to_owned(),
             known: *known,
             worst: known
@@ -337,7 +347,7 @@ impl Group {
         vec![
             self.name.clone(),
             row.host.clone(),
-            of_known(&|known| words::number(known.figure)),
+            of_known(&|known| format::number(known.figure)),
             of_known(&|known| RankedFigure::of(known).bounds()),
             row.worst.clone(),
             of_known(&|known| known.rounds.to_string()),
@@ -347,12 +357,12 @@ impl Group {
 }
 
 /// Numbers of hosts by standing, such as `12 in, 3 out`.
-fn counts(stands: &[Standing]) -> String {
-    let count = |stand: &Standing| {
+fn counts(stands: &[BoardStatus]) -> String {
+    let count = |stand: &BoardStatus| {
         let number = stands.iter().filter(|one| *one == stand).count();
         (number > 0).then(|| format!("{number} {}", stand.word()))
     };
-    let counted: Vec<String> = Standing::ALL.iter().filter_map(count).collect();
+    let counted: Vec<String> = BoardStatus::ALL.iter().filter_map(count).collect();
     counted.join(", ")
 }
 
@@ -508,12 +518,15 @@ mod tests {
     fn each_standing_has_its_word() {
         let mut view = view(3);
         let group = &mut view.groups[0];
-        (group.rows[0].stand, group.stands[0]) = (Standing::Below, Standing::Below);
+        (group.rows[0].stand, group.stands[0]) = (BoardStatus::Below, BoardStatus::Below);
         let shown = texts(&view, (100, 20)).join("\n");
         assert!(shown.contains("below the floor"), "{shown}");
-        assert_eq!(counts(&[Standing::Equal, Standing::In]), "1 in, 1 as good");
         assert_eq!(
-            counts(&[Standing::Lost, Standing::In, Standing::In]),
+            counts(&[BoardStatus::Equal, BoardStatus::In]),
+            "1 in, 1 as good"
+        );
+        assert_eq!(
+            counts(&[BoardStatus::Lost, BoardStatus::In, BoardStatus::In]),
             "2 in, 1 lost"
         );
     }

@@ -94,18 +94,15 @@ fn a_floor_holds_for_each_disk_over_its_time() {
     }
     let third = round(&course, &mut rng, &bad);
     assert_eq!(course.take(&third), [1]);
-    let why = course.fate(1).unwrap();
-    assert!(matches!(why, Fate::Floor(_)), "{why:?}");
+    let why = course.out_reason(1).unwrap();
+    assert!(matches!(why, OutReason::Floor(_)), "{why:?}");
     assert!(
         why.why()
             .starts_with("/b missed page-read.iops>=500 for 30s: it had "),
         "{why:?}"
     );
     assert!(!course.next().contains(&1));
-    assert!(matches!(
-        course.standing(1),
-        Some(HostStatus::Removed { .. })
-    ));
+    assert!(matches!(course.status(1), Some(HostStatus::Removed { .. })));
 }
 
 #[test]
@@ -161,10 +158,11 @@ fn one_that_is_away_too_often_is_out_and_not_called_bad() {
         out.push(course.take(&one));
     }
     assert_eq!(out, [vec![], vec![], vec![], vec![0], vec![]]);
-    let fate = course.fate(0).unwrap();
-    assert!(matches!(fate, Fate::Absent(_)));
+    let out_reason = course.out_reason(0).unwrap();
+    assert!(matches!(out_reason, OutReason::Absent(_)));
     assert!(
-        fate.why()
+        out_reason
+            .why()
             .contains("missing in 4 rounds, the last time because it was lost")
     );
 }
@@ -309,7 +307,7 @@ fn a_floor_that_was_missed_in_one_round_alone_is_told() {
             let one = round(&course, &mut rng, &bad);
             course.take(&one);
         }
-        assert!(matches!(course.fate(1), Some(Fate::Floor(_))));
+        assert!(matches!(course.out_reason(1), Some(OutReason::Floor(_))));
         assert_eq!(course.missed_once(1), is_once, "{floor}");
     }
 }
@@ -329,7 +327,7 @@ fn a_round_that_was_answered_too_late_is_named_as_what_it_was() {
     own.round = Some(0);
     one.late.push(own);
     assert_eq!(course.take(&one), [0]);
-    let why = course.fate(0).unwrap().why();
+    let why = course.out_reason(0).unwrap().why();
     assert_eq!(why, "/a: nothing came back in round 1");
 }
 
@@ -342,7 +340,7 @@ fn a_disk_that_fails_and_misses_a_floor_is_broken() {
     let mut one = round(&course, &mut Rng::new(3), &slow);
     one.measured[1].targets[0].broken = Some("a read failed".to_owned());
     assert_eq!(course.take(&one), [1]);
-    assert!(matches!(course.fate(1), Some(Fate::Broken(_))));
+    assert!(matches!(course.out_reason(1), Some(OutReason::Broken(_))));
     assert!(!course.missed_once(1));
 }
 
@@ -357,14 +355,14 @@ fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
     one.measured[3].targets[0].failed = Some("there is no memory".to_owned());
     one.measured[2].targets[0].figures[0] = None;
     assert_eq!(course.take(&one), [0, 1, 2, 3]);
-    let why = |place: usize| course.fate(place).unwrap().why().to_owned();
+    let why = |place: usize| course.out_reason(place).unwrap().why().to_owned();
     assert_eq!(why(0), "/b: nothing came back in round 1");
     assert_eq!(why(1), "/a: a read failed");
-    assert!(matches!(course.fate(1), Some(Fate::Broken(_))));
+    assert!(matches!(course.out_reason(1), Some(OutReason::Broken(_))));
     // The machine may have been paused.
-    assert!(matches!(course.fate(2), Some(Fate::Absent(_))));
+    assert!(matches!(course.out_reason(2), Some(OutReason::Absent(_))));
     // The disk is not blamed for what the host lacks.
-    assert!(matches!(course.fate(3), Some(Fate::Absent(_))));
+    assert!(matches!(course.out_reason(3), Some(OutReason::Absent(_))));
 }
 
 #[test]
@@ -416,6 +414,6 @@ fn a_host_without_a_group_takes_no_part() {
     let setup = small.setup();
     let course = Course::new(&setup);
     assert_eq!(course.next(), [0, 2, 3]);
-    assert_eq!(course.standing(1), None);
+    assert_eq!(course.status(1), None);
     assert_eq!(course.known(1), None);
 }

@@ -8,7 +8,7 @@ use crate::store::race::RaceRecord;
 use crate::store::{FleetRun, HostRun};
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
-use ui::words;
+use ui::format;
 
 /// Data of the page.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>)
             let text = format!(
                 "{}: {}, {}",
                 plain(name),
-                words::number(known.figure),
+                format::number(known.figure),
                 one.decided.word()
             );
             let point = (at as f64 + beside, rounded(known.figure), text);

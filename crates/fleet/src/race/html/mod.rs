@@ -16,8 +16,8 @@ use crate::store::race::RaceRecord;
 use charts::View;
 use page::ChartView;
 use page::charts::Figure;
+use ui::format;
 use ui::output::OutputFile;
-use ui::words;
 
 /// A host in the table.
 struct Line {
@@ -105,8 +105,8 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
             ("Ranked by", report.figure.clone()),
             ("Kept of each group", record.keep.to_string()),
             ("Rounds", record.rounds.len().to_string()),
-            ("A round", words::seconds(record.round_s)),
-            ("Date", words::date(run.began)),
+            ("A round", format::seconds(record.round_s)),
+            ("Date", format::date(run.began)),
             ("Race", run.id.clone()),
         ],
         sentences: [

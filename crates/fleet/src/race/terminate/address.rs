@@ -49,7 +49,7 @@ pub(super) fn names(
 }
 
 /// Looks names up, for as long as `timeout` and until a signal comes: the system's resolver hears of neither.
-/// What has not answered by then has no address.
+/// A name that is not resolved by then counts as one without an address.
 pub(super) fn found(
     names: BTreeSet<String>,
     timeout: Duration,
@@ -69,7 +69,7 @@ pub(super) fn found(
         let work = move || {
             while let Some(name) = next() {
                 let addresses = resolve(&name);
-                // Nobody waits for it any more where this fails.
+                // If this fails, the caller has stopped waiting.
                 let _ = sender.send((name, addresses));
             }
         };

@@ -57,7 +57,7 @@ impl DryRunError {
     }
 }
 
-/// Checks the permission with a dry run, of one instance alone at first: what takes no rehearsal for one shall
+/// Checks the permission with a dry run, of one instance alone at first: a command that is no dry run for one must
 /// not end the others too.
 ///
 /// # Errors

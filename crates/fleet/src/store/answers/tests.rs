@@ -71,7 +71,7 @@ fn who_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
     let store = AnswerStore::new(empty("f"));
     let beats = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // Nobody writes anything: the disk of the ledger is slow.
+        // Nothing is written: the disk of the ledger is slow.
         let waiting = scope.spawn(|| {
             store.put_collected(ended("old", "h1"), &mut || {
                 beats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -119,7 +119,7 @@ fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
             .iter()
             .any(|work| work.key == "done" && work.began == done.began)
     );
-    // Somebody is at this one, who keeps it as it is; the answer lies beside it.
+    // Another process works on this one and leaves it as it is; the answer is stored next to it.
     assert!(store.find::<FleetRun>("busy.h1.1").unwrap().is_some());
     busy.finish(&empty("busy")).unwrap();
 }

@@ -69,7 +69,7 @@ fn nothing_is_answered_in_a_stall_and_no_burst_follows() {
     let done = run(&mut stalled, &[random(4096, 32)], Caps::default(), 6);
     assert_eq!(done[0][3], 0);
     assert!(within(done[0][4] as f64, 400.0, 2.0), "{:?}", done[0]);
-    assert_eq!(stalled[0].weather().stalls_begun(Nanos::from_secs(6)), 1);
+    assert_eq!(stalled[0].noise().stalls_begun(Nanos::from_secs(6)), 1);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_volume_that_is_held_has_no_troubles_and_stays_cold() {
     assert_eq!((admission.start, admission.ready), (before, before));
     assert!(!admission.failed && admission.latency < Nanos(1_000_000));
     assert_eq!(held.cold_blocks_left(), 2048);
-    assert_eq!(held.weather().stalls_begun(before), 0);
+    assert_eq!(held.noise().stalls_begun(before), 0);
 
     held.begin(after);
     // A second beginning changes nothing.
@@ -138,7 +138,7 @@ fn a_volume_that_is_held_has_no_troubles_and_stays_cold() {
     assert_eq!(admission.start, after + Nanos::from_secs(3600));
     assert!(admission.failed);
     assert_eq!(held.cold_blocks_left(), 2047);
-    assert_eq!(held.weather().stalls_begun(after), 1);
+    assert_eq!(held.noise().stalls_begun(after), 1);
 }
 
 #[test]

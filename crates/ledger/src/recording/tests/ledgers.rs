@@ -174,8 +174,8 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
     let mut first = begin(&mut ledger);
     let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
     record(&mut ledger, &mut first, &mut host, 10);
-    let again = |ledger: &mut Ledger, standing: OwnerLiveness| {
-        ledger.begin_recording(&owner(8), &Source::default(), move |_| standing)
+    let again = |ledger: &mut Ledger, liveness: OwnerLiveness| {
+        ledger.begin_recording(&owner(8), &Source::default(), move |_| liveness)
     };
     let refused = again(&mut ledger, OwnerLiveness::Alive).unwrap_err();
     assert!(

@@ -32,13 +32,13 @@ pub(super) fn with_own_files(process: &Path, pid: u32) -> Vec<u32> {
     tables.split_off(1)
 }
 
-/// Whether a thread of a process has any descriptors: one that has ended has none.
+/// True if a thread of a process has any descriptors: one that has ended has none.
 fn has_files(process: &Path, thread: u32) -> bool {
     let folder = process.join("task").join(thread.to_string()).join("fd");
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Whether two threads have one table of descriptors; `None` where the kernel does not say (`CONFIG_KCMP`).
+/// True if two threads share one table of descriptors; `None` where the kernel lacks kcmp(2) (`CONFIG_KCMP`).
 fn share(one: u32, other: u32) -> Option<bool> {
     let (one, other) = (pid_t::try_from(one).ok()?, pid_t::try_from(other).ok()?);
     // SAFETY: with KCMP_FILES the call takes two ids and no pointer, and reads or writes no memory of this process.

@@ -149,7 +149,7 @@ fn what_others_do_ends_it_at_once() {
         "{ended:?}"
     );
     let (ended, _) = with(Event::Waits);
-    let is_so = matches!(ended.ending, Ending::Waits(Waits::Beside(_)));
+    let is_so = matches!(ended.ending, Ending::Waits(Waits::Competing(_)));
     assert!(is_so, "{ended:?}");
 }
 

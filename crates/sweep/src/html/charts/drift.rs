@@ -4,7 +4,7 @@ use super::super::View;
 use super::speed;
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::plot::{Hover, Line, Marker, Mode, Shape, ShapeKind, Trace};
-use ui::words;
+use ui::format;
 
 /// The chart; `None` before the baseline was measured twice.
 pub(super) fn chart(view: View<'_>) -> Option<Chart> {
@@ -51,7 +51,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
             "{} Band: ±{} around the mean, within which layouts count as equal; the axis does not \
              begin at zero",
             drift.text,
-            words::percent(tie)
+            format::percent(tie)
         ),
         figure: Figure {
             layout: layout(x, y, false).hover(Hover::Closest).shapes(vec![band]),

@@ -1,7 +1,7 @@
 //! Columns of the table that there is room for.
 
 use record::sample::FlowKind;
-use ui::screen::{Capabilities, Look};
+use ui::screen::{Capabilities, TextStyle};
 
 use super::words::{MIB, UNKNOWN, rate, share, size, wait};
 use crate::screen::frame::Row;
@@ -114,7 +114,7 @@ impl Column {
     }
 
     /// A row's figure, and how it looks; `None` where the row's own look is meant.
-    pub(super) fn cell(self, of: &Cells<'_>) -> (String, Option<Look>) {
+    pub(super) fn cell(self, of: &Cells<'_>) -> (String, Option<TextStyle>) {
         let figures = &of.row.figures;
         let flow = |kind| figures.flow(kind);
         let (read, write) = (flow(FlowKind::Read), flow(FlowKind::Write));
@@ -158,7 +158,7 @@ pub(super) fn flight(row: &Row) -> String {
     }
 }
 
-fn siblings(comparison: Option<&Comparison>) -> (String, Option<Look>) {
+fn siblings(comparison: Option<&Comparison>) -> (String, Option<TextStyle>) {
     let Some(comparison) = comparison else {
         return (String::new(), None);
     };
@@ -168,13 +168,13 @@ fn siblings(comparison: Option<&Comparison>) -> (String, Option<Look>) {
         _ => ">999×".to_owned(),
     };
     match comparison.stands_out {
-        true => (format!("{number}!"), Some(Look::Warning)),
+        true => (format!("{number}!"), Some(TextStyle::Warning)),
         false => (number, None),
     }
 }
 
 /// The volume's cap (`v`) or the instance's (`i`), whichever is hit for longer.
-fn cap(caps: Option<Caps>) -> (String, Option<Look>) {
+fn cap(caps: Option<Caps>) -> (String, Option<TextStyle>) {
     let Some(caps) = caps else {
         return (String::new(), None);
     };
@@ -183,7 +183,10 @@ fn cap(caps: Option<Caps>) -> (String, Option<Look>) {
         false => ('i', caps.instance),
     };
     match most > 0.0 {
-        true => (format!("{whose}{}", share(Some(most))), Some(Look::Warning)),
+        true => (
+            format!("{whose}{}", share(Some(most))),
+            Some(TextStyle::Warning),
+        ),
         false => (share(Some(0.0)), None),
     }
 }

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
-use ui::screen::{Capabilities, Look, Pieces as _};
+use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use super::columns::{flight, right, unknown};
 use super::table::{SPAN, name, state_words};
@@ -24,10 +24,10 @@ pub(super) fn lines(
     let branches = model.branches();
     let branch = branches.get(model.selected(&branches));
     let (Some(branch), Some(number), Some(frame)) = (branch, model.number(), model.frame()) else {
-        return vec![Line::of("no device is selected", Look::Plain)];
+        return vec![Line::of("no device is selected", TextStyle::Plain)];
     };
     let row = &frame.rows[branch.place];
-    let mut lines = vec![Line::of(name(&row.device), Look::Strong)];
+    let mut lines = vec![Line::of(name(&row.device), TextStyle::Strong)];
     lines.extend(facts(&row.device, frame, columns));
     lines.push(Line::default());
     lines.extend(flows(row));
@@ -38,7 +38,7 @@ pub(super) fn lines(
             rate(row.figures.mean_in_flight.get()),
             share(row.figures.busy.get())
         ),
-        Look::Plain,
+        TextStyle::Plain,
     ));
     lines.push(Line::default());
     let width = columns.saturating_sub(22).clamp(1, 120);
@@ -56,12 +56,12 @@ pub(super) fn lines(
             most.unwrap_or_else(unknown),
             sparkline(&values, capabilities.unicode)
         );
-        lines.push(Line::of(text, Look::Plain));
+        lines.push(Line::of(text, TextStyle::Plain));
     }
     if let Some(comparison) = &branch.siblings {
         let look = match comparison.stands_out {
-            true => Look::Warning,
-            false => Look::Plain,
+            true => TextStyle::Warning,
+            false => TextStyle::Plain,
         };
         let sign = if comparison.stands_out { " !" } else { "" };
         let text = format!(
@@ -117,9 +117,9 @@ fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line<'static>> {
     for fact in facts {
         match lines.last_mut() {
             Some(line) if line.width() + 2 + fact.chars().count() <= columns => {
-                line.push(format!(", {fact}"), Look::Plain);
+                line.push(format!(", {fact}"), TextStyle::Plain);
             }
-            _ => lines.push(Line::of(fact, Look::Plain)),
+            _ => lines.push(Line::of(fact, TextStyle::Plain)),
         }
     }
     lines
@@ -132,7 +132,7 @@ fn flows(row: &Row) -> Vec<Line<'static>> {
         format!("{first:<8}{rest}")
     };
     let heads = cells("", ["per s", "MiB/s", "merged/s", "await", "size"]);
-    let mut lines = vec![Line::of(heads, Look::Strong)];
+    let mut lines = vec![Line::of(heads, TextStyle::Strong)];
     for kind in FlowKind::ALL {
         let rates = row.figures.flow(kind);
         let text = cells(
@@ -145,7 +145,7 @@ fn flows(row: &Row) -> Vec<Line<'static>> {
                 &size(rates.size.get()),
             ],
         );
-        lines.push(Line::of(text, Look::Plain));
+        lines.push(Line::of(text, TextStyle::Plain));
     }
     lines
 }
@@ -156,7 +156,8 @@ fn members(row: &Row) -> Vec<Line<'static>> {
         return Vec::new();
     };
     let mut lines = vec![Line::default()];
-    let (text, look) = state_words(state).unwrap_or(("nothing under way".to_owned(), Look::Plain));
+    let (text, look) =
+        state_words(state).unwrap_or(("nothing under way".to_owned(), TextStyle::Plain));
     lines.push(Line::of(text, look));
     for member in &state.members {
         let slot = member.slot.map_or_else(unknown, |slot| slot.to_string());
@@ -165,8 +166,8 @@ fn members(row: &Row) -> Vec<Line<'static>> {
             format!(", {count} read errors corrected")
         });
         let look = match member.is_faulty() || !errors.is_empty() {
-            true => Look::Warning,
-            false => Look::Plain,
+            true => TextStyle::Warning,
+            false => TextStyle::Plain,
         };
         let text = format!(
             "  {slot:>3} {} {}{errors}",
@@ -186,7 +187,7 @@ fn vendor(page: &VendorSample, capabilities: Capabilities) -> Vec<Line<'static>>
         Line::default(),
         Line::of(
             format!("The volume's own page ({})", page.page.word()),
-            Look::Strong,
+            TextStyle::Strong,
         ),
     ];
     let caps = [
@@ -198,8 +199,8 @@ fn vendor(page: &VendorSample, capabilities: Capabilities) -> Vec<Line<'static>>
     for (word, time) in caps {
         let is_over = time.is_some_and(|time| time.0 > 0);
         let (sign, look) = match is_over {
-            true => ("!", Look::Warning),
-            false => (" ", Look::Plain),
+            true => ("!", TextStyle::Warning),
+            false => (" ", TextStyle::Plain),
         };
         lines.push(Line::of(
             format!("{sign} {word:<31}{:>6}", over(time)),
@@ -218,7 +219,7 @@ fn vendor(page: &VendorSample, capabilities: Capabilities) -> Vec<Line<'static>>
             mean(page.read_time, page.reads),
             mean(page.write_time, page.writes)
         ),
-        Look::Plain,
+        TextStyle::Plain,
     ));
     lines.extend(histogram(
         "latency of reads",
@@ -238,7 +239,7 @@ fn histogram(title: &str, bins: &[LatencyBin], capabilities: Capabilities) -> Ve
     if most == 0 {
         return Vec::new();
     }
-    let mut lines = vec![Line::of(format!("  {title}"), Look::Strong)];
+    let mut lines = vec![Line::of(format!("  {title}"), TextStyle::Strong)];
     for bin in bins.iter().filter(|bin| bin.count > 0) {
         let to = bin
             .to
@@ -250,7 +251,7 @@ fn histogram(title: &str, bins: &[LatencyBin], capabilities: Capabilities) -> Ve
             "  {from:>6} to {to:<6}{:>7} {bar}",
             rate(Some(bin.count as f64))
         );
-        lines.push(Line::of(text, Look::Plain));
+        lines.push(Line::of(text, TextStyle::Plain));
     }
     lines
 }

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 use record::{Event, Nanos, Severity};
-use ui::screen::{Capabilities, Look, Pieces as _, wrap};
+use ui::screen::{Capabilities, Pieces as _, TextStyle, wrap};
 
 use super::words::{clock, span};
 use crate::screen::model::Model;
@@ -62,7 +62,7 @@ pub(super) fn cut(
         if room > 0 {
             let dots = capabilities.sign("…", "...");
             let text = format!("  {dots} {hidden} more lines: press f");
-            lines.push(Line::of(text, Look::Note));
+            lines.push(Line::of(text, TextStyle::Note));
         }
     }
     lines
@@ -80,8 +80,8 @@ fn summary(model: &Model, now: Nanos, columns: usize, capabilities: Capabilities
         (open, over) => format!("Findings: {open} open, {over} over "),
     };
     let rest = columns.saturating_sub(text.chars().count());
-    let mut line = Line::of(text, Look::Strong);
-    line.push(capabilities.sign("─", "-").repeat(rest), Look::Faint);
+    let mut line = Line::of(text, TextStyle::Strong);
+    line.push(capabilities.sign("─", "-").repeat(rest), TextStyle::Faint);
     line
 }
 
@@ -95,12 +95,12 @@ fn in_full(
     let mut lines = vec![name_of(event, now)];
     let room = columns.saturating_sub(4);
     for line in wrap(&event.text, room) {
-        lines.push(Line::of(format!("    {line}"), Look::Plain));
+        lines.push(Line::of(format!("    {line}"), TextStyle::Plain));
     }
     let arrow = capabilities.sign("→", ">");
     for (index, line) in wrap(&event.advice, room).iter().enumerate() {
         let before = if index == 0 { arrow } else { " " };
-        lines.push(Line::of(format!("  {before} {line}"), Look::Plain));
+        lines.push(Line::of(format!("  {before} {line}"), TextStyle::Plain));
     }
     lines
 }
@@ -109,9 +109,9 @@ fn name_of(event: &Event, now: Nanos) -> Line<'static> {
     // What is over now lasted still at a time before.
     let ended = event.ended.filter(|ended| ended.elapsed <= now);
     let (sign, look) = match (ended, event.severity) {
-        (Some(_), _) => ("-", Look::Plain),
-        (None, Severity::Note) => ("*", Look::Note),
-        (None, Severity::Warn | Severity::Invalid) => ("!", Look::Warning),
+        (Some(_), _) => ("-", TextStyle::Plain),
+        (None, Severity::Note) => ("*", TextStyle::Note),
+        (None, Severity::Warn | Severity::Invalid) => ("!", TextStyle::Warning),
     };
     let lasted = ended.map_or(now, |ended| ended.elapsed) - event.began.elapsed;
     let lasted = match ended {
@@ -128,5 +128,5 @@ fn name_of(event: &Event, now: Nanos) -> Line<'static> {
 }
 
 fn said(note: &str) -> Line<'static> {
-    Line::of(format!("  note: {note}"), Look::Faint)
+    Line::of(format!("  note: {note}"), TextStyle::Faint)
 }

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 use record::sample::{HostSample, InterfaceSample};
-use ui::screen::{Capabilities, Look, Pieces as _};
+use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use super::words::{MIB, clock, date_and_clock, rate, share, span};
 use crate::screen::model::{Model, Page};
@@ -15,12 +15,12 @@ const INTERFACES: usize = 4;
 pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> {
     let mut line = Line::default();
     match model.frame() {
-        None => line.push("waiting for the first interval", Look::Strong),
+        None => line.push("waiting for the first interval", TextStyle::Strong),
         Some(frame) => match (model.playing, model.behind()) {
-            (None, None) => line.push(clock(frame.at), Look::Strong),
+            (None, None) => line.push(clock(frame.at), TextStyle::Strong),
             (None, Some(behind)) => {
                 let text = format!(" PAUSED {}, {} ago ", clock(frame.at), span(behind));
-                line.push(text, Look::Reverse);
+                line.push(text, TextStyle::Reverse);
             }
             (Some(playing), behind) => {
                 let state = match (behind, playing.at_end) {
@@ -29,35 +29,35 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
                     (None, false) => format!("{}{}", capabilities.sign("×", "x"), playing.speed),
                 };
                 let text = format!(" REPLAY {} {state} ", date_and_clock(frame.at));
-                line.push(text, Look::Reverse);
+                line.push(text, TextStyle::Reverse);
             }
         },
     }
     match model.recording {
-        Some(true) => line.push("  recording", Look::Plain),
-        Some(false) => line.push("  NOT RECORDED", Look::Warning),
+        Some(true) => line.push("  recording", TextStyle::Plain),
+        Some(false) => line.push("  NOT RECORDED", TextStyle::Warning),
         None => {}
     }
     if let Some(host) = &model.source.hostname {
-        line.push(format!("  {host}"), Look::Plain);
+        line.push(format!("  {host}"), TextStyle::Plain);
     }
     if let Some(frame) = model.frame() {
         let open = model.found.open(frame.at.elapsed).len();
         match open {
             0 => {}
-            1 => line.push("  ! 1 finding", Look::Warning),
-            open => line.push(format!("  ! {open} findings"), Look::Warning),
+            1 => line.push("  ! 1 finding", TextStyle::Warning),
+            open => line.push(format!("  ! {open} findings"), TextStyle::Warning),
         }
     }
     if !model.choice.wanted.text().is_empty() {
         line.push(
             format!("  filter: {}", model.choice.wanted.text()),
-            Look::Note,
+            TextStyle::Note,
         );
     }
     if let Some((mark, before)) = model.marks_of_late().next() {
         let text = format!("  = {}, {} ago", mark.text, span(before));
-        line.push(text, Look::Strong);
+        line.push(text, TextStyle::Strong);
     }
     let by = model.choice.sort;
     let is_falling = (by == SortBy::Name) == model.choice.reverse;
@@ -65,11 +65,14 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
         true => capabilities.sign("↓", "(falling)"),
         false => capabilities.sign("↑", "(rising)"),
     };
-    line.push(format!("  sort: {} {arrow}", by.word()), Look::Plain);
+    line.push(format!("  sort: {} {arrow}", by.word()), TextStyle::Plain);
     if let Some(frame) = model.frame() {
-        line.push(format!("  interval {}", span(frame.length)), Look::Plain);
+        line.push(
+            format!("  interval {}", span(frame.length)),
+            TextStyle::Plain,
+        );
         if frame.gap.is_some() {
-            line.push("  after a gap", Look::Note);
+            line.push("  after a gap", TextStyle::Note);
         }
     }
     line
@@ -97,7 +100,7 @@ pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'stat
 }
 
 /// Figures of the host, those that matter most first.
-fn parts(host: &HostSample) -> Vec<(String, Look)> {
+fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
     let mut parts = Vec::new();
     match &host.pressure {
         Some(pressure) => {
@@ -110,14 +113,18 @@ fn parts(host: &HostSample) -> Vec<(String, Look)> {
             let is_bad = full.as_ref().is_some_and(|(_, full)| *full >= 0.2);
             let full = full.map_or(String::new(), |(full, _)| format!(" full {full}"));
             let sign = if is_bad { "!" } else { "" };
-            let look = if is_bad { Look::Warning } else { Look::Plain };
+            let look = if is_bad {
+                TextStyle::Warning
+            } else {
+                TextStyle::Plain
+            };
             parts.push((format!("PSI io some {some}{full}{sign}"), look));
         }
-        None => parts.push(("PSI io -".to_owned(), Look::Plain)),
+        None => parts.push(("PSI io -".to_owned(), TextStyle::Plain)),
     }
     if let Some(load) = host.load {
         let text = format!("load {:.2} {:.2} {:.2}", load.one, load.five, load.fifteen);
-        parts.push((text, Look::Plain));
+        parts.push((text, TextStyle::Plain));
     }
     if let Some(memory) = &host.memory {
         let mut words = Vec::new();
@@ -128,7 +135,11 @@ fn parts(host: &HostSample) -> Vec<(String, Look)> {
         words.extend(memory.writeback.map(|bytes| format!("writeback {bytes}")));
         let is_near = memory.dirty.zip(memory.limit);
         let is_near = is_near.is_some_and(|(dirty, limit)| dirty.0 as f64 > 0.9 * limit.0 as f64);
-        let look = if is_near { Look::Warning } else { Look::Plain };
+        let look = if is_near {
+            TextStyle::Warning
+        } else {
+            TextStyle::Plain
+        };
         if !words.is_empty() {
             parts.push((words.join(", "), look));
         }
@@ -143,14 +154,17 @@ fn parts(host: &HostSample) -> Vec<(String, Look)> {
         let (rx, tx) = (mib(one.rx.bytes.0), mib(one.tx.bytes.0));
         let lost = one.rx.drops.0 + one.tx.drops.0 + one.rx.errors.0 + one.tx.errors.0;
         let (lost, look) = match lost > 0.0 {
-            true => (format!(", lost {}/s!", rate(Some(lost))), Look::Warning),
-            false => (String::new(), Look::Plain),
+            true => (
+                format!(", lost {}/s!", rate(Some(lost))),
+                TextStyle::Warning,
+            ),
+            false => (String::new(), TextStyle::Plain),
         };
         parts.push((format!("{} rx {rx} tx {tx} MiB/s{lost}", one.name), look));
     }
     if let Some(cpu) = &host.cpu {
         let (iowait, steal) = (share(Some(cpu.iowait.0)), share(Some(cpu.steal.0)));
-        parts.push((format!("iowait {iowait} steal {steal}"), Look::Plain));
+        parts.push((format!("iowait {iowait} steal {steal}"), TextStyle::Plain));
     }
     parts
 }
@@ -158,12 +172,15 @@ fn parts(host: &HostSample) -> Vec<(String, Look)> {
 /// Text being typed, or the keys that there are: as many as fit.
 pub(super) fn keys(model: &Model, columns: usize, capabilities: Capabilities) -> Line<'static> {
     if let Some(text) = &model.typing {
-        let mut line = Line::of("filter: ", Look::Strong);
+        let mut line = Line::of("filter: ", TextStyle::Strong);
         // The end of what is typed is seen, also where it is long.
         let room = columns.saturating_sub(line.width() + 1);
         let long = text.chars().count().saturating_sub(room);
-        line.push(text.chars().skip(long).collect::<String>(), Look::Plain);
-        line.push(" ", Look::Reverse);
+        line.push(
+            text.chars().skip(long).collect::<String>(),
+            TextStyle::Plain,
+        );
+        line.push(" ", TextStyle::Reverse);
         return line;
     }
     let pause = if model.behind().is_some() {
@@ -199,10 +216,10 @@ pub(super) fn keys(model: &Model, columns: usize, capabilities: Capabilities) ->
             break;
         }
         if line.width() > 0 {
-            line.push("  ", Look::Plain);
+            line.push("  ", TextStyle::Plain);
         }
-        line.push(key, Look::Strong);
-        line.push(format!(" {word}"), Look::Plain);
+        line.push(key, TextStyle::Strong);
+        line.push(format!(" {word}"), TextStyle::Plain);
     }
     line
 }

@@ -2,7 +2,7 @@
 
 use crate::screen::model::Model;
 use ratatui::text::Line;
-use ui::screen::{Look, Pieces as _, wrap};
+use ui::screen::{Pieces as _, TextStyle, wrap};
 
 const KEYS: [(&str, &str); 19] = [
     ("q, Ctrl-C", "quit"),
@@ -73,25 +73,25 @@ const SIGNS: [(&str, &str); 7] = [
 pub(super) fn lines(model: &Model, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let mut add = |title: &str, list: &[(&str, &str)]| {
-        lines.push(Line::of(title, Look::Strong));
+        lines.push(Line::of(title, TextStyle::Strong));
         let indent = if columns >= 50 { 17 } else { 4 };
         for (key, meaning) in list {
-            let mut line = Line::of(format!("  {key:<15}"), Look::Strong);
+            let mut line = Line::of(format!("  {key:<15}"), TextStyle::Strong);
             let mut rest = wrap(meaning, columns.saturating_sub(indent).max(1)).into_iter();
             if indent == 17
                 && let Some(first) = rest.next()
             {
-                line.push(first, Look::Plain);
+                line.push(first, TextStyle::Plain);
             }
             lines.push(line);
             let below =
-                |text: String| Line::of(format!("{}{text}", " ".repeat(indent)), Look::Plain);
+                |text: String| Line::of(format!("{}{text}", " ".repeat(indent)), TextStyle::Plain);
             lines.extend(rest.map(below));
         }
     };
     add("Keys", &KEYS);
     add("Signs", &SIGNS);
     let kernel = model.source.kernel.as_deref().unwrap_or("not known");
-    lines.push(Line::of(format!("Kernel: {kernel}"), Look::Plain));
+    lines.push(Line::of(format!("Kernel: {kernel}"), TextStyle::Plain));
     lines
 }

@@ -17,7 +17,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::Widget as _;
-use ui::screen::{Capabilities, Look, Pieces as _};
+use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use crate::screen::model::{Model, Page};
 
@@ -113,7 +113,10 @@ fn page(
         && let Some(last) = lines.last_mut()
     {
         let more = furthest - above + 1;
-        *last = Line::of(format!("  {more} more lines: arrow down"), Look::Reverse);
+        *last = Line::of(
+            format!("  {more} more lines: arrow down"),
+            TextStyle::Reverse,
+        );
     }
     let view = View {
         page_rows: room.saturating_sub(1).max(1),

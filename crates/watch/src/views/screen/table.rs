@@ -3,7 +3,7 @@
 use ratatui::text::Line;
 use record::Nanos;
 use record::sample::{ArraySample, Device, DeviceKind};
-use ui::screen::{Capabilities, Look, Pieces as _};
+use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use super::columns::{Cells, Plan, SIGNS, Wish, cut, right};
 use super::words::{MIB, rate, span, sparkline};
@@ -74,7 +74,7 @@ impl<'a> Table<'a> {
         }
         if self.branches.is_empty() {
             let text = "no device is shown: a shows all, esc ends a filter";
-            rows.lines.push(Line::of(text, Look::Plain));
+            rows.lines.push(Line::of(text, TextStyle::Plain));
         }
         let room = room - rows.lines.len().min(room);
         let selected = self.model.selected(&self.branches);
@@ -127,7 +127,7 @@ impl<'a> Table<'a> {
     }
 
     /// md's action on an array, and the members that it lacks.
-    fn state(&self, index: usize) -> Option<(String, Look)> {
+    fn state(&self, index: usize) -> Option<(String, TextStyle)> {
         let row = self.device_row(index)?;
         state_words(row.array.as_ref()?)
     }
@@ -145,15 +145,15 @@ impl<'a> Table<'a> {
     fn heads_with(&self, part: &str) -> Line<'static> {
         let choice = &self.model.choice;
         let name = if part.is_empty() { "device" } else { part };
-        let mut line = Line::of(" ".repeat(SIGNS), Look::Strong);
-        line.push(cut(name, self.plan.name), Look::Strong);
+        let mut line = Line::of(" ".repeat(SIGNS), TextStyle::Strong);
+        line.push(cut(name, self.plan.name), TextStyle::Strong);
         for column in &self.plan.columns {
-            line.push(" ", Look::Plain);
+            line.push(" ", TextStyle::Plain);
             let is_sorted = column.is_sorted_by(choice.sort);
             let look = if is_sorted {
-                Look::Reverse
+                TextStyle::Reverse
             } else {
-                Look::Strong
+                TextStyle::Strong
             };
             line.push(
                 right(
@@ -164,8 +164,8 @@ impl<'a> Table<'a> {
             );
         }
         if self.plan.spark > 0 {
-            line.push(" ", Look::Strong);
-            line.push(self.graph_head(), Look::Strong);
+            line.push(" ", TextStyle::Strong);
+            line.push(self.graph_head(), TextStyle::Strong);
         }
         line
     }
@@ -195,18 +195,18 @@ impl<'a> Table<'a> {
             return Vec::new();
         };
         let look = match row.figures.is_active() && branch.is_match {
-            true => Look::Plain,
-            false => Look::Faint,
+            true => TextStyle::Plain,
+            false => TextStyle::Faint,
         };
-        let mut line = Line::of(if is_selected { ">" } else { " " }, Look::Strong);
+        let mut line = Line::of(if is_selected { ">" } else { " " }, TextStyle::Strong);
         let time = self
             .model
             .frame()
             .map_or(Nanos(0), |frame| frame.at.elapsed);
         match self.model.found.mark(branch.id, time) {
-            None => line.push(" ", Look::Plain),
-            Some(Severity::Note) => line.push("*", Look::Note),
-            Some(Severity::Warn | Severity::Invalid) => line.push("!", Look::Warning),
+            None => line.push(" ", TextStyle::Plain),
+            Some(Severity::Note) => line.push("*", TextStyle::Note),
+            Some(Severity::Warn | Severity::Invalid) => line.push("!", TextStyle::Warning),
         }
         line.push(fold_sign(branch.fold, self.capabilities), look);
         let label = format!(
@@ -214,7 +214,11 @@ impl<'a> Table<'a> {
             twig(&branch.lasts, self.capabilities),
             name(&row.device)
         );
-        let name_look = if is_selected { Look::Reverse } else { look };
+        let name_look = if is_selected {
+            TextStyle::Reverse
+        } else {
+            look
+        };
         line.push(cut(&label, self.plan.name), name_look);
         let device = (branch.id, branch.place);
         let cells = Cells {
@@ -224,20 +228,20 @@ impl<'a> Table<'a> {
         };
         for column in &self.plan.columns {
             let (text, own) = column.cell(&cells);
-            line.push(" ", Look::Plain);
+            line.push(" ", TextStyle::Plain);
             line.push(
                 right(&text, column.width(self.plan.is_short)),
                 own.unwrap_or(look),
             );
         }
         if self.plan.spark > 0 {
-            line.push(" ", Look::Plain);
+            line.push(" ", TextStyle::Plain);
             line.push(self.spark(&self.model.reel, number, device), look);
         }
         let mut lines = vec![line];
         if let Some((text, look)) = self.state(index) {
             let indent = " ".repeat(SIGNS + 2 * branch.lasts.len() + 2);
-            let mut line = Line::of(indent, Look::Plain);
+            let mut line = Line::of(indent, TextStyle::Plain);
             line.push(text, look);
             lines.push(line);
         }
@@ -304,11 +308,11 @@ fn twig(lasts: &[bool], capabilities: Capabilities) -> String {
 }
 
 /// An array's own state in words, where there is something to say.
-pub(super) fn state_words(state: &ArraySample) -> Option<(String, Look)> {
+pub(super) fn state_words(state: &ArraySample) -> Option<(String, TextStyle)> {
     let mut parts = Vec::new();
-    let mut look = Look::Note;
+    let mut look = TextStyle::Note;
     if let Some(missing) = state.degraded.filter(|missing| *missing > 0) {
-        look = Look::Warning;
+        look = TextStyle::Warning;
         let of = state.wanted.map(|wanted| format!(" of {wanted}"));
         parts.push(format!(
             "! degraded: {missing}{} missing",
@@ -318,7 +322,7 @@ pub(super) fn state_words(state: &ArraySample) -> Option<(String, Look)> {
     let faulty = state.members.iter().filter(|member| member.is_faulty());
     let faulty: Vec<&str> = faulty.map(|member| member.name.as_str()).collect();
     if !faulty.is_empty() {
-        look = Look::Warning;
+        look = TextStyle::Warning;
         parts.push(format!("! faulty: {}", faulty.join(" ")));
     }
     if let Some(action) = state.action.filter(|action| action.is_work()) {

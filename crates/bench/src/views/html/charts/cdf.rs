@@ -6,7 +6,7 @@ use record::{Direction, Histogram};
 
 use super::super::phases::Group;
 use super::{Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, rounded};
-use ui::words;
+use ui::format;
 
 /// Below this many requests a distribution is not worth drawing.
 const FEWEST: u64 = 10;
@@ -44,7 +44,7 @@ impl Curve {
                     .is_none_or(|last| place - last >= CLOSEST)
             {
                 let latency = high.min(histogram.max());
-                let (percentile, within) = (percentile(1.0 - beyond), words::latency(latency));
+                let (percentile, within) = (percentile(1.0 - beyond), format::latency(latency));
                 curve.latency.push(as_seconds(latency));
                 curve.place.push(rounded(place));
                 curve.text.push(format!("{percentile} within {within}"));

@@ -10,7 +10,7 @@ use super::{
     Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, marked, rounded,
     time_axis,
 };
-use ui::words;
+use ui::format;
 
 /// The most points that a line over time has: a long phase is shown by several windows a point.
 const MOST_COLUMNS: usize = 300;
@@ -138,7 +138,7 @@ pub(super) fn rates(group: &Group<'_>, directions: &[Direction], runs: usize) ->
         ("IOPS over time", "requests per second")
     };
     let y = axis(unit).from_zero(true);
-    let every = words::seconds(column_seconds(group));
+    let every = format::seconds(column_seconds(group));
     let mut caption = format!("Steps of {every}");
     if with_slices {
         caption.push_str("; thin: a tenth of that");
@@ -290,7 +290,7 @@ impl Course {
     fn lines(&self, series: &Series<'_, '_>) -> [Trace; 2] {
         let group = format!("{} {}", series.member.subject.slot, series.direction.word());
         let line = |nanos: &[Option<u64>], width, word: &str| {
-            let shown = |nanos: &Option<u64>| nanos.map_or_else(String::new, words::latency);
+            let shown = |nanos: &Option<u64>| nanos.map_or_else(String::new, format::latency);
             let seconds = nanos.iter().map(|nanos| nanos.map(as_seconds)).collect();
             Trace::points(self.time.clone(), seconds)
                 .name(&series.name)

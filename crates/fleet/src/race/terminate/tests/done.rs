@@ -11,7 +11,7 @@ struct TerminationResult {
     /// Ids that `aws` was asked to terminate, dry runs left out.
     sent: Vec<String>,
     told: String,
-    /// The states of all that shall be terminated, as often as the ledger was written.
+    /// The states of all that are to be terminated, as often as the ledger was written.
     kept: Vec<Vec<Option<String>>>,
 }
 
@@ -68,7 +68,7 @@ fn terminated_unless(
             Ok(())
         },
         confirm: &mut |_| Ok(agree()),
-        tell: &mut |text| told.push_str(text),
+        notice: &mut |text| told.push_str(text),
         interrupt,
     };
     let asked = ChoiceOptions {
@@ -118,7 +118,7 @@ fn all_that_is_known_of_the_instances_comes_back_from_the_ledger() {
 
 #[test]
 fn nothing_is_terminated_of_which_the_ledger_would_say_nothing() {
-    // Neither before anybody is asked, nor after.
+    // Neither before the user is asked, nor after.
     for fails_from in [0, 1] {
         let mut asked = 0;
         let result = terminated(&two(), ec2(SOUND), fails_from, || {
@@ -207,7 +207,13 @@ fn who_stays_is_in_the_answer_with_the_reason() {
 fn nobody_who_does_not_agree_loses_anything() {
     let result = terminated(&two(), ec2(SOUND), 9, || false);
     assert_eq!(result.sent, [""; 0]);
-    assert!(result.error.as_ref().unwrap().contains("nobody has agreed"));
+    assert!(
+        result
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("it was not confirmed")
+    );
     assert_eq!(result.states(), [None; 2]);
 }
 
@@ -225,7 +231,7 @@ fn a_signal_behind_the_agreement_is_told_as_one() {
 
 #[test]
 fn after_an_error_it_is_asked_what_is_gone_and_the_rest_is_not_known() {
-    // One of both is gone by now; of the other nobody can know whether the request is on its way.
+    // One of both is gone by now; for the other it is unknown whether the request is on its way.
     let mut before = ec2(SOUND);
     let mut after = ec2(&[
         ("i-1", "terminated", "h1", false),
@@ -370,7 +376,9 @@ fn what_terminates_in_place_of_a_rehearsal_does_so_with_one_at_most() {
             let now = if is_sent { gone } else { "running" };
             Ok(said.replace("running", now).into_bytes())
         };
-        let result = terminated(&two(), careless, fails_from, || panic!("nobody is asked"));
+        let result = terminated(&two(), careless, fails_from, || {
+            panic!("the user is not asked")
+        });
         assert_eq!(result.sent, [""; 0]);
         assert_eq!(result.states(), [Some(state), None]);
         let error = result.error.unwrap();

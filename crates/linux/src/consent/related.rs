@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::lock::{Tried, lasts, lock};
+use super::lock::{LockKind, lasts, lock};
 use super::programs::{Hold, Storage};
 use super::reason::{Reason, Relation};
 use super::uses::Uses;
@@ -20,11 +20,11 @@ use crate::block::{DevNum, Device};
 impl Uses {
     /// Claims and locks what shares storage with a device and is not claimed together with it. To be asked where
     /// no use is known. What is claimed stays so until the files are dropped.
-    pub(super) fn claim_beside(&self, number: DevNum, reasons: &mut Vec<Reason>) -> Vec<File> {
+    pub(super) fn claim_related(&self, number: DevNum, reasons: &mut Vec<Reason>) -> Vec<File> {
         let mut claims = Vec::new();
-        for device in self.beside(number) {
+        for device in self.related(number) {
             match self.claim(device) {
-                Ok(claim) if lock(&claim, Tried::Shared) => {
+                Ok(claim) if lock(&claim, LockKind::Shared) => {
                     claims.push(claim);
                 }
                 Ok(_) => reasons.push(Reason::Unseen {
@@ -47,7 +47,7 @@ impl Uses {
             }
         }
         for (path, file) in self.files_below(number) {
-            if lock(&file, Tried::Shared) {
+            if lock(&file, LockKind::Shared) {
                 claims.push(file);
             } else {
                 let hold = Hold::Locked;
@@ -80,7 +80,7 @@ impl Uses {
 
     /// The devices that share storage with one, without those that the kernel claims together with it, and those
     /// that what lies on them has claimed, such as the members of an array.
-    fn beside(&self, number: DevNum) -> Vec<&Device> {
+    fn related(&self, number: DevNum) -> Vec<&Device> {
         let disk = |device: &Device| device.partition_of().unwrap_or(device.number);
         let devices = self.devices();
         let Some(target) = devices.get(number) else {

@@ -1,4 +1,4 @@
-//! Evidence that the remains of a kill hold something that is worth keeping.
+//! Evidence that an unfinished array holds data.
 
 use std::fs::File;
 
@@ -11,58 +11,58 @@ use linux::mounts::Mounts;
 use super::super::building::{Building, KeptFs, KeptLine, KeptMember, Stage};
 use super::super::content::{Content, content};
 use super::super::host::Host;
-use super::super::ours;
+use super::super::teardown;
 use super::{UnfinishedArray, lacking};
 
-/// Worth of the remains.
-pub(super) enum Worth {
-    /// Nobody can have used it.
-    Nothing,
-    /// It is used, or may have been: why it stays, as sentences.
-    Keeping(String),
-    /// Not known now, for this reason, as a clause.
+/// Evidence of use of what a killed `array create` left.
+pub(super) enum Evidence {
+    /// It cannot have been used.
+    Unused,
+    /// It is used, or may have been: the reason why it stays, as sentences.
+    InUse(String),
+    /// Unknown for now; the reason, as a clause.
     Unclear(String),
 }
 
-/// Looks at what is there.
+/// Examines what was left.
 ///
 /// # Errors
 /// When the kernel's lists cannot be read.
-pub(super) fn worth(host: &mut Host, building: &Building) -> anyhow::Result<Worth> {
-    let mut arrays = super::ours(host, building)?;
+pub(super) fn evidence(host: &mut Host, building: &Building) -> anyhow::Result<Evidence> {
+    let mut arrays = super::unfinished_arrays(host, building)?;
     arrays.retain(|array| !array.is_hollow);
     if arrays.is_empty() {
         return not_assembled(host, building);
     }
     for array in &arrays {
         match of_array(host, building, &array.device)? {
-            Worth::Nothing => {}
-            worth => return Ok(worth),
+            Evidence::Unused => {}
+            evidence => return Ok(evidence),
         }
     }
-    Ok(Worth::Nothing)
+    Ok(Evidence::Unused)
 }
 
-/// Without an array there are at most superblocks. Where all of them are there, somebody may have
-/// assembled the array, used it and stopped it: so it is assembled to be looked at.
-fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Worth> {
+/// Without an array there are at most superblocks. If all of them are present, the array may have been
+/// assembled, used and stopped: so it is assembled to be examined.
+fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidence> {
     let members = super::members(host, building)?;
     let (found, wanted) = (members.len(), building.members.len());
     if found == 0 {
-        return Ok(Worth::Nothing);
+        return Ok(Evidence::Unused);
     }
     if found < wanted {
         // mdadm may have been killed before it had written all superblocks: then there never was an
-        // array. It may also have come to its end a moment before its end could be noted.
+        // array. It may also have completed a moment before that could be recorded.
         let unmade = building.stage == Stage::Assembling;
         let doubt = unmade.then(|| lacking::doubt(host, building, &members));
         let why = match doubt.transpose()? {
-            Some(None) => return Ok(Worth::Nothing),
+            Some(None) => return Ok(Evidence::Unused),
             Some(Some(why)) => format!(": {why}"),
             None => String::new(),
         };
         let named: Vec<String> = building.members.iter().map(KeptMember::named).collect();
-        return Ok(Worth::Unclear(format!(
+        return Ok(Evidence::Unclear(format!(
             "{found} of its {wanted} members ({}) are here, so what is on it cannot be seen{why}; \
              attach the others",
             named.join(", ")
@@ -75,30 +75,30 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Worth> 
         .arg(format!("--uuid={}", building.uuid))
         .args(members.iter().map(Device::node));
     if let Err(error) = host.run(&assemble) {
-        return Ok(Worth::Unclear(format!(
+        return Ok(Evidence::Unclear(format!(
             "it could not be assembled to see what is on it: {error}"
         )));
     }
-    let arrays = super::ours(host, building)?;
+    let arrays = super::unfinished_arrays(host, building)?;
     match arrays.iter().find(|array| !array.is_hollow) {
-        None => Ok(Worth::Unclear(
+        None => Ok(Evidence::Unclear(
             "mdadm has assembled it, and it is not there".to_owned(),
         )),
         Some(UnfinishedArray { device, .. }) => {
-            let worth = of_array(host, building, device);
-            if !matches!(worth, Ok(Worth::Nothing)) {
+            let evidence = of_array(host, building, device);
+            if !matches!(evidence, Ok(Evidence::Unused)) {
                 // It was not there before. What cannot be stopped is at least read-only.
-                let _ = ours::stop_patiently(host, &device.node());
+                let _ = teardown::stop_with_retries(host, &device.node());
             }
-            worth
+            evidence
         }
     }
 }
 
-fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<Worth> {
+fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<Evidence> {
     if array.is_empty() || matches!(array.kind, Kind::Raid { level: None, .. }) {
         // It was never started, and nothing can be written to it.
-        return Ok(Worth::Nothing);
+        return Ok(Evidence::Unused);
     }
     let (uses, mounts) = (
         Uses::read(&host.root)?,
@@ -108,16 +108,13 @@ fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<
     let path = host.root.locate(&array.node());
     let found = File::open(&path).and_then(|file| content(&file, building.fs.as_ref()));
     let has_fs = matches!(found, Ok(Content::Fresh | Content::Used(_)));
-    let keeping = |why: &str| keeping(building, has_fs, why);
+    let in_use = |why: &str| in_use(building, has_fs, why);
     let point = building.point();
     let is_mounted = mounts
         .on(array.number)
         .any(|mount| Some(mount.point.as_path()) == point);
     if let Some(point) = point.filter(|_| is_mounted) {
-        return Ok(keeping(&format!(
-            "{node} is mounted at {}",
-            point.display()
-        )));
+        return Ok(in_use(&format!("{node} is mounted at {}", point.display())));
     }
     let reasons: Vec<String> = uses
         .reasons(array.number)
@@ -126,27 +123,24 @@ fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<
         .map(ToString::to_string)
         .collect();
     if !reasons.is_empty() {
-        return Ok(keeping(&format!(
-            "{node} is in use: {}",
-            reasons.join("; ")
-        )));
+        return Ok(in_use(&format!("{node} is in use: {}", reasons.join("; "))));
     }
     if building.stage > usable_after(building.fs.as_ref()) {
-        return Ok(keeping(&format!(
+        return Ok(in_use(&format!(
             "{node} was ready to be used before its builder ended"
         )));
     }
     let found = found.with_context(|| format!("what is on {node} cannot be read"))?;
     Ok(match found {
-        Content::Nothing | Content::Fresh => Worth::Nothing,
-        Content::Used(how) => keeping(&format!("{node} has been used: {how}")),
-        Content::Other(what) => keeping(&format!(
+        Content::Nothing | Content::Fresh => Evidence::Unused,
+        Content::Used(how) => in_use(&format!("{node} has been used: {how}")),
+        Content::Other(what) => in_use(&format!(
             "{node} carries {what}, which was not made by its builder"
         )),
     })
 }
 
-/// The stage after which somebody may have begun to use the array.
+/// The stage after which the array may have been used.
 fn usable_after(fs: Option<&KeptFs>) -> Stage {
     match fs {
         None => Stage::Assembling,
@@ -157,7 +151,7 @@ fn usable_after(fs: Option<&KeptFs>) -> Stage {
 
 /// The decision to leave the array as it is, with the commands that do by hand what is not done now.
 /// `has_fs`: the array carries the file system that its builder was to make.
-fn keeping(building: &Building, has_fs: bool, why: &str) -> Worth {
+fn in_use(building: &Building, has_fs: bool, why: &str) -> Evidence {
     let members: Vec<String> = building
         .members
         .iter()
@@ -184,7 +178,7 @@ fn keeping(building: &Building, has_fs: bool, why: &str) -> Worth {
             ));
         }
     }
-    Worth::Keeping(text)
+    Evidence::InUse(text)
 }
 
 /// True if a line for the next boot names the file system, and not the array.

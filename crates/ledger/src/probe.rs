@@ -14,8 +14,8 @@ use crate::{Error, Result};
 
 /// Number of further looks at damage, and the wait before each: the look takes no lock, so a file that
 /// another process is just writing can look damaged for a moment.
-const LOOKS: u32 = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const PROBES: u32 = 4;
+const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub(crate) enum FileState {
 }
 
 /// Looks at the file without locking it or creating anything beside it.
-pub(crate) fn look(path: &Path, known: u32) -> Result<FileState> {
-    let mut looks = 0;
+pub(crate) fn probe(path: &Path, known: u32) -> Result<FileState> {
+    let mut probes = 0;
     loop {
         let unsettled = has_side_file(path);
         let error = match attempt(path, known, !unsettled) {
@@ -43,13 +43,13 @@ pub(crate) fn look(path: &Path, known: u32) -> Result<FileState> {
             }
             Err(error) => error,
         };
-        looks += 1;
+        probes += 1;
         let looks_damaged = matches!(error, Error::Damaged { .. } | Error::NotALedger { .. });
         match error {
             // With side files the truth is in them, unless this was never SQLite's file.
             Error::Damaged { .. } if unsettled => return Ok(FileState::Unsettled),
-            error if !looks_damaged || looks == LOOKS => return Err(error),
-            _ => sleep(BETWEEN_LOOKS),
+            error if !looks_damaged || probes == PROBES => return Err(error),
+            _ => sleep(PROBE_INTERVAL),
         }
     }
 }

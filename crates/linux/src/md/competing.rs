@@ -11,7 +11,7 @@ use crate::root::{attribute, names_in};
 
 /// An array that shares a disk with another one, and with which md is not idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct CompetingArray {
     /// The kernel's name, such as `md1`.
     pub name: String,
     /// md's action on it, now or when its turn comes.
@@ -20,19 +20,19 @@ pub struct Beside {
 
 impl Sync {
     /// The arrays that share a disk with this one and with which md is not idle, in order of their names.
-    /// What cannot be read is left out, since arrays come and go.
-    pub fn beside(&self) -> Vec<Beside> {
+    /// Arrays that cannot be read are left out, since arrays come and go.
+    pub fn competing(&self) -> Vec<CompetingArray> {
         let Some(block) = self.folder().parent().and_then(Path::parent) else {
             return Vec::new();
         };
         let names = names_in(block).unwrap_or_default();
         let names = names.iter().filter_map(|name| name.to_str());
-        let mut busy: Vec<Beside> = names
+        let mut busy: Vec<CompetingArray> = names
             .filter(|name| name.starts_with("md"))
             .filter(|name| block.join(name).join("md") != self.folder())
             .filter_map(|name| {
                 let action = attribute(&block.join(name).join("md/sync_action"))?;
-                Some(Beside {
+                Some(CompetingArray {
                     name: name.to_owned(),
                     action: Action::parse(&action).filter(|action| *action != Action::Idle)?,
                 })
@@ -101,10 +101,10 @@ mod tests {
         (place, root)
     }
 
-    fn beside(root: &Root) -> Vec<(String, Action)> {
+    fn competing(root: &Root) -> Vec<(String, Action)> {
         let devices = Devices::read(root).unwrap();
         let sync = Sync::of(root, devices.named("md0").unwrap());
-        let found = sync.beside().into_iter();
+        let found = sync.competing().into_iter();
         found.map(|one| (one.name, one.action)).collect()
     }
 
@@ -119,13 +119,13 @@ mod tests {
             ("md_home", "resync", &[("sda", "sda4")]),
         ]);
         assert_eq!(
-            beside(&root),
+            competing(&root),
             [
                 ("md1".to_owned(), Action::Recover),
                 ("md_home".to_owned(), Action::Resync)
             ]
         );
         let (_place, root) = arrays(&[own]);
-        assert_eq!(beside(&root), []);
+        assert_eq!(competing(&root), []);
     }
 }

@@ -13,17 +13,17 @@ use super::host::Host;
 use super::plan;
 use super::steps::Undone;
 
-/// Number of tries to stop an array: whoever looks at a new device, as udev does, holds it for a moment.
+/// Attempts to stop an array: a program that examines a new device, as udev does, holds it for a moment.
 const STOPS: u32 = 5;
 
-/// Wait between two tries.
+/// Wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Stops the array of this id, if it is there: one that says so, one of which a member does, and at
 /// the node that was chosen for it one that mdadm has given no member yet.
 pub fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
     let unknown = |error: &dyn std::fmt::Display| {
-        Undone::Left(format!(
+        Undone::Leftover(format!(
             "whether the array {uuid} is still there is not known: {error}"
         ))
     };
@@ -43,9 +43,9 @@ pub fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
             }
         }
         let shown = array.node().display().to_string();
-        undone.push(match stop_patiently(host, &array.node()) {
-            Ok(()) => Undone::Back(format!("the array {shown} was stopped")),
-            Err(error) => Undone::Left(format!(
+        undone.push(match stop_with_retries(host, &array.node()) {
+            Ok(()) => Undone::Reverted(format!("the array {shown} was stopped")),
+            Err(error) => Undone::Leftover(format!(
                 "the array {shown}, which could not be stopped: {error}; when nothing uses it, \
                  mdadm --stop {shown}"
             )),
@@ -80,15 +80,15 @@ pub fn release(host: &mut Host, uuid: &str, path: &Path) -> Option<Undone> {
         Ok(true) => {}
         Ok(false) => return None,
         Err(error) => {
-            return Some(Undone::Left(format!(
+            return Some(Undone::Leftover(format!(
                 "perhaps a superblock on {shown}, which could not be looked at: {error}"
             )));
         }
     }
     let zero = Exec::new("mdadm").arg("--zero-superblock").arg(path);
     Some(match host.run(&zero.bound()) {
-        Ok(_) => Undone::Back(format!("the superblock on {shown} was erased")),
-        Err(error) => Undone::Left(format!(
+        Ok(_) => Undone::Reverted(format!("the superblock on {shown} was erased")),
+        Err(error) => Undone::Leftover(format!(
             "a superblock on {shown}: {error}; mdadm --zero-superblock {shown}"
         )),
     })
@@ -103,14 +103,14 @@ pub fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
         Ok(Some(found)) if found == id => {}
         Ok(_) => return None,
         Err(error) => {
-            return Some(Undone::Left(format!(
+            return Some(Undone::Leftover(format!(
                 "perhaps a file system on {shown}, which could not be looked at: {error}"
             )));
         }
     }
     Some(match host.run(&plan::wipe(path).bound()) {
-        Ok(_) => Undone::Back(format!("the file system on {shown} was erased")),
-        Err(error) => Undone::Left(format!(
+        Ok(_) => Undone::Reverted(format!("the file system on {shown} was erased")),
+        Err(error) => Undone::Leftover(format!(
             "a file system on {shown}: {error}; wipefs --all {shown}"
         )),
     })
@@ -149,8 +149,8 @@ pub(crate) fn has_uuid(
 /// Stops an array.
 ///
 /// # Errors
-/// What mdadm says at the last try.
-pub(crate) fn stop_patiently(host: &mut Host, node: &Path) -> Result<(), exec::Error> {
+/// mdadm's error of the last attempt.
+pub(crate) fn stop_with_retries(host: &mut Host, node: &Path) -> Result<(), exec::Error> {
     let stop = plan::stop(node).bound();
     let mut outcome = host.run(&stop);
     for _ in 1..STOPS {

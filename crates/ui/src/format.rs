@@ -1,4 +1,4 @@
-//! Figures and workloads as words.
+//! Formats of figures and workloads.
 
 use jiff::Timestamp;
 use record::{
@@ -57,7 +57,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// A duration that somebody chose: without digits that nobody typed.
+/// A duration that was given as an argument, with the digits that were given.
 fn whole(duration: Nanos) -> String {
     match duration.as_secs_f64() {
         seconds if (0.1..300.0).contains(&seconds) => format!("{seconds} s"),
