@@ -67,7 +67,7 @@ fn dependencies_go_down_only() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A path in backquotes that begins with `crates/`, and names after it that stand in the same folder.
+/// A path in backquotes that begins with `crates/`, and names after it that are in the same folder.
 #[test]
 fn what_contributing_points_to_is_there() {
     let text = read("CONTRIBUTING.md");
@@ -200,7 +200,7 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
     (code, test_modules)
 }
 
-/// The first names of a path, behind its `crate::` or `super::`: several where it goes on with a list.
+/// The first names of a path, behind its `crate::` or `super::`: several where it continues with a list.
 fn first_names(path: &str) -> Vec<String> {
     let name = |text: &str| -> String {
         let word = text.trim_start().chars();

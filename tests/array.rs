@@ -192,7 +192,7 @@ fn with_qemu_an_array_is_built_used_stopped_and_taken_back() {
         return;
     };
     let said = said.ends_with(0);
-    // In one line: where its sentences are broken depends on what stands in them.
+    // In one line: where its sentences are broken depends on what is in them.
     let prose = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "/dev/vdb is not overwritten:",
@@ -277,7 +277,7 @@ fn with_qemu_what_kills_have_left_is_repaired_by_the_next_start() {
     let prose = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
     // Whether there was a superblock to erase depends on the moment of the kill; that none is left
     // the script has seen.
-    let words = "Repairing /dev/md/data, which an 'array create' that did not end has left.";
+    let words = "Repairing /dev/md/data, which an 'array create' that did not complete has left.";
     assert!(prose.contains(words), "no '{words}' in {}", said.err);
     let list = prose.rsplit("There is no array on this host.").next();
     assert_eq!(list.map(|after| after.contains("was killed")), Some(false));

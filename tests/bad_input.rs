@@ -45,7 +45,7 @@ fn what_holds_no_data_is_refused_at_once() {
     let place = Place::new();
     run("mkfifo", &[place.path("pipe").to_str().unwrap()]);
     let _socket = UnixListener::bind(place.path("socket")).unwrap();
-    // Nobody waits for the pipe's other end, for which this would wait for ever.
+    // Nobody waits for the pipe's other end, for which this would wait forever.
     for path in ["pipe", "socket", "/dev/null", "/dev/zero"] {
         let neither = format!("{path} is neither a directory, a file nor a block device");
         bench(&place, path, &[]).refuses(&[&neither]);

@@ -111,7 +111,7 @@ fn its_line_reads_as_one_of_bonnie_and_compares_with_one() {
     }
     assert!(!said.prose().contains("has no phase"), "{said:#?}");
     assert!(!said.prose().contains("did not do the same"), "{said:#?}");
-    // Nor beside one that bonnie++ has written, whose file has another size.
+    // Nor next to one that bonnie++ has written, whose file has another size.
     let fixture = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../formats/fixtures/bonnie-2.00a.csv"
@@ -210,7 +210,7 @@ fn wait_for_small_files(place: &Place) {
     }
 }
 
-/// A run of one test that has made some of its small files, and would go on for long.
+/// A run of one test that has made some of its small files, and would continue for long.
 fn many_small_files(place: &Place, phase: &str, options: &[&str]) -> Running {
     let words = ["bench", "data", "--suite", "bonnie", "--size", "4M"];
     let files = ["--files", "400000", "--phase", phase];

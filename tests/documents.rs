@@ -1,4 +1,4 @@
-//! The catalogues of JSON documents: their check can fail, and they are written anew here.
+//! The catalogues of JSON documents: their check can fail, and they are written again here.
 
 #![allow(
     clippy::unwrap_used,

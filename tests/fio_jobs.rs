@@ -1,4 +1,4 @@
-//! `bench --fio`: job files of fio, through the real program, beside the real fio.
+//! `bench --fio`: job files of fio, through the real program, alongside the real fio.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

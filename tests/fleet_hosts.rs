@@ -158,14 +158,14 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     net.cut("h1");
     let cut = Instant::now();
     while !net.on("h1", benches).is_empty() {
-        // By itself it would go on for a minute. What is promised is 10 s; how soon a busy machine sees it is its own matter.
+        // By itself it would continue for a minute. What is promised is 10 s; how soon a busy machine sees it is its own matter.
         assert!(cut.elapsed() < Duration::from_secs(45), "it measures on");
         std::thread::sleep(Duration::from_millis(100));
     }
     let kept = net.wait_on("h1", "ls /var/lib/disksmith/fleet 2>/dev/null || true");
     assert!(kept.ends_with(".json"), "{kept}");
 
-    // The other goes on, until the user wants the end. The one that was lost stays lost.
+    // The other continues, until the user wants the end. The one that was lost stays lost.
     assert!(!net.on("h2", benches).is_empty());
     std::thread::sleep(Duration::from_secs(1));
     running.signal(Signal::INT);
@@ -344,7 +344,7 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
     );
 }
 
-/// A race goes on without a host that refuses where that was agreed to, and that one is not ranked.
+/// A race continues without a host that refuses where that was agreed to, and that one is not ranked.
 fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
     let race = [
         "--keep",

@@ -1,4 +1,4 @@
-//! All that is written where the user says: which files are replaced, which never, and what becomes of an
+//! All that is written where the user says: which files are replaced, which never, and what happens to an
 //! answer that cannot be written.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -176,7 +176,7 @@ fn no_verb_replaces_what_is_not_its_own_nor_writes_to_a_device() {
                 .collect();
             assert_eq!(left, [""; 0], "{what}");
             if named.is_some() {
-                // Nothing was written beside it either.
+                // Nothing was written next to it either.
                 assert_eq!(names_in(folder).len(), 1, "{words:?} over {what}");
                 fs::remove_dir_all(folder).unwrap();
             } else if at.is_dir() {
@@ -360,7 +360,7 @@ fn a_descriptor_that_is_open_for_reading_is_no_output() {
     assert_eq!(kept, PRECIOUS);
 }
 
-/// A pipe that nobody reads ends the command with a sentence, and does not hold it for ever.
+/// A pipe that nobody reads ends the command with a sentence, and does not hold it forever.
 #[test]
 fn a_pipe_without_a_reader_is_not_waited_for_in_vain() {
     let place = place();

@@ -180,7 +180,7 @@ fn assert_near(value: f64, wanted: f64, tolerance: f64) {
 }
 
 /// How flat a rate is that the kernel holds, and so what is found, is the host's matter: the kernel has threads of its
-/// own for it, and for a loop device. What is found of a flat rate is tested beside the rule.
+/// own for it, and for a loop device. What is found of a flat rate is tested alongside the rule.
 #[test]
 #[ignore = "needs a host with little else to do: make prove"]
 fn with_root_a_cap_and_a_burst_of_the_kernel_are_named() {
@@ -201,7 +201,7 @@ fn with_root_what_a_cap_lets_through_is_measured_and_the_kernel_agrees() {
         return;
     };
     let document = limited.document(&[PAGE_READ, DEEP].concat());
-    // The kernel's own count stands beside ours, of all that was done.
+    // The kernel's own count is next to ours, of all that was done.
     let done = number(&document, "/phases/0/read/ops") / number(&document, "/phases/0/seconds");
     assert_near(number(&document, "/phases/0/device/iops"), done, 0.05);
     assert!(done < 110.0, "more than the cap: {done}");

@@ -501,7 +501,7 @@ fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
         (&["/dev/no-such"][..], "no array that the kernel lists"),
         (&["/dev/null"], "no array that the kernel lists"),
         (&["md0", "--window", "soon"], "write them as 01:00-06:00"),
-        (&["md0", "--by", "someday"], "is no time"),
+        (&["md0", "--by", "someday"], "is not a time"),
         (&["md0", "--deadline-wins"], "--by"),
         (&["md0", "--keep-p99", "fast"], "fast"),
         (&["--status", "--repair"], "cannot be used with"),

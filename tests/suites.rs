@@ -1,4 +1,4 @@
-//! `bench --suite`: the classic suites through the real program, and beside the tools that they are
+//! `bench --suite`: the classic suites through the real program, and next to the tools that they are
 //! named after.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -227,7 +227,7 @@ struct Files {
 
 const FILES: [&str; 3] = ["fileio", "--file-num=8", "--file-total-size=32M"];
 /// How long a cell is measured: the limit may let through what it has saved up when a cell begins (seen, about
-/// every other time: 75 requests at once, a fifth of a second's), and that must be small beside the whole.
+/// every other time: 75 requests at once, a fifth of a second's), and that must be small next to the whole.
 const CELL_SECONDS: u32 = 9;
 
 impl Files {

@@ -237,7 +237,7 @@ fn with_root_a_killed_sweep_goes_on_where_it_was() {
         assert_eq!(now[..before.len()], before, "what was measured is kept");
         before = now;
     }
-    // Somebody who wants something else must say what becomes of it.
+    // Somebody who wants something else must say what happens to it.
     for (word, instead) in [("2", "3"), ("xfs,ext4", "ext4"), ("200ms", "300ms")] {
         let other = disk.arguments().into_iter();
         let other: Vec<&str> = other

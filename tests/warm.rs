@@ -62,7 +62,7 @@ fn what_cannot_be_warmed_is_refused_with_a_reason() {
             &["/dev/no-such", "--ready-by", "18:00"],
             "--ready-by goes with",
         ),
-        (&["/dev/no-such", "--ready-by", "soon"], "is no time"),
+        (&["/dev/no-such", "--ready-by", "soon"], "is not a time"),
         (&["/dev/no-such", "--limit", "fast"], "'fast' is not a size"),
         (&["/dev/no-such", "--until-hot"], "--first"),
         (

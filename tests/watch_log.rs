@@ -118,7 +118,7 @@ const FORMS: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// Partitions and disks by their names, none of which has its disk beside it.
+/// Partitions and disks by their names, none of which has its disk next to it.
 const ALONE: [&str; 11] = [
     "sda1",
     "xvdap1",

@@ -107,7 +107,7 @@ fn a_time_without_a_recording_is_answered_with_what_there_is() {
     assert!(said.err.contains("What there is begins at"), "{said:#?}");
     place
         .run(&["watch", "--at", "soon"])
-        .refuses(&["is no moment"]);
+        .refuses(&["is not a time"]);
     place
         .run(&["watch", "--record", "--record-limit", "1M"])
         .refuses(&["too little room"]);
@@ -282,7 +282,7 @@ fn a_kill_loses_a_few_seconds_at_most_and_damages_nothing() {
         kept = written.len();
     }
     assert!(kept > 0, "nothing was kept before its process was killed");
-    // Who comes next goes on, and all of it can be read.
+    // Who comes next continues, and all of it can be read.
     record(&place, "3");
     let said = place.run(&replay).ends_with(0);
     assert_eq!(times(&said.out).len(), kept + 3);

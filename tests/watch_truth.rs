@@ -96,7 +96,7 @@ fn nothing(dice: &mut Random, round: u64) -> Machine {
     machine
 }
 
-/// Plays machines that go on at the same time as those of the other lanes.
+/// Plays machines that continue at the same time as those of the other lanes.
 fn play_lane(lane: &str, seed: u64, plays: u64) -> Option<Vec<Verdict>> {
     let mut dice = Random::new(seed.wrapping_add(u64::from(lane.as_bytes()[0]) << 32));
     match lane {

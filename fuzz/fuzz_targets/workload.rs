@@ -4,7 +4,7 @@
 
 #[path = "../grammar.rs"]
 mod grammar;
-// This file of the crate domain stands alone; the crate would bring the whole command line along.
+// This file of the crate domain is alone; the crate would bring the whole command line along.
 #[path = "../../crates/domain/src/values.rs"]
 #[allow(dead_code, reason = "only one of the values is read here")]
 mod values;

@@ -72,7 +72,7 @@ impl Case {
     /// What chance adds to how far the median ratio of a direction may be from 1: three deviations.
     fn chance(&self, way: usize, tries: &[[Figures; 2]]) -> f64 {
         let [reads, writes] = tries[0][0].counts;
-        // The relative variance of one count: of writes beside a given number of reads it is that of
+        // The relative variance of one count: of writes next to a given number of reads it is that of
         // a negative binomial distribution, of arrivals Poisson's.
         let variance = match (self.chance, way) {
             (Chance::Writes, 1) => 1.0 / reads + 1.0 / writes,
@@ -201,7 +201,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// Each try draws anew: otherwise all of ours would have the same mix.
+/// Each try draws again: otherwise all of ours would have the same mix.
 const GLOBAL: &str = "[global]\nfilename=${DEV}\ndirect=1\nioengine=libaio\nruntime=4\ntime_based\n\
     ramp_time=1\ngroup_reporting\nlat_percentiles=1\nrandrepeat=0\n";
 

@@ -1,4 +1,4 @@
-//! That the options which stand in our JSON make real fio do the same work, and that fio's own JSON
+//! That the options which are in our JSON make real fio do the same work, and that fio's own JSON
 //! says so.
 
 use std::process::Command;

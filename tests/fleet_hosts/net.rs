@@ -1,5 +1,5 @@
 //! Hosts on one machine: each in namespaces of its own (network, mounts, processes, name), with its
-//! own sshd and host key, and with memory in place of every folder that it writes to. The machine's
+//! own sshd and host key, and with memory instead of every folder that it writes to. The machine's
 //! own network, folders and processes are not touched, and all of it is gone when the first process
 //! of each is killed, which the kernel does even where the test is killed.
 

@@ -95,7 +95,7 @@ const SIXTEEN: [HostSetup; 16] = [
     },
 ];
 
-/// What becomes of those of the sixteen of which it does not matter how fast the machine is.
+/// What happens to those of the sixteen of which it does not matter how fast the machine is.
 const CERTAIN: [(&str, &str, &str); 8] = [
     ("h6", "floor", "missed page-read.iops>=9 for 3s: it had"),
     ("h8", "failed", "/mnt/d2"),

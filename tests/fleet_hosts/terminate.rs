@@ -1,4 +1,4 @@
-//! Instances that a race ends: of a script in place of `aws`, and of moto's EC2 by the real one.
+//! Instances that a race ends: of a script instead of `aws`, and of moto's EC2 by the real one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -43,7 +43,7 @@ fn root_ends_a_sweep_and_the_host_takes_its_file_system_down() {
     );
     assert_eq!(net.on("h1", mounts), "");
     assert_eq!(net.on("h1", "wipefs /run/disk"), "");
-    // The host's own ledger stays, by which the same sweep goes on there, and nothing else.
+    // The host's own ledger stays, by which the same sweep continues there, and nothing else.
     let files = "find /run/disksmith /var/lib/disksmith ! -type d ! -name 'ledger.db*'";
     assert_eq!(net.on("h1", files), "");
     assert_eq!(net.on("h1", "ps -eo args | grep '^disksmith' || true"), "");

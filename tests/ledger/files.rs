@@ -14,7 +14,7 @@ fn place_with_a_run() -> Place {
 }
 
 /// Changes the ledger's bytes, and pins that no verb touches it then: not one byte of it, nor a
-/// file beside it.
+/// file next to it.
 #[track_caller]
 fn refused_and_untouched(change: impl FnOnce(&mut Vec<u8>), says: &[&str]) {
     let place = place_with_a_run();

@@ -29,7 +29,7 @@ pub(crate) fn make(place: &Place, path: &Path, volumes: &[Volume]) -> Result<(),
     let text = place.path("group");
     std::fs::write(&text, metadata(volumes)).unwrap();
     let text = text.to_str().unwrap();
-    // Only this device is looked at, and nothing is written to /etc/lvm.
+    // Only this device is examined, and nothing is written to /etc/lvm.
     let options = [
         "--devices",
         device.path(),

@@ -34,7 +34,7 @@ fn with_root_with_sys_hidden_everything_is_refused() {
             &said,
             said.status != Some(2),
         );
-        said.refuses(&["what uses it is not known"]);
+        said.refuses(&["its users are unknown"]);
     }
 }
 

@@ -11,7 +11,7 @@
 //! `?` marks a key that is not in each such object, or in one of which fewer than five were seen. `*` stands for the
 //! keys of a map, such as the tags of a host. `null` goes with every type, and of what was only ever null or empty
 //! nothing is known. Each document that a test reads is compared with its file, so every test of a command is a
-//! test of its document. A key may be added: its line is added by hand, or by writing the catalogues anew, which
+//! test of its document. A key may be added: its line is added by hand, or by writing the catalogues again, which
 //! keeps the marks that are there:
 //!
 //! ```text
@@ -170,7 +170,7 @@ impl Catalogue {
 
     fn compare_type(&self, path: &str, value: &Value, differences: &mut Vec<String>) {
         match (self.keys.get(path), type_of(value)) {
-            // A key may be added: it is pinned when the catalogue is written anew.
+            // A key may be added: it is pinned when the catalogue is written again.
             (None, _) => return,
             // Only null was seen so far: nothing is known of its type, nor of what is in it.
             (Some(key), _) if key.types.is_empty() => return,

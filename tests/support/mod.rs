@@ -24,7 +24,7 @@ pub(crate) const SHORT: [&str; 6] = ["--size", "8M", "--seconds", "200ms", "--ph
 /// How long to wait for what comes at once. That it comes is what is tested, and not when: the host may be busy.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A place of a test's own on a real disk, with a folder to measure and a ledger beside it. All of
+/// A place of a test's own on a real disk, with a folder to measure and a ledger next to it. All of
 /// it goes when the test ends.
 pub(crate) struct Place {
     folder: TempDir,
@@ -157,7 +157,7 @@ impl ProgramOutput {
         said
     }
 
-    /// The answer in one line: where its sentences are broken depends on what stands in them.
+    /// The answer in one line: where its sentences are broken depends on what is in them.
     pub(crate) fn prose(&self) -> String {
         let words: Vec<&str> = self.out.split_whitespace().collect();
         words.join(" ")

@@ -31,7 +31,7 @@ pub(crate) fn play(machine: &mut Machine, dice: &mut Random, kind: u64) {
             ("a disk".to_owned(), vec![device])
         }
         2 => {
-            // What is asked for at most is half of that.
+            // The load is at most half of that.
             let cap = 2 * 1000 * streams / latency;
             let device = machine.volume(&one(&format!(",iops={cap},merge=none")));
             machine.load(&device, &load);

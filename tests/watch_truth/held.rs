@@ -11,9 +11,9 @@ use crate::machine::{findings, keep};
 use crate::play::{Play, Verdict, judge};
 use crate::support::{Place, has_program, skipped};
 
-/// For how long is looked. A cap is seen in 80 seconds in which the host hardly hesitates, twice.
+/// Length of the watch. A cap is found in 80 seconds in which the host hardly hesitates, twice.
 const SECONDS: u64 = 150;
-/// So many plays of each kind go on at a time: more would keep the host busy.
+/// So many plays of each kind continue at a time: more would keep the host busy.
 const AT_A_TIME: u64 = 5;
 /// The size of a disk.
 const MIB: u64 = 16;

@@ -1,4 +1,4 @@
-//! A machine of the lab in which plays go on side by side, and what `watch` said there.
+//! A machine of the lab in which plays continue side by side, and what `watch` said there.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// For how long is looked.
+    /// Length of the watch.
     pub(crate) fn seconds(&self) -> u64 {
         self.seconds
     }
@@ -129,7 +129,7 @@ impl Machine {
         writeln!(self.prepare, "{line}").unwrap();
     }
 
-    /// A line that runs so many seconds after the command's start, beside all others.
+    /// A line that runs so many seconds after the command's start, next to all others.
     pub(crate) fn at(&mut self, seconds: u64, line: &str) {
         writeln!(self.script, "( sleep {seconds}; {line} ) >/dev/null 2>&1 &").unwrap();
     }

@@ -41,7 +41,7 @@ impl Meter {
         self.waited[side] += now - began;
     }
 
-    /// What happened in the last second, after which it begins anew.
+    /// What happened in the last second, after which it begins again.
     pub(crate) fn take(&mut self, device: &Arc<Device>, now: u64) -> DeviceSample {
         self.settle(now);
         let flow = |side: usize| {

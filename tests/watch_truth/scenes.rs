@@ -223,7 +223,7 @@ fn imbalance(dice: &mut Random) -> (World, Play) {
     hot.span = 65_536;
     hot.from = begins;
     world.program(hot);
-    // Beside it what all members share.
+    // Next to it what all members share.
     let what = format!("level 0 of {count}, {hot:?}");
     let play = Play {
         // The first chunk is on the first member.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::play::{Play, Verdict};
 
-/// What became of the plays of one cause.
+/// What happened to the plays of one cause.
 #[derive(Debug, Default)]
 struct Row {
     played: usize,
@@ -106,7 +106,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// Plays of a cause that was found each time, beside which anything else was found in so many.
+/// Plays of a cause that was found each time, next to which anything else was found in so many.
 fn played(cause: Option<&'static str>, plays: usize, with_others: usize) -> Table {
     let verdict = |number: usize| Verdict {
         play: Play {

@@ -49,7 +49,7 @@ enum What {
 pub(crate) struct World {
     volumes: Vec<Volume>,
     gate: Option<Gate<u64>>,
-    /// When the gate is looked at next.
+    /// When the gate is examined next.
     passes: Option<u64>,
     array: Option<Array>,
     queue: Option<u64>,

@@ -193,7 +193,7 @@ pub(crate) fn partition_number(device: &Device) -> Option<u32> {
     }
 }
 
-/// A folder and those above it that are not there, the outermost first.
+/// A folder and those above it that do not exist, the outermost first.
 pub(crate) fn missing(folder: &Path) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = folder
         .ancestors()

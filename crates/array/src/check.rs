@@ -349,7 +349,7 @@ pub fn member(target: &DestroyTarget) -> Result<Member, String> {
     })
 }
 
-/// Checks that this kernel can do it. Its module is asked for only when all else is well, and never in a dry
+/// Checks that this kernel can do it. Its module is requested only when all else is well, and never in a dry
 /// run.
 pub fn kernel_has_md(
     dry_run: bool,

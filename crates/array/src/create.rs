@@ -1,4 +1,4 @@
-//! The steps that build an array: each with what takes it back.
+//! The steps that build an array, each with its undo.
 
 use std::path::{Path, PathBuf};
 
@@ -105,7 +105,7 @@ impl Step<Host<'_>> for Erase {
             return Vec::new();
         }
         vec![Undone::Leftover(format!(
-            "what --destroy allowed to go is gone: the signatures on {} are erased",
+            "the signatures that --destroy named are erased on {}",
             names.join(", ")
         ))]
     }

@@ -37,7 +37,7 @@ impl AddLine {
     }
 }
 
-/// A file's content; `None` when it is not there.
+/// A file's content; `None` when it does not exist.
 pub(crate) fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -93,7 +93,7 @@ impl Step<Host<'_>> for AddLine {
             Some(before) => replace(&self.file, before, &self.file),
             None => fs::remove_file(&self.file),
         };
-        // The copy has served; one that was never made is not there.
+        // The copy has served; one that was never made does not exist.
         let _ = fs::remove_file(sibling(&self.file, COPY));
         vec![match restored {
             Ok(()) => Undone::Reverted(format!("{shown} is as it was")),

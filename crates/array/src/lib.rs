@@ -50,7 +50,7 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
     match &args.verb {
         ArrayVerb::List(args) => list::list(args, context),
         ArrayVerb::Create(args) => {
-            // What was left stands in the way of a rehearsal, which does not touch it.
+            // What was left is in the way of a rehearsal, which does not touch it.
             let left = if args.dry_run {
                 list::left(context)
             } else {
@@ -94,7 +94,7 @@ fn open(context: &Context) -> anyhow::Result<Store> {
     Ok(store)
 }
 
-/// The same where there is a ledger; without one nothing was left. What stands in the way is
+/// The same, if there is a ledger; without one nothing was left. Problems are
 /// said, and is no reason not to stop an array.
 fn open_if_there(context: &Context) -> Option<Store> {
     let opened = Store::open_if_there(context).map_err(|failure| {

@@ -81,7 +81,7 @@ impl Leftover {
 }
 
 /// Arrays left unfinished on this host, by the ledger. A host without a ledger has nothing to repair, and
-/// what stands in the way of looking is said on standard error.
+/// problems while listing go to standard error.
 fn unfinished(context: &Context) -> Vec<Leftover> {
     let found = || -> anyhow::Result<Vec<Leftover>> {
         let Some(store) = Store::open_if_there(context).map_err(Failure::error)? else {

@@ -182,7 +182,7 @@ impl Plan {
         )
     }
 
-    /// The line for fstab. `nofail`, since an instance that waits for a volume that is not there
+    /// The line for fstab. `nofail`, since an instance that waits for a volume that does not exist
     /// cannot be reached to mend that.
     pub(crate) fn fstab_line(&self) -> Option<String> {
         let FsPlan {

@@ -18,7 +18,7 @@ pub struct Installed;
 impl Programs for Installed {
     fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
         // Killed with this process: who repairs after a kill must find everything at rest. What
-        // takes something back is bound too, so that Ctrl-C in a terminal does not end it.
+        // undoes something is bound too, so that Ctrl-C in a terminal does not end it.
         program.clone().mortal().run()
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
         Ok(works) => works,
         Err(error) => {
             (host.report)(&format!(
-                "Whether something is to be repaired is not known: {error}\n"
+                "It is unknown whether anything must be repaired: {error}\n"
             ));
             return;
         }
@@ -44,8 +44,8 @@ pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
     for work in works {
         if !planned.is_empty() && !is_of_plan(store, &work.key, planned) {
             (host.report)(&format!(
-                "What the 'array create' of {} that did not end has left is not all on disks of the plan, \
-                 and stays. 'disksmith array stop' takes it back.\n",
+                "The 'array create' of {} did not complete, and not all that it left is on disks of the plan: \
+                 it stays. 'disksmith array stop' removes it.\n",
                 work.began
             ));
             continue;
@@ -56,7 +56,7 @@ pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
             .and_then(|(job, work)| one(host, job, work.document));
         if let Err(error) = outcome {
             (host.report)(&format!(
-                "The 'array create' of {} that did not end could not be repaired: {}. It is \
+                "The 'array create' of {} did not complete and could not be repaired: {}. The repair is \
                  tried again when an array is next built or stopped.\n",
                 sentence(&error),
                 work.began
@@ -86,7 +86,7 @@ fn one(
 ) -> anyhow::Result<()> {
     let node = building.node.display().to_string();
     (host.report)(&format!(
-        "Repairing {node}, which an 'array create' that did not end has left.\n"
+        "Repairing {node}, which an 'array create' that did not complete has left.\n"
     ));
     let fate = repair_one(host, &mut building, |building| job.save(building))?;
     let (undone, is_over) = match fate {
@@ -120,9 +120,8 @@ fn repair_one(
         )));
     }
     if building.stage <= Stage::Erasing {
-        let erased = (building.stage == Stage::Erasing).then(|| {
-            Undone::Leftover("signatures that --destroy allowed to go may be erased".to_owned())
-        });
+        let erased = (building.stage == Stage::Erasing)
+            .then(|| Undone::Leftover("signatures that --destroy named may be erased".to_owned()));
         return Ok(RepairResult::Gone(erased.into_iter().collect()));
     }
     anyhow::ensure!(

@@ -107,7 +107,7 @@ pub fn run<H>(
             Err(interrupted())
         } else {
             step.run(host).and_then(|()| {
-                // After the last step too: what was asked for is the end, not the array.
+                // After the last step too: what was requested is the end, not the array.
                 if interrupt.load(Ordering::Relaxed) {
                     Err(interrupted())
                 } else {

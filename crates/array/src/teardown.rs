@@ -1,5 +1,5 @@
-//! Taking back what was made here, and nothing else: an array, its superblocks and a file system are
-//! known by the ids that were chosen for them before they were made.
+//! Removes only what disksmith made: an array, its superblocks and a file system are recognized by the ids that
+//! were chosen before they were made.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,12 +19,12 @@ const STOPS: u32 = 5;
 /// Wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Stops the array of this id, if it is there: one that says so, one of which a member does, and at
-/// the node that was chosen for it one that mdadm has given no member yet.
+/// Stops the array of this id, if it exists: an array with this id, one of which a member has it, and at
+/// the node that was chosen for it one to which mdadm has added no member yet.
 pub fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
     let unknown = |error: &dyn std::fmt::Display| {
         Undone::Leftover(format!(
-            "whether the array {uuid} is still there is not known: {error}"
+            "it is unknown whether the array {uuid} still exists: {error}"
         ))
     };
     let devices = match Devices::read(&host.root) {
@@ -73,7 +73,7 @@ fn is_ours(
     has_uuid(host, "--detail", &array.node(), uuid)
 }
 
-/// Takes the superblock off a member, if it is of the array of this id.
+/// Erases a member's superblock, if it belongs to the array of this id.
 pub fn release(host: &mut Host, uuid: &str, path: &Path) -> Option<Undone> {
     let shown = path.display();
     match has_uuid(host, "--examine", path, uuid) {
@@ -81,7 +81,7 @@ pub fn release(host: &mut Host, uuid: &str, path: &Path) -> Option<Undone> {
         Ok(false) => return None,
         Err(error) => {
             return Some(Undone::Leftover(format!(
-                "perhaps a superblock on {shown}, which could not be looked at: {error}"
+                "perhaps a superblock on {shown}, which could not be examined: {error}"
             )));
         }
     }
@@ -104,7 +104,7 @@ pub fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
         Ok(_) => return None,
         Err(error) => {
             return Some(Undone::Leftover(format!(
-                "perhaps a file system on {shown}, which could not be looked at: {error}"
+                "perhaps a file system on {shown}, which could not be examined: {error}"
             )));
         }
     }
@@ -116,17 +116,17 @@ pub fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
     })
 }
 
-/// mdadm's messages about things that are no array and no member.
+/// mdadm's messages about devices that are neither an array nor a member.
 const NONE: [&str; 3] = [
     "No md superblock",
     "does not appear to be",
     "No such file or directory",
 ];
 
-/// True if mdadm's look at a device, `--detail` or `--examine`, names the array of this id.
+/// True if `mdadm --detail` or `--examine` of a device names the array of this id.
 ///
 /// # Errors
-/// When it could not look, which says nothing of what is there.
+/// When mdadm failed, so that the answer is unknown.
 pub(crate) fn has_uuid(
     host: &mut Host,
     look: &str,

@@ -317,7 +317,7 @@ fn when_mounting_fails_the_folders_the_array_and_the_superblocks_go_again() {
         "the array /dev/md127 was stopped",
         "the superblock on /dev/vdb was erased",
         "the superblock on /dev/vdc was erased",
-        "Left: what --destroy allowed to go is gone: the signatures on /dev/vdc are erased.",
+        "Left: the signatures that --destroy named are erased on /dev/vdc.",
     ] {
         assert!(text.contains(words), "no '{words}' in {text}");
     }

@@ -61,7 +61,7 @@ pub(crate) fn table() -> Vec<Offer> {
     TABLE.iter().map(offer).collect()
 }
 
-/// Puts the offers of a file in the place of those of the same type and region, or beside them.
+/// Puts the offers of a file in the place of those of the same type and region, or next to them.
 pub(crate) fn merge(offers: &mut Vec<Offer>, own: Vec<Offer>) {
     offers.retain(|known| {
         !own.iter()

@@ -8,7 +8,7 @@ use crate::offer::{Offer, Volume};
 use crate::workload::{Demand, Workload};
 use ui::format::number;
 
-/// Hours of a recording below which nothing is said of times of day.
+/// Hours of a recording below which nothing is reported of times of day.
 const DAY_S: f64 = 24.0 * 3600.0;
 
 /// A smaller provision for some hours of each day. It takes two changes a day; EBS allows four.

@@ -1,5 +1,5 @@
 //! Binding of a plan to the disks that it was made of. Names change with a reboot or when a volume is
-//! attached anew, so that who agrees to a plan agrees to these disks, and not to what has their names later.
+//! attached again, so that who agrees to a plan agrees to these disks, and not to what has their names later.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -94,7 +94,7 @@ impl DiskIdentity {
     /// opened, and, if it is to be written, claimed: until then another disk may have taken its name.
     ///
     /// # Errors
-    /// When it is not known which boot this is, or the file cannot be looked at; as a sentence.
+    /// When it is not known which boot this is, or the file cannot be examined; as a sentence.
     pub fn of(
         file: &File,
         size: Bytes,
@@ -140,7 +140,7 @@ impl DiskIdentity {
         planned.words()
     }
 
-    /// Why this is not what is there now, as a clause; `None` where it is.
+    /// Reason why this is not what is there now, as a clause; `None` where it is.
     fn differs(&self, now: &DiskIdentity) -> Option<&'static str> {
         if self.boot != now.boot {
             Some("the host was started anew since, or is another")

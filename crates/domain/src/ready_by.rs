@@ -30,7 +30,7 @@ impl FromStr for ReadyBy {
             .or_else(day)
             .ok_or_else(|| {
                 format!(
-                    "'{text}' is no time; write it as 18:00, or with its day as 2026-11-22T18:00"
+                    "'{text}' is not a time; write it as 18:00, or with its day as 2026-11-22T18:00"
                 )
             })
     }

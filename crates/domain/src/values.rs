@@ -105,7 +105,7 @@ impl FromStr for Every {
     }
 }
 
-/// A latency that is asked for: more than nothing.
+/// A latency that is requested: more than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency(pub Nanos);
 

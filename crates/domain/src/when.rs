@@ -30,7 +30,7 @@ impl When {
     fn read(text: &str, now: &Zoned) -> Result<When, String> {
         let wrong = || {
             format!(
-                "'{text}' is no moment; write it as '2026-11-20 03:00', 2026-11-20, 03:00, -2h, \
+                "'{text}' is not a time; write it as '2026-11-20 03:00', 2026-11-20, 03:00, -2h, \
                  yesterday or 2026-11-20T03:00:00Z"
             )
         };

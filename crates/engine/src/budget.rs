@@ -61,7 +61,7 @@ mod tests {
         assert!(budget.take(4096) && budget.take(4096) && !budget.is_spent());
         assert!(
             budget.take(4096),
-            "the last one may be larger than what is left"
+            "the last one may be larger than the rest"
         );
         assert!(budget.is_spent() && !budget.take(1));
         workload.ops = Some(1);

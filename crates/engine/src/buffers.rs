@@ -136,7 +136,7 @@ impl Buffers {
     }
 
     /// Makes a slot's next write differ from all others in each 4 KiB, so that a device that
-    /// removes duplicates stores it anew.
+    /// removes duplicates stores it again.
     #[inline]
     pub(crate) fn stamp(&self, slot: u32, random: &mut Random) {
         let address = self.address(slot);

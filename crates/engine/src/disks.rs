@@ -158,7 +158,7 @@ fn run_workers(
     })
 }
 
-/// Says so when the clock and the monotonic clock went apart during the phase, as they do when a
+/// Reports when the clock and the monotonic clock went apart during the phase, as they do when a
 /// virtual machine moves to another host.
 pub(crate) fn drift(clock: Clock, began: (u64, u64), ended: (u64, u64)) -> Option<String> {
     let counted = clock.span(ended.0.saturating_sub(began.0)).as_secs_f64();

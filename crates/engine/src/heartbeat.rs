@@ -1,4 +1,4 @@
-//! A heartbeat beside a measurement: it tells when the program itself did not run, as when it or its virtual machine
+//! A heartbeat alongside a measurement: it tells when the program itself did not run, as when it or its virtual machine
 //! is stopped. It makes no I/O, so that a disk that does not answer leaves it alone.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

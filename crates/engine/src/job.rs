@@ -135,7 +135,7 @@ pub enum EngineError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A request moved fewer bytes than asked for.
+    /// A request moved fewer bytes than requested.
     #[error("a {} at byte {offset} moved {moved} of {asked} bytes: {}", .direction.word(), why_short(*.direction))]
     Short {
         /// Direction of the request.
@@ -160,7 +160,7 @@ pub enum EngineError {
     Ring(io::Error),
 }
 
-/// Explanation of a request that moved less than asked for.
+/// Explanation of a request that moved less than requested.
 fn why_short(direction: Direction) -> &'static str {
     match direction {
         Direction::Write => "there is no room for the rest",
@@ -172,7 +172,7 @@ impl Job<'_> {
     /// Checks that the workload fits the target.
     ///
     /// # Errors
-    /// Says which figure is wrong and what would fit.
+    /// Names the invalid figure and the allowed values.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         let workload = self.workload;
         let unfit = |text: String| Err(EngineError::Unfit(text));

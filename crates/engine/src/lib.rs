@@ -14,7 +14,7 @@
 //! - `start`: lets jobs that run at the same time begin together;
 //! - `disks`: puts these together to the engine that makes real I/O.
 //!
-//! Beside workloads there are two more ways to make I/O: [`list`], given requests, each made once, and
+//! Next to workloads there are two more ways to make I/O: [`list`], given requests, each made once, and
 //! [`calls`], a given work by blocking calls of the caller's own.
 
 mod arrivals;

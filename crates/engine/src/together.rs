@@ -62,7 +62,7 @@ impl Shape {
         })
     }
 
-    /// Says so when fewer requests can be in flight than was asked for.
+    /// Reports when fewer requests can be in flight than was requested.
     pub(crate) fn remark(&self, workload: &Workload) -> Option<String> {
         let most = u64::from(self.workers) * u64::from(self.slots);
         (most < workload.in_flight())
@@ -162,7 +162,7 @@ impl Together<'_> {
     }
 
     fn loop_over(&self, id: usize, backend: io::Result<impl Backend>, sender: Sender<Message>) {
-        // A job that fails still arrives at the barrier, so that the others do not wait for ever.
+        // A job that fails still arrives at the barrier, so that the others do not wait forever.
         if backend.is_err() {
             self.enough.store(true, Relaxed);
         }

@@ -120,7 +120,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.finish(now)
     }
 
-    /// After a failure: waits for what is in flight, whatever becomes of it. Until then the kernel
+    /// After a failure: waits for what is in flight, whatever happens to it. Until then the kernel
     /// has our file open, and its file system would be busy after we have ended.
     fn settle(&mut self, answers: &[Completion]) {
         self.idle.extend(answers.iter().map(|answer| answer.slot));
@@ -369,7 +369,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         })
     }
 
-    /// Takes the window that is under way out of the tally, which goes on with an empty one.
+    /// Takes the window that is under way out of the tally, which continues with an empty one.
     fn cut(&mut self, now: u64) -> WindowTally {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let fresh = Tally::new(self.plan.workload, self.plan.timetable);
@@ -426,7 +426,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 }
 
-/// The error for an answer that is not what was asked for.
+/// The error for an answer that is not what was requested.
 pub(crate) fn failure(direction: Direction, offset: u64, result: i32, asked: u64) -> EngineError {
     if result < 0 {
         EngineError::Io {

@@ -27,7 +27,7 @@ impl Place {
         }
     }
 
-    /// The error that says `text` of the option that stands in this line.
+    /// The error that says `text` of the option that is in this line.
     pub fn error_in(&self, option: &str, text: impl Into<String>) -> FioError {
         FioError {
             place: self.clone(),
@@ -43,7 +43,7 @@ impl Place {
 pub struct FioError {
     /// Place of the error.
     pub place: Place,
-    /// The option, as it stands there.
+    /// The option, as it is there.
     pub option: Option<String>,
     /// The error, and a correct form.
     pub text: String,

@@ -232,7 +232,7 @@ impl Default for Job {
 
 impl Job {
     /// The error that says `text` of one of its options, where that stands; of the job's section
-    /// where it does not stand at all.
+    /// where it does not be at all.
     pub fn error(&self, option: &str, text: impl Into<String>) -> FioError {
         self.places
             .get(option)

@@ -12,7 +12,7 @@
 //! - `lines`: comments, sections and included files;
 //! - `substitute`: variables and keywords in a value;
 //! - `number` and `expression`: sizes, times and arithmetic;
-//! - `options`: which options there are, and what becomes of each;
+//! - `options`: which options there are, and what happens to each;
 //! - `assign`: an option's value into a [`Job`].
 
 mod assign;

@@ -85,7 +85,7 @@ pub struct ReachArgs {
     /// Time limit for a connection to be made
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub connect: Span,
-    /// A configuration for ssh in place of the user's own
+    /// A configuration for ssh instead of the user's own
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
     /// Send this disksmith, as to hosts with another processor; may be repeated, and the one that

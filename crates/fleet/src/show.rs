@@ -38,14 +38,14 @@ pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     Ok(Answer::Done)
 }
 
-/// True where an answer was kept beside this run, since another process was at it when it came: its name
+/// True where an answer was kept next to this run, since another process was at it when it came: its name
 /// begins with the run's id and a dot, which is in no id.
 fn is_beside(key: &str, run: &str) -> bool {
     key.strip_prefix(run)
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The run that is asked for; `None` where there is none. Ids begin with when a run began, so that the
+/// The run that is requested; `None` where there is none. Ids begin with when a run began, so that the
 /// last of them is that of the newest; the ledger may have got to know an older one later.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ mod tests {
     fn the_run_that_is_asked_for_is_found_whatever_is_beside_it() {
         let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
         let beside = "20260101-000000-aaaa.h1.4711";
-        // The ledger lists what it has got to know last first, and an answer is kept beside its run.
+        // The ledger lists what it has got to know last first, and an answer is kept alongside its run.
         let keys = [beside, old, new];
         assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
         assert_eq!(chosen(&keys, old), Ok(Some(old)));

@@ -115,7 +115,7 @@ impl<R: Read> Utf8<R> {
                 Err(unpaired) => last = Some(unpaired.unpaired_surrogate()),
             }
         }
-        // The last unit may be the first half of a character that goes on in the next chunk.
+        // The last unit may be the first half of a character that continues in the next chunk.
         self.high = last;
         let cut = !rest.is_empty();
         self.raw.drain(..self.raw.len() - rest.len());

@@ -130,7 +130,7 @@ fn fio_2_counts_in_microseconds_and_kib() {
     let all = read.latency.histogram.as_ref().unwrap();
     assert_eq!(all.count(), 4000);
     assert!(all.quantile(0.1).abs_diff(38_144_000 + 256_000) < 400_000);
-    // Were it bytes without the KiB beside them, the bandwidth would tell.
+    // Were it bytes without the KiB next to them, the bandwidth would tell.
     let text = fixture("fio-2.21.json").replace(": 64000,", ": 65536000,");
     let bytes = formats::read(&text).unwrap()[0].phases[0].flows[0].bytes;
     assert_eq!(bytes, read.bytes);

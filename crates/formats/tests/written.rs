@@ -159,7 +159,7 @@ fn what_fio_was_told_is_written_again() {
     let sent = only(&fixture("fio-3.33-sections.json"));
     let mut back = only(&write(Format::FioJson, &sent).unwrap());
     for phase in &mut back.phases {
-        // The name is written beside them, and the file.
+        // The name is written next to them, and the file.
         phase.work.options.retain(|(name, _)| name != "name");
     }
     for (sent, back) in sent.phases.iter().zip(&mut back.phases) {
@@ -228,7 +228,7 @@ fn what_is_not_known_is_not_written_as_a_zero() {
         phase.seconds = Some(1.0);
     }
     assert!(write(Format::Sysbench, &blocks).is_err());
-    // Syncs that were asked for, of a fio that does not count them.
+    // Syncs that were requested, of a fio that does not count them.
     let mut log = only(&fixture("fio-3.33.json"));
     let fsyncs = |log: &Summary| {
         write(Format::Sysbench, log)

@@ -18,9 +18,9 @@ use crate::store::Job;
 pub enum EndState {
     /// At its end.
     Finished,
-    /// To be gone on with.
+    /// To be continued with.
     Suspended,
-    /// Forgotten: there is nothing left to go on with.
+    /// Forgotten: there is nothing left to continue with.
     Discarded,
 }
 
@@ -42,10 +42,10 @@ struct Thread<W> {
 #[derive(Default)]
 struct Shared {
     is_writing: AtomicBool,
-    /// The error with which writing began to fail, until it is asked for.
+    /// The error with which writing began to fail, until it is requested.
     failure: Mutex<Option<ledger::Error>>,
     is_failing: AtomicBool,
-    /// True after a checkpoint that was written behind one that was not, until it is asked for.
+    /// True after a checkpoint that was written behind one that was not, until it is requested.
     has_recovered: AtomicBool,
 }
 
@@ -76,7 +76,7 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
         CheckpointWriter { thread: None }
     }
 
-    /// True when checkpoints are written, so that a later start can go on.
+    /// True when checkpoints are written, so that a later start can continue.
     pub fn writes(&self) -> bool {
         self.thread.is_some()
     }

@@ -79,7 +79,7 @@ mod tests {
     fn the_rate_is_that_of_the_last_ten_minutes() {
         let mut eta = EtaEstimator::new(1000);
         assert_eq!(eta.rate(0.0, 1000), None);
-        // An hour of an idle night at 100 bytes a second, and then ten a second beside others.
+        // An hour of an idle night at 100 bytes a second, and then ten a second alongside others.
         let mut done = 1000;
         let mut rate = None;
         for second in 1..=3600 {

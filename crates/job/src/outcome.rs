@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use ui::exit::{Answer, Failure, Outcome};
 
-/// For how long a job can be resumed.
+/// Time for which a job can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumable {
     /// Wherever and whenever its target is attached.
@@ -33,12 +33,12 @@ impl Resumable {
         }
     }
 
-    /// True when the same command goes on where the job ended.
+    /// True when the same command continues where the job ended.
     pub fn goes_on(self) -> bool {
         matches!(self, Resumable::Anywhere | Resumable::WhileAttached)
     }
 
-    /// A sentence for the user: the same command goes on, or begins anew.
+    /// A sentence for the user: the same command continues, or begins again.
     pub fn hint(self) -> &'static str {
         match self {
             Resumable::Anywhere => "The same command goes on from there.",

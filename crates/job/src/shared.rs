@@ -14,7 +14,7 @@ const REST: u32 = 3;
 /// The longest such pause.
 const LONGEST_REST: Duration = Duration::from_secs(2);
 
-/// Changes beside the checkpoint, which go into the ledger before it does.
+/// Changes next to the checkpoint, which go into the ledger before it does.
 pub trait CheckpointExtra<W>: Default {
     /// Writes them.
     ///
@@ -184,7 +184,7 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(20);
 
-    /// Numbers that go beside the checkpoint; each commit adds 1000 to it for each.
+    /// Numbers that go next to the checkpoint; each commit adds 1000 to it for each.
     #[derive(Default)]
     struct Numbers(Vec<u64>);
 

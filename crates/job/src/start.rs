@@ -1,4 +1,4 @@
-//! The start of the job of a target: anew, or from the last checkpoint.
+//! The start of the job of a target: again, or from the last checkpoint.
 
 use ledger::{Error, LongWork, Work, WorkError};
 use ui::context::Context;
@@ -8,12 +8,12 @@ use crate::checkpoint::CheckpointWriter;
 use crate::interval::Interval;
 use crate::store::{Job, Store, Takeover};
 
-/// A start that is asked for.
+/// A start that is requested.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The name of the target in the ledger.
     pub key: &'a str,
-    /// Not to go on from an earlier checkpoint, not even from one that a later version has written.
+    /// Not to continue from an earlier checkpoint, not even from one that a later version has written.
     pub anew: bool,
     /// The owners from whom it may be taken.
     pub from: Takeover,
@@ -32,7 +32,7 @@ pub enum Previous<'a, W> {
     Unreadable(&'a Error),
 }
 
-/// A job that can go on.
+/// A job that can continue.
 pub struct Started<W> {
     /// Its state.
     pub checkpoint: W,
@@ -143,7 +143,7 @@ mod tests {
         Context::of_process(Some(folder.join("ledger.db")))
     }
 
-    /// Starts, and the previous checkpoint that was found: `unfinished 5`. It goes on from an unfinished one.
+    /// Starts, and the previous checkpoint that was found: `unfinished 5`. It continues from an unfinished one.
     fn started(folder: &Path, request: Request<'_>) -> (Started<Count>, String) {
         let mut found = String::new();
         let started = start(request, Count(1), &context(folder), |previous, fresh| {

@@ -49,7 +49,7 @@ impl<'a> Stop<'a> {
         self.deadline
     }
 
-    /// The reason to end the job now; `None` while it may go on.
+    /// The reason to end the job now; `None` while it may continue.
     pub fn cause(&self) -> Option<StopCause> {
         if self.interrupt.load(Relaxed) {
             return Some(StopCause::Signal);

@@ -12,7 +12,7 @@ use crate::process::ProcessIdentity;
 /// The folder of the host's settings, the machine's id among them.
 const ETC: &str = "/etc";
 
-/// The owners from whom an unfinished job may be taken, beside those of this host that have ended.
+/// The owners from whom an unfinished job may be taken, next to those of this host that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takeover {
     /// No others.
@@ -78,7 +78,7 @@ impl Store {
         &self.ledger
     }
 
-    /// The ledger, to save runs beside the job.
+    /// The ledger, to save runs next to the job.
     pub fn ledger_mut(&mut self) -> &mut Ledger {
         &mut self.ledger
     }
@@ -209,7 +209,7 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
         Ok(self.store)
     }
 
-    /// Leaves a job unfinished; the next start goes on from its last checkpoint.
+    /// Leaves a job unfinished; the next start continues from its last checkpoint.
     pub fn suspend(self) -> S {
         self.store
     }

@@ -148,7 +148,7 @@ impl FromStr for CutTimes {
     fn from_str(text: &str) -> Result<CutTimes, String> {
         let bad = || {
             format!(
-                "'{text}' is no time for a power cut; write a duration or two, such as 10s or \
+                "'{text}' is not a time for a power cut; write a duration or two, such as 10s or \
                  5s..30s, with a number of cuts up to {MOST_CUTS} before it if there are more, such \
                  as 3x10s"
             )

@@ -110,7 +110,7 @@ impl Document {
         .map_err(unreadable)
     }
 
-    /// Reads the JSON as a `T`; what is wrong with it is said as a clause.
+    /// Reads the JSON as a `T`; what is wrong with it is reported as a clause.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> std::result::Result<T, String> {
         let json = decompress_to_vec_zlib_with_limit(&self.body, self.size)
             .map_err(|error| format!("its document is damaged ({error})"))?;

@@ -146,8 +146,8 @@ pub enum Error {
     },
     /// SQLite can read the ledger, and not write it.
     #[error(
-        "the ledger {} cannot be written ({detail}). See whether its disk is well and has room, and whether the \
-         size of files is limited (ulimit -f), or name another file with --ledger or DISKSMITH_LEDGER",
+        "the ledger {} cannot be written ({detail}). Check whether its disk has errors or is full, and whether the \
+         file size is limited (ulimit -f), or name another file with --ledger or DISKSMITH_LEDGER",
         path.display()
     )]
     Unwritable {

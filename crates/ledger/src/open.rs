@@ -21,7 +21,7 @@ pub struct Ledger {
     pub(crate) path: PathBuf,
     /// Reason for which it can only be read, if so.
     pub(crate) unwritable: Option<Unwritable>,
-    /// Identity of the file, which the path may not name for ever.
+    /// Identity of the file, which the path may not name forever.
     file: FileId,
     /// True once all that a write may come to was found sound.
     pub(crate) is_checked: Cell<bool>,
@@ -32,7 +32,7 @@ pub struct Ledger {
 pub(crate) enum Unwritable {
     /// The file, its folder or the file system may only be read.
     ReadOnly,
-    /// The file system is full: not even what SQLite keeps beside the ledger has room.
+    /// The file system is full: not even what SQLite keeps next to the ledger has room.
     Full,
     /// SQLite's words.
     Failed(String),
@@ -96,7 +96,7 @@ impl Ledger {
 
     /// Opens the ledger at `path` for reading alone, and makes none: `None` where there is no file, or nothing
     /// in it yet. What others write there is not held up in WAL mode, and elsewhere only for as long as a
-    /// statement runs. Where they are at work, or were killed, SQLite may need its files beside the ledger; who
+    /// statement runs. Where they are at work, or were killed, SQLite may need its files next to the ledger; who
     /// closes it last puts what they hold into it and removes them, where it may be written.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ fn find_or_create(path: &Path) -> Result<PathBuf> {
     find(path)?.ok_or_else(|| unreachable(io::ErrorKind::NotFound.into()))
 }
 
-/// The regular file at `path`, if it is there, by its real name: SQLite puts its side files beside the file
+/// The regular file at `path`, if it is there, by its real name: SQLite puts its side files next to the file
 /// that a symbolic link leads to.
 fn find(path: &Path) -> Result<Option<PathBuf>> {
     let unreachable = |source| Error::Unreachable {

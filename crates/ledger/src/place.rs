@@ -71,7 +71,7 @@ pub(crate) fn may_write(path: &Path) -> bool {
     allowed(path) && path.parent().is_none_or(allowed)
 }
 
-/// The file beside the ledger in which SQLite keeps what is not yet in it.
+/// The file next to the ledger in which SQLite keeps what is not yet in it.
 pub(crate) fn side_file(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -28,7 +28,7 @@ pub(crate) enum FileState {
     Unsettled,
 }
 
-/// Looks at the file without locking it or creating anything beside it.
+/// Looks at the file without locking it or creating anything next to it.
 pub(crate) fn probe(path: &Path, known: u32) -> Result<FileState> {
     let mut probes = 0;
     loop {
@@ -68,7 +68,7 @@ fn attempt(path: &Path, known: u32, thoroughly: bool) -> Result<FileState> {
     Ok(FileState::Sound)
 }
 
-/// Opens the file so that SQLite neither locks it nor creates or reads anything beside it.
+/// Opens the file so that SQLite neither locks it nor creates or reads anything next to it.
 ///
 /// The header is not read with `std::fs`, because closing a descriptor of the file drops the locks
 /// that SQLite holds on it elsewhere in this process; SQLite itself knows to wait.

@@ -69,7 +69,7 @@ fn what_the_other_process_does() {
                 ledger
                     .save(&small_run(minute), Trusted, &many_findings())
                     .unwrap();
-                // Now and then anew, so that the kill also meets the opening and the closing.
+                // Now and then again, so that the kill also meets the opening and the closing.
                 if minute % 4 == 0 {
                     drop(ledger);
                     ledger = Ledger::open(path).unwrap();
@@ -131,7 +131,7 @@ fn what_the_other_process_does() {
             for number in first.. {
                 ledger.keep_work(&claim, &steps(number)).unwrap();
                 acknowledged.write_all_at(&number.to_le_bytes(), 0).unwrap();
-                // Now and then anew, so that the kill also meets the opening and the closing.
+                // Now and then again, so that the kill also meets the opening and the closing.
                 if number % 8 == 0 {
                     drop(ledger);
                     ledger = Ledger::open(path).unwrap();

@@ -107,7 +107,7 @@ fn closed(folder: &Path) -> PathBuf {
     path
 }
 
-/// A ledger of three runs as a kill leaves it: the third is in the log beside it.
+/// A ledger of three runs as a kill leaves it: the third is in the log next to it.
 fn killed(folder: &Path) -> PathBuf {
     let source = folder.join("source.db");
     let mut ledger = Ledger::open(&source).unwrap();

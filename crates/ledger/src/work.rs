@@ -57,7 +57,7 @@ pub struct Work<W> {
 #[derive(Debug)]
 pub struct Claim<W> {
     key: String,
-    /// The owner as it stands in the ledger.
+    /// The owner as it is in the ledger.
     owner: String,
     work: PhantomData<fn() -> W>,
 }
@@ -119,7 +119,7 @@ impl Ledger {
         Ok(claim)
     }
 
-    /// Keeps how the work stands now, in place of how it stood. When this returns, it is on the
+    /// Keeps how the work stands now, instead of how it stood. When this returns, it is on the
     /// disk; a kill before leaves the state before.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Ledger {
         self.put(claim, document, false)
     }
 
-    /// Keeps how finished work stands in the end, and marks it as finished.
+    /// Keeps how finished work is in the end, and marks it as finished.
     ///
     /// # Errors
     /// As [`keep_work`](Ledger::keep_work).
@@ -340,7 +340,7 @@ impl Ledger {
 }
 
 impl WorkSummary {
-    /// Why unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be claimed.
+    /// Reason why unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be claimed.
     fn refusal(&self, liveness: impl FnOnce(&Owner) -> OwnerLiveness) -> WorkError {
         let (kind, key) = (self.kind.clone(), self.key.clone());
         let (owner, began) = (Box::new(self.owner.clone()), self.began);

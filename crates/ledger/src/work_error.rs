@@ -95,7 +95,7 @@ pub enum WorkError {
         known: u32,
     },
     /// Its document cannot be read.
-    #[error("what the ledger holds of the {kind} {key} cannot be read: {detail}")]
+    #[error("the ledger's record of the {kind} {key} cannot be read: {detail}")]
     Unreadable {
         /// Kind of work.
         kind: String,

@@ -8,10 +8,10 @@ use crate::{Filter, Ledger, Result};
 impl Ledger {
     /// Checks that the ledger can be written: it was opened for that, it is still the file at its path, and
     /// all that a write may come to is sound. So nothing is added to a ledger that cannot be read. Every
-    /// change does this first; the tables are looked at once.
+    /// change does this first; the tables are examined once.
     ///
     /// # Errors
-    /// Why it cannot be written.
+    /// Reason why it cannot be written.
     pub fn demand_writable(&self) -> Result<()> {
         if let Some(why) = &self.unwritable {
             return Err(why.error(&self.path));

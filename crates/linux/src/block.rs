@@ -24,7 +24,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Looks at all block devices. One that goes away while it is looked at is left out.
+    /// Looks at all block devices. One that goes away while it is examined is left out.
     ///
     /// # Errors
     /// When the list itself, or who holds a device, cannot be read.
@@ -156,7 +156,7 @@ impl Devices {
 enum Serial {
     /// It is known.
     Known(String),
-    /// It is asked for.
+    /// It is requested.
     Asked(Wait),
 }
 

@@ -92,7 +92,7 @@ fn own_cache(root: &Root, device: &Device) -> Option<CacheKind> {
             let direct = attribute(&sys.join("loop/dio"));
             (direct.as_deref() == Some("0")).then_some(CacheKind::PageCache)
         }
-        // `none` stands in brackets where there is no cache (Documentation/admin-guide/bcache.rst).
+        // `none` is in brackets where there is no cache (Documentation/admin-guide/bcache.rst).
         Kind::Disk => attribute(&sys.join("bcache/cache_mode"))
             .is_some_and(|modes| !modes.contains("[none]"))
             .then(|| CacheKind::FasterDisk("bcache".to_owned())),

@@ -18,7 +18,7 @@ pub const LINK_LOCAL: &str = "http://169.254.169.254";
 /// Longest wait for the metadata service, over all requests.
 pub const LIMIT: Duration = Duration::from_millis(200);
 
-/// Answers longer than this are not what was asked for. The longest, AWS's identity document, has
+/// Answers longer than this are not what was requested. The longest, AWS's identity document, has
 /// about 500 bytes.
 const LONGEST_ANSWER: u64 = 64 * 1024;
 
@@ -100,7 +100,7 @@ fn from_firmware(root: &Root, provider: Provider) -> Cloud {
 }
 
 /// Facts about the instance from the metadata service at `base`. `None` where it does not answer within
-/// `limit`, refuses, or answers something else than asked for.
+/// `limit`, refuses, or answers something else than requested.
 pub fn ask(provider: Provider, base: &str, limit: Duration) -> Option<Cloud> {
     let service = Service::new(base, limit);
     let cloud = match provider {

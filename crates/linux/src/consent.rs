@@ -10,7 +10,7 @@
 //!    mapped or locked. For a file the kernel tells of writers that cannot be seen. What cannot be judged (FUSE, an overlay, lists that a mount hides) is refused.
 //! 3. The root disk is never accepted, nor any part of it, whatever the consent says.
 //! 4. The check is made on what was opened. [`Opened`] pins the inode, and for a device thereby its
-//!    number; the device is claimed with `O_EXCL` (open(2)) before anything is looked at, and the
+//!    number; the device is claimed with `O_EXCL` (open(2)) before anything is examined, and the
 //!    claim is held by the [`DestroyTarget`] until it is dropped, so nothing can mount the device
 //!    or build on it after the check.
 //!

@@ -132,7 +132,7 @@ impl DiskStats {
     }
 
     /// Counts since an earlier reading. `None` when a counter went back, as when the device was removed and
-    /// another took its name: nothing can be said then.
+    /// another took its name: nothing can be concluded then.
     pub fn since(&self, before: &DiskStats) -> Option<DeviceCounts> {
         let read = count_since(before.sectors_read, self.sectors_read)?;
         let written = count_since(before.sectors_written, self.sectors_written)?;
@@ -290,7 +290,7 @@ impl Counter {
         }
     }
 
-    /// The whole file. It is read from its start each time, which makes the kernel fill it anew.
+    /// The whole file. It is read from its start each time, which makes the kernel fill it again.
     fn text(&self) -> Result<Vec<u8>> {
         let failed = |source| Error::Read {
             path: self.path.clone(),

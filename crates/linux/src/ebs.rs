@@ -18,7 +18,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 /// The page begins with this number.
 const MAGIC: u32 = 0x3C23_B510;
-/// The page that is asked for.
+/// The page that is requested.
 const PAGE: u32 = 0xD0;
 /// Length in bytes.
 const LENGTH: usize = 4096;
@@ -38,19 +38,19 @@ pub struct Counters {
     pub read_us: u64,
     /// Microseconds that all writes took together.
     pub write_us: u64,
-    /// Microseconds in which more operations were asked for than are provisioned for the volume.
+    /// Microseconds in which demand exceeded the volume's provisioned IOPS.
     pub over_volume_iops_us: u64,
-    /// Microseconds in which more bytes were asked for than are provisioned for the volume.
+    /// Microseconds in which demand exceeded the volume's provisioned throughput.
     pub over_volume_bytes_us: u64,
-    /// Microseconds in which more operations were asked for than the instance gives to its volumes.
+    /// Microseconds in which demand exceeded the instance's IOPS limit.
     pub over_instance_iops_us: u64,
-    /// Microseconds in which more bytes were asked for than the instance gives to its volumes.
+    /// Microseconds in which demand exceeded the instance's throughput limit.
     pub over_instance_bytes_us: u64,
     /// Requests waiting or under way at that moment.
     pub queue: u64,
 }
 
-/// For how long more was asked for than was allowed, between two readings.
+/// Time for which demand exceeded the limits, between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exceeded {
     /// Beyond the volume's operations a second.
@@ -68,7 +68,7 @@ impl Counters {
     ///
     /// It is sent to a device that says of itself that it is an EBS volume, and to no other: what a page of this
     /// number is elsewhere, its maker alone knows. Get Log Page changes nothing (NVMe Base
-    /// Specification, Get Log Page command); the histograms and counters go on.
+    /// Specification, Get Log Page command); the histograms and counters continue.
     ///
     /// # Errors
     /// When the kernel or the volume refuses, or answers with another page.
@@ -111,8 +111,8 @@ impl Counters {
         })
     }
 
-    /// For how long more was asked for than was allowed since an earlier reading. `None` where a counter
-    /// went back, as when the volume was attached anew.
+    /// Time for which demand exceeded the limits since an earlier reading. `None` where a counter
+    /// went back, as when the volume was attached again.
     pub fn exceeded_since(&self, before: &Counters) -> Option<Exceeded> {
         let passed = |now: u64, before: u64| now.checked_sub(before).map(Duration::from_micros);
         Some(Exceeded {

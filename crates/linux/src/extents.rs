@@ -84,12 +84,12 @@ impl Flags {
 /// A run of a file that lies in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Start in the file, in bytes. It may begin before the range that was asked for.
+    /// Start in the file, in bytes. It may begin before the range that was requested.
     pub logical: u64,
     /// Start on the file system's device, in bytes; without meaning where the flags say unknown, delayed or
     /// inline.
     pub physical: u64,
-    /// Length, in bytes. It may end after the range that was asked for.
+    /// Length, in bytes. It may end after the range that was requested.
     pub length: u64,
     /// The kernel's flags.
     pub flags: Flags,
@@ -107,7 +107,7 @@ pub enum ExtentsError {
     /// SEEK_HOLE or SEEK_DATA failed.
     #[error("the kernel could not find the holes in the file: {0}")]
     Seek(#[source] io::Error),
-    /// The file could not be looked at.
+    /// The file could not be examined.
     #[error("the size of the file could not be asked: {0}")]
     Stat(#[source] io::Error),
     /// The file system answers with extents that do not advance.
@@ -204,7 +204,7 @@ fn data_by_seek(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
             Err(error) => break Err(failed(error)),
         };
         data += end.min(len) - begin;
-        // The file may be punched while it is looked at, so that the hole is where the data was.
+        // The file may be punched while it is examined, so that the hole is where the data was.
         if end >= len || end <= begin {
             break Ok(Some(data));
         }

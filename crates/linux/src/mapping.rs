@@ -27,7 +27,7 @@ pub fn target_kinds(root: &Root, device: &Device) -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// The ways from the one to the other, each from the top down. There are several where an array
-    /// has two partitions of a disk, or an array of unequal members goes on on the larger ones.
+    /// has two partitions of a disk, or an array of unequal members continues on the larger ones.
     ways: Vec<Vec<Piece>>,
     /// The size of the device below.
     size: Bytes,
@@ -58,7 +58,7 @@ pub enum Why {
     #[error("the lower one is a spare, or failed, or another part of it is in use")]
     Nothing,
     /// An attribute is missing, or is no number.
-    #[error("{device} does not say its {attribute} in sysfs")]
+    #[error("{device} has no {attribute} in sysfs")]
     Silent {
         /// The device.
         device: String,
@@ -81,9 +81,9 @@ pub enum Why {
     /// A RAID 10 with far or offset copies.
     #[error("{0} has far copies; of RAID 10, only near copies are followed")]
     FarCopies(String),
-    /// A RAID 0 with members of unequal size, and no word of how it goes on behind the smallest.
+    /// A RAID 0 with members of unequal size, and no word of how it continues behind the smallest.
     #[error(
-        "{0} has members of unequal size and does not say in md/layout how its stripes go on behind the smallest (Linux 5.4 and later do)"
+        "{0} has members of unequal size and no md/layout that gives the layout of the stripes behind the smallest (Linux 5.4 and later have it)"
     )]
     Zones(String),
     /// An array that is being given another form.
@@ -93,7 +93,7 @@ pub enum Why {
     #[error("a member of {0} is missing")]
     Incomplete(String),
     /// The parts do not add up to the device.
-    #[error("{device} has {} bytes, and what its parts give is {}", size.0, found.0)]
+    #[error("{device} has {} bytes, and its parts add up to {}", size.0, found.0)]
     Sizes {
         /// The device.
         device: String,
@@ -127,7 +127,7 @@ pub enum Why {
         line: String,
     },
     /// A device of a kind that is not followed.
-    #[error("how {0} lies on what is below it is not followed")]
+    #[error("the layout of {0} on the devices below it is not supported")]
     Kind(String),
 }
 

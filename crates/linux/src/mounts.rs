@@ -71,7 +71,7 @@ impl Mounts {
     /// not: in a container that shares the host's process ids, the host's.
     ///
     /// # Errors
-    /// As [`read`](Mounts::read). Where the first process may not be looked at, its mounts are left
+    /// As [`read`](Mounts::read). Where the first process may not be examined, its mounts are left
     /// out: a mounted device still refuses to be opened with O_EXCL.
     pub fn read_everywhere(root: &Root) -> Result<Mounts> {
         let mut mounts = Self::read(root)?;
@@ -87,7 +87,7 @@ impl Mounts {
 
     /// The mounts of the other mount namespaces in which a process is, each namespace once and each with the id of
     /// such a process: containers, services with a view of their own, other sessions. Left out are mounts that
-    /// `seen` has too, and namespaces that may not be looked at.
+    /// `seen` has too, and namespaces that may not be examined.
     ///
     /// # Errors
     /// When the processes cannot be listed.

@@ -44,7 +44,7 @@ pub fn of(root: &Root, pid: u32) -> Result<Option<Process>> {
     Ok((!has_ended).then_some(stat.process))
 }
 
-/// True if an error says that the process is not there, or ended while its file was open (ESRCH).
+/// True if an error says that the process does not exist, or ended while its file was open (ESRCH).
 fn is_gone(error: &io::Error) -> bool {
     let ended = rustix::io::Errno::SRCH.raw_os_error();
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ended)

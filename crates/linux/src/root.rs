@@ -38,8 +38,8 @@ pub enum Error {
     /// A device is not, or no longer, there.
     #[error("{0} is not a block device that the kernel lists; it may have been removed")]
     NoDevice(String),
-    /// The kernel's list of block devices is not there.
-    #[error("{} is not there, so that devices in use cannot be told from others; mount sysfs", .0.display())]
+    /// The kernel's list of block devices does not exist.
+    #[error("{} does not exist, so it is unknown which devices are in use; mount sysfs", .0.display())]
     NoDevices(PathBuf),
     /// Another file system is mounted over a list of the kernel's.
     #[error("{} is mounted over the kernel's own lists, which hides devices in use; unmount it", .0.display())]
@@ -164,7 +164,7 @@ pub fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// True if an error says that a file is not there, or went away while it was looked at.
+/// True if an error says that a file does not exist, or went away while it was examined.
 fn is_absent(error: &io::Error) -> bool {
     let gone = rustix::io::Errno::NODEV.raw_os_error();
     matches!(

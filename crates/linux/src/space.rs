@@ -18,7 +18,7 @@ pub struct SpaceError {
 /// Medium of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Memory: tmpfs, ramfs, hugetlbfs. Its speed says nothing of a disk.
+    /// Memory: tmpfs, ramfs, hugetlbfs. Its speed says nothing about a disk.
     Memory,
     /// Another host: NFS, SMB, Ceph and the like.
     Network,
@@ -48,7 +48,7 @@ pub struct Space {
 /// The room around `path`.
 ///
 /// # Errors
-/// When the path is not there or may not be looked at.
+/// When the path does not exist or may not be examined.
 pub fn of(path: &Path) -> Result<Space, SpaceError> {
     let failed = |error: rustix::io::Errno| SpaceError {
         path: path.to_path_buf(),

@@ -25,19 +25,17 @@ pub struct SpaceMap {
     pub free: Ranges,
 }
 
-/// Reason for which the parts that a file system uses cannot be told.
+/// Reason for which the parts that a file system uses cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum NotListed {
     /// It does not answer the request. ext4 and XFS do; btrfs, for one, does not.
     #[error("this file system does not list its space (GETFSMAP): ext4 and XFS do")]
     NotOffered,
     /// Only root is told.
-    #[error("the kernel tells only root what space the file system uses: run this as root")]
+    #[error("only root may query the space that the file system uses: run this as root")]
     NeedsRoot,
     /// It has several devices and numbers them in its own way.
-    #[error(
-        "the file system numbers its devices in its own way, so that they cannot be told apart"
-    )]
+    #[error("the file system numbers its devices in its own way, so they cannot be distinguished")]
     OwnNumbers,
     /// It said nothing of the device that it is mounted from.
     #[error("the file system lists nothing on the device {0}, which it is mounted from")]

@@ -31,7 +31,7 @@ pub struct Swap {
 
 impl Swap {
     /// The block devices that it lies on: the device itself, or those of the file system that
-    /// holds the swap file. Empty where that cannot be told.
+    /// holds the swap file. Empty where that cannot be determined.
     pub fn devices(&self, root: &Root, devices: &block::Devices) -> Vec<DevNum> {
         match self.kind {
             SwapKind::Device => devices

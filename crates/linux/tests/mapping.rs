@@ -110,7 +110,7 @@ fn a_raid_0_goes_on_behind_its_smallest_member() {
         (vec![begin..begin + chunk], vec![])
     );
     tree.write(&format!("{folder}/md/layout"), "-1\n");
-    let words = "/dev/md1 (raid0 array) has members of unequal size and does not say in md/layout";
+    let words = "/dev/md1 (raid0 array) has members of unequal size and no md/layout";
     assert!(refusal(&tree, "md1", "vdf").contains(words));
 }
 
@@ -162,7 +162,7 @@ fn a_partition_begins_where_its_disk_says() {
     let tree = Tree::unpack("ec2-nvme");
     let error = refusal(&tree, "nvme0n1p1", "nvme0n1");
     let words = "where the data of /dev/nvme0n1p1 lies on /dev/nvme0n1 is not known: /dev/nvme0n1p1 \
-                 does not say its start in sysfs";
+                 has no start in sysfs";
     assert_eq!(error, words);
     tree.write("sys/class/block/nvme0n1p1/start", "2048\n");
     assert_eq!(down(&tree, "nvme0n1p1", "nvme0n1", 0..1), [MIB..MIB + 1]);
@@ -254,14 +254,14 @@ fn what_cannot_be_followed_is_refused_in_a_sentence() {
         "a member of /dev/md0 (raid0 array) is missing",
     );
     md("md1", "md/chunk_size", "0\n");
-    says("md1", "vde", "does not say its md/chunk_size in sysfs");
+    says("md1", "vde", "has no md/chunk_size in sysfs");
 }
 
 #[test]
 fn what_is_spare_or_has_failed_holds_nothing() {
     let tree = Tree::unpack("captured-md-6.1");
     // This tree was captured without the offsets.
-    let words = "/dev/md127 (raid10 array) does not say its md/dev-*/offset in sysfs";
+    let words = "/dev/md127 (raid10 array) has no md/dev-*/offset in sysfs";
     assert!(refusal(&tree, "md127", "vda").contains(words));
     for member in ["vda", "vdb", "vdc", "vdd", "vdg", "vdh"] {
         let folder = "sys/devices/virtual/block/md127/md";

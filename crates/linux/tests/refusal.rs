@@ -1,5 +1,5 @@
 //! Reasons for which a device may not be overwritten, on captured and modelled trees: each reason, and the
-//! device beside it that has none.
+//! device next to it that has none.
 
 // A test that finds nothing to unwrap has failed.
 #![allow(clippy::unwrap_used)]

@@ -282,7 +282,7 @@ fn root_loop_the_file_that_a_device_shows_is_refused() {
             holder: disk.path().to_owned()
         }]
     );
-    // The device knows the file by its inode, whatever becomes of its name.
+    // The device knows the file by its inode, whatever happens to its name.
     let other_name = folder.path().canonicalize().unwrap().join("again");
     fs::hard_link(&file, &other_name).unwrap();
     fs::remove_file(&file).unwrap();

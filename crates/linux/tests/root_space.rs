@@ -69,7 +69,7 @@ fn read(file: &File, range: Range<u64>) -> Vec<u8> {
 }
 
 /// Files of several kinds, the last of which has more extents, and leaves more gaps, than the kernel
-/// is asked for at a time.
+/// is requested at a time.
 fn make_files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = (1..20)
         .map(|n| write(folder, &format!("file{n}"), n, n * n))

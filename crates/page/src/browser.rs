@@ -1,7 +1,7 @@
 //! The page as a browser sees it: a headless Chromium opens it offline and logs what it would ask
 //! the network for. Without a Chromium these tests say that they were skipped.
 //!
-//! With `DISKSMITH_KEEP_REPORTS=DIR` the pages are written there as well, to be looked at.
+//! With `DISKSMITH_KEEP_REPORTS=DIR` the pages are written there as well, to be examined.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -72,7 +72,7 @@ pub fn look_at(name: &str, page: &str) -> Option<RenderedPage> {
             "--virtual-time-budget=60000",
         ])
         .arg(format!("--user-data-dir={}", place("profile").display()))
-        // A proxy that is not there: whatever is asked for, nothing leaves this machine.
+        // A proxy that does not exist, so that no request leaves this machine.
         .args([
             "--proxy-server=http://127.0.0.1:9",
             "--proxy-bypass-list=<-loopback>",
@@ -122,7 +122,7 @@ fn requests(log: &[u8]) -> Vec<String> {
     from_a_page.map(String::from).collect()
 }
 
-/// Every chart of `page` is drawn, nothing was complained of, and nothing was asked for.
+/// Every chart of `page` is drawn, no error was reported, and nothing was requested.
 pub fn assert_drawn(name: &str, page: &str) {
     assert_small(page);
     let Some(seen) = look_at(name, page) else {
@@ -145,10 +145,10 @@ pub fn assert_drawn(name: &str, page: &str) {
     }
 }
 
-/// The most bytes of a page beside its data.
+/// The most bytes of a page next to its data.
 const MOST_BYTES: usize = 400 * 1024;
 
-/// The page is small beside its charts' data, and nothing but the comment in the library names a host.
+/// The page is small next to its charts' data, and nothing but the comment in the library names a host.
 pub fn assert_small(page: &str) {
     let (before, rest) = page.split_once("id=\"figures\">").unwrap();
     let (_, after) = rest.split_once("</script>").unwrap();

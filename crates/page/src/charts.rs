@@ -74,7 +74,7 @@ const PLOT_WIDTH: f64 = 270.0;
 const LETTER_WIDTH: f64 = 6.2;
 
 /// A line for each marker, and its name at the upper end, left or right of the line where there is room. Names
-/// that would be printed over each other stand below each other.
+/// that would be printed over each other are below each other.
 pub fn markers(markers: &[Marker<'_>]) -> (Vec<Shape>, Vec<Annotation>) {
     let lines = markers.iter().map(|marker| {
         Shape::new()

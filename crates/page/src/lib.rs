@@ -1,5 +1,5 @@
 //! Report pages: HTML files that open offline. A page's template escapes every string
-//! ([`escape::Html`]); what its charts draw stands in one JSON document that its script reads.
+//! ([`escape::Html`]); what its charts draw is in one JSON document that its script reads.
 
 #[cfg(feature = "testing")]
 pub mod browser;

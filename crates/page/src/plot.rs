@@ -122,7 +122,7 @@ words!(
     ShapeKind { Line = "line", Rect = "rect", }
 );
 words!(
-    /// The side of a text that stands at its place.
+    /// The anchor of a text.
     Anchor { Left = "left", Right = "right", }
 );
 
@@ -173,14 +173,14 @@ document!(
     }
 );
 document!(
-    /// Text in a chart. Without `y` it stands at the upper end, `row` lines further down.
+    /// Text in a chart. Without `y` it is at the upper end, `row` lines further down.
     Annotation {
         into { x: Place = "x", y: Place = "y", text: String = "text", color: String = "color", }
         exact { row: usize = "row", anchor: Anchor = "anchor", size: u32 = "size", }
     }
 );
 document!(
-    /// Axes and what is drawn beside the measurements.
+    /// Axes and what is drawn next to the measurements.
     Layout {
         into { }
         exact {

@@ -23,7 +23,7 @@ pub enum Activity {
     All,
     /// Files created.
     Create,
-    /// Files looked at.
+    /// Files examined.
     Stat,
     /// Files removed.
     Delete,

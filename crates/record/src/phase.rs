@@ -169,7 +169,7 @@ impl Phase {
     /// One direction behind the last complete slice, and the seconds of that: a phase whose work is done ends
     /// with the request that came back last, within a slice. Nothing, where something else ended it: what is
     /// there is then less than a slice by chance alone, and what a limit lets through at once would count as
-    /// if it went on so.
+    /// if it continued so.
     pub fn after_slices(&self, direction: Direction) -> (Slice, f64) {
         let mut done = Slice::default();
         let Some(window) = self.windows.last().filter(|_| self.stopped == Stopped::Ops) else {

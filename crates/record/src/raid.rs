@@ -84,7 +84,7 @@ impl Level {
         }
     }
 
-    /// The level of md's word; `None` for what md has beside RAID levels, such as `container`.
+    /// The level of md's word; `None` for what md has next to RAID levels, such as `container`.
     pub fn of_md(word: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.md_word() == word)
     }
@@ -163,7 +163,7 @@ impl Level {
     ///
     /// Copies are each written. With parity, what is overwritten and its parity are read and written: four I/O with
     /// one parity (Patterson, Gibson and Katz, A Case for Redundant Arrays of Inexpensive Disks, 1988) and six with
-    /// two. Where fewer members than that need be read to compute the parity anew, md reads those (linux,
+    /// two. Where fewer members than that need be read to compute the parity again, md reads those (linux,
     /// drivers/md/raid5.c, handle_stripe_dirtying). Writes of whole stripes, as a load makes them, need less.
     pub fn small_write_io(self, members: usize) -> usize {
         match (self, self.redundancy()) {

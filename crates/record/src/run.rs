@@ -76,7 +76,7 @@ pub struct Target {
     /// The block device below, such as `nvme1n1`; `None` where there is none (tmpfs, NFS).
     pub device: Option<String>,
     /// The physical disks below that device, through partitions, md and dm. Their counters stand
-    /// beside ours.
+    /// next to ours.
     pub disks: Vec<String>,
     /// The model of the device, or of the first of the disks.
     pub model: Option<String>,
@@ -94,7 +94,7 @@ pub struct Target {
     pub direct: bool,
     /// True if the target's file system keeps its data in memory, or has no block device below.
     pub in_memory: bool,
-    /// Layers below that may answer in place of the disk, nearest first.
+    /// Layers below that may answer instead of the disk, nearest first.
     #[serde(default)]
     pub caches: Vec<Cache>,
 }

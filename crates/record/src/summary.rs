@@ -56,12 +56,12 @@ pub struct WorkSummary {
     pub threads: Option<u32>,
     /// Number of requests that each keeps in flight.
     pub depth: Option<u32>,
-    /// Requests a second that were asked for, over all threads; 0 where each was issued as soon as
+    /// Requests a second that were requested, over all threads; 0 where each was issued as soon as
     /// another had come back.
     pub rate_per_s: Option<f64>,
     /// Bytes of the target that are used.
     pub span: Option<Bytes>,
-    /// In how many files of one size.
+    /// Number of files, all of one size.
     #[serde(default)]
     pub files: Option<u32>,
     /// A sync after every this many writes; 0 never.
@@ -73,7 +73,7 @@ pub struct WorkSummary {
     /// A sync when the last write has come back.
     #[serde(default)]
     pub sync_at_end: Option<bool>,
-    /// Extended options; without those that stand below.
+    /// Extended options; without those that are below.
     #[serde(default)]
     pub details: Option<Box<Details>>,
     /// The options as the tool was given them, by name and value. Empty where they are not known,
@@ -89,7 +89,7 @@ pub struct CpuShares {
     pub user: Option<f64>,
     /// In the kernel.
     pub system: Option<f64>,
-    /// Both, where the tool does not tell them apart.
+    /// Both, where the tool does not distinguish them.
     pub total: Option<f64>,
 }
 

@@ -132,7 +132,7 @@ arithmetic!(Nanos);
 pub fn has_unit(text: &str) -> bool {
     match split(text) {
         Some((number, unit)) => !unit.is_empty() || number == 0.0,
-        // What is neither is told apart by the parser.
+        // What is neither is distinguished by the parser.
         None => true,
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
     out.push(value as u8);
 }
 
-/// Takes a value of at most 128 bits off the front; `None` when the bytes end early or go on for
+/// Takes a value of at most 128 bits off the front; `None` when the bytes end early or continue for
 /// longer than any such value.
 pub(crate) fn take_wide(rest: &mut &[u8]) -> Option<u128> {
     let mut value = 0_u128;

@@ -128,7 +128,7 @@ pub struct Details {
     pub small_files: Option<SmallFiles>,
 }
 
-/// Many small files, beside their number and the size of the largest.
+/// Many small files, next to their number and the size of the largest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmallFiles {
     /// The size of the smallest. Sizes between it and the largest are alike frequent.
@@ -161,7 +161,7 @@ impl Workload {
         named.unwrap_or(self.block)
     }
 
-    /// All sizes that are named beside the block.
+    /// All sizes that are named next to the block.
     fn all_sizes(&self) -> impl Iterator<Item = &SizeShare> {
         self.details
             .iter()

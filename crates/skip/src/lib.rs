@@ -1,6 +1,6 @@
 //! Tests only: one way to skip what cannot be tested on a machine.
 //!
-//! A test needs root, a device or a program that is not there. Alone (`cargo test`), it says so and passes.
+//! A test needs root, a device or a program that does not exist. Alone (`cargo test`), it says so and passes.
 //! With `DISKSMITH_TESTS=all`, as `make test` sets it, it fails: skipped is not passed.
 //! `DISKSMITH_SKIPPED` names a file to which each reason is added, so that they can be counted: what a test
 //! that passes prints is not shown.

@@ -65,7 +65,7 @@ pub struct CurveResult {
 pub enum Next {
     /// Measure at this rate.
     Measure(f64),
-    /// It is known as well as was asked for.
+    /// It is known as well as was requested.
     Found(CurveResult),
 }
 

@@ -19,7 +19,7 @@ pub struct Pair {
     pub blocks: Vec<(f64, f64)>,
 }
 
-/// Effect of a setting in place of another, all else equal.
+/// Effect of a setting instead of another, all else equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
     /// Number of pairs that tell something.

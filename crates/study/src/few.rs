@@ -7,7 +7,7 @@ use crate::interval::Interval;
 
 /// From so many values of its own a group that scatters more than the others is judged by itself.
 const OWN: usize = 3;
-/// With a variance so many times the usual one it says nothing of the others. Of three values each,
+/// With a variance so many times the usual one it says nothing about the others. Of three values each,
 /// one group in 250 reaches that by chance.
 const WILD: f64 = 8.0;
 /// So often groups and blocks are fitted in turn; each round leaves a fraction of the error of the

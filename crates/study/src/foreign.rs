@@ -24,7 +24,7 @@ pub enum Weight {
 ///
 /// A disk at a limit gives foreign I/O what it does not give the measurement. The interval tells how far
 /// chance moved the figure, and knows nothing of that: it stays right only where what others took is little
-/// beside its half width. Without an interval nothing hides the foreign share.
+/// next to its half width. Without an interval nothing hides the foreign share.
 pub fn weigh(foreign: f64, measured: f64, half_width: Option<f64>) -> Option<Weight> {
     if !(foreign > 0.0 && measured >= 0.0) {
         return None;

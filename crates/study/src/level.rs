@@ -53,7 +53,7 @@ pub(crate) fn find_step(slices: &[f64]) -> Option<Step> {
     let (mut batches, length) = batch_means(&scaled.values);
     let count = batches.len();
     let split = best_split(&batches);
-    // A full bucket gives its first slice twice the level. One slice that stands alone looks like
+    // A full bucket gives its first slice twice the level. One slice that is alone looks like
     // a step of a wandering series, and would make the two levels look like wander too.
     let (first, second) = batches.split_at_mut(split);
     for level in [first, second] {

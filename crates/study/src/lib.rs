@@ -17,11 +17,11 @@
 //! | [`compare`] | is one run faster than another? |
 //! | [`few`] | where are the true means of things measured a few times each? |
 //! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
-//! | [`effects`] | what does one setting do in place of another? |
+//! | [`effects`] | what does one setting do instead of another? |
 //! | [`scaling`] | how does the rate grow with the members? |
 //! | [`cold`] | which parts of a volume are cold, and how long does warming take? |
 //! | [`depth`] | how many requests in flight fill the cap and no more? |
-//! | [`pace`] | how much may background work do beside a foreground? |
+//! | [`pace`] | how much may background work do alongside a foreground? |
 //! | [`burnin`] | which of many hosts are the best, and which need not be measured on? |
 //! | [`supply`] | how many must be started so that enough good ones come? |
 //! | [`zones`] | does throughput hold across a disk? |

@@ -11,7 +11,7 @@
 const BAR: f64 = 3.5;
 /// The MAD of the standard normal distribution.
 const NORMAL_MAD: f64 = 0.6745;
-/// Fewer values say nothing of which is not like the others.
+/// Fewer values say nothing about which is not like the others.
 pub const LEAST: usize = 5;
 
 /// For each value, whether it is outlying; one within `near` of the median, as a share of it, is

@@ -107,7 +107,7 @@ const ONCE: Test = Test {
 /// Of a disk that is judged every few seconds, for days: of series of 80 independent slices, fewer than
 /// 1 in 100,000 are flatter. Of those that a cap holds, whose errors do not add up, 99 in 100 are, and of
 /// those with a fifth of their errors adding up, nearly 9 in 10 (`table_of_looks` in the proofs prints it).
-/// Where the slices hardly scatter, the least error is large beside it: a volume that takes two neighbouring
+/// Where the slices hardly scatter, the least error is large next to it: a volume that takes two neighbouring
 /// requests for one lets a few more pass, by chance. So what is slight is let pass, up to what the times of a
 /// disk would add up to that vary by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the
 /// operations in each), but no more than [`SLIGHT`]: where there are many, disks of steadier times would pass.

@@ -27,7 +27,7 @@ pub enum Reason {
     Bend,
     /// It changes from one level to another (where to a lower one, see [`crate::level`]).
     Step,
-    /// Too short, or not finite: nothing can be said.
+    /// Too short, or not finite: nothing can be concluded.
     TooFew,
 }
 

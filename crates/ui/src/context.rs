@@ -100,7 +100,7 @@ impl Context {
             .midway()
     }
 
-    /// Tells the user something that is not part of the answer.
+    /// Reports something to the user that is not part of the answer.
     pub fn notice(&self, text: &str) {
         notice(text);
     }
@@ -117,7 +117,7 @@ pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
         .midway()
 }
 
-/// Tells the user something that is not part of the answer, on standard error.
+/// Reports something to the user that is not part of the answer, on standard error.
 pub fn notice(text: &str) {
     // With standard error closed it cannot be reported.
     let _ = writeln!(

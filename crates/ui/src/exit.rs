@@ -42,7 +42,7 @@ impl Failure {
         })
     }
 
-    /// The error, for those who go on without.
+    /// The error, for those who continue without.
     pub fn error(self) -> anyhow::Error {
         match self {
             Failure::Refused(error) | Failure::Midway(error) => error,

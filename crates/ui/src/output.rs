@@ -123,7 +123,7 @@ impl OutputFile {
         self.prepare(content)?.put()
     }
 
-    /// Writes the content beside its place, where a full disk is noticed, and leaves the place as it is.
+    /// Writes the content next to its place, where a full disk is noticed, and leaves the place as it is.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -160,7 +160,7 @@ impl OutputFile {
             Existing::Foreign(facts) if self.force => Ok(Some(facts)),
             Existing::Link(facts) if self.force => Ok(Some(facts)),
             Existing::Foreign(_) => bail!(
-                "the file that is there is no {} of disksmith. Name another file, or replace that one \
+                "the existing file is not a {} of disksmith. Name another file, or replace that one \
                  with --force",
                 self.format.word()
             ),
@@ -205,7 +205,7 @@ impl Place {
     }
 }
 
-/// An output that is written beside its place, and removed unless it takes it.
+/// An output that is written next to its place, and removed unless it takes it.
 #[derive(Debug)]
 pub struct Prepared<'a> {
     output: &'a OutputFile,
@@ -283,7 +283,7 @@ impl New {
 
 impl Drop for New {
     fn drop(&mut self) {
-        // Where it took its place it is not there any more.
+        // Where it took its place it does not exist any more.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -23,7 +23,7 @@ use signal_hook::flag;
 
 use crate::progress;
 
-/// Signals that would end the process (signal(7)), beside those for real time.
+/// Signals that would end the process (signal(7)), next to those for real time.
 const ENDING: [i32; 12] = [
     SIGINT,
     SIGTERM,
@@ -120,7 +120,7 @@ fn explain_long_ends(interrupted: Arc<AtomicBool>) {
         thread::sleep(TIMEOUT);
         let _ = writeln!(
             std::io::stderr(),
-            "{}disksmith: ending; waiting for what is under way. Press Ctrl-C again to end at once.",
+            "{}disksmith: ending; waiting for requests in progress. Press Ctrl-C again to end at once.",
             progress::cleared()
         );
     };

@@ -4,7 +4,7 @@ use std::process::Command;
 use super::*;
 
 /// A file system of this id as the real program makes it in a file of 512 MiB, most of it a hole;
-/// `None` when the program is not there.
+/// `None` when the program does not exist.
 fn made(fs: Fs, uuid: &str) -> Option<tempfile::NamedTempFile> {
     let image = tempfile::NamedTempFile::new().unwrap();
     image.as_file().set_len(512 << 20).unwrap();

@@ -63,7 +63,7 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidenc
         };
         let named: Vec<String> = building.members.iter().map(KeptMember::named).collect();
         return Ok(Evidence::Unclear(format!(
-            "{found} of its {wanted} members ({}) are here, so what is on it cannot be seen{why}; \
+            "{found} of its {wanted} members ({}) are present, so its content is unknown{why}; \
              attach the others",
             named.join(", ")
         )));
@@ -76,18 +76,18 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidenc
         .args(members.iter().map(Device::node));
     if let Err(error) = host.run(&assemble) {
         return Ok(Evidence::Unclear(format!(
-            "it could not be assembled to see what is on it: {error}"
+            "it could not be assembled to examine its content: {error}"
         )));
     }
     let arrays = super::unfinished_arrays(host, building)?;
     match arrays.iter().find(|array| !array.is_hollow) {
         None => Ok(Evidence::Unclear(
-            "mdadm has assembled it, and it is not there".to_owned(),
+            "mdadm has assembled it, but it does not exist".to_owned(),
         )),
         Some(UnfinishedArray { device, .. }) => {
             let evidence = of_array(host, building, device);
             if !matches!(evidence, Ok(Evidence::Unused)) {
-                // It was not there before. What cannot be stopped is at least read-only.
+                // It did not exist before. If it cannot be stopped, it is at least read-only.
                 let _ = teardown::stop_with_retries(host, &device.node());
             }
             evidence
@@ -149,7 +149,7 @@ fn usable_after(fs: Option<&KeptFs>) -> Stage {
     }
 }
 
-/// The decision to leave the array as it is, with the commands that do by hand what is not done now.
+/// The decision to leave the array as it is, with the commands that remove it by hand.
 /// `has_fs`: the array carries the file system that its builder was to make.
 fn in_use(building: &Building, has_fs: bool, why: &str) -> Evidence {
     let members: Vec<String> = building
@@ -158,7 +158,7 @@ fn in_use(building: &Building, has_fs: bool, why: &str) -> Evidence {
         .map(|member| member.path.display().to_string())
         .collect();
     let mut text = format!(
-        "{why}: it stays, and this is not looked at again. If nothing on it is needed, unmount it, \
+        "{why}: it stays, and is not examined again. If nothing on it is needed, unmount it, \
          and\n  mdadm --stop {}\n  mdadm --zero-superblock {}\nend it.",
         building.node.display(),
         members.join(" ")

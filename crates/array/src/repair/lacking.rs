@@ -8,7 +8,7 @@ use linux::signature::{self, SignatureKind};
 use super::super::building::{Building, KeptMember, partition_number};
 use super::super::host::Host;
 
-/// Reason for which it cannot be told that mdadm was killed before it had written all superblocks, as a clause.
+/// Reason for which it cannot be determined that mdadm was killed before it had written all superblocks, as a clause.
 /// `None` where it can: each member that is not among the `found`, which carry one of ours, is
 /// attached, can be read, and carries none. One that is detached may carry its own, and the array
 /// may have been used.
@@ -28,7 +28,7 @@ pub(super) fn doubt(
             .iter()
             .filter(|device| is_alike(member, device, same_boot))
             .collect();
-        // Namespaces of one NVMe drive share its serial number, and are told apart by their count.
+        // Namespaces of one NVMe drive share its serial number, and are distinguished by their count.
         let wanted = building.members.iter().filter(|other| {
             other.serial == member.serial
                 && other.partition == member.partition

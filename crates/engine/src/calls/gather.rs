@@ -25,7 +25,7 @@ struct Joining {
     thread_ticks: u64,
     /// Ticks in which threads ran or waited for a processor.
     busy_ticks: f64,
-    /// Threads that went on after it.
+    /// Threads that continued after it.
     live: u64,
 }
 

@@ -10,7 +10,7 @@ use super::{Clock, monotonic_nanos};
 /// Time for which the two clocks are compared: long enough that an error of 100 ns in reading the pair is 5
 /// parts in a million.
 const COMPARED: Duration = Duration::from_millis(10);
-/// By how much the two halves of the comparison may differ.
+/// Amount by which the two halves of the comparison may differ.
 const TOLERANCE: f64 = 200e-6;
 
 #[inline(always)]

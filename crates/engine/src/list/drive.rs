@@ -8,10 +8,10 @@ use crate::job::EngineError;
 use crate::list::submitter::{Completed, Submitter};
 use crate::list::{Done, Ended, Errno, List, Next, Request, RequestError, RequestSource};
 
-/// The depth may change and the interrupt come while nothing else happens, so both are looked at
-/// this often: too seldom to cost a processor, and soon enough for who waits.
+/// The depth may change and the interrupt come while nothing else happens, so both are examined
+/// this often: too rarely to cost a processor, and soon enough for who waits.
 const LOOK_AGAIN: Nanos = Nanos(10_000_000);
-/// A feed that waits for a time that has passed would otherwise be asked again at once, for ever.
+/// A feed that waits for a time that has passed would otherwise be asked again at once, forever.
 const SHORTEST_WAIT: Nanos = Nanos(100_000);
 
 /// Limits that a request must keep to.
@@ -27,7 +27,7 @@ impl Limits {
     /// Checks a request.
     ///
     /// # Errors
-    /// Says what does not fit.
+    /// Reports what does not fit.
     fn check(self, request: &Request) -> Result<(), EngineError> {
         let Request { offset, len, .. } = *request;
         let alignment = u64::from(self.alignment);
@@ -148,7 +148,7 @@ impl<W: Submitter> Drive<'_, W> {
         self.way.push(slot, &request);
     }
 
-    /// Waits until something comes back, the feed wants to go on, or it is time to look again.
+    /// Waits until something comes back, the feed wants to continue, or it is time to look again.
     fn wait(&mut self) -> Result<(), EngineError> {
         let now = self.way.now();
         let mut wake_at = now + LOOK_AGAIN;

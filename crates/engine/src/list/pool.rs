@@ -183,7 +183,7 @@ impl<'scope, 'env> Pool<'scope, 'env> {
         Ok(())
     }
 
-    /// Says so when fewer threads could be had than were wanted. Requests that wait for a thread
+    /// Reports when fewer threads could be had than were wanted. Requests that wait for a thread
     /// are timed from when they were issued.
     pub(super) fn remark(&self) -> Option<String> {
         self.refused.as_ref().map(|error| {

@@ -1,4 +1,4 @@
-//! Runs a list on a real file: checks what is asked for, finds out which way to the kernel is open,
+//! Runs a list on a real file: checks what is requested, finds out which way to the kernel is open,
 //! and says afterwards which it was.
 
 use std::fs::File;
@@ -43,7 +43,7 @@ pub(super) fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListE
 /// Checks what does not depend on the requests.
 ///
 /// # Errors
-/// Says which figure is wrong and what would fit.
+/// Names the invalid figure and the allowed values.
 pub(super) fn check_figures(list: &List<'_>) -> Result<(), EngineError> {
     let unfit = |text: String| Err(EngineError::Unfit(text));
     if !(1..=MOST_IN_FLIGHT).contains(&list.most_in_flight) {
@@ -76,9 +76,7 @@ fn check(list: &List<'_>) -> Result<(), EngineError> {
 
 /// The error for a target that does not say what it is.
 fn unasked(errno: Errno) -> EngineError {
-    EngineError::Unfit(format!(
-        "the target does not say how it may be read: {errno}"
-    ))
+    EngineError::Unfit(format!("the alignment of the target is unknown: {errno}"))
 }
 
 /// Alignment of offsets and lengths: the logical block size of a device (ioctl BLKSSZGET); for a file the

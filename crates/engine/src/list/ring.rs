@@ -15,7 +15,7 @@ use crate::list::{List, Op, Request};
 use crate::ring::{FILE, Ring, RingFeatures};
 use record::Nanos;
 
-/// A list's ring. Its buffers are not registered: pinning them costs little beside requests of
+/// A list's ring. Its buffers are not registered: pinning them costs little next to requests of
 /// hundreds of kibibytes, and to have all of them pinned would take memory for the greatest depth.
 pub(super) struct Ringed {
     ring: Ring,

@@ -78,7 +78,7 @@ pub struct SimulatedRequest {
     pub result: Result<u32, Errno>,
 }
 
-/// Runs lists on one simulated volume, whatever file they name. The volume's time goes on from one
+/// Runs lists on one simulated volume, whatever file they name. The volume's time continues from one
 /// list to the next, so only one may run at once.
 pub struct SimulatedList {
     volume: Volume,

@@ -1,4 +1,4 @@
-//! Errors are reported, and the rest goes on.
+//! Errors are reported, and the rest continues.
 
 use super::*;
 

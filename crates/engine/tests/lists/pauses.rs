@@ -75,7 +75,7 @@ fn a_wait_passes_without_spinning_and_then_it_goes_on() {
     }
 }
 
-/// Gives requests for ever, and sets the interrupt after a number of them.
+/// Gives requests forever, and sets the interrupt after a number of them.
 struct Endless<'a> {
     interrupt: &'a AtomicBool,
     after: u64,

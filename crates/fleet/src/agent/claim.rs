@@ -31,7 +31,7 @@ impl Claim {
     }
 }
 
-/// True where the result of a verb is worthless while another measures beside it.
+/// True where the result of a verb is worthless while another measures next to it.
 fn measures(words: &[String]) -> bool {
     let Ok(LineVerb::Host(verb)) = parse(words) else {
         // An error of the line is reported where it is run.

@@ -24,7 +24,7 @@ impl PipeOutput {
         let listen = move || {
             let Some(mut pipe) = pipe else { return };
             let mut buffer = vec![0; 1 << 16];
-            // What is too much is read all the same, or the verb would wait for ever.
+            // What is too much is read all the same, or the verb would wait forever.
             while let Ok(count @ 1..) = pipe.read(&mut buffer) {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 let room = MOST_SAID.saturating_sub(kept.len()).min(count);

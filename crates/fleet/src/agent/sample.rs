@@ -12,7 +12,7 @@ use linux::pulse::{KeptFile, load};
 use crate::agent::facts::is_disk;
 use crate::protocol::{DiskSample, Sample};
 
-/// Interval at which the list of disks is read anew.
+/// Interval at which the list of disks is read again.
 const DISKS: Duration = Duration::from_secs(10);
 
 /// Looks at the host again and again.
@@ -107,7 +107,7 @@ impl Sampler {
 }
 
 impl Disk {
-    /// Rates of a disk since the last sample; none where its counters began anew.
+    /// Rates of a disk since the last sample; none where its counters began again.
     fn sample(&mut self, name: &str, now: &DiskStats, seconds: f64) -> Option<DiskSample> {
         let before = std::mem::replace(&mut self.before, *now);
         let counts = now.since(&before)?;

@@ -1,4 +1,4 @@
-//! Answers that were not collected yet, beside the place of the user's ledger: root's in
+//! Answers that were not collected yet, next to the place of the user's ledger: root's in
 //! `/var/lib/disksmith/fleet`, others' in `~/.local/state/disksmith/fleet`.
 //!
 //! An answer is put there before it is sent, and removed when `fleet` has it in its ledger. One that
@@ -54,7 +54,7 @@ impl Spool {
     /// The answer of a name.
     ///
     /// # Errors
-    /// A sentence, where it is not there or cannot be read.
+    /// A sentence, where it does not exist or cannot be read.
     pub(super) fn get(&self, name: &str) -> Result<Ended, String> {
         let file = self
             .file(name)

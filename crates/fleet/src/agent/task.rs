@@ -100,7 +100,7 @@ impl Task {
         }
     }
 
-    /// Says something to it.
+    /// Sends a message to it.
     pub(super) fn send(&mut self, round: &Round) {
         if let Some(input) = &mut self.input {
             // Where it has ended, that is reported.
@@ -227,7 +227,7 @@ fn name(order: &Order) -> String {
 /// A ledger for one verb, in memory where there is such a place. What `bench` measures goes with
 /// its answer to the ledger of who asked, and nothing stays on the host.
 ///
-/// Verbs that go on where they stopped keep that in the host's own ledger: it must be found again.
+/// Verbs that continue where they stopped keep that in the host's own ledger: it must be found again.
 struct Private {
     folder: PathBuf,
 }

@@ -61,7 +61,7 @@ pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, C
     Ok(None)
 }
 
-/// By how many seconds a clock is ahead that was looked at between two moments, in milliseconds: by the
+/// Seconds by which a clock is ahead that was examined between two moments, in milliseconds: by the
 /// least that explains its answer, since reading the clock may have taken long.
 fn ahead_s(clock_ms: i64, asked_ms: i64, heard_ms: i64) -> f64 {
     let nearest = clock_ms.clamp(asked_ms, heard_ms.max(asked_ms));

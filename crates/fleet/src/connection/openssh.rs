@@ -336,7 +336,7 @@ impl Bootstrap<'_> {
         self.step_while(step, limit, &mut || true)
     }
 
-    /// The same, as long as something goes on.
+    /// The same, as long as something continues.
     fn step_while(
         &mut self,
         step: &str,
@@ -394,7 +394,7 @@ impl Bootstrap<'_> {
         ))
     }
 
-    /// Tells it something short.
+    /// Sends a short message.
     fn write(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         let told = match &mut self.ssh.input {
             Some(input) => input.write_all(bytes).and_then(|()| input.flush()),

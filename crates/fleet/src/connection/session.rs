@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
         &self.hello.left
     }
 
-    /// Says something to the agent.
+    /// Sends a message to the agent.
     ///
     /// # Errors
     /// Where the connection is lost.
@@ -119,7 +119,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for a message, at most for `limit`, and sends signs of life meanwhile. After the
-    /// user has wanted the end it goes on listening only if it is called again.
+    /// user has wanted the end it continues listening only if it is called again.
     ///
     /// # Errors
     /// Where the connection is lost, or what comes cannot be understood.

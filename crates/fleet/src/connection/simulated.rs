@@ -26,7 +26,7 @@ use crate::protocol::{
 pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 
 /// A way to hosts that are threads. Its name decides how a host behaves: `dead…` is not
-/// reached, `mute…` is lost as soon as it shall do something, and `left…` has kept an answer. How it
+/// reached, `mute…` is lost as soon as it must do something, and `left…` has kept an answer. How it
 /// races, see [`racing`].
 #[derive(Default)]
 pub(crate) struct Simulated {

@@ -45,13 +45,13 @@ fn forget_typed(from: impl AsFd) {
 /// Asks for agreement, after these words; true where the user agrees.
 ///
 /// # Errors
-/// Refused, where the user cannot be asked, or a signal came in place of an answer.
+/// Refused, where the user cannot be asked, or a signal came instead of an answer.
 pub(crate) fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
     require_terminal(done)?;
     forget_typed(io::stdin());
     let words = ui::charset::printable(words);
     let _ = write!(io::stderr(), "{words} Write {AGREED} to go on: ");
-    // On a thread of its own, since a read goes on after a signal. It ends with the process.
+    // On a thread of its own, since a read continues after a signal. It ends with the process.
     let (sender, heard) = channel();
     let listen = move || {
         let mut line = String::new();

@@ -22,7 +22,7 @@ pub(crate) struct DestroyTarget {
     pub path: String,
     /// Its size in bytes.
     pub size_bytes: Option<u64>,
-    /// The kinds of signatures that it carries; `None` where that was not looked at.
+    /// The kinds of signatures that it carries; `None` where that was not examined.
     pub content: Option<Vec<String>>,
     /// Bytes that are left to be written, where only a part is.
     pub left_bytes: Option<u64>,

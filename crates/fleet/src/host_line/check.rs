@@ -30,7 +30,7 @@ pub(crate) fn checked(words: &[String]) -> Result<Vec<String>, Failure> {
     }
     let with_json = with(words, &[JSON.to_owned()]);
     let takes_json = !words.iter().any(|word| word == JSON)
-        // What stands behind '--' there is another program's.
+        // What is behind '--' there is another program's.
         && !matches!(verb, LineVerb::Host(HostVerb::Lab(_)))
         && parse(&with_json).is_ok();
     Ok(if takes_json {
@@ -40,7 +40,7 @@ pub(crate) fn checked(words: &[String]) -> Result<Vec<String>, Failure> {
     })
 }
 
-/// The words with options more. What stands behind a '--' is no option any more, so that they are put
+/// The words with options more. What is behind a '--' is no option any more, so that they are put
 /// before.
 pub(crate) fn with(words: &[String], options: &[String]) -> Vec<String> {
     let end = words.iter().position(|word| word == "--");
@@ -83,7 +83,7 @@ pub(crate) fn destroyed(verb: &HostVerb) -> &[OsString] {
 /// The words of a `zero` with these arguments, or of its rehearsal.
 ///
 /// # Errors
-/// Refused, where they make no sense, or would be a rehearsal in place of the work or the other way
+/// Refused, where they make no sense, or would be a rehearsal instead of the work or the other way
 /// round.
 pub(crate) fn zero(arguments: &[String], is_rehearsal: bool) -> Result<Vec<String>, Failure> {
     let mut words = vec![ZERO.to_owned()];

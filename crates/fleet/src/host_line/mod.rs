@@ -97,7 +97,7 @@ pub(crate) enum LineVerb {
     Man(AnyArgs),
 }
 
-/// Arguments that are not looked at.
+/// Arguments that are not examined.
 #[derive(Args, Debug)]
 pub(crate) struct AnyArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,6 +1,6 @@
 //! Number of hosts to start, and cost of the race among them.
 //!
-//! The number comes from how many of the past were good ([`study::supply`]). The chance that was asked for is
+//! The number comes from how many of the past were good ([`study::supply`]). The chance that was requested is
 //! that of all groups together: what may go wrong is shared among them (Bonferroni). The cost comes from
 //! rehearsals of the race ([`study::burnin::rehearse`]) among hosts drawn from those of the past, with the
 //! noise of its plain conditions. A host is paid for until the race is over: those that dropped out may be

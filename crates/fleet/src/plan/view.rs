@@ -85,7 +85,7 @@ struct PlanBody<'a> {
     want: usize,
     /// Property that makes a group; `null` where all hosts are one.
     per: Option<&'static str>,
-    /// Probability that was asked for.
+    /// Probability that was requested.
     asked_chance: f64,
     /// Description of a good host.
     good: &'a str,

@@ -95,7 +95,7 @@ pub(crate) enum FromAgent {
     Ended(Box<Ended>),
     /// An answer that was kept.
     Kept(Box<Ended>),
-    /// Something that was asked for cannot be done.
+    /// Something that was requested cannot be done.
     Failed(String),
 }
 

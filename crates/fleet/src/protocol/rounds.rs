@@ -66,7 +66,7 @@ pub(crate) struct HostRound {
 /// Results of a round on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TargetRound {
-    /// The figures that were asked for, in their order and units; `None` where one was not measured,
+    /// The figures that were requested, in their order and units; `None` where one was not measured,
     /// as the latency of a disk from which nothing came back.
     pub figures: Vec<Option<f64>>,
     /// The mean time that a request took on the slowest disk below, in nanoseconds, as the kernel counts

@@ -58,7 +58,7 @@ pub(crate) struct RankedHost {
     pub is_bad: bool,
     /// Estimate of its figure; `None` where it was never measured.
     pub known: Option<Known>,
-    /// In how many rounds it was missing.
+    /// Number of rounds in which it was missing.
     pub missed: usize,
     /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.
     pub doubts: Vec<String>,
@@ -79,7 +79,7 @@ pub(crate) struct GroupEnd {
     pub name: String,
     /// Number of its hosts.
     pub hosts: usize,
-    /// Reason of its end; `None` while it goes on.
+    /// Reason of its end; `None` while it continues.
     pub end: Option<End>,
     /// Number of hosts that are kept.
     pub kept: usize,
@@ -104,7 +104,7 @@ pub(crate) struct RaceConclusion {
     pub empty: Vec<String>,
     /// The standard deviation of one round of a disk, as a share.
     pub noise: Option<f64>,
-    /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
+    /// Number of rounds in which a host must be measured so that a slowness in a tenth of them is seen.
     pub proof_rounds: usize,
 }
 
@@ -209,7 +209,7 @@ fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
 
 /// Parts of the whole race that the decision on a host depends on.
 struct Bounds {
-    /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
+    /// Number of rounds in which a host must be measured so that a slowness in a tenth of them is seen.
     proof_rounds: usize,
     /// True once the race is over.
     is_over: bool,

@@ -20,8 +20,8 @@ pub(crate) use replayed::{RaceSetup, Replayed};
 /// Time for which all hosts of a group may be away at once while those of others are measured, in seconds,
 /// before that counts against them: it is most likely for what lies between, such as a jump host.
 const WAIT_S: f64 = 300.0;
-/// For how long a host may be missing on end, in seconds, where so many rounds take less: one that was lost is
-/// tried again after twelve, and has to prepare anew.
+/// Time for which a host may be missing on end, in seconds, where so many rounds take less: one that was lost is
+/// tried again after twelve, and has to prepare again.
 pub(crate) const SILENT_S: f64 = 30.0;
 
 /// Reason why a host is out of the race, other than better hosts.
@@ -69,7 +69,7 @@ pub(crate) struct Course<'a> {
     /// Those that missed their floor in one round alone.
     once: BTreeSet<usize>,
     absences: Absences,
-    /// In how many rounds all hosts of a group were away at once, by the group.
+    /// Number of rounds in which all hosts of a group were away at once, by the group.
     away: Vec<usize>,
 }
 
@@ -362,12 +362,12 @@ impl<'a> Course<'a> {
         self.race.known(self.number_of(place)?)
     }
 
-    /// In how many rounds a host was missing.
+    /// Number of rounds in which a host was missing.
     pub(crate) fn missed(&self, place: usize) -> usize {
         self.absences.of(place)
     }
 
-    /// In how many rounds nothing is known of a host in which it should have been measured, also where that is
+    /// Number of rounds in which nothing is known of a host in which it should have been measured, also where that is
     /// not held against it.
     pub(crate) fn unseen(&self, place: usize) -> usize {
         self.absences.unseen(place)

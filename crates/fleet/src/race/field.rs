@@ -222,7 +222,7 @@ impl<'a> Field<'a> {
         record
     }
 
-    /// Tells a round to these hosts. Those that measure it now.
+    /// Sends a round to these hosts. Those that measure it now.
     fn begin(
         &mut self,
         hosts: &[usize],

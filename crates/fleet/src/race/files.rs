@@ -77,7 +77,7 @@ impl Lists {
         let kept: Vec<&RankedHost> = concluded.ranked.iter().filter(is_kept).collect();
         let culled: Vec<&RankedHost> = concluded.ranked.iter().filter(is_culled).collect();
         let [kept, culled] = [kept, culled].map(|chosen| list(run, hosts, &chosen));
-        // Lists of two races beside each other would contradict each other about a host.
+        // Lists of two races side by side would contradict each other about a host.
         let keep = self.keep.prepare(kept.as_bytes()).midway()?;
         let cull = self.cull.prepare(culled.as_bytes()).midway()?;
         keep.put().midway()?;

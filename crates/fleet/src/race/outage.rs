@@ -8,9 +8,9 @@ use crate::store::race::RoundRecord;
 
 /// The hosts from which nothing came since a round in which nothing came from any.
 pub(super) struct Outage {
-    /// For how long that is not held against them.
+    /// Time for which that is not held against them.
     timeout: Duration,
-    /// End of that round, by the host's place. One that never comes back has its patience once, however often
+    /// End of that round, by the host's place. One that never comes back has its timeout once, however often
     /// all the others are silent later.
     hosts: BTreeMap<usize, Instant>,
 }

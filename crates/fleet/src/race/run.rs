@@ -279,7 +279,7 @@ fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
     }
 }
 
-/// Says on standard error how the race stands after a round.
+/// Reports on standard error how the race stands after a round.
 fn notice(
     course: &Course<'_>,
     next: &[usize],

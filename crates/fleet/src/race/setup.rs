@@ -28,7 +28,7 @@ pub(crate) struct Setup {
     pub floors: Vec<Floor>,
     /// Length of a round, in seconds.
     pub round_s: f64,
-    /// In how many rounds a host is measured before it is kept.
+    /// Number of rounds in which a host is measured before it is kept.
     pub proof_rounds: usize,
     /// In how many it would be, were the race as long as it takes.
     proof_wanted: usize,

@@ -116,7 +116,7 @@ struct Terminator<'a> {
     keep: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
     /// Shows this text and asks for agreement; true where it is given.
     confirm: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
-    /// Tells the user something.
+    /// Reports something to the user.
     notice: &'a mut dyn FnMut(&str),
     /// Set by a signal.
     interrupt: &'a AtomicBool,
@@ -174,7 +174,7 @@ impl Terminator<'_> {
         )))
     }
 
-    /// Notes what may have been terminated in place of a rehearsal, and ends the race with it.
+    /// Notes what may have been terminated instead of a rehearsal, and ends the race with it.
     fn dry_run_failed(
         &mut self,
         why: &DryRunError,

@@ -154,7 +154,7 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
         ("slow0", Decision::Cull, true, "3 others are better"),
         ("bad0", Decision::Cull, true, "3 others are better"),
         ("drop0", Decision::Cull, true, "/mnt/d"),
-        // So seldom slow that it is left out at the end, and not beyond doubt.
+        // So rarely slow that it is left out at the end, and not beyond doubt.
         ("dips0", Decision::Cull, false, "was slow in"),
         (
             "lazy0",
@@ -477,7 +477,7 @@ fn alone_a_thousand_hosts_are_raced() {
 
 #[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
 fn race_a_thousand_hosts() {
-    // Eight levels; what stands behind is only to tell them apart.
+    // Eight levels; what is behind is only to distinguish them.
     let name = |at: usize| {
         let letters = [at / 676, at / 26, at].map(|part| char::from(b'a' + (part % 26) as u8));
         format!("wait{}{}", at % 8, String::from_iter(letters))

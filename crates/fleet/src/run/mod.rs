@@ -187,7 +187,7 @@ pub(crate) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
     }
 }
 
-/// Says on standard error that a host is done.
+/// Reports on standard error that a host is done.
 fn progress(name: &str, host_run: &HostRun, number: usize, all: usize) {
     let line = format!("{number} of {all}: {name}: {}", host_run.outcome.word());
     let line = ui::charset::printable(&line);

@@ -61,7 +61,7 @@ impl<'a> ProgressNotices<'a> {
         self.changed.notify_all();
     }
 
-    /// Says on standard error who is worked on, until the end.
+    /// Reports on standard error who is worked on, until the end.
     pub(crate) fn report(&self) {
         let mut pause = FIRST;
         let mut next = self.began + pause;

@@ -15,7 +15,7 @@ use crate::store::{FleetRun, HostRun, Kind};
 /// Answers to a run of the fleet, as its hosts give them.
 pub(crate) struct AnswerStore(SharedJob<FleetRun, Received>);
 
-/// Runs and answers that go into the ledger beside the run of the fleet.
+/// Runs and answers that go into the ledger alongside the run of the fleet.
 #[derive(Default)]
 struct Received {
     /// Runs that hosts have measured, each with the place of its host.
@@ -149,7 +149,7 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
 
 /// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
 /// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
-/// begun here; where another process is at work on it, each answer is kept beside it, under its own name.
+/// begun here; where another process is at work on it, each answer is kept next to it, under its own name.
 fn amend(store: &mut Store, fleet: &str, answers: &[&Ended]) -> ledger::Result<()> {
     let Some(first) = answers.first() else {
         return Ok(());

@@ -23,7 +23,7 @@ impl FleetRun {
         self.hosts.get(place).map_or("", |host| &host.host)
     }
 
-    /// Takes in answers of the same run that were kept beside it.
+    /// Takes in answers of the same run that were kept next to it.
     pub(crate) fn merge(&mut self, late: FleetRun) {
         for host in late.hosts {
             match self.hosts.iter_mut().find(|own| own.host == host.host) {
@@ -172,7 +172,7 @@ pub(crate) struct HostRun {
     pub status: Option<i32>,
     /// Run time, in seconds.
     pub seconds: Option<f64>,
-    /// By how many seconds its clock was ahead.
+    /// Seconds by which its clock was ahead.
     pub clock_ahead_s: Option<f64>,
     /// The verb's answer, a JSON document or text.
     pub answer: Value,
@@ -276,7 +276,7 @@ impl HostRun {
         Ok(())
     }
 
-    /// Takes what stood in the way.
+    /// Takes what was in the way.
     pub(crate) fn take_trouble(&mut self, trouble: &ConnectionError) {
         self.outcome = match trouble {
             ConnectionError::Unreached(_) => HostOutcome::Unreached,

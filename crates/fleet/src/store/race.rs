@@ -1,5 +1,5 @@
-//! A race as it was measured, as the ledger keeps it beside its hosts. What is concluded is made of
-//! this anew each time.
+//! A race as it was measured, as the ledger keeps it next to its hosts. What is concluded is made of
+//! this again each time.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use sweep::Figure;
 pub(crate) struct RaceRecord {
     /// Number of hosts to keep, of each group.
     pub keep: usize,
-    /// Property that competing hosts have in common, beside their size.
+    /// Property that competing hosts have in common, next to their size.
     #[serde(default)]
     pub per: Option<Per>,
     /// The figures that each round gives, in their order; the first is what hosts are ranked by.
@@ -23,11 +23,11 @@ pub(crate) struct RaceRecord {
     pub floors: Vec<String>,
     /// Length of a round, in seconds.
     pub round_s: f64,
-    /// In how many rounds every host is measured before any drops out.
+    /// Number of rounds in which every host is measured before any drops out.
     pub least_rounds: usize,
     /// The most rounds.
     pub most_rounds: usize,
-    /// For how many seconds on end a host may be missing at least, however short a round is.
+    /// Number of seconds on end for which a host may be missing at least, however short a round is.
     #[serde(default)]
     pub silent_s: f64,
     /// Rule that breaks ties; `None` where they stay.

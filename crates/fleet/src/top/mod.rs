@@ -130,7 +130,7 @@ pub(super) struct Monitor<'a> {
 }
 
 impl Monitor<'_> {
-    /// Watches all hosts, each on a thread of its own, and calls `show` as often as is asked for.
+    /// Watches all hosts, each on a thread of its own, and calls `show` as often as is requested.
     /// Their last known state.
     fn watch(
         &self,

@@ -189,7 +189,7 @@ impl Aggregate {
     }
 }
 
-/// The hosts whose worst disk is slow beside those of the others, and how many times as slow.
+/// The hosts whose worst disk is slow next to those of the others, and how many times as slow.
 fn slow(rows: &[Row]) -> Vec<(&str, f64)> {
     let known: Vec<(&str, f64)> = rows
         .iter()

@@ -4,7 +4,7 @@
 //! | format | fields |
 //! | --- | --- |
 //! | 1.96, 1.97 | 48 |
-//! | 1.98 (written by 1.98 and 2.00) | 50: the number of seeks and of seeking processes stand behind the chunk size |
+//! | 1.98 (written by 1.98 and 2.00) | 50: the number of seeks and of seeking processes are behind the chunk size |
 //!
 //! Rates of the file tests are KiB/s, those of the rest are per second. `+++++` is a test that took
 //! less than half a second, and an empty field one that was skipped. Latencies are the longest call

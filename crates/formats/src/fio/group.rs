@@ -14,11 +14,11 @@ use crate::ReadError;
 /// Jobs that the figures of an entry sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Summed {
-    /// This number of processes with the options that stand there.
+    /// This number of processes with the options that are there.
     Clones(u32),
     /// Processes with the options given there; their number is unknown.
     Unsure,
-    /// Processes of which some had other options than those that stand there.
+    /// Processes of which some had other options than those that are there.
     Sections,
 }
 

@@ -4,9 +4,9 @@
 //! | | fio 2 | fio 3 |
 //! | --- | --- | --- |
 //! | latencies | `clat`, `lat` in µs | `clat_ns`, `lat_ns` |
-//! | `io_bytes` | KiB | bytes, with `io_kbytes` beside it |
-//! | `bw` | KiB/s | KiB/s, with `bw_bytes` beside it |
-//! | buckets | by index, with `FIO_IO_U_PLAT_BITS` beside them | by the value of their middle |
+//! | `io_bytes` | KiB | bytes, with `io_kbytes` next to it |
+//! | `bw` | KiB/s | KiB/s, with `bw_bytes` next to it |
+//! | buckets | by index, with `FIO_IO_U_PLAT_BITS` next to them | by the value of their middle |
 
 mod asked;
 pub(crate) mod buckets;

@@ -1,5 +1,5 @@
 //! Options of a job: fio repeats those that were given, of the job and of `[global]`, as texts. An option
-//! that is not there has fio's default (fio's HOWTO).
+//! that does not exist has fio's default (fio's HOWTO).
 
 use record::{Bytes, Pattern, TargetKind, WorkSummary};
 

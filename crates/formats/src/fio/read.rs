@@ -61,7 +61,7 @@ pub(crate) fn summary(line: usize, document: &Value) -> Result<Summary, ReadErro
     Ok(summary)
 }
 
-/// `fio 3.33` of `fio-3.33`. What this program wrote names its own version beside fio's.
+/// `fio 3.33` of `fio-3.33`. What this program wrote names its own version next to fio's.
 fn tool(document: &Node<'_>) -> Result<String, ReadError> {
     let text = match document.text("disksmith version")? {
         Some(version) => return Ok(format!("disksmith {version}")),
@@ -207,8 +207,8 @@ fn spread(node: &Node<'_>) -> Result<Option<Samples>, ReadError> {
     })())
 }
 
-/// fio wrote KiB until it wrote `io_kbytes` beside the bytes. Which of them a document without it
-/// means is told by the KiB a second that stand beside.
+/// fio wrote KiB until it wrote `io_kbytes` next to the bytes. Which of them a document without it
+/// means is told by the KiB a second that are beside.
 fn bytes(node: &Node<'_>) -> Result<Option<u64>, ReadError> {
     let Some(amount) = node.count("io_bytes")? else {
         return Ok(None);

@@ -1,6 +1,6 @@
 //! Writes JSON+ with the keys of fio 3.
 //!
-//! As fio does, latencies that were not measured are zeros beside a count `N` of zero, and a
+//! As fio does, latencies that were not measured are zeros next to a count `N` of zero, and a
 //! direction that did nothing is all zeros. Of one that did something, what is not known is left
 //! out, since a zero would be read as measured; and so is what fio measures and this program does
 //! not (`iodepth_level`, context switches, page faults).
@@ -88,7 +88,7 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
         entries.push(("job options".to_owned(), Json::Object(texts.collect())));
     }
     match phase.flows.as_slice() {
-        // As with unified_rw_reporting: there are no directions beside it.
+        // As with unified_rw_reporting: there are no directions next to it.
         [only] if only.activity == Activity::All => {
             entries.push(("mixed".to_owned(), direction(Some(only), millis)));
         }
@@ -103,7 +103,7 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
         }
     }
     let synced = of(Activity::Sync);
-    // Without a count of syncs there were none only where none were asked for.
+    // Without a count of syncs there were none only where none were requested.
     if synced.is_some() || phase.work.sync_every == Some(0) {
         entries.push(("sync".to_owned(), syncs(synced)));
     }

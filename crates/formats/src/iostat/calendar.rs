@@ -107,7 +107,7 @@ impl Calendar {
         self.at(stamp, date(raw, order)?)
     }
 
-    /// Reads a date that can be read both ways. The one is taken by which the log goes on.
+    /// Reads a date that can be read both ways. The one is taken by which the log continues.
     fn undecided(
         &mut self,
         stamp: &Stamp,
@@ -194,7 +194,7 @@ impl Calendar {
 }
 
 /// The order that a date is likely to have: a clock of twelve hours and the short year of the C
-/// locale stand behind a month, decimal commas and long years behind a day.
+/// locale are behind a month, decimal commas and long years behind a day.
 fn likely(stamp: &Stamp, raw: RawDate, commas: bool) -> DateOrder {
     if raw.separator == '-' || commas {
         DateOrder::DayFirst

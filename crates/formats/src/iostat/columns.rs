@@ -57,7 +57,7 @@ pub(crate) enum Column {
     InFlight,
     /// The share of time in which anything was in flight; printed in percent.
     Busy,
-    /// `svctm`, the busy time for each request in milliseconds. It says nothing of a device that
+    /// `svctm`, the busy time for each request in milliseconds. It says nothing about a device that
     /// serves requests side by side; it only serves to check a guess.
     Service,
     /// A column of a sysstat that is not known.

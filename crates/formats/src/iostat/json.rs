@@ -1,7 +1,7 @@
 //! Reads `iostat -o JSON` as it comes, whole or cut off by Ctrl-C.
 //!
 //! A log is too long to be read as one document, may be cut at any byte, and another run may be
-//! appended behind the cut. So only the words are looked at, and what they are in.
+//! appended behind the cut. So only the words are examined, and what they are in.
 
 use record::sample::{CpuShares, Fraction, Source, SourceKind};
 
@@ -133,7 +133,7 @@ impl Json {
         self.inside.clear();
     }
 
-    /// Takes a byte. Returns whether it can stand there.
+    /// Takes a byte. Returns whether it can be there.
     fn byte(&mut self, byte: u8, calendar: &mut Calendar) -> bool {
         match (self.state, byte) {
             (State::String, b'"') => {

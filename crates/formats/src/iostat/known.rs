@@ -210,7 +210,7 @@ fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Optio
     let sum = |figure| parts.iter().map(|part| figures.get(*part, figure)).sum();
     let (iops, bytes): (Option<f64>, Option<f64>) = (sum(Figure::Iops), sum(Figure::Bytes));
     let (iops, bytes) = (iops?, bytes?);
-    // Rates are printed in hundredths; below that, nothing can be told.
+    // Rates are printed in hundredths; below that, nothing can be determined.
     let hundredth = columns.list.iter().find_map(|column| match column {
         Column::Flow(_, Figure::Bytes, factor) => Some(factor * 0.01),
         _ => None,

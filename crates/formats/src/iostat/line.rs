@@ -34,7 +34,7 @@ pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Op
             )
         }
         NamePlace::Last => {
-            // A name is not all that is missing of a line that is cut off: nothing can be said.
+            // A name is not all that is missing of a line that is cut off: nothing can be concluded.
             let figures = words.get(..columns.count())?;
             let numbers: Option<Vec<Number>> = figures.iter().map(|word| number(word)).collect();
             let name = words[columns.count()..].join(" ");

@@ -112,7 +112,7 @@ pub enum LogError {
          from a pipe"
     )]
     Compressed,
-    /// The headers are gone, and what the figures mean cannot be told.
+    /// The headers are gone, and what the figures mean cannot be determined.
     #[error(
         "line {line}: no header says what the {figures} figures of each device are, and no known \
          columns fit them beyond doubt; say which they are with --columns{}",

@@ -1,4 +1,4 @@
-//! Remarks on a log, beside its figures.
+//! Remarks on a log, next to its figures.
 
 use super::calendar::DateOrder;
 use super::known::Guess;
@@ -71,7 +71,7 @@ pub struct Notes {
     pub date_order: Option<DateOrder>,
     /// The log does not say how long its intervals are, and they were taken to be a second.
     pub interval_unknown: bool,
-    /// In how many places a device was missing and was taken to have been idle, as with `-z`.
+    /// Number of places in which a device was missing and was taken to have been idle, as with `-z`.
     pub missing: u64,
     /// Groups that were left out, since their members are listed.
     pub groups: Vec<String>,

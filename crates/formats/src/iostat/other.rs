@@ -110,7 +110,7 @@ const SIGNS: [Sign; 35] = [
     ),
 ];
 
-/// The longest line that is looked at.
+/// The longest line that is examined.
 const LONGEST: usize = 1024;
 
 /// The tool that prints such a line.

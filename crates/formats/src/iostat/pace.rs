@@ -69,7 +69,7 @@ impl Pace {
         self.given.is_none() && timing.seconds.is_none() && self.distances.is_empty()
     }
 
-    /// True if the length of a report can be told without the next one.
+    /// True if the length of a report can be determined without the next one.
     pub(crate) fn can_tell(&self, timing: &Timing) -> bool {
         self.given.is_some()
             || timing.seconds.is_some()

@@ -8,14 +8,14 @@ use super::stamp::{self, Stamp};
 /// The longest prefix that is believed.
 const LONGEST: usize = 120;
 
-/// The prefix of the lines, as it stood in front of the last line that is known for sure.
+/// The prefix of the lines, as it was in front of the last line that is known for sure.
 #[derive(Debug, Default)]
 pub(crate) struct Prefix {
     text: String,
 }
 
 impl Prefix {
-    /// Looks at a line: the headers of iostat tell what stands in front of them.
+    /// Looks at a line: the headers of iostat tell what is in front of them.
     pub(crate) fn learn(&mut self, line: &str) {
         if let Some(at) = landmark(line)
             && self.text != line[..at]

@@ -79,7 +79,7 @@ impl Reports {
         self.places.clear();
         let mut report = std::mem::take(&mut self.current);
         if report.is_empty() {
-            // A time that stands alone belongs to what follows.
+            // A time that is alone belongs to what follows.
             self.current.at = report.at;
             self.current.line = report.line;
             self.current.damaged = report.damaged;
@@ -97,7 +97,7 @@ impl Reports {
         self.current = Report::default();
     }
 
-    /// A run of iostat begins. A time that stands before it is that of its first report, as a script prints it that
+    /// A run of iostat begins. A time that is before it is that of its first report, as a script prints it that
     /// runs `date` and iostat again and again.
     pub(crate) fn begin_run(&mut self) {
         self.end();

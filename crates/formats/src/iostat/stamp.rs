@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use jiff::civil::Time;
 use jiff::tz::Offset;
 
-/// A date whose parts are not yet told apart.
+/// A date whose parts are not yet distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawDate {
     /// The numbers, in their order.

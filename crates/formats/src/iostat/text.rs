@@ -16,11 +16,11 @@ use super::report::{Report, Reports};
 use super::row::{Number, number};
 use super::{Columns, stamp};
 
-/// Limits of the lines, and of the bytes, that are looked at before the columns are guessed.
+/// Limits of the lines, and of the bytes, that are examined before the columns are guessed.
 const HELD_LINES: usize = 4096;
 const HELD_BYTES: usize = 1 << 20;
 
-/// The columns are gone, and could not be told.
+/// The columns are gone, and could not be determined.
 #[derive(Debug)]
 pub(crate) struct NoColumns {
     /// The first line of figures.
@@ -274,7 +274,7 @@ impl Text {
         true
     }
 
-    /// The time of the current report, where it stands in front of each line.
+    /// The time of the current report, where it is in front of each line.
     fn time_in_front(&mut self, calendar: &mut Calendar) {
         if self.reports.lacks_time()
             && let Some(stamp) = self.prefix.stamp()
@@ -335,7 +335,7 @@ impl Text {
         }
     }
 
-    /// A line of figures with the name in front that stands in the line before.
+    /// A line of figures with the name in front that is in the line before.
     fn with_name<'a>(&mut self, text: &'a str, notes: &mut Notes) -> Cow<'a, str> {
         let Some((named_at, name)) = self.name.take() else {
             return Cow::Borrowed(text);

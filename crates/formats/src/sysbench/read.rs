@@ -31,7 +31,7 @@ fn version(line: &str) -> Option<&str> {
     let first = words.next()? == "sysbench";
     let version = words.next()?.trim_end_matches(':').trim_start_matches('v');
     let digits = version.starts_with(|c: char| c.is_ascii_digit()) && version.contains('.');
-    // A command line in a transcript goes on with an option.
+    // A command line in a transcript continues with an option.
     let goes_on = words
         .next()
         .is_none_or(|word| word == "(using" || word.starts_with("multi"));
@@ -107,7 +107,7 @@ struct Counts {
 }
 
 impl Reading {
-    /// Lines that say what was asked for.
+    /// Lines that say what was requested.
     fn header(&mut self, line: &str) -> Checked<()> {
         let work = &mut self.work;
         if let Some(text) = line.strip_prefix("Number of threads:") {
@@ -168,7 +168,7 @@ impl Reading {
 
     /// `6000 Read, 4000 Write, 12800 Other = 22800 Total`; sysbench 0.5 writes `reads`.
     fn operations(&mut self, text: &str) -> Checked<()> {
-        // The memory test begins a line so too, and goes on otherwise.
+        // The memory test begins a line so too, and continues otherwise.
         if !text.contains("Other") {
             return Ok(());
         }

@@ -129,7 +129,7 @@ fn flow(phase: &PhaseSummary, activity: Activity) -> Option<&FlowSummary> {
 /// Rates of each direction. `None` where that is not known: a zero would be read as none.
 fn rates(phase: &PhaseSummary) -> Option<String> {
     let (read, write) = (flow(phase, Activity::Read), flow(phase, Activity::Write));
-    // There is no field for requests that are not told apart.
+    // There is no field for requests that are not distinguished.
     read.or(write)?;
     let ops = |flow: Option<&FlowSummary>| match flow {
         Some(flow) => flow.ops_per_s,

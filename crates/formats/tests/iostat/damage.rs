@@ -196,7 +196,7 @@ fn devices_that_z_leaves_out_completed_nothing() {
     let samples = intervals(&readings);
     let sda = samples[1].named("sda").unwrap();
     assert_eq!(sda.all.iops.map(|iops| iops.0), Some(0.0));
-    // A device that hangs is left out too, so nothing is said of what was in flight.
+    // A device that hangs is left out too, so nothing is reported of what was in flight.
     assert_eq!(
         (sda.busy, sda.mean_in_flight, sda.all.wait),
         (None, None, None)

@@ -36,7 +36,7 @@ use ui::output::{Format, OutputFile};
 /// Interval at which an interrupt by the user is polled.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Serves volumes, and runs a command beside them.
+/// Serves volumes, and runs a command next to them.
 pub fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     match &args.verb {
         LabVerb::Run(args) => run(args, context, interrupt),
@@ -239,10 +239,10 @@ fn describe(args: &LabRunArgs, server: &Server, accelerator: Accelerator) -> Str
     let runs_on = match accelerator {
         Accelerator::Kvm => "on KVM",
         Accelerator::Emulation if args.accel == AccelChoice::Emulation => {
-            "emulated: what is computed is slow, the volumes keep their speed"
+            "emulated: computation is slow, the volumes keep their speed"
         }
         Accelerator::Emulation => {
-            "emulated, since KVM does not run it here: what is computed is slow, the volumes keep \
+            "emulated, since KVM does not work here: computation is slow, the volumes keep \
              their speed"
         }
     };

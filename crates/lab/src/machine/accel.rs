@@ -51,7 +51,7 @@ impl Accel {
     }
 }
 
-/// True if KVM works. The answer holds until the host starts anew, and is kept for so long.
+/// True if KVM works. The answer holds until the host starts again, and is kept for so long.
 fn works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
     let opened = fs::File::options().read(true).write(true).open("/dev/kvm");
     if opened.is_err() {

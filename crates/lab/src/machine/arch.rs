@@ -19,7 +19,7 @@ pub(super) struct Arch {
     pub machine: &'static str,
     /// The kernel's name of the first serial port.
     pub console: &'static str,
-    /// Words of the kernel's command line beside those that all have, with a space before them.
+    /// Words of the kernel's command line next to those that all have, with a space before them.
     pub told: &'static str,
 }
 

@@ -28,7 +28,7 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    /// True if something stands at a path.
+    /// True if something is at a path.
     pub(super) fn holds(&self, path: &str) -> bool {
         self.made.contains(path)
     }

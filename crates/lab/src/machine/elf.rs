@@ -71,8 +71,8 @@ impl<'a> Elf<'a> {
             .collect()
     }
 
-    /// The program without what is never loaded (symbols and debug information stand behind the
-    /// last segment), or `None` where that cannot be told.
+    /// The program without what is never loaded (symbols and debug information are behind the
+    /// last segment), or `None` where that cannot be determined.
     pub(super) fn loaded(self) -> Option<Vec<u8>> {
         if ![EXECUTABLE, SHARED].contains(&self.u16(16)?) {
             return None;

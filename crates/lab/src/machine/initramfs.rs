@@ -60,7 +60,7 @@ const TOOLS: [&str; 34] = [
     "mkswap",
 ];
 
-/// Links that stand before anything else: the folders that newer systems have merged.
+/// Links that are before anything else: the folders that newer systems have merged.
 const MERGED: [(&str, &str); 4] = [
     ("bin", "usr/bin"),
     ("sbin", "usr/sbin"),
@@ -263,7 +263,7 @@ impl<W: Write> Image<'_, W> {
         Ok(())
     }
 
-    /// Adds those that are not there yet, and gives the names of all.
+    /// Adds those that do not exist yet, and gives the names of all.
     fn add_modules(&mut self, paths: &[PathBuf]) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for path in paths {

@@ -11,7 +11,7 @@ use super::{Error, Result};
 /// Number of symbolic links that a path may lead over, as in the kernel.
 const LINKS: u32 = 40;
 
-/// Needs of a program beside its libraries.
+/// Needs of a program next to its libraries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Nothing: it is static, or a script.

@@ -2,7 +2,7 @@
 //! and the tools that make file systems, and this program's binary. It has the volumes as virtio
 //! disks, no network, and runs one command.
 //!
-//! It works without KVM, emulated. Nothing is installed on the host beside QEMU, and nothing is left
+//! It works without KVM, emulated. Nothing is installed on the host next to QEMU, and nothing is left
 //! behind: streams and the initramfs have no names on the host, and QEMU ends with its parent.
 
 mod accel;
@@ -120,7 +120,7 @@ pub fn check_emulator() -> Result<()> {
 }
 
 impl Machine {
-    /// Runs a machine to its end. While `interrupt` is false it goes on; when it turns true, the
+    /// Runs a machine to its end. While `interrupt` is false it continues; when it turns true, the
     /// command in the machine is interrupted, as by Ctrl-C.
     ///
     /// # Errors

@@ -130,7 +130,7 @@ fn depends(facts: &Facts) -> Vec<String> {
 }
 
 /// Each item once, after what it depends on. `find` gives an item and its dependencies, or `None`
-/// for what is not there.
+/// for what does not exist.
 fn order<T>(
     wanted: &[&str],
     mut find: impl FnMut(&str) -> Result<Option<(T, Vec<String>)>>,

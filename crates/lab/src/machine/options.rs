@@ -77,7 +77,7 @@ pub struct MachineOptions {
     /// Number of this boot, of a command that is run again after power cuts: it finds the number in its
     /// environment, as `DISKSMITH_LAB_BOOT`. 1 by default.
     pub boot: u32,
-    /// Time for which the command may go on after it was interrupted, until it is cut off.
+    /// Time for which the command may continue after it was interrupted, until it is cut off.
     pub grace: Duration,
 }
 

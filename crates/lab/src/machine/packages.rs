@@ -1,5 +1,5 @@
 //! Debian's cloud kernel and the tools, downloaded through apt and unpacked into a cache folder.
-//! Nothing is installed. The folder is made once and used again; removing it fetches anew.
+//! Nothing is installed. The folder is made once and used again; removing it fetches again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -64,7 +64,7 @@ pub fn default_cache(lookup: impl Fn(&str) -> Option<OsString>) -> PathBuf {
 }
 
 impl Packages {
-    /// The packages in `cache`, fetched when they are not there yet: `notice` is given a sentence
+    /// The packages in `cache`, fetched when they do not exist yet: `notice` is given a sentence
     /// before that. Two processes may ask at once: one fetches, the other waits for it.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ fn fetch(arch: &Arch, new: &Path, interrupt: &AtomicBool) -> Result<()> {
     for folder in [&debs, &tree] {
         fs::create_dir_all(folder).map_err(|source| Error::file("created", folder, source))?;
     }
-    // The lists may be absent or name versions that are gone; they are asked for when it matters.
+    // The lists may be absent or name versions that are gone; they are requested when it matters.
     let mut apt = Apt {
         folder: new.join("apt"),
         own_lists: false,

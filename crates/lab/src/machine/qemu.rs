@@ -77,7 +77,7 @@ impl Hardware<'_> {
     }
 
     fn drives(&self, line: &mut Line) {
-        // Requests are handed on beside the thread that serves the ports and the console.
+        // Requests are handed on next to the thread that serves the ports and the console.
         line.add("-object", "iothread,id=disks");
         let queues = self.cpus.clamp(1, 2);
         for (index, disk) in self.disks.iter().enumerate() {

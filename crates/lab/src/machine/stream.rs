@@ -21,7 +21,7 @@ pub(super) enum Event {
     Ended { status: u8, written: [u64; 2] },
     /// The preparation of the machine failed with this status, and its command is not started.
     Unprepared { status: u8, written: [u64; 2] },
-    /// The machine's first process could not go on.
+    /// The machine's first process could not continue.
     Stopped(String),
     /// The command's output could not be passed on.
     Refused(io::Error),
@@ -192,7 +192,7 @@ fn with(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Receives a file beside the place where it belongs: where it is, and where it belongs.
+/// Receives a file next to the place where it belongs: where it is, and where it belongs.
 fn receive(
     from: &mut impl Read,
     name: &str,
@@ -220,7 +220,7 @@ fn receive(
     }
 }
 
-/// Puts the files that have arrived in place. A log beside an older ledger is of that ledger: SQLite
+/// Puts the files that have arrived in place. A log next to an older ledger is of that ledger: SQLite
 /// would mix it into the new one, so it goes first.
 fn settle(ledger: &Path, arrived: &[(PathBuf, PathBuf)]) -> io::Result<()> {
     for end in ["-wal", "-shm", "-journal"] {

@@ -108,7 +108,7 @@ impl ColdMap {
         was
     }
 
-    /// Time to fetch this block: its own number, whenever and in whatever order it is asked for.
+    /// Time to fetch this block: its own number, whenever and in whatever order it is requested.
     fn fetch_time(&self, number: u64) -> Nanos {
         let spread = (self.spec.max - self.spec.min).0 + 1;
         self.spec.min + Nanos(Random::of(self.seed, number).below(spread))

@@ -1,7 +1,7 @@
 //! Time and result of each request: pure, in simulated time.
 //!
 //! A [`Volume`] takes requests in the order of their arrival and says of each when it leaves the
-//! volume's own queue and when it is done ([`Admission`]). A [`Gate`] stands behind several
+//! volume's own queue and when it is done ([`Admission`]). A [`Gate`] is behind several
 //! volumes and lets through what an instance may move in all. Nothing here reads a clock or does
 //! I/O: the time is what the caller says, and the random numbers come from a seed, so that the
 //! same requests at the same times have the same answers.

@@ -49,7 +49,7 @@ impl NoiseModel {
         time
     }
 
-    /// By how much the volume is slower at this moment; 1 when it is well.
+    /// Amount by which the volume is slower at this moment; 1 when it is well.
     pub fn factor(&self, time: Nanos) -> f64 {
         match self.end_of(&self.slow, time) {
             Some(_) => self.factor,

@@ -119,7 +119,7 @@ impl Write for Stream {
 /// Serves one client until it leaves, its connection ends, or it breaks the protocol.
 ///
 /// # Errors
-/// Says what ended it, unless the client left in order.
+/// Reports what ended it, unless the client left in order.
 pub(crate) fn serve(
     mut stream: Stream,
     exports: &Exports,

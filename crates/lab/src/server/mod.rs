@@ -170,7 +170,7 @@ impl Server {
         &self.volumes
     }
 
-    /// The loopback address that offers all volumes, if one was asked for.
+    /// The loopback address that offers all volumes, if one was requested.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }

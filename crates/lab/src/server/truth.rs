@@ -59,7 +59,7 @@ impl Truth {
             lost_blocks: disk.store().lost_blocks(),
             stalls: model.noise().stalls_begun(now),
             slow_episodes: model.noise().slow_begun(now),
-            // A file that is open can be looked at.
+            // A file that is open can be examined.
             occupied: disk.store().occupied().unwrap_or_default(),
         }
     }

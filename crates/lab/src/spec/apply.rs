@@ -144,7 +144,7 @@ fn set_burst(
         (None, None) => None,
         (Some(_), None) => {
             return together(
-                "burst is given without credits; say how many, such as credits=5400000",
+                "burst is given without credits; give their number, such as credits=5400000",
             );
         }
         (None, Some(_)) => {

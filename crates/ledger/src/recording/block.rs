@@ -1,6 +1,6 @@
 //! Samples that follow each other, as one run of bytes.
 //!
-//! A form, a sum of the rest, a head in JSON with all that seldom changes (which devices, an array's
+//! A form, a sum of the rest, a head in JSON with all that rarely changes (which devices, an array's
 //! members, errors of the kernel), the times, and three tables: of the host, its network interfaces
 //! and its devices.
 //!
@@ -28,7 +28,7 @@ const FORM: u8 = 1;
 /// A head or a stream of times beyond this is damaged.
 const MOST_BYTES: usize = 1 << 28;
 
-/// Data of a block that seldom changes. Numbers of samples count from 0; numbers of devices and names are
+/// Data of a block that rarely changes. Numbers of samples count from 0; numbers of devices and names are
 /// places in their lists.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Head {
@@ -86,7 +86,7 @@ impl LastHead {
     }
 }
 
-/// Samples on their way into a block: what seldom changes, and rows of figures.
+/// Samples on their way into a block: what rarely changes, and rows of figures.
 #[derive(Default)]
 pub(super) struct Packer {
     aim: Aim,
@@ -163,7 +163,7 @@ impl Packer {
     }
 }
 
-/// Unpacks samples; what is wrong with them is said as a clause.
+/// Unpacks samples; what is wrong with them is reported as a clause.
 pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
     let cut = || "it is cut short".to_owned();
     let (&form, rest) = block.split_first().ok_or_else(cut)?;
@@ -337,7 +337,7 @@ fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
         .collect()
 }
 
-/// The times, exact: lengths as differences, the clock that goes on as what it differs from the
+/// The times, exact: lengths as differences, the clock that continues as what it differs from the
 /// length, and the time of day as what that differs from it.
 fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)], aim: Aim) {
     let mut stream = Vec::new();

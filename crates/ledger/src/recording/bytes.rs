@@ -106,7 +106,7 @@ pub(super) fn take_stream(rest: &mut &[u8], limit: usize) -> Option<Vec<u8>> {
 }
 
 thread_local! {
-    /// The compressor: it has a third of a megabyte of its own, which is not allocated anew for each of the
+    /// The compressor: it has a third of a megabyte of its own, which is not allocated again for each of the
     /// hundred streams of a block.
     static COMPRESSOR: RefCell<CompressorOxide> =
         RefCell::new(CompressorOxide::new(create_comp_flags_from_zip_params(LEVEL, RAW, FILTERED)));

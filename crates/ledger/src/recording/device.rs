@@ -158,7 +158,7 @@ fn put_flow(row: &mut Row<FIGURES>, nth: usize, flow: &Flow, seconds: f64) {
     row.set(at, count);
     row.set(at + 1, bytes);
     row.set(at + 2, flow.merged.map(|merged| merged.0 * seconds));
-    // Of less than one request no mean can be told from a sum.
+    // Of less than one request no mean can be determined from a sum.
     let count = count.filter(|count| *count >= 0.999_999);
     let time = flow
         .wait

@@ -1,4 +1,4 @@
-//! For how long recordings are kept, and how closely.
+//! Time for which recordings are kept, and how closely.
 
 use jiff::{SignedDuration, Timestamp};
 use record::sample::Recorded;
@@ -23,10 +23,10 @@ const PRESSED: [(u32, i64); 4] = [(TAKEN, HOUR), (TAKEN, 600), (MINUTES, DAY), (
 /// Events take no more than this part of the room.
 const EVENTS_SHARE: u64 = 4;
 
-/// Time without a write after which a recorder will not go on.
+/// Time without a write after which a recorder will not continue.
 const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
 
-/// For how long samples are kept, how closely, and in how much room.
+/// Time for which samples are kept, how closely, and in how much room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
     /// As they were taken. Older ones are thinned out to a minute.
@@ -195,7 +195,7 @@ impl Ledger {
         Ok(stretch)
     }
 
-    /// Thins out a stretch. Its end is seldom the end of a block, and less than an hour, or a day, may have been
+    /// Thins out a stretch. Its end is rarely the end of a block, and less than an hour, or a day, may have been
     /// thinned out before: so what was is taken up again. A sample of which one part lay in each is one again, and
     /// an hour, or a day, is one block in the end, however many stretches it was thinned out in.
     fn thin_stretch(&self, stretch: &Stretch) -> Result<()> {
@@ -230,7 +230,7 @@ impl Ledger {
     }
 
     /// Ends recordings that were neither ended nor continued for long: of a host that is gone, or has
-    /// another name now. One that goes on after all is not disturbed by it.
+    /// another name now. One that continues after all is not disturbed by it.
     fn end_forsaken(&self, now: Timestamp) -> Result<()> {
         let before = now.checked_sub(FORSAKEN).unwrap_or(Timestamp::MIN);
         self.changed(|change| {

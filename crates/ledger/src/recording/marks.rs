@@ -84,7 +84,7 @@ impl Ledger {
     }
 }
 
-/// Length and last change of a file; `None` for one that is not there.
+/// Length and last change of a file; `None` for one that does not exist.
 type Stamp = Option<(u64, SystemTime)>;
 
 /// Looks for marks now and then, in a ledger that others write: it is opened only where its file has changed,
@@ -92,7 +92,7 @@ type Stamp = Option<(u64, SystemTime)>;
 #[derive(Debug)]
 pub struct MarkReader {
     path: PathBuf,
-    /// The ledger's file, and the one beside it in which SQLite keeps what is not yet in it.
+    /// The ledger's file, and the one next to it in which SQLite keeps what is not yet in it.
     seen: Option<[Stamp; 2]>,
 }
 
@@ -108,7 +108,7 @@ impl MarkReader {
     /// When the ledger cannot be read. The next look tries again, or where the file itself is the reason, one
     /// after it has changed.
     pub fn poll(&mut self, from: Timestamp) -> Result<Option<Vec<Mark>>> {
-        // SQLite puts its files beside the one that a symbolic link leads to, which may change too.
+        // SQLite puts its files next to the one that a symbolic link leads to, which may change too.
         let real = self.path.canonicalize();
         let real = real.as_deref().unwrap_or(&self.path);
         // Before it is read, so that what comes meanwhile is a change the next time.
@@ -161,7 +161,7 @@ mod tests {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         ledger.mark(at(99), "db-1", "too old").unwrap();
         let first = ledger.mark(at(100), "db-1", "deploy").unwrap();
-        // Another process has it open: what it wrote is still beside the file.
+        // Another process has it open: what it wrote is still next to the file.
         assert_eq!(reader.poll(from).unwrap(), Some(vec![first.clone()]));
         assert_eq!(reader.poll(from).unwrap(), None);
         let second = ledger.mark(at(500), "db-2", "restart").unwrap();
@@ -207,7 +207,7 @@ mod tests {
         ledger
             .mark(Timestamp::UNIX_EPOCH, "db-1", "deploy")
             .unwrap();
-        // As a killed writer leaves it, with what it wrote beside the file.
+        // As a killed writer leaves it, with what it wrote next to the file.
         for suffix in ["", "-wal"] {
             std::fs::copy(side_file(&path, suffix), side_file(&copy, suffix)).unwrap();
         }

@@ -81,7 +81,7 @@ pub struct RecordingSummary {
     pub from: Timestamp,
     /// End of its last sample.
     pub to: Timestamp,
-    /// True if it goes on, or was cut off by a kill.
+    /// True if it continues, or was cut off by a kill.
     pub is_open: bool,
     /// Number of samples kept as they were taken, by the minute and by the hour.
     pub taken: u64,
@@ -109,7 +109,7 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     }
     let parts: [fn(&Recorded) -> &record::sample::Sample; 3] =
         [|one| &one.sample, Recorded::least, Recorded::most];
-    // What was taken so seldom that there was nothing to thin out has no extremes: they are left empty.
+    // What was taken so rarely that there was nothing to thin out has no extremes: they are left empty.
     let is_plain = samples.iter().all(|one| one.spread.is_none());
     for (nth, part) in parts.into_iter().enumerate() {
         if is_plain && nth > 0 {
@@ -123,7 +123,7 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     out
 }
 
-/// The samples of a body; what is wrong with them is said as a clause.
+/// The samples of a body; what is wrong with them is reported as a clause.
 fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
     if step <= TAKEN {
         let samples = block::unpack(body)?;

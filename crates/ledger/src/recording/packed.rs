@@ -1,4 +1,4 @@
-//! Samples as they are stored: a body, and what stands beside it.
+//! Samples as they are stored: a body, and what is next to it.
 
 use jiff::Timestamp;
 use record::Nanos;

@@ -12,7 +12,7 @@ use super::{HOURS, MINUTES, RecordingSummary};
 use crate::columns::{json_at, sortable, word_at};
 use crate::{Ledger, Result};
 
-/// A sample of a recording, and what became of events in it.
+/// A sample of a recording, and what happened to events in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
     /// The sample.
@@ -20,13 +20,13 @@ pub struct Played {
     /// Events that were found in it; in the first one also those that were found before and lasted.
     pub opened: Vec<Event>,
     /// Events that were over in it, and those that ended with a recording: it is unknown how they continued
-    /// on, and the next recording finds anew what still is. They are in the last sample of a
+    /// on, and the next recording finds again what still is. They are in the last sample of a
     /// recording; where that cannot be read, in the first of the next one.
     pub closed: Vec<Event>,
 }
 
 /// A span of what was recorded of a host, sample by sample. Recordings that follow each other are
-/// one series: devices have one number in all of them, the clock goes on, and what lies between is a
+/// one series: devices have one number in all of them, the clock continues, and what lies between is a
 /// gap. A block is read when it is needed; one that cannot be read is an error, after which the next
 /// is read.
 pub struct Replay<'a> {
@@ -148,7 +148,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// End of the last sample of a recording; `None` for one that goes on or was cut off, of which there may
+    /// End of the last sample of a recording; `None` for one that continues or was cut off, of which there may
     /// be more.
     fn end_of(&self, recording: i64) -> Result<Option<Timestamp>> {
         let read = || {

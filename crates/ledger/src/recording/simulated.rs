@@ -95,7 +95,7 @@ impl Host {
         }
     }
 
-    /// Reads and writes of pages beside a log, with waits that wander by a sixth from second to
+    /// Reads and writes of pages next to a log, with waits that wander by a sixth from second to
     /// second, and a load that wanders over minutes.
     fn device(&mut self, nth: usize, device: Arc<Device>, seconds: f64) -> DeviceSample {
         let drift = 1.0 + 0.01 * self.random.normal();

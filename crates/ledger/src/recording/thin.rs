@@ -135,7 +135,7 @@ impl FigureChoice {
     }
 }
 
-/// All devices of the samples, each after the one that it stood behind.
+/// All devices of the samples, each after the one that it was behind.
 fn order(samples: &[Recorded]) -> Vec<DeviceId> {
     let mut order: Vec<DeviceId> = Vec::new();
     let mut known: HashSet<DeviceId> = HashSet::new();

@@ -171,7 +171,7 @@ impl Ledger {
     }
 
     /// Makes one block of the batches of a recording. A batch that is damaged stays for itself, as a
-    /// block that is named when it is asked for, and is dropped when its time is over.
+    /// block that is named when it is requested, and is dropped when its time is over.
     pub(super) fn gather(&self, recording: i64) -> Result<()> {
         self.demand_writable()?;
         let batches = self.bodies(recording, BATCH, None)?;

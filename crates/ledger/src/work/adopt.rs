@@ -9,7 +9,7 @@ const ROW: &str = "kind, key, host, began, changed, finished, owner, form, size,
 
 impl Ledger {
     /// Adds the finished work of another ledger, but for what this one has under the same key.
-    /// Unfinished work stays where it can be gone on with. Returns how many were added.
+    /// Unfinished work stays where it can be continued with. Returns how many were added.
     ///
     /// # Errors
     /// When this ledger cannot be written, or the other cannot be read.

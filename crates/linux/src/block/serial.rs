@@ -31,7 +31,7 @@ pub(super) enum Wait {
 
 /// The serial number of the disk with this folder in sysfs.
 ///
-/// virtio has `serial` beside the queue, NVMe and MMC with the controller, SCSI in the page of
+/// virtio has `serial` next to the queue, NVMe and MMC with the controller, SCSI in the page of
 /// vital product data 0x80, which is four bytes of header and then text (SPC-4, 7.8.15).
 pub(super) fn serial_of(folder: &Path, wait: Wait) -> Option<String> {
     let asked = folder.join("serial");

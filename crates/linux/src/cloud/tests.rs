@@ -190,7 +190,7 @@ fn a_slow_server_is_given_up_in_time() {
         for provider in ALL {
             let start = Instant::now();
             assert_eq!(ask(provider, &base, LIMIT), None);
-            // Slack for a busy machine; without a limit this would take twenty minutes or for ever.
+            // Slack for a busy machine; without a limit this would take twenty minutes or forever.
             assert!(start.elapsed() < LIMIT + Duration::from_secs(600), "{base}");
         }
     }

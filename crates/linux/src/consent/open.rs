@@ -259,7 +259,7 @@ impl Opened {
 
     /// Opens it with a claim; where that fails, for reading, so that signatures can be looked for
     /// all the same. What the user has not consented to is not opened for writing at all: closing
-    /// such a file makes udev look at the device anew.
+    /// such a file makes udev look at the device again.
     fn open_exclusively(&self, consented: bool) -> (Option<File>, Option<Reason>) {
         let access = if consented {
             OFlags::RDWR
@@ -347,7 +347,7 @@ fn word_for(kind: FileType) -> &'static str {
     }
 }
 
-/// Opens the inode behind a descriptor anew. The link in `/proc/self/fd` leads to the inode itself,
+/// Opens the inode behind a descriptor again. The link in `/proc/self/fd` leads to the inode itself,
 /// not to the path it was once found at (proc(5)); it is this process's own, no fact about the
 /// machine, and so not read under a [`Root`]. That it did lead there is checked all the same: ESTALE
 /// says that it did not.
@@ -413,12 +413,12 @@ pub struct DestroyTarget {
     pub content: Content,
     /// The claims on devices that share its storage under other names, and locks on files that they show.
     pub related: Vec<File>,
-    /// Number of processes that could not be looked at, for want of permission. One of them may have it open.
+    /// Number of processes that could not be examined, for want of permission. One of them may have it open.
     pub unreadable: usize,
 }
 
 impl DestroyTarget {
-    /// A sentence on the processes that could not be looked at; `None` when all of them were.
+    /// A sentence on the processes that could not be examined; `None` when all of them were.
     pub fn unreadable_note(&self) -> Option<String> {
         let processes = match self.unreadable {
             0 => return None,
@@ -426,7 +426,7 @@ impl DestroyTarget {
             count => format!("{count} processes of other users"),
         };
         Some(format!(
-            "{processes} could not be looked at; run as root to know whether one has {} open",
+            "{processes} could not be examined; run as root to find out whether one has {} open",
             self.path.display()
         ))
     }

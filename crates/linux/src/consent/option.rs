@@ -18,7 +18,7 @@ pub struct Consent {
     /// True if overwriting it has begun earlier in the same work: its former content need not be there any
     /// more, and data of an unknown kind is the work's own.
     pub begun: bool,
-    /// The stamps of zeroings that may go on: a disk that carries one is as if its overwriting had begun.
+    /// The stamps of zeroings that may continue: a disk that carries one is as if its overwriting had begun.
     pub zeroings: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Consent {
     /// or in `=` is written with one more `=` behind it: `/data/disk=ext4=` is the file
     /// `/data/disk=ext4`, and no signature.
     ///
-    /// So a mistyped signature becomes a path that is not there: it never widens the consent, and
+    /// So a mistyped signature becomes a path that does not exist: it never widens the consent, and
     /// the refusal says what was not understood.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Consent {
             || storage(&self.path).is_some_and(|named| storage(target) == Some(named))
     }
 
-    /// The same for work that goes on.
+    /// The same for work that continues.
     pub fn begun(self) -> Consent {
         Consent {
             begun: true,
@@ -79,7 +79,7 @@ impl Consent {
         }
     }
 
-    /// The same for zeroings that go on, by their stamps.
+    /// The same for zeroings that continue, by their stamps.
     pub fn zeroing(self, stamps: Vec<String>) -> Consent {
         Consent {
             zeroings: stamps,

@@ -2,7 +2,7 @@
 //! virtual machine's disk, a data file of a database.
 //!
 //! `O_EXCL` keeps out only those who ask for it too, so the descriptors and mappings of every process are
-//! looked at (proc_pid_fd(5), proc_pid_fdinfo(5), proc_pid_map_files(5)). A thread may have descriptors of its
+//! examined (proc_pid_fd(5), proc_pid_fdinfo(5), proc_pid_map_files(5)). A thread may have descriptors of its
 //! own, and those of a process whose first thread has ended are seen in its other threads only.
 
 use std::fs::{self, Metadata};
@@ -78,7 +78,7 @@ pub(super) struct Program {
     pub(super) storage: Storage,
 }
 
-/// The programs found, and how many processes could not be looked at.
+/// The programs found, and how many processes could not be examined.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Programs {
     pub(super) found: Vec<Program>,
@@ -90,7 +90,7 @@ pub(super) struct Programs {
 const MOMENT: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 5;
 
-/// The programs that use any of the storage, and go on using it for more than a moment. This program is one
+/// The programs that use any of the storage for more than a moment. This program is one
 /// of them when it has it open under another name than the target's own: as another target.
 pub(super) fn using(root: &Root, target: Storage, storage: &[Storage]) -> io::Result<Programs> {
     let own = std::process::id();

@@ -123,7 +123,7 @@ pub enum Reason {
         target: String,
         /// The loop device.
         holder: String,
-        /// Why it cannot be told.
+        /// Reason why it cannot be determined.
         why: Unclear,
     },
     /// It lies on a file system that hides which storage it is.
@@ -161,7 +161,7 @@ pub enum Reason {
         /// All that must be named.
         all: Vec<SignatureKind>,
     },
-    /// The consent names what is not there.
+    /// The consent names what does not exist.
     NotThere {
         /// The target.
         path: PathBuf,
@@ -230,7 +230,7 @@ impl fmt::Display for Reason {
             ),
             Reason::Moved { path } => write!(
                 f,
-                "{} led to one thing when it was opened and leads to another now; find out what \
+                "{} leads to another file or device now than when it was opened; find out what \
                  changed it, and try again",
                 path.display()
             ),
@@ -315,10 +315,10 @@ impl fmt::Display for Reason {
             | Reason::HardLinked { .. } => self.fmt_content(f),
             Reason::Unlisted { number } => write!(
                 f,
-                "the kernel does not list the device {number} under /sys/class/block, so what \
-                 uses it is not known; it may have been removed"
+                "the kernel does not list the device {number} under /sys/class/block, so its \
+                 users are unknown; it may have been removed"
             ),
-            Reason::Unknown { error } => write!(f, "what uses it is not known: {error}"),
+            Reason::Unknown { error } => write!(f, "its users are unknown: {error}"),
         }
     }
 }
@@ -342,19 +342,19 @@ impl Reason {
         matches!(self, Reason::InUse { .. } | Reason::Loop { .. })
     }
 
-    /// Reasons that lie in the target itself, or in what cannot be told of it.
+    /// Reasons that concern the target's content, or facts about it that cannot be determined.
     fn fmt_content(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Busy { path } => write!(
                 f,
-                "{} is claimed by something (open with O_EXCL says that it is busy): a file \
+                "{} is claimed by something (open with O_EXCL returns EBUSY): a file \
                  system mounted here or in a container, an array, a ZFS pool, or another program; \
                  stop that first",
                 path.display()
             ),
             Reason::BusyBeside { device, relation } => write!(
                 f,
-                "{} is claimed by something (open with O_EXCL says that it is busy): a file system, swap, or \
+                "{} is claimed by something (open with O_EXCL returns EBUSY): a file system, swap, or \
                  another program; stop that first",
                 subject(device, *relation)
             ),
@@ -382,7 +382,7 @@ impl Reason {
                 }?;
                 if target == holder {
                     return f.write_str(
-                        ", so that its other names and users cannot be told; name the file, or run as root \
+                        ", so its other names and users are unknown; name the file, or run as root \
                          outside of containers",
                     );
                 }
@@ -416,7 +416,7 @@ impl Reason {
                 write!(
                     f,
                     "--destroy names {}, which {} not on {} (it carries {there}), so it may not be the disk that \
-                     is meant; look at it with disksmith devices, and if it is, write --destroy {}",
+                     is meant; check it with disksmith devices, and if it is, write --destroy {}",
                     words(named, " and "),
                     if named.len() == 1 { "is" } else { "are" },
                     path.display(),
@@ -425,7 +425,7 @@ impl Reason {
             }
             Reason::Unprobed { path, error } => write!(
                 f,
-                "{} could not be read to see what is on it: {error}",
+                "{} could not be read to determine its content: {error}",
                 path.display()
             ),
             Reason::HardLinked { path, names } => write!(

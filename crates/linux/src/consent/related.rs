@@ -60,7 +60,7 @@ impl Uses {
         claims
     }
 
-    /// Opens a device with a claim, for reading: closing one that was open for writing makes udev look at it anew.
+    /// Opens a device with a claim, for reading: closing one that was open for writing makes udev look at it again.
     fn claim(&self, device: &Device) -> Result<File, Errno> {
         let path = self.root.locate(&device.node());
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC;

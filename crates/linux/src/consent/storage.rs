@@ -21,11 +21,11 @@ use super::programs::Storage;
 use super::shown::storage_shown_by;
 use super::uses::Uses;
 
-/// File systems whose inodes say nothing of the storage behind them: another path to the same bytes has another
+/// File systems whose inodes say nothing about the storage behind them: another path to the same bytes has another
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
 const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
 
-/// Reason for which it cannot be told which storage a loop device shows.
+/// Reason for which it cannot be determined which storage a loop device shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unclear {
     /// The type of the file system that hides it, such as `overlay`.
@@ -35,7 +35,7 @@ pub enum Unclear {
     Unknown,
 }
 
-/// The storage that each loop device in use shows, where that can be told. Those that are not in use any more are
+/// The storage that each loop device in use shows, where that can be determined. Those that are not in use any more are
 /// marked so.
 pub(super) fn shown_by_loops(root: &Root, devices: &mut Devices) -> Vec<(DevNum, Storage)> {
     let mut all = Vec::new();
@@ -178,7 +178,7 @@ impl Uses {
         storage
     }
 
-    /// A loop device in use of which it cannot be told which storage it shows, and thus which other names that has.
+    /// A loop device in use of which it cannot be determined which storage it shows, and thus which other names that has.
     pub(super) fn unclear_loop(&self) -> Option<(&Device, Unclear)> {
         self.devices()
             .iter()
@@ -186,7 +186,7 @@ impl Uses {
             .next()
     }
 
-    /// Why the storage that a loop device shows cannot be told; `None` where it can.
+    /// Reason why the storage that a loop device shows cannot be determined; `None` where it can.
     ///
     /// Its file system must be known, by a mount or by the file at the device's path, and keep its files itself.
     fn unclear(&self, device: &Device, path: &Path) -> Option<Unclear> {
@@ -216,7 +216,7 @@ impl Uses {
         }
     }
 
-    /// The mount that hides a part of the kernel's lists: with another folder in place of `/sys/class/block`, a device
+    /// The mount that hides a part of the kernel's lists: with another folder instead of `/sys/class/block`, a device
     /// in use looks unused.
     pub(super) fn hidden_list(&self) -> Option<&Mount> {
         const LISTS: [(&str, &str); 6] = [

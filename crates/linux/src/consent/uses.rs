@@ -22,7 +22,7 @@ const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 pub struct Uses {
     pub(super) root: Root,
     devices: Devices,
-    /// The storage that each loop device in use shows, where that can be told.
+    /// The storage that each loop device in use shows, where that can be determined.
     shown: Vec<(DevNum, Storage)>,
     mounts: Vec<(Mount, Vec<DevNum>)>,
     /// Mounts in other mount namespaces, each with a process that is there.
@@ -87,7 +87,7 @@ impl Uses {
         }
     }
 
-    /// The storage that a loop device shows; `None` for any other device, and where it cannot be told.
+    /// The storage that a loop device shows; `None` for any other device, and where it cannot be determined.
     pub(super) fn shown(&self, device: &Device) -> Option<Storage> {
         let shown = self.shown.iter();
         shown
@@ -295,7 +295,7 @@ impl Uses {
         }
     }
 
-    /// A loop device of which it cannot be told what it shows may show the target, or be another name of it.
+    /// A loop device of which it cannot be determined what it shows may show the target, or be another name of it.
     fn add_unclear(&self, target: &str, reasons: &mut Vec<Reason>) {
         if let Some((device, why)) = self.unclear_loop() {
             reasons.push(Reason::UnclearLoop {
@@ -306,7 +306,7 @@ impl Uses {
         }
     }
 
-    /// The programs that use any of some storage, as reasons; and how many processes could not be looked at.
+    /// The programs that use any of some storage, as reasons; and how many processes could not be examined.
     /// `target` is the storage itself, which this program may have open.
     ///
     /// # Errors
@@ -366,7 +366,7 @@ impl Uses {
             .any(|bottom| bottom.number == disk.number)
     }
 
-    /// Adds the users of devices below. These have other partitions and volumes beside the target, and
+    /// Adds the users of devices below. These have other partitions and volumes next to the target, and
     /// whether those are in use is no reason. A file system on the whole of it is; and so is a holder of the
     /// whole disk that the target is a part of, such as multipath.
     fn add_uses_below(&self, target: &Device, reasons: &mut Vec<Reason>) {
@@ -466,7 +466,7 @@ fn advice_on(holder: Option<&Device>) -> &'static str {
 }
 
 /// Adds the reasons against overwriting this content: content that no consent names, and names of content
-/// that is not there. `unknown` may be named of what is blank: it is no mark by which a disk is told from
+/// that does not exist. `unknown` may be named of what is blank: it is no mark by which a disk is told from
 /// another.
 pub(super) fn add_content(
     path: &Path,
@@ -510,7 +510,7 @@ pub(super) fn add_content(
     }
 }
 
-/// Reasons for which a device may not be overwritten, as far as can be told without opening it for writing.
+/// Reasons for which a device may not be overwritten, as far as can be determined without opening it for writing.
 /// Empty when nothing speaks against it. For many devices, [`Uses::read`] once is cheaper.
 pub fn why_not_writable(root: &Root, number: DevNum) -> Vec<Reason> {
     match Uses::read(root) {

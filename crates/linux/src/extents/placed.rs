@@ -73,7 +73,7 @@ impl From<Extent> for Placed {
     }
 }
 
-/// Reason for which the place of a file's data on the device of its file system cannot be told.
+/// Reason for which the place of a file's data on the device of its file system cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPlaced {
     /// The file system, or this kind of file, has no FIEMAP.
@@ -98,7 +98,7 @@ pub enum NotPlaced {
 /// Calls `each` for every run of a file that is allocated or only in memory, in order, until it
 /// breaks off; holes are not listed.
 ///
-/// A file may have millions of runs: one batch of 256 is held at a time, and each batch is asked for
+/// A file may have millions of runs: one batch of 256 is held at a time, and each batch is requested
 /// from where the last one ended, so that a file which changes meanwhile may be listed as it never
 /// was (linux, Documentation/filesystems/fiemap.rst; include/uapi/linux/fiemap.h).
 ///
@@ -111,7 +111,7 @@ pub enum NotPlaced {
 /// pass on what their servers say.
 ///
 /// # Errors
-/// When the places cannot be told, or the kernel fails to list them.
+/// When the places cannot be determined, or the kernel fails to list them.
 pub fn placed(
     file: &File,
     mut each: impl FnMut(Placed) -> ControlFlow<()>,

@@ -117,7 +117,7 @@ impl Shape<'_> {
     }
 
     /// RAID 0: stripes over all members up to the end of the smallest, then a zone of stripes over
-    /// those that go on, and so forth (drivers/md/raid0.c, create_strip_zones and map_sector).
+    /// those that continue, and so forth (drivers/md/raid0.c, create_strip_zones and map_sector).
     ///
     /// Behind the first zone, two forms are in use. Both lay a zone's chunks down row by row; which
     /// member a row begins with is counted from the beginning of the array in the first, which older

@@ -1,4 +1,4 @@
-//! md's records of its members' surfaces: sectors that it could not read and has written anew, and those that
+//! md's records of its members' surfaces: sectors that it could not read and has written again, and those that
 //! it gave up.
 
 use record::Bytes;
@@ -13,7 +13,7 @@ pub struct Health {
     pub name: String,
     /// Its place in the array.
     pub slot: u32,
-    /// Sectors that could not be read, so that md wrote them anew from the others, and the member could
+    /// Sectors that could not be read, so that md wrote them again from the others, and the member could
     /// be read again (`errors`; superblocks of version 1 keep it).
     pub errors: u64,
     /// Bytes that md takes for unreadable, and leaves out of a check (`bad_blocks`: a list of sectors and

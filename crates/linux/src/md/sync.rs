@@ -1,7 +1,7 @@
 //! md's work on the whole of an array, a check above all, and its tunables (linux, Documentation/admin-guide/md.rst and drivers/md/md.c).
 //!
 //! - A check goes from `sync_min` to `sync_max`. At a finite `sync_max` its thread drains and waits,
-//!   and goes on as soon as that is raised; it cannot be lowered meanwhile (EBUSY), and must be a
+//!   and continues as soon as that is raised; it cannot be lowered meanwhile (EBUSY), and must be a
 //!   multiple of the chunk (EINVAL).
 //! - Each such stop costs writes of the superblock on all members: one when half of the way to
 //!   `sync_max` is done, one at half of the rest, and so on down to what md checks at once (64 KiB;
@@ -32,7 +32,7 @@ pub enum Action {
     Idle,
     /// It compares copies or parity, and counts what differs.
     Check,
-    /// The same, and what differs is written anew.
+    /// The same, and what differs is written again.
     Repair,
     /// It makes all copies the same after a crash.
     Resync,

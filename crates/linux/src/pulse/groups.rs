@@ -14,9 +14,9 @@ use crate::root::{Result, Root, read_bytes};
 
 /// Groups are looked for again after so long,
 const FRESH: Duration = Duration::from_secs(5);
-/// or later where that takes long: one part in so many of the time may go on it.
+/// or later where that takes long: one part in so many of the time may continue it.
 const SHARE: u32 = 50;
-/// No more groups are looked into. Hosts of containers have hundreds.
+/// No more groups are examined. Hosts of containers have hundreds.
 const MOST_GROUPS: usize = 10_000;
 /// No more limits are followed.
 const MOST_LIMITS: usize = 256;
@@ -86,7 +86,7 @@ pub struct GroupLimit {
     pub limit: u64,
     /// Use since the group was made.
     pub used: u64,
-    /// For how long tasks of the group waited for I/O (`some` of `io.pressure`); `None` where the group has no
+    /// Time for which tasks of the group waited for I/O (`some` of `io.pressure`); `None` where the group has no
     /// such file, as under version 1.
     pub pressure: Option<Duration>,
 }

@@ -15,7 +15,7 @@ const LONGEST: usize = 8192;
 const AT_ONCE: usize = 1000;
 /// Records of higher levels (syslog(2)) are no trouble: 5 is a notice.
 const LEAST_LEVEL: u32 = 4;
-/// But md says of a member whose sectors it had to write anew only by the way, at level 6.
+/// But md says of a member whose sectors it had to write again only by the way, at level 6.
 const CORRECTED: &str = "read error corrected";
 
 /// A record of the log.
@@ -170,7 +170,7 @@ impl KernelLog {
                     found.extend(record.and_then(|record| record.trouble()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // EPIPE: records were overwritten; the next read goes on behind them.
+                // EPIPE: records were overwritten; the next read continues behind them.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

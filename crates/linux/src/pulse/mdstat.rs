@@ -1,5 +1,5 @@
 //! `/proc/mdstat`: what md does, in one read for all arrays (linux, drivers/md/md.c,
-//! `md_seq_show`). What changes seldom is in sysfs, see [`crate::md`].
+//! `md_seq_show`). What changes rarely is in sysfs, see [`crate::md`].
 
 use record::Bytes;
 use record::sample::{BytesPerSecond, Progress, SyncAction};

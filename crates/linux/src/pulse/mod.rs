@@ -1,6 +1,6 @@
 //! The kernel's files about a host that are read every second, or ten times a second.
 //!
-//! Each is opened once and read again from its start, which makes the kernel fill it anew, into a buffer that
+//! Each is opened once and read again from its start, which makes the kernel fill it again, into a buffer that
 //! is kept. Where a file is missing, as in a container, its reader is not made, and the error says why.
 
 mod groups;

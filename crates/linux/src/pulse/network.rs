@@ -17,7 +17,7 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Difference to an earlier reading. `None` when a count went back, as when the interface was made anew.
+    /// Difference to an earlier reading. `None` when a count went back, as when the interface was made again.
     pub fn since(&self, before: &Passed) -> Option<Passed> {
         Some(Passed {
             bytes: since(before.bytes, self.bytes)?,

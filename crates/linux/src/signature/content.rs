@@ -30,7 +30,7 @@ pub struct LocatedContent {
 pub struct Content {
     /// Content, in the order of the places; each kind once in each partition.
     pub found: Vec<LocatedContent>,
-    /// The zeroing that is not done with it, by the stamp that alone fills its first 4 KiB. To whoever goes on with
+    /// The zeroing that is not done with it, by the stamp that alone fills its first 4 KiB. To a command that continues
     /// that zeroing, the rest of the former content is no reason to stop.
     pub zeroing: Option<String>,
 }
@@ -50,7 +50,7 @@ const MBR: u64 = 512;
 const GPT: u64 = 6 * 4096;
 
 impl Content {
-    /// Looks at all of a device or file. `listed` are partitions that the kernel knows, beside those of its own
+    /// Looks at all of a device or file. `listed` are partitions that the kernel knows, next to those of its own
     /// table. Reads at most 33 MiB of each partition, of a device past the page cache.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ fn look(
     parts.extend_from_slice(listed);
     parts.sort_unstable();
     parts.dedup_by_key(|part| (part.start, part.size));
-    // A partition that begins where the device does, as on hybrid images of CDs, shows what was looked at.
+    // A partition that begins where the device does, as on hybrid images of CDs, shows what was examined.
     parts.retain(|part| part.start > 0);
     if depth == DEEPEST && !parts.is_empty() {
         push(0, Unknown);
@@ -221,7 +221,7 @@ fn first_beside(
         [] => (0, 0),
         _ => (MBR, 0),
     };
-    // Partitions of a table that is not known here, such as a Sun label, lie beside that table.
+    // Partitions of a table that is not known here, such as a Sun label, lie next to that table.
     let smallest = if parts.is_empty() || tables.is_empty() {
         0
     } else {

@@ -67,7 +67,7 @@ impl Image {
         self.size.checked_sub(back)
     }
 
-    /// True if `magic` stands at `offset`.
+    /// True if `magic` is at `offset`.
     pub(super) fn has(&self, offset: u64, magic: &[u8]) -> bool {
         self.bytes(offset, magic.len()) == Some(magic)
     }
@@ -106,7 +106,7 @@ pub(super) fn size(mut file: &File) -> io::Result<u64> {
     Ok(end)
 }
 
-/// A block device opened anew past its page cache, which does not learn of what is written to the same storage under
+/// A block device opened again past its page cache, which does not learn of what is written to the same storage under
 /// another name; `None` of a file, and where the driver knows no direct I/O.
 pub(super) fn direct(file: &File) -> io::Result<Option<File>> {
     if !file.metadata()?.file_type().is_block_device() {
@@ -142,7 +142,7 @@ pub(super) fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>>
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        // A read that stopped off the grid stopped at the end of the file; going on from there
+        // A read that stopped off the grid stopped at the end of the file; continuing from there
         // would be refused by direct I/O.
         if !done.is_multiple_of(ALIGN) {
             break;

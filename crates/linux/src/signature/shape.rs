@@ -40,7 +40,7 @@ pub(super) fn detect(image: &Image, found: &mut Vec<Signature>) {
 /// `s_magic`, 0x38 into the superblock at 1024 (Documentation/filesystems/ext4/super.rst).
 const EXT_MAGIC: u64 = 1024 + 0x38;
 
-/// ext2, ext3 and ext4 share the magic 0xEF53 and differ by their features; they are told apart as
+/// ext2, ext3 and ext4 share the magic 0xEF53 and differ by their features; they are distinguished as
 /// their drivers do (fs/ext4/ext4.h: EXT2_FEATURE_INCOMPAT_SUPP, EXT3_FEATURE_INCOMPAT_SUPP and
 /// the like).
 fn ext(image: &Image) -> Option<SignatureKind> {

@@ -107,7 +107,7 @@ impl DeviceKind {
 
 /// The names of the disks that a device of this name may be a partition of: `sda` of `sda1`, `nvme0n1` of
 /// `nvme0n1p1`, `mpatha` of `mpatha1`, `mpathap1` and `mpatha-part1`. It is one only where such a disk is
-/// listed beside it: a guest of Xen has a device `sda1` and no `sda`, and a log may be of partitions alone.
+/// listed next to it: a guest of Xen has a device `sda1` and no `sda`, and a log may be of partitions alone.
 pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_numbered = stem.len() < name.len();
@@ -121,7 +121,7 @@ pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
     disks.filter(move |disk| is_numbered && !disk.is_empty())
 }
 
-/// Identity and properties of a device. It changes seldom and is shared by the samples of it.
+/// Identity and properties of a device. It changes rarely and is shared by the samples of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// Its number in this series of samples.
@@ -264,7 +264,7 @@ pub struct DeviceSample {
     pub mean_in_flight: Option<f64>,
     /// Number of requests in flight when the interval ended. iostat does not tell.
     pub in_flight: Option<u64>,
-    /// The share of time in which anything was in flight: iostat's %util. It says nothing of how
+    /// The share of time in which anything was in flight: iostat's %util. It says nothing about how
     /// much more a device could do that serves requests side by side.
     pub busy: Option<Fraction>,
     /// A counter went back within the interval, so that its rates are not known.

@@ -25,7 +25,7 @@ impl VendorPage {
     }
 }
 
-/// For how long more was asked for than is allowed, within the page's interval.
+/// Time for which demand exceeded the limits, within the page's interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceeded {
     /// Beyond the volume's operations a second.
@@ -70,7 +70,7 @@ pub struct VendorSample {
     pub read_time: Nanos,
     /// Time that the writes took together.
     pub write_time: Nanos,
-    /// For how long caps were exceeded.
+    /// Time for which caps were exceeded.
     pub exceeded: Exceeded,
     /// Requests waiting or under way at the second reading.
     pub queue: u64,

@@ -11,7 +11,7 @@ const NORMAL: f64 = 10_000.0;
 /// from 2 to 200 rounds.
 const MIXTURE: f64 = 0.5;
 
-/// In how many rounds one that is kept must have been measured, so that a slowness in
+/// Number of rounds in which one that is kept must have been measured, so that a slowness in
 /// [`Rule::unseen`] of the rounds showed in all that are kept, but for a quarter of the risk.
 pub(super) fn proof_rounds(rule: &Rule, groups: usize) -> usize {
     let kept = (rule.keep * groups).max(1) as f64;

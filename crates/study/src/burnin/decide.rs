@@ -67,7 +67,7 @@ impl Race {
     }
 
     /// Least lead of `better` over `other`: above zero it is ahead, beyond doubt. Nothing is known of those
-    /// that were measured too seldom.
+    /// that were measured too rarely.
     fn lead(&self, bounds: &mut Bounds, better: usize, other: usize) -> f64 {
         let (better, other) = (&self.hosts[better], &self.hosts[other]);
         if better.rounds.min(other.rounds) < self.rule.least.max(2) {

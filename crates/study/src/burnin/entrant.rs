@@ -16,7 +16,7 @@ pub(super) struct Entrant {
     pub(super) rows: Vec<Row>,
     /// The bounds of each disk by its slow rounds.
     shares: Vec<(f64, f64)>,
-    /// In how many rounds it was measured.
+    /// Number of rounds in which it was measured.
     pub(super) rounds: usize,
     /// The logarithm of its figure, and of it as low and as high as its slow rounds allow.
     pub(super) figure: f64,

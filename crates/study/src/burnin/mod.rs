@@ -19,7 +19,7 @@
 //! be in question.
 //!
 //! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by what is known
-//! of slow rounds on either side. It goes on existing: when one of those ahead of it turns out to be slow at times, it
+//! of slow rounds on either side. It continues existing: when one of those ahead of it turns out to be slow at times, it
 //! is called back, and measured again. So hosts are let go only when the race of their group is over.
 //!
 //! **The end** of a group comes when just as many are left as are kept, or when none that is left is
@@ -146,9 +146,9 @@ pub struct Known {
     pub high: f64,
     /// The worst disk, from 0.
     pub disk: usize,
-    /// In how many rounds the host was measured.
+    /// Number of rounds in which the host was measured.
     pub rounds: usize,
-    /// In how many of them the worst disk was slow.
+    /// Number of these rounds in which the worst disk was slow.
     pub slow: usize,
     /// Mean rate of these as a share of the calm rounds: 0.4 where 40 % were left. One where there were none.
     pub left: f64,
@@ -170,7 +170,7 @@ pub enum End {
 /// State of a group's race, or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Reason for its end; `None` while it goes on.
+    /// Reason for its end; `None` while it continues.
     pub end: Option<End>,
     /// Those that are among the best, the best first.
     pub keep: Vec<usize>,
@@ -191,7 +191,7 @@ pub struct Race {
     rounds: usize,
     /// Common part of all in the first round.
     centre: Option<f64>,
-    /// The bounds since the last round, once they were asked for: making them goes through all hosts, and so
+    /// The bounds since the last round, once they were requested: making them goes through all hosts, and so
     /// would a caller that queries each host.
     told: RefCell<Option<Bounds>>,
 }
@@ -241,7 +241,7 @@ impl Race {
         self.rounds
     }
 
-    /// In how many rounds a host is measured before it is kept.
+    /// Number of rounds in which a host is measured before it is kept.
     pub fn proof_rounds(&self) -> usize {
         bounds::proof_rounds(&self.rule, self.groups.len())
     }
@@ -315,7 +315,7 @@ impl Race {
         self.noise.deviation()
     }
 
-    /// Reason for the end of a group's race; `None` while it goes on, or where there is none of this number.
+    /// Reason for the end of a group's race; `None` while it continues, or where there is none of this number.
     pub fn ended(&self, group: usize) -> Option<End> {
         self.groups.get(group)?.end
     }

@@ -1,4 +1,4 @@
-//! Conclusions from first reads of a few hundred random places, each beside a read of a place that is warm.
+//! Conclusions from first reads of a few hundred random places, each next to a read of a place that is warm.
 
 use super::Proportion;
 use crate::distribution::{incomplete_beta, ln_gamma};

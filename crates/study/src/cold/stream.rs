@@ -2,7 +2,7 @@
 
 /// Latencies are counted in steps of an eighth of a doubling.
 const STEPS: f64 = 8.0;
-/// The shortest latency that is told apart, in seconds.
+/// The shortest latency that is distinguished, in seconds.
 const SHORTEST_S: f64 = 1e-6;
 /// Number of bins: up to some 70 minutes.
 const BINS: usize = 256;
@@ -16,7 +16,7 @@ const APART: f64 = 2.0;
 const VALLEY: f64 = 0.3;
 /// The smaller class must be so much of all.
 const LEAST_SHARE: f64 = 0.005;
-/// Number of reads after which the threshold is learned anew.
+/// Number of reads after which the threshold is learned again.
 const LEARN_EVERY: u32 = 64;
 /// Reads up to so many times the latency known for a warm read are warm where only one kind is seen.
 const LIKE_WARM: f64 = 2.0;
@@ -35,7 +35,7 @@ pub enum Temperature {
 /// On a logarithmic scale the latencies have two heaps. The threshold is that of Otsu (1979), which
 /// parts them with the largest variance between the classes, moved to the emptiest place between
 /// the two peaks. Where there is one heap only, there is no threshold: then all is warm that is not
-/// slower than a warm read is known to be, and of the others nothing is said. Nor can anything be
+/// slower than a warm read is known to be, and of the others nothing is reported. Nor can anything be
 /// said while requests wait for a cap longer than cold ones take: all latencies are alike then, by
 /// Little's law, whatever was read. Fewer than about 3 cold reads in 100 may go unseen among
 /// warm ones that scatter much.
@@ -88,7 +88,7 @@ impl Stream {
         found
     }
 
-    /// The share of the reads so far that were cold, of those that could be told; `None` before any
+    /// The share of the reads so far that were cold, of those that could be determined; `None` before any
     /// could. It is a count of what was read, not an estimate of what was not.
     pub fn cold_share(&self) -> Option<f64> {
         let told = self.cold + self.warm;

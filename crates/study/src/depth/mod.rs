@@ -18,7 +18,7 @@
 //!   Fewer that bring the same stay, and yet fewer are tried at once, in larger steps; more stay if they
 //!   bring 2 % more. Trials that change nothing become rarer.
 //! - **Trying**: both depths by turns, as often as the noise of the machine needs (`trial`).
-//! - A throughput that **changes** by itself, in either direction, starts growth anew: cold regions
+//! - A throughput that **changes** by itself, in either direction, starts growth again: cold regions
 //!   follow warm ones, a burst ends, another reader comes. Growth that brings nothing is taken back.
 //!   On a machine on which it wanders anyway, the change must be larger and last; one by less than
 //!   a factor of 1.6 is answered by a trial.
@@ -78,7 +78,7 @@ impl Bounds {
 /// Phase of the search.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// Doubling. What was seen before, if anything was, and whether this depth is looked at again, for
+    /// Doubling. What was seen before, if anything was, and whether this depth is examined again, for
     /// longer.
     Growing { before: Option<Window>, again: bool },
     /// Staying, for so many windows more.
@@ -145,7 +145,7 @@ impl Controller {
     }
 
     /// Throughput of the depth that it stays at; `None` until growth has ended for the first time, and while
-    /// it goes on.
+    /// it continues.
     pub fn level(&self) -> Option<Window> {
         self.level
             .filter(|_| !matches!(self.phase, Phase::Growing { .. }))

@@ -24,7 +24,7 @@ const WILDEST: f64 = 0.3;
 /// The scatter that is known counts as much as so many pairs of the trial itself.
 const KNOWN_AS: f64 = 4.0;
 
-/// By how much two windows of one depth, one after the other, differ: the standard deviation of the
+/// Amount by which two windows of one depth, one after the other, differ: the standard deviation of the
 /// logarithm of their ratio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {

@@ -103,7 +103,7 @@ impl Gathering {
         }
     }
 
-    /// Adds an interval, and answers the window when it is long enough. It begins anew then.
+    /// Adds an interval, and answers the window when it is long enough. It begins again then.
     pub(super) fn add(&mut self, interval: &Interval, depth: usize) -> Option<Window> {
         if !interval.is_sensible() {
             return None;

@@ -1,4 +1,4 @@
-//! Cold places, told from a first read of each beside a warm one.
+//! Cold places, told from a first read of each next to a warm one.
 
 use super::{error, share};
 use crate::cold::sample::{Pair, Sample, assess};
@@ -201,7 +201,7 @@ fn table_of_cold_shares() {
                 busy_s,
             };
             let got = tally(volume, 300, 2000);
-            // Where foreground delays a read by as much as a cold block does, or more, less can be told.
+            // Where foreground delays a read by as much as a cold block does, or more, less can be determined.
             let (covers, wrong) = match busy_s {
                 0.0..0.005 => (0.92, 0.01),
                 0.005..0.02 => (0.88, 0.09),

@@ -49,7 +49,7 @@ impl Part {
     }
 }
 
-/// Disturbances of a run beside the volume.
+/// Disturbances of a run alongside the volume.
 #[derive(Clone, Copy, Debug)]
 struct Noise {
     /// The cap wanders by this standard deviation, as a share of it, and forgets in a second.
@@ -84,7 +84,7 @@ struct Run {
 struct NoiseModel {
     noise: Noise,
     rng: Rng,
-    /// By how much the cap is off now, as a share of it.
+    /// Amount by which the cap is off now, as a share of it.
     off: f64,
     next_stall: f64,
 }

@@ -96,7 +96,7 @@ struct Second {
     background: f64,
 }
 
-/// Paces the background for so many seconds beside a foreground of the rate given by the second.
+/// Paces the background for so many seconds alongside a foreground of the rate given by the second.
 fn paced(
     pacer: &mut Pacer,
     volume: &mut Volume,
@@ -220,7 +220,7 @@ fn a_foreground_that_comes_has_way_within_a_second_and_one_that_leaves_leaves_al
         assert!(all[65].background > 0.98 * CAP, "{}", all[65].background);
         let missed = |s: &&Second| s.p99_s.is_some_and(|p99| p99 > target_s);
         bad += all[31..60].iter().filter(missed).count();
-        // In the first five seconds the limit is found anew.
+        // In the first five seconds the limit is found again.
         let searching = all[31..36].iter().filter(missed).count();
         assert!(searching <= 2, "{searching}");
     }
@@ -239,7 +239,7 @@ fn a_foreground_slow_by_itself_does_not_starve_the_background() {
     assert!(pacer.held_to_s() < 6.0 * target_s);
 }
 
-/// Result of a background with a given amount of work beside a foreground at a third of the cap.
+/// Result of a background with a given amount of work alongside a foreground at a third of the cap.
 struct Kept {
     /// Time it took, as a multiple of the time that the rest of the cap forces.
     times: f64,

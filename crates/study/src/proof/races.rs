@@ -189,7 +189,7 @@ fn outcome(sweep: Sweep, trials: usize) -> Outcome {
     sum
 }
 
-/// In how many blocks an entrant was measured.
+/// Number of blocks in which an entrant was measured.
 fn blocks(status: &EntrantStatus, all: usize) -> usize {
     match status {
         EntrantStatus::In => all,

@@ -3,7 +3,7 @@
 //! Measuring every layout five times takes days; most are so far behind that once is enough. A race
 //! (Maron and Moore 1997, Hoeffding races; Birattari, Stützle, Paquete and Varrentrapp 2002,
 //! F-Race) measures all entrants once in random order, which is a block, drops those that are shown
-//! to be behind, and goes on with the rest. Hoeffding's bound supposes nothing of the noise and drops
+//! to be behind, and continues with the rest. Hoeffding's bound supposes nothing of the noise and drops
 //! no entrant within five blocks; F-Race ranks within blocks, but the ranks of five blocks are too coarse
 //! to be sure of anything with dozens of entrants. The method here is our own:
 //!
@@ -73,7 +73,7 @@ pub struct Measurement {
 /// Rule of the race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// In how many blocks an entrant is measured at most.
+    /// Number of blocks in which an entrant is measured at most.
     pub blocks: usize,
     /// Entrants within this share of the best are as good: 0.02 is 2 %.
     pub tie: f64,
@@ -104,7 +104,7 @@ pub enum EntrantStatus {
     In,
     /// It is worse beyond doubt.
     Dropped {
-        /// In how many blocks it was measured before.
+        /// Number of blocks in which it was measured before.
         blocks: usize,
         /// Its ratio to the best of that time, with the 95 % interval of that time.
         ratio: RatioInterval,
@@ -138,7 +138,7 @@ pub struct Race {
     pub blocks: usize,
     /// The best so far; the winner when the race is over. `None` if nothing was measured.
     pub leader: Option<usize>,
-    /// Reason for its end; `None` while it goes on.
+    /// Reason for its end; `None` while it continues.
     pub end: Option<End>,
     /// The ratio of each entrant to the leader with its 95 % interval, from the blocks in which both
     /// were measured; `None` for the leader itself and where there is no such block.

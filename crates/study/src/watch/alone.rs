@@ -1,4 +1,4 @@
-//! Findings from one report by itself: the only one of a run of iostat, or the only one beside the means
+//! Findings from one report by itself: the only one of a run of iostat, or the only one next to the means
 //! since boot.
 //!
 //! Rules that look for what lasts need more. Here a ratio of means has to do, which is at its best over the
@@ -14,7 +14,7 @@ use super::{Sighting, disks};
 
 /// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;
-/// Fewer requests a second say nothing of a member,
+/// Fewer requests a second say nothing about a member,
 const LEAST_OPS: f64 = 1.0;
 /// nor do fewer requests in all, where the report's length is known,
 const LEAST_REQUESTS: f64 = 30.0;
@@ -45,7 +45,7 @@ const STRIPED: &str =
 const SLOWER: &str = "All members wait for this one. Compare it with the others (disksmith bench), and replace it \
                       if it stays slow.";
 
-/// Findings from a single report. `names`: the devices that are asked for; none means all.
+/// Findings from a single report. `names`: the devices that are requested; none means all.
 pub(super) fn look(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sighting)> {
     let mut seen = Vec::new();
     for device in disks(sample, names) {
@@ -106,7 +106,7 @@ struct Group<'a> {
     known_by: String,
 }
 
-/// The arrays that are named, and else the devices that write alike beside an array of md, as the members of a
+/// The arrays that are named, and else the devices that write alike next to an array of md, as the members of a
 /// mirror do.
 fn groups(sample: &Sample) -> Vec<Group<'_>> {
     let is_array = |one: &&DeviceSample| one.device.kind == DeviceKind::Array;

@@ -69,7 +69,7 @@ impl Rule for Cold {
     }
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
-        // A check of an array reads much beside its users, who wait for that. When it has ended, it is still
+        // A check of an array reads much alongside its users, who wait for that. When it has ended, it is still
         // in what is looked back on.
         let elapsed = now.sample.at.elapsed;
         self.worked_on

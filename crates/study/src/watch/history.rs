@@ -335,7 +335,7 @@ pub(super) fn variation(values: &[f64]) -> f64 {
     }
 }
 
-/// By how much counts of a rate that is held by the clock vary from point to point, as a share: what
+/// Amount by which counts of a rate that is held by the clock vary from point to point, as a share: what
 /// is in flight comes back together, just before or just after the point ends. Such errors do not
 /// add up.
 pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {

@@ -12,7 +12,7 @@ use super::page::{Pages, TimeOverCap};
 use super::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
 use super::{Now, Rule, Sighting};
 
-/// The counters are looked at every so many points.
+/// The counters are examined every so many points.
 const EVERY: u64 = 5;
 /// Number of looks in a row that must say so.
 const LOOKS: u32 = 2;

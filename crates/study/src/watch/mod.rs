@@ -58,7 +58,7 @@ use history::History;
 pub struct Settings {
     /// A device with requests in flight of which none completes for so long has stalled.
     pub stall: Nanos,
-    /// The devices that are asked for; none means all.
+    /// The devices that are requested; none means all.
     pub names: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub enum ChangeKind {
     Closed,
 }
 
-/// An event, and what became of it.
+/// An event, and what happened to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The change.
@@ -167,7 +167,7 @@ trait Rule {
     /// The kind.
     fn code(&self) -> EventCode;
 
-    /// For how long its cause may be out of sight before the event ends.
+    /// Time for which its cause may be out of sight before the event ends.
     fn linger(&self) -> Nanos {
         Nanos::from_secs(10)
     }
@@ -187,7 +187,7 @@ trait Rule {
 /// Watches a host.
 pub struct Watch {
     rules: Vec<Box<dyn Rule + Send>>,
-    /// The devices that are asked for; none means all.
+    /// The devices that are requested; none means all.
     names: Vec<String>,
     history: History,
     book: EventTracker,
@@ -222,7 +222,7 @@ impl Watch {
         }
     }
 
-    /// Looks at a sample, and tells which events began, went on or ended. Samples come in order of
+    /// Looks at a sample, and tells which events began, continued or ended. Samples come in order of
     /// their time.
     pub fn see(&mut self, sample: &Sample) -> Vec<Change> {
         if let Some(Gap::Suspended(_) | Gap::Unseen(_)) = sample.gap {

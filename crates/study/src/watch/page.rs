@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use record::Nanos;
 use record::sample::{DeviceId, Exceeded, Moment, Sample, VendorPage};
 
-/// Pages are looked at so far back, or over so many of them where they are longer.
+/// Pages are examined so far back, or over so many of them where they are longer.
 const WINDOW: Nanos = Nanos::from_secs(10);
 const LENGTHS: u64 = 3;
 /// A page in which a cap was exceeded for so much of the time counts.
@@ -79,7 +79,7 @@ impl Pages {
         self.said.contains_key(&id)
     }
 
-    /// For how much of the time a volume was over its caps lately; `None` where it was not.
+    /// Share of the time for which a volume was over its caps lately; `None` where it was not.
     pub(super) fn over(&self, id: DeviceId) -> Option<TimeOverCap> {
         let pages = self.said.get(&id)?;
         let is_over = |said: &&PageContent| said.ops.max(said.bytes) >= SHARE;

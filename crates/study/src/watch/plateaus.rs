@@ -5,8 +5,8 @@
 //! of requests a second makes a flat rate too. So requests must also wait: longer than this disk was
 //! seen to take, or so long that no disk that answers takes it.
 //!
-//! Nor does a load go on without a pause for ever: a database waits for a moment at each checkpoint. A second
-//! in which a disk was not asked for something all the time says nothing of what it gives, and a few such
+//! Nor does a load continue without a pause forever: a database waits for a moment at each checkpoint. A second
+//! in which a disk was not asked for something all the time says nothing about what it gives, and a few such
 //! among the others are left out, with the second after each.
 
 use std::iter;
@@ -22,7 +22,7 @@ use crate::plateau::{
 /// Time that it looks back, in seconds, and the least number of points.
 const WINDOW_S: f64 = 80.0;
 const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
-/// A rate that varies more, as a share of it and beside jitter, is not flat however it comes back to
+/// A rate that varies more, as a share of it and alongside jitter, is not flat however it comes back to
 /// its line.
 const FLAT: f64 = 0.03;
 /// Something must be in flight for so much of the time, in nearly all points.
@@ -61,7 +61,7 @@ pub(super) fn held(history: &History, id: DeviceId) -> Option<Held> {
 }
 
 /// The level at which a series of points is held. `base` gives the least wait that was seen, in
-/// seconds; it is asked for only where all else speaks for a plateau, since it takes longest.
+/// seconds; it is requested only where all else speaks for a plateau, since it takes longest.
 pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<Held> {
     let at_work = at_work(points);
     let pairs = points.iter().zip(&at_work);
@@ -113,7 +113,7 @@ pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     both.map(|(point, before)| before && works(point)).collect()
 }
 
-/// Completions in each point. In place of one without work for a part of it stands the mean of the others.
+/// Completions in each point. Instead of one without work for a part of it stands the mean of the others.
 fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> Vec<f64> {
     let known = points.iter().zip(at_work);
     let known: Vec<Option<f64>> = known
@@ -131,7 +131,7 @@ fn is_steady(counts: &[f64], one: f64, flat: f64) -> bool {
     calm_variation(counts, one) <= flat
 }
 
-/// Variation of counts beside a few outliers, as a share of their mean.
+/// Variation of counts next to a few outliers, as a share of their mean.
 pub(super) fn calm_variation(counts: &[f64], one: f64) -> f64 {
     variation(&without_outliers(counts, one, few(counts.len())))
 }

@@ -1,4 +1,4 @@
-//! `removed`: a device that was watched is no longer there.
+//! `removed`: a device that was watched no longer exists.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ struct RemovedDevice {
 
 /// Looks for devices that are gone.
 pub(super) struct Removed {
-    /// The devices that are asked for.
+    /// The devices that are requested.
     names: Vec<String>,
     last: HashMap<DeviceId, Last>,
     gone: Vec<RemovedDevice>,

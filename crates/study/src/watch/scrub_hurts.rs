@@ -2,7 +2,7 @@
 //!
 //! The rule compares the mean wait of the array's own requests during the work with that of the
 //! last minutes without, at no more load than then. Where the watch began in the middle of the work,
-//! there is nothing to compare with, and nothing is said. Kernels before 5.14 do not time an array's
+//! there is nothing to compare with, and nothing is reported. Kernels before 5.14 do not time an array's
 //! requests; the members' waits, which include those of the check, are taken there.
 //!
 //! Mirrors hold requests back before they are timed: raid1 and raid10 let nothing pass the place that
@@ -25,7 +25,7 @@ use super::{Now, Rule, Sighting};
 /// Points without work that are remembered, and how many are needed.
 const CALM: usize = 120;
 const LEAST_CALM: usize = 20;
-/// Points of work that are looked at.
+/// Points of work that are examined.
 const DURING_S: f64 = 10.0;
 const LEAST_DURING: usize = 5;
 /// As many points of pressure.
@@ -60,7 +60,7 @@ pub(super) struct ScrubHurts {
     calm: HashMap<DeviceId, VecDeque<CalmPoint>>,
     /// Start of the work of arrays that are at work.
     begun: HashMap<DeviceId, Beginning>,
-    /// For how much of the time programs waited for disks, in the last points.
+    /// Share of the time for which programs waited for disks, in the last points.
     pressure: VecDeque<f64>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct ScrubHurts {
 struct CalmPoint {
     /// The array's rate and wait.
     part: Part,
-    /// For how much of the time programs waited for disks, as far as it is known.
+    /// Share of the time for which programs waited for disks, as far as it is known.
     pressure: Option<f64>,
     /// Its number among all points.
     number: u64,

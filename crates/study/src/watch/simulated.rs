@@ -16,7 +16,7 @@ use crate::simulate::Rng;
 pub(crate) enum Demand {
     /// This number of requests is kept in flight, give or take.
     InFlight(f64),
-    /// This number of requests a second comes, whatever becomes of them.
+    /// This number of requests a second comes, whatever happens to them.
     Rate(f64),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Disk {
     pub(crate) cap: Option<f64>,
     /// Demand on it.
     pub(crate) demand: Demand,
-    /// By how much what is kept in flight varies, as its logarithm.
+    /// Amount by which what is kept in flight varies, as its logarithm.
     pub(crate) restless: f64,
     /// The size of a request, in bytes.
     pub(crate) size: u64,
@@ -176,7 +176,7 @@ pub(crate) struct Host {
     pub(crate) action: SyncAction,
     /// Requests a second that all disks together answer at most.
     pub(crate) shared_cap: Option<f64>,
-    /// Requests that are always in flight, in place of what the disks do by themselves.
+    /// Requests that are always in flight, instead of what the disks do by themselves.
     pub(crate) crowd: Option<ClosedLoad>,
     /// Number of requests that each disk's queue takes.
     pub(crate) queue_depth: Option<u32>,

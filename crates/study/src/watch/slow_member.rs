@@ -6,10 +6,10 @@
 //! without being slow: that is `imbalance`. One that is asked for less and still waits longer is slow
 //! all the more: md reads from the copy that has less to do, and so less from a slow one.
 //!
-//! Where the siblings themselves have queues, nothing is said: what keeps all of them busy, such as a cap
+//! Where the siblings themselves have queues, nothing is reported: what keeps all of them busy, such as a cap
 //! that they share, leaves it to chance which member has the longest queue, and that lasts. (With
 //! servers of the same speed and a fixed number of requests all ways to split these into queues are
-//! equally likely: Gordon and Newell, 1967.) Beside a member that really is slow the others are idle for
+//! equally likely: Gordon and Newell, 1967.) Next to a member that really is slow the others are idle for
 //! part of the time, and have no queues. Many in flight alone are none: a volume of a cloud answers dozens
 //! at once, each in the time that it takes alone. Queues show in the waits. These are far above the least
 //! that the siblings were seen to take, or, where there were queues from the beginning, come and go as
@@ -51,7 +51,7 @@ const QUEUEING: f64 = 2.0;
 /// Waits that vary more from point to point and from one sibling to another, as a share of their mean,
 /// depend on queues.
 const STEADY: f64 = 0.3;
-/// Fewer requests a second say nothing of a member.
+/// Fewer requests a second say nothing about a member.
 const LEAST_OPS: f64 = 2.0;
 
 const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \
@@ -86,7 +86,7 @@ impl Rule for SlowMember {
     }
 }
 
-/// By how much a member is slower.
+/// Amount by which a member is slower.
 struct Excess {
     ratio: f64,
     wait: f64,

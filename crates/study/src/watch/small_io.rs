@@ -1,7 +1,7 @@
 //! `small-io`: a disk is kept busy by many small requests, where few large ones would do.
 //!
 //! Volumes in the cloud are limited by the count of requests long before the bytes when these are
-//! small. Pages of a database are small for a reason; below 8 KiB there seldom is one. The mean must be
+//! small. Pages of a database are small for a reason; below 8 KiB there rarely is one. The mean must be
 //! nearer to a page of memory (4 KiB) than to that: a few requests for metadata among pages of 8 KiB,
 //! as PostgreSQL has them, are no small requests.
 

@@ -239,7 +239,7 @@ fn pages_of_long_intervals_are_heard() {
     assert_eq!(found, [EventCode::VolumeCap]);
 }
 
-/// The devices that are found to be stalled where a disk of the first name and others beside it are.
+/// The devices that are found to be stalled where a disk of the first name and others next to it are.
 fn stalled(names: &[&str], asked_for: &[&str]) -> Vec<String> {
     let mut watch = Watch::new(Settings {
         names: asked_for.iter().map(|&name| name.to_owned()).collect(),

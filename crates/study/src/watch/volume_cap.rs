@@ -16,7 +16,7 @@ use super::plateaus::{Held, held, window};
 use super::{Now, Rule, Sighting};
 use crate::plateau::Capped;
 
-/// The counters are looked at every so many points: neighbouring answers are nearly the same.
+/// The counters are examined every so many points: neighbouring answers are nearly the same.
 const EVERY: u64 = 5;
 /// Number of looks in a row that must say so.
 const LOOKS: u32 = 2;

@@ -1,4 +1,4 @@
-//! Formats of outputs with their markers, and what stands at the place of an output.
+//! Formats of outputs with their markers, and what is at the place of an output.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -174,7 +174,7 @@ pub(super) fn is_stream(path: &Path) -> anyhow::Result<bool> {
                 .open(path);
             opened.is_ok_and(rustix::termios::isatty)
         };
-        // A socket cannot be opened anew, and only standard output is written to as it is.
+        // A socket cannot be opened again, and only standard output is written to as it is.
         let is_written = kind.is_socket() && path == Path::new(STDOUT);
         if kind.is_fifo() || kind.is_file() || is_null(&facts) || is_written {
             if !is_open_for_writing(path) {
@@ -253,7 +253,7 @@ fn is_descriptor(path: &Path) -> bool {
 
 /// Writes to a stream, behind what a regular file has.
 pub(super) fn write_to_stream(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    // What is opened is judged again: another may stand there now.
+    // What is opened is judged again: another may be there now.
     if !is_stream(path)? {
         bail!("it is no stream any more");
     }

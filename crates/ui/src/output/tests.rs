@@ -198,7 +198,7 @@ fn what_is_not_of_disksmith_is_replaced_only_by_force_and_what_a_link_leads_to_n
                     (Err(said), Some(words)) => assert!(said.contains(words), "{what}: {said}"),
                     (checked, _) => panic!("{what}, {format:?}, force {force}: {checked:?}"),
                 }
-                // Neither by a link, a hard link, nor beside it.
+                // Neither by a link, a hard link, nor next to it.
                 assert_eq!(
                     fs::read_to_string(state.at("precious")).unwrap(),
                     PRECIOUS,

@@ -55,7 +55,7 @@ impl Inline {
         }
     }
 
-    /// The columns and lines that there is room for: the cursor stands on the line below, and a line that fills
+    /// The columns and lines that there is room for: the cursor is on the line below, and a line that fills
     /// the last column may wrap.
     pub fn room(&self) -> Size {
         let size = self.out.size();
@@ -65,7 +65,7 @@ impl Inline {
         }
     }
 
-    /// Draws these lines in place of those that are there, unless the terminal has not taken those yet.
+    /// Draws these lines instead of those that are there, unless the terminal has not taken those yet.
     pub fn draw(&mut self, lines: Vec<Line<'static>>) {
         self.out.flush();
         if self.out.is_behind() {

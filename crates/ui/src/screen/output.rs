@@ -25,7 +25,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Opens a terminal that this process has as `standard` (1 or 2) anew: the flag would hold for all who share
+    /// Opens a terminal that this process has as `standard` (1 or 2) again: the flag would hold for all who share
     /// what is open, such as the shell.
     pub(super) fn open(standard: u8, shared: BorrowedFd<'_>) -> io::Result<Output> {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;

@@ -18,7 +18,7 @@ const AWAY: Duration = Duration::from_millis(500);
 /// The result of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// The screen goes on.
+    /// The screen continues.
     Continue,
     /// The screen ends.
     Quit,

@@ -139,7 +139,7 @@ pub struct Terminal {
     keys: File,
     out: Output,
     signals: UnixStream,
-    /// Raised when the process was stopped and goes on.
+    /// Raised when the process was stopped and continues.
     continued: Arc<AtomicBool>,
     /// Settings before this program changed them.
     before: Option<Termios>,

@@ -13,7 +13,7 @@ pub(crate) struct InstanceState {
     pub id: String,
     /// Its state, such as `running`.
     pub state: String,
-    /// Time of its last start, be it anew after a stop (`LaunchTime` of Instance in the Amazon EC2 API
+    /// Time of its last start, be it again after a stop (`LaunchTime` of Instance in the Amazon EC2 API
     /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not report
     /// it.
     pub launched: Option<Timestamp>,

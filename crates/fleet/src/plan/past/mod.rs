@@ -55,7 +55,7 @@ impl Past {
         Past::of(&name, hosts, good).map_err(Failure::refused)
     }
 
-    /// Tells the good from the others.
+    /// Separates the good hosts from the others.
     ///
     /// # Errors
     /// A sentence, where nothing says which were good.

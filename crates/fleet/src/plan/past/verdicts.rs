@@ -111,7 +111,7 @@ fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> Past {
 }
 
 /// Results of a race for its hosts, and the number of groups that were not decided. Of a group that was not
-/// decided, of who never came into one beside it, and of a host that it ended before, it does not.
+/// decided, of who never came into one next to it, and of a host that it ended before, it does not.
 fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     let concluded = conclude(run, record);
     let names = |tells: bool| {

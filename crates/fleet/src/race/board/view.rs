@@ -116,7 +116,7 @@ pub(crate) struct BoardView {
 pub(super) struct RoundProgress {
     /// Its number, from 0.
     pub round: usize,
-    /// For how long the race has gone on.
+    /// Time for which the race has continued.
     pub elapsed: Duration,
     /// Number of hosts that are measured in it.
     pub hosts: usize,
@@ -294,7 +294,7 @@ impl Group {
         record: &RaceRecord,
     ) -> Group {
         let figure = |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
-        // Who may be kept stands before who may not, however good the latter looked.
+        // Who may be kept is before who may not, however good the latter looked.
         let is_out = |stand: BoardStatus| stand > BoardStatus::Away;
         all.sort_by(|a, b| {
             let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));

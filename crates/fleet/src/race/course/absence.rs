@@ -10,7 +10,7 @@ pub(super) const MOST: usize = 3;
 pub(super) struct Absences {
     /// By the host's place.
     of: BTreeMap<usize, Absence>,
-    /// In how many rounds on end a host may be missing.
+    /// Number of consecutive rounds in which a host may be missing.
     on_end: usize,
 }
 
@@ -27,7 +27,7 @@ struct Absence {
 }
 
 impl Absence {
-    /// In how many rounds it was missing, where that was too often, or in too many rounds on end.
+    /// Number of rounds in which it was missing, where that was too often, or in too many rounds on end.
     fn too_often(&self, on_end: usize) -> Option<usize> {
         let count = self.count + usize::from(!self.silent.is_empty());
         (count > MOST || self.silent.len() > on_end).then_some(self.rounds)
@@ -92,12 +92,12 @@ impl Absences {
         self.is_back(host);
     }
 
-    /// In how many rounds a host was missing.
+    /// Number of rounds in which a host was missing.
     pub(super) fn of(&self, host: usize) -> usize {
         self.of.get(&host).map_or(0, |absence| absence.rounds)
     }
 
-    /// In how many rounds nothing is known of a host in which it should have been measured, whosever fault that
+    /// Number of rounds in which nothing is known of a host in which it should have been measured, whosever fault that
     /// is.
     pub(super) fn unseen(&self, host: usize) -> usize {
         let absence = self.of.get(&host);

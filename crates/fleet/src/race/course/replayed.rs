@@ -14,7 +14,7 @@ pub(crate) struct RaceSetup<'a> {
     pub floors: &'a [Floor],
     /// Length of a round, in seconds.
     pub round_s: f64,
-    /// For how many seconds on end a host may be missing at least.
+    /// Number of seconds on end for which a host may be missing at least.
     pub silent_s: f64,
     /// Rule by which it is decided.
     pub rule: Rule,
@@ -58,7 +58,7 @@ impl Replayed {
         }
     }
 
-    /// In how many rounds a host is measured before it is kept, in a race that is as long as that takes.
+    /// Number of rounds in which a host is measured before it is kept, in a race that is as long as that takes.
     pub(crate) fn proof_rounds(&self) -> usize {
         let mut groups: Vec<&String> = self.groups.iter().flatten().collect();
         groups.sort();

@@ -133,7 +133,7 @@ fn a_zone_that_is_away_as_a_whole_is_waited_for() {
     }
     assert_eq!(step(&mut course, false), [0; 0]);
     assert!(course.known(1).is_some());
-    // Not for ever: after five minutes each counts.
+    // Not forever: after five minutes each counts.
     let out: Vec<usize> = (0..14).flat_map(|_| step(&mut course, true)).collect();
     assert_eq!(out.len(), 4, "{out:?}");
     assert!(out.iter().all(|host| host % 2 == 1), "{out:?}");

@@ -62,7 +62,7 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>)
     if columns.is_empty() {
         return None;
     }
-    // The place of each host: beside the others of its column, in the order of their figures.
+    // The place of each host: alongside the others of its column, in the order of their figures.
     let mut points: BTreeMap<Decision, Vec<(f64, f64, String)>> = BTreeMap::new();
     for (at, ranked) in columns.values().enumerate() {
         let step = 2.0 * SPREAD / (ranked.len() as f64).max(2.0);

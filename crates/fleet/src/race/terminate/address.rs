@@ -147,7 +147,7 @@ fn name_of(host: &HostRun) -> &str {
 
 /// The address that a name is; `None` where it is none.
 fn literal(name: &str) -> Option<IpAddr> {
-    // What stands behind a percent sign is this machine's name of a network.
+    // What is behind a percent sign is this machine's name of a network.
     name.split('%').next().unwrap_or(name).parse().ok()
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Resul
     Ok(())
 }
 
-/// Terminates instances, and gives what became of each that was answered for.
+/// Terminates instances, and gives what happened to each that was answered for.
 ///
 /// # Errors
 /// A sentence, where the command fails or answers something else. The instances may be terminated then:

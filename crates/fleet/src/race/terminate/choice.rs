@@ -25,7 +25,7 @@ pub(super) struct Candidate {
     alone: Vec<UnconfirmedAddress>,
     /// Start of the race, by the earliest of the clocks that are known.
     began: Timestamp,
-    /// By how many seconds this clock is behind that of the host, as far as it is noticeable: the race began
+    /// Seconds by which this clock is behind that of the host, as far as it is noticeable: the race began
     /// later then.
     behind_s: Option<f64>,
     /// A host at the same address that was never met, and may be on this instance too.
@@ -239,7 +239,7 @@ struct GroupPeers {
     kept: usize,
     /// Number that tie and were there then.
     tied: usize,
-    /// For how many places they tie.
+    /// Number for which places they tie.
     places: usize,
 }
 
@@ -307,7 +307,7 @@ fn doubtful_better<'a>(
 /// The instance of a host, as surely as it must be known.
 ///
 /// # Errors
-/// Why the host stays, as a clause.
+/// Reason why the host stays, as a clause.
 fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
     match (&member.host.id, &member.raced.own_id) {
         _ if member.raced.is_tagged_keep => Err("it is tagged keep".to_owned()),

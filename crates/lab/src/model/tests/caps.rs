@@ -181,7 +181,7 @@ fn what_one_volume_leaves_of_the_instance_the_others_have() {
 }
 
 proptest::proptest! {
-    /// Whatever is asked for, time does not go back and caps hold over every stretch of time.
+    /// Whatever is requested, time does not go back and caps hold over every stretch of time.
     #[test]
     fn caps_hold_over_every_stretch(
         requests in proptest::collection::vec((0_u64..3_000_000, 1_u64..2_000, 0_u64..100_000), 1..200),
