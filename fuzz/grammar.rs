@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::arbitrary::Unstructured;
 
-/// What is left of the fuzzer's bytes. At their end every choice is the first.
+/// The rest of the fuzzer's bytes. At their end every choice is the first.
 pub struct Draw<'a>(Unstructured<'a>);
 
 impl<'a> Draw<'a> {
@@ -14,7 +14,7 @@ impl<'a> Draw<'a> {
         Draw(Unstructured::new(bytes))
     }
 
-    /// Whether there is anything to draw from.
+    /// True if bytes are left.
     pub fn goes_on(&self) -> bool {
         !self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What the papers for developers say of the source is so.
+//! Checks of what ARCHITECTURE.md and CONTRIBUTING.md state about the source.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

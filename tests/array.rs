@@ -126,7 +126,7 @@ fn a_mount_point_that_does_not_suit_is_refused() {
 }
 
 #[test]
-fn an_array_that_is_not_there_is_not_stopped() {
+fn an_array_that_does_not_exist_is_not_stopped() {
     let place = Place::new();
     place
         .run(&["array", "stop", "no-such"])

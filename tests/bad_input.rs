@@ -29,7 +29,7 @@ fn bench(place: &Place, path: &str, arguments: &[&str]) -> ProgramOutput {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn what_does_not_exist_is_named() {
     let place = Place::new();
     bench(&place, "nowhere/at/all", &[]).refuses(&["there is no nowhere/at/all"]);
     symlink("nowhere", place.path("dangling")).unwrap();
@@ -45,7 +45,7 @@ fn what_holds_no_data_is_refused_at_once() {
     let place = Place::new();
     run("mkfifo", &[place.path("pipe").to_str().unwrap()]);
     let _socket = UnixListener::bind(place.path("socket")).unwrap();
-    // Nobody waits for the pipe's other end, for which this would wait forever.
+    // The pipe's other end is never opened, for which this would wait forever.
     for path in ["pipe", "socket", "/dev/null", "/dev/zero"] {
         let neither = format!("{path} is neither a directory, a file nor a block device");
         bench(&place, path, &[]).refuses(&[&neither]);

@@ -33,7 +33,7 @@ fn two_runs_in_one_directory_at_once_do_not_hurt_each_other() {
 }
 
 #[test]
-fn a_report_page_is_written_beside_the_answer() {
+fn a_report_page_is_written_alongside_the_answer() {
     let place = Place::new();
     let run = place.document(&[&SHORT[..], &["--report", "page.html"]].concat());
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();

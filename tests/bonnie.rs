@@ -238,7 +238,7 @@ fn what_a_kill_leaves_the_next_start_removes() {
 }
 
 #[test]
-fn what_a_kill_leaves_goes_before_the_room_is_looked_at() {
+fn what_a_kill_leaves_goes_before_the_room_is_examined() {
     let place = Place::new();
     let left = place.data().join(".disksmith-1-2.dir");
     fs::create_dir(&left).unwrap();
@@ -275,7 +275,7 @@ struct Both {
     place: Place,
 }
 
-/// What the limit lets through. Of requests it would hold nothing, since the page cache makes few of
+/// Bytes that the limit lets through. A limit of requests would have no effect, since the page cache makes few of
 /// them, and large ones.
 const BYTES_PER_S: u64 = 16 << 20;
 
@@ -295,7 +295,7 @@ impl Both {
         Some(both)
     }
 
-    /// Whether both rewrite a file of so many MiB as fast. What is rewritten is written by the fsync
+    /// Checks that both rewrite a file of so many MiB at the same rate. Rewritten data is written by the fsync
     /// of the tool itself. New blocks are not: the journal's thread writes them, which no limit of a
     /// group holds, and bonnie++ prints no rate then.
     fn agrees(&self, mib: u64, times: usize) -> bool {

@@ -95,7 +95,7 @@ fn a_catalogue_of_documents_takes_each_of_them() {
 /// the file stays.
 #[test]
 #[ignore = "writes tests/documents anew from kept documents; see tests/support/documents.rs"]
-fn the_catalogues_are_written_anew() {
+fn the_catalogues_are_written_again() {
     let kept = std::env::var_os(KEEP_IN).expect("a folder of documents");
     let mut documents: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for entry in fs::read_dir(kept).unwrap() {

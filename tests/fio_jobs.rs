@@ -106,7 +106,7 @@ fn a_file_is_written_when_it_is_named_again() {
 
 /// fio aligns writes to the smallest write, whatever the reads are: no write lies across two blocks.
 #[test]
-fn writes_lie_on_blocks_of_their_own_size_beside_smaller_reads() {
+fn writes_lie_on_blocks_of_their_own_size_alongside_smaller_reads() {
     let place = Place::new();
     fs::write(place.path("table.ibd"), vec![7; 8 << 20]).unwrap();
     let job = "[mixed]\nrw=randrw\nbs=4k,16k\nnumber_ios=200\nnorandommap\nend_fsync=1\n";

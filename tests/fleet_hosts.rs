@@ -66,7 +66,7 @@ const LONG: [&str; 10] = [
     "--precision=0",
 ];
 
-/// What came of a host, by its name.
+/// Result of a host, by its name.
 fn host<'a>(answer: &'a Value, name: &str) -> &'a Value {
     let hosts = answer["hosts"].as_array().unwrap();
     hosts.iter().find(|host| host["host"] == name).unwrap()
@@ -183,7 +183,7 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     net.mend("h1");
     let later = said(&mut net.fleet("run", &[], &["--", "devices"])).ends_with(0);
     let told = format!(
-        "h1: what it had kept of {}",
+        "h1: its stored answer to {}",
         answer["fleet"].as_str().unwrap()
     );
     assert!(later.prose().contains(&told), "{later:#?}");
@@ -302,7 +302,7 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
     );
     assert_eq!(net.on("h1", first), "78 78");
     let unasked = said(&mut net.fleet("zero", &["--exclude", "h2"], &disk)).ends_with(2);
-    assert!(unasked.err.contains("say --yes"), "{unasked:#?}");
+    assert!(unasked.err.contains("give --yes"), "{unasked:#?}");
     assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
     assert_eq!(net.on("h1", first), "78 78");
     // The same holds for what else overwrites: one host refuses, or the plan is not confirmed.
@@ -323,7 +323,7 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
         "{refused:#?}"
     );
     let unasked = said(&mut net.fleet("run", &["--exclude", "h2"], &bench)).ends_with(2);
-    assert!(unasked.err.contains("say --yes"), "{unasked:#?}");
+    assert!(unasked.err.contains("give --yes"), "{unasked:#?}");
     assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
     assert_eq!(net.on("h1", first), "78 78");
     race_overwrites_what_was_agreed_to(&net, &disk, first);
@@ -356,7 +356,7 @@ fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
         "--rounds",
         "2",
     ];
-    said(&mut net.fleet("race", &race, disk)).refuses(&["say --yes"]);
+    said(&mut net.fleet("race", &race, disk)).refuses(&["give --yes"]);
     assert_eq!(net.on("h1", first), "78 78");
     let mut command = net.fleet("race", &race, disk);
     let mut screen = Pty::start(command.env("TERM", "xterm"), (160, 40), true);
@@ -400,7 +400,7 @@ fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
     assert_eq!(net.on("h2", first), "53 ef");
 }
 
-/// What it says until it has seen both hosts for a while, and is told to end.
+/// Its output until it has shown both hosts for a while and is interrupted.
 fn watched(net: &Net, mut command: Command) -> ProgramOutput {
     let running = Running::start(&mut command);
     let agents = "ps -eo args | grep 'disksmith agent$' | grep -v grep || true";

@@ -158,12 +158,12 @@ fn with_qemu_the_truth_is_written_when_it_ends_badly() {
     assert_eq!(truth(&place)["serial"], "lab1");
 }
 
-/// What the first volume did, as it was written.
+/// The first volume's record in the truth file.
 fn truth(place: &Place) -> serde_json::Value {
     truth_of(place, 0)
 }
 
-/// What a volume did, as it was written.
+/// A volume's record in the truth file.
 fn truth_of(place: &Place, volume: usize) -> serde_json::Value {
     let text = std::fs::read_to_string(place.path("truth.json")).unwrap();
     let mut truth: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -20,7 +20,7 @@ use support::{Place, ProgramOutput};
 
 const MIB: u64 = 1 << 20;
 
-/// How something gets onto a device.
+/// Method by which content gets onto a device.
 enum Maker {
     /// By a program, with the device's path behind its arguments.
     By(&'static str, &'static [&'static str]),
@@ -488,7 +488,7 @@ fn with_root_data_of_an_unknown_kind_is_overwritten_only_as_such() {
 }
 
 #[test]
-fn with_root_what_is_blank_is_overwritten_without_a_name_and_not_with_one_that_is_not_there() {
+fn with_root_what_is_blank_is_overwritten_without_a_name_and_not_with_one_that_does_not_exist() {
     let mut wrong = Vec::new();
     for (verb, named, expected) in [
         ("bench", &[][..], 0),

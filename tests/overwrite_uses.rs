@@ -135,7 +135,7 @@ impl Storage {
         copy
     }
 
-    /// What blkid(8) sees under the target's name.
+    /// Output of blkid(8) for the target's name.
     fn signature(&self) -> Option<String> {
         let target = self.target.to_str().unwrap();
         let seen = loops::try_run("blkid", &["-p", "-o", "value", "-s", "TYPE", target]).ok()?;
@@ -248,7 +248,7 @@ fn with_root_what_is_mounted_elsewhere_or_claimed_is_refused_under_all_its_names
 }
 
 #[test]
-fn with_root_what_nobody_uses_is_overwritten_under_all_its_names() {
+fn with_root_what_no_one_uses_is_overwritten_under_all_its_names() {
     let mut wrong = Vec::new();
     for way in HARMLESS {
         for name in NAMES {

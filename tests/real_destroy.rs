@@ -1,4 +1,4 @@
-//! What happens to the content of a real block device: read only unless `--destroy` names it, and
+//! The content of a real block device: only read unless `--destroy` names it, and
 //! refused whatever is said while it is in use. They need root; without it, or where the kernel
 //! lacks a part, each says so and passes.
 

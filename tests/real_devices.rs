@@ -85,7 +85,7 @@ impl Limited {
         }
     }
 
-    /// How many requests to read a second the kernel counts from now on.
+    /// Read requests a second by the kernel's count, from now on.
     fn rate_for(&self, span: Duration) -> f64 {
         let (before, began) = (reads(&self.device), Instant::now());
         sleep(span);
@@ -179,7 +179,7 @@ fn assert_near(value: f64, wanted: f64, tolerance: f64) {
     );
 }
 
-/// How flat a rate is that the kernel holds, and so what is found, is the host's matter: the kernel has threads of its
+/// The steadiness of a rate that the kernel limits, and so the finding, depends on the host: the kernel has threads of its
 /// own for it, and for a loop device. What is found of a flat rate is tested alongside the rule.
 #[test]
 #[ignore = "needs a host with little else to do: make prove"]
@@ -419,7 +419,7 @@ fn with_root_memory_is_cached_and_cpu_bound_and_a_disk_is_neither() {
 }
 
 #[test]
-fn with_root_somebody_else_on_the_device_is_foreign_io() {
+fn with_root_someone_else_on_the_device_is_foreign_io() {
     let Some(limited) = Limited::new(1000) else {
         return;
     };

@@ -67,13 +67,13 @@ fn a_report_draws_the_zones() {
     assert!(page.contains("Ends: ") || page.contains("Too few zones were read"));
 }
 
-/// What a suite says of a device at a limit.
+/// Result of a suite on a device at a limit.
 fn suite(limited: &Limited, place: &Place, arguments: &[&str]) -> Value {
     let words = ["bench", limited.path(), "--json", "--no-ledger"];
     limited.document(&place.command(&[&words, arguments].concat()))
 }
 
-/// Whether random reads of 4 KiB with so many in flight are as many a second by fio.
+/// Checks that random reads of 4 KiB at this depth have the same rate in fio.
 fn seeks_agree(in_flight: &str, times: usize) -> bool {
     if !can_run("fio", "--version") {
         return true;
@@ -226,7 +226,7 @@ struct Files {
 }
 
 const FILES: [&str; 3] = ["fileio", "--file-num=8", "--file-total-size=32M"];
-/// How long a cell is measured: the limit may let through what it has saved up when a cell begins (seen, about
+/// Length of a cell: the limit may let through what it has saved up when a cell begins (seen, about
 /// every other time: 75 requests at once, a fifth of a second's), and that must be small next to the whole.
 const CELL_SECONDS: u32 = 9;
 

@@ -104,7 +104,7 @@ fn assert_each_once(document: &Value) {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_a_device_is_looked_for() {
+fn what_makes_no_sense_is_refused_before_a_device_is_searched_for() {
     let place = Place::new();
     fs::write(place.path("prices"), "gib-month much\n").unwrap();
     let two = ["--devices", "/dev/no-such-a,/dev/no-such-b"];
@@ -222,7 +222,7 @@ fn wait_for_mount(disk: &Disk) {
 }
 
 #[test]
-fn with_root_a_killed_sweep_goes_on_where_it_was() {
+fn with_root_a_killed_sweep_continues_where_it_was() {
     let Some(disk) = Disk::new() else { return };
     let place = Place::new();
     let mut before: Vec<(u64, u64, String)> = Vec::new();
@@ -277,7 +277,7 @@ fn with_root_a_signal_takes_the_layout_down_and_a_second_sweep_waits_its_turn() 
         .refuses(&["no unfinished sweep"]);
 }
 
-/// What a sweep of the lab varies, besides the level and the file system.
+/// Settings that a sweep of the lab varies, besides the level and the file system.
 struct Grid {
     members: &'static str,
     chunks: &'static str,

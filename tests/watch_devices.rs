@@ -15,7 +15,7 @@ use loops::{Loop, Other, Throttle, run};
 use serde_json::Value;
 use support::Place;
 
-/// What is waited for comes within seconds, and on a host that is very busy within this.
+/// Timeout of a wait for something that takes seconds, on a very busy host too.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A watch in the background, and its lines as they come.

@@ -86,7 +86,7 @@ fn a_stall_in_a_log_is_found_once_and_is_over() {
     assert_eq!(found[1]["finding"]["ended"]["time"], "2026-11-22T10:00:34Z");
 }
 
-/// What versions of iostat print of a device that does something, and of one that hangs with 7 in flight.
+/// Output of versions of iostat for an active device, and for one that hangs with 7 in flight.
 const FORMS: [(&str, &str, &str); 5] = [
     (
         "rrqm/s wrqm/s r/s w/s rsec/s wsec/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util",
@@ -211,7 +211,7 @@ fn a_log_without_headers_in_which_nothing_ever_completes_is_read_too() {
 }
 
 #[test]
-fn a_partition_beside_its_disk_is_its_disks() {
+fn a_partition_alongside_its_disk_is_its_disks() {
     let place = Place::new();
     let path = place.path("beside.log");
     let log = |rows: &[(&str, &str)]| {
@@ -380,7 +380,7 @@ fn opened(said: &str) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn a_run_of_one_interval_is_looked_at_for_what_one_report_tells() {
+fn a_run_of_one_interval_is_examined_for_what_one_report_tells() {
     let place = Place::new();
     let path = place.path("two.log");
     let linux = "Linux 5.10.0 (db1) \t11/22/2026 \t_x86_64_\t(8 CPU)\n\n";
@@ -670,7 +670,7 @@ fn the_slow_member_of_an_array_that_is_named_is_found_in_a_log() {
 
 /// All load is on one member of an array from the beginning of a log.
 #[test]
-fn a_member_that_is_asked_for_all_is_found_beside_idle_ones() {
+fn a_member_that_is_asked_for_all_is_found_alongside_idle_ones() {
     let place = Place::new();
     let path = place.path("hot.log");
     let header = "Device r/s w/s rkB/s wkB/s avgqu-sz await %util\n";
@@ -701,7 +701,7 @@ fn a_member_that_is_asked_for_all_is_found_beside_idle_ones() {
 }
 
 #[test]
-fn columns_are_guessed_and_named_or_asked_for() {
+fn columns_are_guessed_and_named_or_requested() {
     let grep = fixture("10-xk-grep.txt");
     let more = ["--log-interval", "10s", "--first", "interval"];
     let said = parse(&grep, &more).ends_with(0);

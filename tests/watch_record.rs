@@ -1,4 +1,4 @@
-//! What `watch --record` keeps, through the real program: replay, reports, marks, kills.
+//! `watch --record` through the real program: replay, reports, marks, kills.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -127,7 +127,7 @@ fn two_recorders_of_one_host_are_refused() {
 }
 
 #[test]
-fn a_ledger_that_cannot_be_written_is_said_and_watching_goes_on() {
+fn a_ledger_that_cannot_be_written_is_said_and_watching_continues() {
     let place = Place::new();
     let mut command = place.command(&[
         "watch",
@@ -184,7 +184,7 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
 }
 
 #[test]
-fn a_recording_that_is_removed_goes_on_as_another() {
+fn a_recording_that_is_removed_continues_as_another() {
     let place = Place::new();
     let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
     let running = Running::start(&mut place.command(&arguments));

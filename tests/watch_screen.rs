@@ -154,7 +154,7 @@ fn what_was_recorded_is_played_faster_held_and_ended() {
 }
 
 #[test]
-fn who_is_on_the_screen_sees_whether_it_is_recorded() {
+fn a_user_of_the_screen_sees_whether_it_is_recorded() {
     let place = Place::new();
     let Some(mut pty) = started(&place, &["--record"], (120, 30)) else {
         return;

@@ -49,9 +49,9 @@ use machine::Machine;
 use play::Verdict;
 use table::Table;
 
-/// How often each cause is played.
+/// Number of plays of each cause.
 const PLAYS: u64 = 20;
-/// How often it must be found of 20, and in how many of 20 plays, with a cause or without, anything may be
+/// Least number of 20 plays in which it must be found, and largest number of 20 plays, with a cause or without, in which anything may be
 /// found that is not so.
 const FOUND: f64 = 19.0 / 20.0;
 const FALSE: f64 = 1.0 / 20.0;

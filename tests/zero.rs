@@ -91,7 +91,7 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
     assert_eq!(seen["size_bytes"], 16 * MIB);
     let before = digest(&device.node);
     for (key, other, told) in [
-        ("boot", Value::from("another"), "was started anew"),
+        ("boot", Value::from("another"), "was rebooted"),
         ("identity", Value::from("vol-2"), "serial number"),
         ("size_bytes", Value::from(8 * MIB), "its size"),
         ("diskseq", Value::from(u32::MAX), "was attached"),

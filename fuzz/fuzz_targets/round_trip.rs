@@ -1,4 +1,4 @@
-//! What is written of anything that was read can be read again.
+//! Anything that was read and written can be read again.
 
 #![no_main]
 

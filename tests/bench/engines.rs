@@ -11,7 +11,7 @@ fn kind(place: &Place, engine: &str) -> String {
     kind.to_owned()
 }
 
-/// Whether io_uring can be had here, as the program itself finds; containers often refuse it.
+/// True if io_uring is available here, as the program itself finds; containers often refuse it.
 fn has_uring(place: &Place) -> bool {
     let run = place.document(&SHORT);
     let has = run["phases"][0]["engine"]["kind"] == "uring";
@@ -22,12 +22,12 @@ fn has_uring(place: &Place) -> bool {
 }
 
 #[test]
-fn threads_are_used_and_named_when_they_are_asked_for() {
+fn threads_are_used_and_named_when_they_are_requested() {
     assert_eq!(kind(&Place::new(), "sync"), "sync");
 }
 
 #[test]
-fn io_uring_is_used_and_named_when_it_is_asked_for() {
+fn io_uring_is_used_and_named_when_it_is_requested() {
     let place = Place::new();
     if has_uring(&place) {
         assert_eq!(kind(&place, "uring"), "uring");

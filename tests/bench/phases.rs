@@ -1,4 +1,4 @@
-//! What is run: phases of the suite, a workload of the user's own, and for how long.
+//! Phases of the suite, custom workloads, and their length.
 
 use serde_json::Value;
 
@@ -138,7 +138,7 @@ fn a_phase_that_is_precise_ends_before_its_time() {
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate_and_shows_service_time_beside_latency() {
+fn an_open_loop_keeps_its_rate_and_shows_service_time_alongside_latency() {
     let place = Place::new();
     let run = place.document(&[
         "--size",

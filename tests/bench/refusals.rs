@@ -1,4 +1,4 @@
-//! What is refused before anything is touched: status 2, a sentence, no ledger and no file.
+//! Refusals before anything is touched: status 2, a sentence, no ledger and no file.
 
 use crate::support::Place;
 

@@ -1,4 +1,4 @@
-//! What people see: plain text in a pipe, progress and narrow tables on a terminal, and a quiet
+//! Output for people: plain text in a pipe, progress and narrow tables on a terminal, and a quiet
 //! end when nobody reads on.
 
 use std::fs::File;

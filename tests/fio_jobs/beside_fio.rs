@@ -15,20 +15,20 @@ use crate::support::Place;
 const MIB: u64 = 64;
 /// Percentiles are the middle of a bin, and those of fio are up to 1.6 % wide (stat.h).
 const BIN: f64 = 0.02;
-/// What one of the two measured in one try. Of two figures the first is of reads, the second of
+/// Figures of one of the two tools in one attempt. Of two figures the first is of reads, the second of
 /// writes.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     /// Requests a second.
     rates: [f64; 2],
-    /// How many requests that were.
+    /// Number of requests.
     counts: [f64; 2],
     /// The latency that half of the requests had, and 99 %, in ms: of reads, or of writes where
     /// nothing is read. From before the submission to after the answer: fio's `lat`.
     latencies: [f64; 2],
 }
 
-/// What may differ because it is drawn.
+/// Differences allowed because requests are drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chance {
     Nothing,
@@ -43,7 +43,7 @@ struct Case {
     name: &'static str,
     lines: &'static str,
     chance: Chance,
-    /// Whether latencies are compared: where most requests wait for the limit, so that it sets them.
+    /// True if latencies are compared: where most requests wait for the limit, which determines them.
     /// Of others the processor sets them, and a debug build is no measure of that.
     waits: bool,
 }
@@ -69,7 +69,7 @@ impl Case {
         }
     }
 
-    /// What chance adds to how far the median ratio of a direction may be from 1: three deviations.
+    /// Tolerance for chance in the median ratio of a direction: three deviations.
     fn chance(&self, way: usize, tries: &[[Figures; 2]]) -> f64 {
         let [reads, writes] = tries[0][0].counts;
         // The relative variance of one count: of writes next to a given number of reads it is that of
@@ -185,7 +185,7 @@ impl Both {
         }
     }
 
-    /// What each of the two measured of a job, so many times.
+    /// Figures of both tools for a job, in so many attempts.
     fn try_often(&self, case: &Case, times: usize) -> Vec<[Figures; 2]> {
         let job = format!("{GLOBAL}{}", case.lines);
         std::fs::write(self.place.path("job.fio"), job).unwrap();
@@ -205,7 +205,7 @@ fn number(value: &Value) -> f64 {
 const GLOBAL: &str = "[global]\nfilename=${DEV}\ndirect=1\nioengine=libaio\nruntime=4\ntime_based\n\
     ramp_time=1\ngroup_reporting\nlat_percentiles=1\nrandrepeat=0\n";
 
-/// What does not depend on the host is compared on any.
+/// Figures that do not depend on the host are compared on any.
 #[test]
 fn with_root_a_job_of_so_many_requests_makes_as_many_as_fio() {
     let Some(both) = Both::new() else {

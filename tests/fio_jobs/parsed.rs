@@ -1,4 +1,4 @@
-//! That real fio reads a job file as disksmith does. `--parse-only --debug=parse` makes fio print
+//! Comparison of real fio's reading of a job file with disksmith's. `--parse-only --debug=parse` makes fio print
 //! each number as it has read it; what it takes for a job's result shows in `--showcmd`.
 
 use std::process::Command;
@@ -8,7 +8,7 @@ use fiojob::{Amount, Surroundings};
 use crate::loops::skipped;
 use crate::{Place, run};
 
-/// What fio made of the last value of an option in a job, or `None` where it refused it.
+/// fio's value of the last occurrence of an option in a job, or `None` if it refused it.
 fn read_by_fio(place: &Place, option: &str, text: &str) -> Option<i128> {
     let path = place.path("read.fio");
     std::fs::write(&path, format!("[j]\n{text}\n")).unwrap();
@@ -39,7 +39,7 @@ fn has_fio() -> bool {
     there
 }
 
-/// What disksmith made of the same, in fio's unit; of two values the second, as fio tells it last.
+/// disksmith's value, in fio's unit; of two values the second, as fio prints it last.
 fn read_here(option: &str, text: &str) -> Option<i128> {
     let surroundings = Surroundings {
         variable: &|name| std::env::var(name).ok(),

@@ -1,4 +1,4 @@
-//! That the options which are in our JSON make real fio do the same work, and that fio's own JSON
+//! Checks that the options in disksmith's JSON make real fio do the same work, and that fio's own JSON
 //! says so.
 
 use std::process::Command;

@@ -65,7 +65,7 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
     net.cut("h10");
     let ended = running.end().ends_with(3);
     let told =
-        "disksmith: 5 of 16 hosts did not come to an end; the answer says why, host by host\n";
+        "disksmith: 5 of 16 hosts did not complete; the answer has the reason for each host\n";
     // Before it, a busy machine may have told who is under way.
     assert!(ended.err.ends_with(told), "{ended:#?}");
     let answer = ended.json();

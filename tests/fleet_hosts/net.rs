@@ -18,7 +18,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// A file system that writes nothing later on its own.
 const QUICK: &str = "lazy_itable_init=0,lazy_journal_init=0";
 
-/// What a host has that others have not.
+/// Special properties of a host.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct HostSetup {
     /// Its disk.
@@ -28,7 +28,7 @@ pub(crate) struct HostSetup {
     /// More disks as large as the first, mounted at `/mnt/d2`, `/mnt/d3`, …, each with its most requests a
     /// second.
     pub more: &'static [u64],
-    /// What is wrong with it.
+    /// Its fault.
     pub wrong: HostFault,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Net {
     /// The process that holds the network in which the user is.
     hub: Held,
     hosts: Vec<Host>,
-    /// What is sent.
+    /// The data sent.
     binary: PathBuf,
     /// Holds a lock as long as the hosts are there.
     _devices: File,
@@ -358,7 +358,7 @@ impl Net {
         command
     }
 
-    /// What a command says that runs on a host.
+    /// Output of a command that runs on a host.
     pub(crate) fn on(&self, name: &str, script: &str) -> String {
         let host = self.hosts.iter().find(|host| host.name == name).unwrap();
         let first = host.first.as_ref().unwrap();
@@ -480,7 +480,7 @@ MaxStartups 100
 SetEnv PATH=/run/host/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ";
 
-/// What runs first in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec MORE.
+/// The first command in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec MORE.
 const HOST: &str = r#"
 set -e
 name=$1 folder=$2 memory=$3 mounted=$4 bare=$5 exec=$6 more=$7

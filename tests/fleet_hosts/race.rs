@@ -35,7 +35,7 @@ const fn wrong(wrong: HostFault) -> HostSetup {
     }
 }
 
-/// What is measured.
+/// The measured figure.
 pub(crate) const ONE: [&str; 4] = ["--", "/mnt/data", "--size", "8M"];
 const FOUR: [&str; 7] = [
     "--",
@@ -95,7 +95,7 @@ const SIXTEEN: [HostSetup; 16] = [
     },
 ];
 
-/// What happens to those of the sixteen of which it does not matter how fast the machine is.
+/// Results of those of the sixteen hosts that do not depend on the machine's speed.
 const CERTAIN: [(&str, &str, &str); 8] = [
     ("h6", "floor", "missed page-read.iops>=9 for 3s: it had"),
     ("h8", "failed", "/mnt/d2"),

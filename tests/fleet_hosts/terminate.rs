@@ -66,7 +66,7 @@ impl<'a> Moto<'a> {
         Some(moto)
     }
 
-    /// How a program asks this EC2.
+    /// Environment by which a program reaches this EC2.
     fn ask<'b>(&self, command: &'b mut Command) -> &'b mut Command {
         command
             .env("AWS_ENDPOINT_URL", "http://127.0.0.1:5000")

@@ -1,4 +1,4 @@
-//! What a verb had begun on a host is undone when the user wants the end.
+//! A verb that is interrupted on a host undoes what it had begun there.
 
 use std::time::{Duration, Instant};
 

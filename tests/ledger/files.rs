@@ -170,7 +170,7 @@ fn with_a_read_only_ledger(place: &Place, folder: &Path, words: &[&str]) -> Prog
 }
 
 #[test]
-fn root_a_ledger_on_a_full_disk_is_read_and_a_run_beside_it_is_measured_whole() {
+fn root_a_ledger_on_a_full_disk_is_read_and_a_run_alongside_it_is_measured_whole() {
     if !is_root() {
         return;
     }

@@ -54,7 +54,7 @@ impl Drop for Holder {
     }
 }
 
-/// How storage is used, until this is dropped.
+/// A use of storage, until this is dropped.
 #[expect(dead_code, reason = "each is held for what its end undoes")]
 pub(crate) enum StorageUse {
     Mount(Mounted),

@@ -3,7 +3,7 @@
 //!
 //! The devices lie in memory, so that a flush costs nothing and the limit alone sets the rate. Both
 //! run at once, since a busy host takes from what a device gives, and then it takes from both alike.
-//! How often they run is fixed, and the median of all tries decides: to try until one is close enough
+//! The number of attempts is fixed, and their median decides: to repeat until one is close enough
 //! would find one for any work.
 
 #![allow(
@@ -22,7 +22,7 @@ use crate::loops::{Loop, Mounted, Throttle, fill, make, skipped};
 
 /// Requests a second, of reads and of writes each.
 pub const LIMIT: u64 = 400;
-/// What the figures may be apart.
+/// Allowed difference of the figures.
 pub const WITHIN: f64 = 0.03;
 /// Real-time scheduling (sched(7)): what else runs on the host is not what is compared.
 const PRECEDENCE: [&str; 3] = ["chrt", "--rr", "1"];
@@ -76,7 +76,7 @@ impl Limited {
         point.map_or(self.device.path(), |point| point.to_str().unwrap())
     }
 
-    /// What a command prints that is held to the limit, and runs before what else the host does.
+    /// Output of a command that runs under the limit, and with priority over other programs of the host.
     pub fn output(&self, command: &Command) -> String {
         let mut first = Command::new(PRECEDENCE[0]);
         first.args(&PRECEDENCE[1..]).arg(command.get_program());
@@ -103,7 +103,7 @@ impl Limited {
     }
 }
 
-/// Whether a tool is installed, and may run before what else the host does; with a note where not.
+/// True if a tool is installed and may run with priority over other programs; reports a skip if not.
 pub fn can_run(tool: &str, asks: &str) -> bool {
     if Command::new(tool).arg(asks).output().is_err() {
         skipped(&format!("{tool} is not installed"));
@@ -134,7 +134,7 @@ pub fn tries<T: Send>(
     (0..times).map(|_| one()).collect()
 }
 
-/// Whether the median of the tries says that both have the same figure. Where the tool itself is not at `limit` within
+/// Checks by the median of the attempts that both have the same figure. Where the tool itself is not at `limit` within
 /// what is allowed, the host is too busy to hold it, and nothing is decided: that is said, and is not the same.
 pub fn same(what: &str, limit: Option<f64>, tries: &[[f64; 2]]) -> bool {
     let tool = median(tries.iter().map(|[tool, _]| *tool));

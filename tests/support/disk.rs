@@ -19,7 +19,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) struct Disk {
     pub(crate) device: Loop,
     pub(crate) file: PathBuf,
-    /// What `--destroy` names it by, whatever data of no known kind is on it.
+    /// The argument of `--destroy` for it, with unknown data on it.
     pub(crate) consent: String,
 }
 
@@ -74,7 +74,7 @@ impl Disk {
         Running::start(&mut place.command(&self.words(arguments)))
     }
 
-    /// How much is allocated behind it, in bytes.
+    /// Bytes allocated behind it.
     pub(crate) fn allocated(&self) -> u64 {
         fs::metadata(&self.file).unwrap().blocks() * 512
     }
@@ -87,7 +87,7 @@ impl Disk {
     }
 }
 
-/// How many bytes of a device are not zero.
+/// Number of bytes of a device that are not zero.
 pub(crate) fn not_zero(node: &Path) -> usize {
     let mut bytes = Vec::new();
     File::open(node).unwrap().read_to_end(&mut bytes).unwrap();

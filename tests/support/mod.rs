@@ -1,4 +1,4 @@
-//! What the tests of the whole program share: a place of their own, the program in it, and what
+//! Shared parts of the tests of the whole program: a place of their own, the program in it, and what
 //! it said.
 
 #![allow(dead_code, reason = "each test program uses its own part of this")]
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 /// A run of one phase that is over as soon as it may be.
 pub(crate) const SHORT: [&str; 6] = ["--size", "8M", "--seconds", "200ms", "--phase", "page-read"];
 
-/// How long to wait for what comes at once. That it comes is what is tested, and not when: the host may be busy.
+/// Timeout of a wait for something that happens at once. Tests check that it happens, not when: the host may be busy.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A place of a test's own on a real disk, with a folder to measure and a ledger next to it. All of
@@ -115,7 +115,7 @@ pub(crate) fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// What the program said, and how it ended.
+/// The program's output and exit status.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
     pub(crate) status: Option<i32>,
@@ -283,7 +283,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether this is root; tells that the test is skipped where it is not.
+/// True if this is root; reports the test as skipped if not.
 pub(crate) fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -292,7 +292,7 @@ pub(crate) fn is_root() -> bool {
     root
 }
 
-/// Whether a program is on the path; tells that it is missing where it is not.
+/// True if a program is on the PATH; reports the test as skipped if not.
 pub(crate) fn has_program(name: &str) -> bool {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));

@@ -28,7 +28,7 @@ pub(crate) struct Pty {
     /// Where the screen begins that is seen now, since the size was changed.
     since: usize,
     size: (usize, usize),
-    /// How the terminal was before the program had it.
+    /// The terminal's settings before the program changed them.
     pub(crate) before: Termios,
 }
 
@@ -115,7 +115,7 @@ impl Pty {
             .clone()
     }
 
-    /// What a person sees.
+    /// The visible text.
     pub(crate) fn seen(&self) -> Screen {
         Screen::of(&self.written()[self.since..], self.size)
     }
@@ -217,7 +217,7 @@ impl Pty {
         }
     }
 
-    /// Whether keys come one by one, as a program of a screen wants it.
+    /// True if the terminal is in raw mode, as a full-screen program needs it.
     pub(crate) fn is_raw(&self) -> bool {
         modes(&tcgetattr(&self.end).unwrap()) != modes(&self.before)
     }
@@ -246,14 +246,14 @@ fn modes(terminal: &Termios) -> String {
     )
 }
 
-/// What is seen on a terminal that knows the sequences that are written here.
+/// Screen of a terminal that interprets the sequences that the program writes.
 #[derive(Debug)]
 pub(crate) struct Screen {
     lines: Vec<Vec<char>>,
     /// Behind the last column, the next letter wraps.
     at: (usize, usize),
     wraps: bool,
-    /// Whether anything was written beyond the edge.
+    /// True if anything was written beyond the edge.
     pub(crate) is_too_wide: bool,
 }
 

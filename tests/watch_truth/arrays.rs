@@ -111,7 +111,7 @@ pub(crate) fn scrub_hurts(machine: &mut Machine, dice: &mut Random, times: Times
     });
 }
 
-/// What is hot lies within one chunk of a striped array: its first, which is on the first member.
+/// The hot data lies within one chunk of a striped array: its first, which is on the first member.
 pub(crate) fn imbalance(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
     let (level, members) = dice.one(&[(0, 3), (0, 4), (5, 4), (0, 6)]);

@@ -1,7 +1,7 @@
 //! The causes that lie in a disk or in the host, one function each: what it puts into a machine, and what
 //! must be found.
 //!
-//! What is drawn varies what a rule could lean on: the member, the load, sizes, and when it begins.
+//! The random choices vary what a rule could rely on: the member, the load, sizes, and the start.
 
 use crate::dice::Random;
 use crate::machine::{Load, Machine};

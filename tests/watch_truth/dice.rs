@@ -1,4 +1,4 @@
-//! What varies from play to play.
+//! Random choices that vary from play to play.
 
 use std::hash::{BuildHasher as _, RandomState};
 

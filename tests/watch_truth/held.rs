@@ -66,7 +66,7 @@ impl Held {
         Some(name)
     }
 
-    /// What `watch` finds of these disks.
+    /// Findings of `watch` on these disks.
     fn watched(self) -> Verdict {
         let names: Vec<String> = self.disks.iter().map(|(_, disk)| disk.name()).collect();
         let seconds = SECONDS.to_string();

@@ -17,7 +17,7 @@ const SIGNAL: &str = "signal() { for one in $(pidof dd); do \
 /// it begins again when it is through. It takes a small program for each and hardly any work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// How many streams read, and how many write.
+    /// Numbers of streams that read and that write.
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     /// The size of a request in KiB.
@@ -199,7 +199,7 @@ impl Machine {
         Some(verdicts)
     }
 
-    /// What was found of what no play owns, the host above all, was found of nothing.
+    /// Findings about devices of no play, above all the host, are wrong.
     fn of_nobody(&self, found: &[Found]) -> Option<Verdict> {
         let owns = |found: &Found| self.plays.iter().any(|play| play.on.contains(&found.name));
         let names = found.iter().filter(|found| !owns(found));

@@ -1,11 +1,11 @@
-//! What the kernel counts of a device, in simulated time.
+//! The kernel's counters of a device, in simulated time.
 
 use std::sync::Arc;
 
 use record::sample::{BytesPerSecond, Device, DeviceSample, Flow, Fraction, PerSecond};
 use record::{Bytes, Nanos};
 
-/// What the kernel counts of a device.
+/// The kernel's counters of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meter {
     ops: [u64; 2],
@@ -41,7 +41,7 @@ impl Meter {
         self.waited[side] += now - began;
     }
 
-    /// What happened in the last second, after which it begins again.
+    /// The counts of the last second, which are then reset.
     pub(crate) fn take(&mut self, device: &Arc<Device>, now: u64) -> DeviceSample {
         self.settle(now);
         let flow = |side: usize| {

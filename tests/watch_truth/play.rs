@@ -1,4 +1,4 @@
-//! What is played, what was found of it, and whether that is right.
+//! Plays, their findings, and the check of these.
 
 /// A finding that comes so long before its cause, in seconds, is not of it: the clocks of the volumes
 /// and of the machine's script begin within a second or two of each other.
@@ -11,7 +11,7 @@ const LATE_S: f64 = 15.0;
 pub(crate) struct Play {
     /// The finding that it must raise; `None` where nothing may be found.
     pub(crate) cause: Option<&'static str>,
-    /// How it varies, for the reader.
+    /// The variant, for the reader.
     pub(crate) what: String,
     /// The devices that are its own, and `host` where the host as a whole is.
     pub(crate) on: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Play {
     /// When the cause begins and ends, in seconds from the command's start.
     pub(crate) begins: u64,
     pub(crate) ends: u64,
-    /// What its cause brings about besides, so that it is true too.
+    /// Further findings that the cause produces, which are true too.
     pub(crate) follows: &'static [&'static str],
 }
 
@@ -55,7 +55,7 @@ impl Play {
         }
     }
 
-    /// Whether a finding is what must be found.
+    /// True if a finding is the expected one.
     fn is_met_by(&self, found: &Found) -> bool {
         let (begins, ends) = (self.begins as f64, self.ends as f64);
         let names = |member: &String| found.text.starts_with(&format!("{member} of "));
@@ -66,14 +66,14 @@ impl Play {
     }
 }
 
-/// What was found of a play.
+/// Findings of a play.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     /// The play.
     pub(crate) play: Play,
     /// Seconds from the beginning of the cause to the finding; `None` where it was not found.
     pub(crate) found: Option<f64>,
-    /// What else was found: codes.
+    /// Codes of other findings.
     pub(crate) others: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Found {
     pub(crate) at: f64,
 }
 
-/// What was found of a play among all that was.
+/// The findings of a play among all findings.
 pub(crate) fn judge(play: &Play, found: &[Found]) -> Verdict {
     let is_own = |found: &&Found| play.on.contains(&found.name);
     let own = || found.iter().filter(is_own);

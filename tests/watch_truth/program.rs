@@ -2,7 +2,7 @@
 
 use crate::dice::Random;
 
-/// How a program asks.
+/// Request pattern of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
     /// So many requests are always in flight.

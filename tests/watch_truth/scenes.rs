@@ -8,7 +8,7 @@ use crate::program::{Array, Pace, Program, Target};
 use crate::world::World;
 use crate::{calm, caps};
 
-/// How long each is played.
+/// Length of each scene.
 pub(crate) const SECONDS: u64 = 150;
 const MIB: u64 = 1 << 20;
 pub(crate) const SIZES: [u64; 3] = [8192, 16_384, 32_768];
@@ -108,7 +108,7 @@ pub(crate) fn program(dice: &mut Random, target: Target, pace: Pace) -> Program 
     }
 }
 
-/// How long a volume in good health takes.
+/// Latency of a healthy volume.
 pub(crate) fn healthy_latency(dice: &mut Random) -> String {
     format!(
         "latency={}us,jitter=0.{}",
@@ -189,7 +189,7 @@ fn deep_slow_member(dice: &mut Random) -> (World, Play) {
     slow(dice, specs, level, pace)
 }
 
-/// How long a volume takes that answers many requests at once.
+/// Latency of a volume that serves many requests at once.
 pub(crate) fn deep_latency(dice: &mut Random) -> String {
     let (latency, jitter) = (dice.between(30, 60), dice.between(2, 6));
     format!("latency={latency}ms,jitter=0.{jitter}")

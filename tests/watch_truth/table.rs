@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::play::{Play, Verdict};
 
-/// What happened to the plays of one cause.
+/// Results of the plays of one cause.
 #[derive(Debug, Default)]
 struct Row {
     played: usize,
@@ -64,7 +64,7 @@ impl Table {
 }
 
 impl Row {
-    /// Whether in no more than this share of the plays anything else was found.
+    /// True if other findings occurred in at most this share of the plays.
     fn is_right(&self, most_false: f64) -> bool {
         self.with_others as f64 <= most_false * self.played as f64
     }
@@ -127,7 +127,7 @@ fn one_of_twenty_may_be_false() {
 
 #[test]
 #[should_panic(expected = "found beside stalled")]
-fn two_of_twenty_may_not_be_false_beside_a_cause() {
+fn two_of_twenty_may_not_be_false_alongside_a_cause() {
     played(Some("stalled"), 20, 2).assert(1.0, 0.05);
 }
 

@@ -19,7 +19,7 @@ use crate::dice::Random;
 use crate::meter::Meter;
 use crate::program::{Array, Pace, Program, Target};
 
-/// What a request of a program waits for.
+/// The requests that a program's request waits for.
 #[derive(Debug)]
 struct Flight {
     program: usize,

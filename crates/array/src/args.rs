@@ -30,7 +30,7 @@ pub enum ArrayVerb {
     Create(Box<CreateArgs>),
     /// List the arrays and their members
     List(ListArgs),
-    /// Take an array down that nothing uses
+    /// Take down an array that is not in use
     Stop(StopArgs),
 }
 
@@ -46,13 +46,13 @@ pub struct CreateArgs {
     /// The RAID level
     #[arg(long, value_parser = level_parser())]
     pub level: Level,
-    /// The disks, with commas between. Each must also be named by a --destroy
+    /// The disks, separated by commas. Each must also be named by a --destroy
     #[arg(long, value_name = "DEVICE,…", required = true, num_args = 1.., value_delimiter = ',')]
     pub members: Vec<PathBuf>,
     /// Allow this member to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
-    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    /// A disk of a plan: another one under its name is refused. Set by 'fleet'
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
     /// Chunk size, which is stored on one member before the next one follows: a power of two
@@ -72,16 +72,16 @@ pub struct CreateArgs {
     /// Mount the file system here. The folder is made when it is missing
     #[arg(long, value_name = "FOLDER", requires = "fs")]
     pub mount: Option<PathBuf>,
-    /// Do not bring copies or parity in step first: only right when all members hold zeros
+    /// Skip the initial sync of copies or parity: only right if all members hold zeros
     #[arg(long)]
     pub assume_clean: bool,
-    /// Write the lines for mdadm.conf and fstab, so that it is all there after the next boot
+    /// Write the lines for mdadm.conf and fstab, so that array and file system return after a boot
     #[arg(long)]
     pub persist: bool,
-    /// Check everything and show what would be run, but run nothing
+    /// Check everything and show the commands, but run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Answer with one JSON document; what is run is told on standard error
+    /// Answer with one JSON document; the commands are shown on standard error
     #[arg(long)]
     pub json: bool,
 }

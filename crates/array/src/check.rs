@@ -69,8 +69,7 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
     let room = geometry.room(&sizes);
     if problems.is_empty() && args.fs == Some(Fs::Xfs) && room < LEAST_XFS {
         problems.push(format!(
-            "XFS needs {LEAST_XFS}, and these members have {room} for data behind what md takes; use larger ones, \
-             or ext4"
+            "XFS needs {LEAST_XFS}, and these members have {room} for data behind md's metadata; use larger ones, or ext4"
         ));
     }
     let mut notes = Vec::new();
@@ -162,7 +161,7 @@ fn name(
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if !(begins_well && name.chars().all(plain) && name.len() <= LONGEST_NAME) {
         problems.push(format!(
-            "'{name}' is no name for an array: it begins with a letter and has at most \
+            "'{name}' is not a name for an array: it begins with a letter and has at most \
              {LONGEST_NAME} letters, digits, dots, hyphens and underscores"
         ));
     }
@@ -210,8 +209,7 @@ fn mount_point(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) -> Op
         Ok(mut entries) => {
             if entries.next().is_some() {
                 problems.push(format!(
-                    "{shown} is not empty, and what is in it would be hidden; mount on an empty \
-                     folder"
+                    "{shown} is not empty, and its content would be hidden; mount on an empty folder"
                 ));
             }
         }
@@ -220,7 +218,7 @@ fn mount_point(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) -> Op
             _ if point.symlink_metadata().is_ok() && !point.is_dir() => {
                 problems.push(format!("{shown} is not a directory"));
             }
-            _ => problems.push(format!("{shown} cannot be looked at: {error}")),
+            _ => problems.push(format!("{shown} cannot be examined: {error}")),
         },
     }
     if args.persist {

@@ -99,7 +99,7 @@ fn open(context: &Context) -> anyhow::Result<Store> {
 fn open_if_there(context: &Context) -> Option<Store> {
     let opened = Store::open_if_there(context).map_err(|failure| {
         notice(&format!(
-            "disksmith: whether a killed 'array create' left something to repair is not known: {}",
+            "disksmith: it is unknown whether a killed 'array create' left something to repair: {}",
             sentence(&failure.error())
         ));
     });

@@ -100,7 +100,7 @@ fn unfinished(context: &Context) -> Vec<Leftover> {
     };
     found().unwrap_or_else(|error| {
         context.notice(&format!(
-            "disksmith: whether a killed 'array create' left something to repair is not known: \
+            "disksmith: it is unknown whether a killed 'array create' left something to repair: \
              {}",
             sentence(&error)
         ));

@@ -98,7 +98,7 @@ pub fn run<H>(
     interrupt: &AtomicBool,
     undoing: impl FnOnce(&mut H),
 ) -> Result<(), Failed> {
-    let interrupted = || anyhow::anyhow!("a signal asked for the end");
+    let interrupted = || anyhow::anyhow!("it was stopped by a signal");
     for at in 0..steps.len() {
         let Some(step) = steps.get_mut(at) else {
             break;
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(log, ["do a", "undoing", "undo a"]);
         assert_eq!(
             failed.to_string(),
-            "waiting failed: a signal asked for the end\nUndone: the wait is over; a is gone.\n\
+            "waiting failed: it was stopped by a signal\nUndone: the wait is over; a is gone.\n\
              Nothing is left of it."
         );
     }

@@ -56,7 +56,7 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
     let answer = document(&array.node().display().to_string(), &members);
     let (node, members) = (array.node(), members.join(" "));
     (host.report)(&format!(
-        "{label} is stopped. Its members keep what is on them:\n  \
+        "{label} is stopped. Its members keep their content:\n  \
          mdadm --assemble {} {members}\nbrings it back, and\n  \
          mdadm --zero-superblock {members}\nends it for good.\n",
         node.display(),
@@ -112,7 +112,7 @@ fn unknown(word: &str, devices: &Devices) -> String {
         names => format!("there are {}", names.join(", ")),
     };
     match devices.named(word.strip_prefix("/dev/").unwrap_or(word)) {
-        Some(device) => format!("{} is no array but a {}; {there}", word, device.title()),
+        Some(device) => format!("{} is not an array but a {}; {there}", word, device.title()),
         None => format!("there is no array {word}; {there}"),
     }
 }

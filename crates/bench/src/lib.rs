@@ -127,7 +127,7 @@ pub fn run_once(
 pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Result<(), Failure> {
     if args.destroy.is_empty() {
         return Err(Failure::refused(
-            "a 'bench' without --destroy overwrites nothing, so that there is nothing to look at",
+            "a 'bench' without --destroy overwrites nothing, so there is nothing to check",
         ));
     }
     if let Some(file) = &args.fio {

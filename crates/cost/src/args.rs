@@ -27,13 +27,13 @@ pub struct CostArgs {
     /// Of a recording: this device [default: all disks together]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// The data must fit
+    /// Size of the data, which must fit
     #[arg(long, value_name = "SIZE", default_value = "100GiB")]
     pub size: Size,
-    /// Latency that 99 % of the I/O must keep. With a recording, bursts may then wait so long
+    /// Latency target for 99 % of the I/O. With a recording, bursts may then wait this long
     #[arg(long, value_name = "DURATION")]
     pub p99: Option<Latency>,
-    /// The instance, whose limits count
+    /// The instance whose limits apply
     #[arg(long, value_name = "TYPE")]
     pub instance: Option<String>,
     /// Output of 'aws ec2 describe-instance-types'; without it, aws is run
@@ -45,10 +45,10 @@ pub struct CostArgs {
     /// Prices and limits from a file, TOML or CSV: they replace those of the same region and type
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
-    /// Stripe over at most so many volumes
+    /// Maximum number of volumes to stripe over
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = RangedU64ValueParser::<u32>::new().range(1..=128))]
     pub volumes: u32,
-    /// Volumes that are paid for now, to find what lies idle: TYPE,SIZE[,IOPS[,MIBPS[,COUNT]]]
+    /// Volumes that are paid for now, to find idle capacity: TYPE,SIZE[,IOPS[,MIBPS[,COUNT]]]
     #[arg(long, value_name = "VOLUMES")]
     pub have: Option<Have>,
     /// Answer with one JSON document

@@ -21,7 +21,7 @@ pub(crate) struct Cli {
     /// Action
     #[command(subcommand)]
     pub verb: Verb,
-    /// Where runs are kept
+    /// The ledger
     #[command(flatten)]
     pub ledger: LedgerArgs,
 }
@@ -46,7 +46,7 @@ pub(crate) enum Verb {
     Man {
         /// The folder
         folder: PathBuf,
-        /// Replace files that are no man pages of disksmith
+        /// Replace files that are not man pages of disksmith
         #[arg(long)]
         force: bool,
     },

@@ -44,7 +44,7 @@ impl FromStr for Planned {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Planned, String> {
-        serde_json::from_str(text).map_err(|why| format!("'{text}' is no disk of a plan: {why}"))
+        serde_json::from_str(text).map_err(|why| format!("'{text}' is not a disk of a plan: {why}"))
     }
 }
 
@@ -101,7 +101,7 @@ impl DiskIdentity {
         devices: &Devices,
         root: &Root,
     ) -> Result<DiskIdentity, String> {
-        let told = |why: std::io::Error| format!("it cannot be looked at: {why}");
+        let told = |why: std::io::Error| format!("it cannot be examined: {why}");
         let metadata = file.metadata().map_err(told)?;
         let boot = process::boot_id(root).map_err(|why| why.to_string())?;
         let Some(number) = device_of(&metadata) else {
@@ -143,7 +143,7 @@ impl DiskIdentity {
     /// Reason why this is not what is there now, as a clause; `None` where it is.
     fn differs(&self, now: &DiskIdentity) -> Option<&'static str> {
         if self.boot != now.boot {
-            Some("the host was started anew since, or is another")
+            Some("the host was rebooted since, or is another one")
         } else if self.identity != now.identity {
             Some("its serial number is another")
         } else if self.size_bytes != now.size_bytes {
@@ -253,7 +253,7 @@ mod tests {
                     boot: "b2".to_owned(),
                     ..seen()
                 },
-                "started anew",
+                "rebooted",
             ),
             (
                 DiskIdentity {

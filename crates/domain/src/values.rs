@@ -14,7 +14,7 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Size, String> {
         let size: Bytes = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
         if size.0 == 0 {
-            return Err("a size of nothing is no size".to_owned());
+            return Err("a size cannot be 0".to_owned());
         }
         Ok(Size(size))
     }
@@ -158,7 +158,7 @@ impl FromStr for Fraction {
         let share: Option<f64> = text.trim().parse().ok();
         let share = share.filter(|share| (0.0..=1.0).contains(share));
         share.map(Fraction).ok_or_else(|| {
-            format!("'{text}' is no share of requests; write it as 0.7 or 70%, from 0 to 1")
+            format!("'{text}' is not a share of requests; write it as 0.7 or 70%, from 0 to 1")
         })
     }
 }

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_the_time_that_passed_whenever_it_is_asked_for() {
+    fn a_share_is_of_the_time_that_passed_whenever_it_is_requested() {
         // 30 ms late for the end of the first second, 20 ms for that of the second one.
         let at = [spent(0, 0, 0), spent(1030, 515, 9), spent(2020, 1010, 17)];
         for pair in at.windows(2) {

@@ -46,7 +46,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn it_opens_when_all_have_come_or_somebody_opens_it() {
+    fn it_opens_when_all_have_come_or_someone_opens_it() {
         for (expected, opened) in [(3, false), (9, true)] {
             let gate = StartBarrier::new(expected);
             thread::scope(|scope| {

@@ -40,8 +40,7 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
     let Some(row) = options::find(&entry.name) else {
         return Err(place.error_in(
             &entry.name,
-            "disksmith does not know this option, so it cannot say that the result would be the \
-             same without it; leave it out, or run fio",
+            "disksmith does not know this option, so the result may not be the same without it; leave it out, or run fio",
         ));
     };
     let value = match &entry.value {
@@ -224,7 +223,7 @@ fn some(amount: crate::Amount) -> Result<crate::Amount, String> {
 
 fn block(text: &str, kb_base: u64) -> Result<u64, String> {
     match whole(text, kb_base)? {
-        0 => Err("a block of nothing is no block".to_owned()),
+        0 => Err("the block size cannot be 0".to_owned()),
         bytes if bytes > LARGEST_BLOCK => Err(format!(
             "{bytes} bytes are too large a block; the largest is {LARGEST_BLOCK}"
         )),

@@ -117,7 +117,7 @@ impl<'a> Parser<'a> {
         let suffix = self.word(|c| c.is_ascii_alphabetic());
         match (self.unit)(suffix) {
             Some(unit) => apply('*', value, i128::from(unit)),
-            None => Err(format!("'{suffix}' in '{}' is no unit", self.text)),
+            None => Err(format!("'{suffix}' in '{}' is not a unit", self.text)),
         }
     }
 

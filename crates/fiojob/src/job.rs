@@ -266,10 +266,7 @@ impl Job {
             return Err(self.error("fdatasync", "the job has fsync too; keep one of them"));
         }
         if self.time_based && self.runtime_us == 0 {
-            return Err(self.error(
-                "time_based",
-                "there is no runtime; say how long it is to run",
-            ));
+            return Err(self.error("time_based", "there is no runtime; give one"));
         }
         if self.places.contains_key("bs") && self.places.contains_key("bssplit") {
             return Err(self.error(

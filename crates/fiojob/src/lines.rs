@@ -104,7 +104,7 @@ impl Reader<'_> {
         if let Some(rest) = line.strip_prefix('[') {
             let name = rest.strip_suffix(']').unwrap_or_default();
             if name.is_empty() {
-                return Err(place.error(format!("'{line}' is no section; write [name]")));
+                return Err(place.error(format!("'{line}' is not a section; write [name]")));
             }
             self.sections.push(Section {
                 place,
@@ -118,7 +118,7 @@ impl Reader<'_> {
         }
         let Some(section) = self.sections.last_mut() else {
             return Err(place.error(format!(
-                "'{line}' stands before the first section; write [global] or [name] above it"
+                "'{line}' is before the first section; write [global] or [name] above it"
             )));
         };
         let (name, value) = match line.split_once('=') {

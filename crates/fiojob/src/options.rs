@@ -49,7 +49,7 @@ const fn stops(name: &'static str, off: &'static [&'static str], why: &'static s
 const OUTPUT: &str = "it is about fio's own output";
 const MEMORY: &str = "buffers are aligned, in huge pages where there are some, and registered";
 const OWN_FILES: &str = "files in a directory are disksmith's own: laid out fully, and removed";
-const DATA: &str = "what is written never compresses and never repeats";
+const DATA: &str = "written data never compresses and never repeats";
 const BATCH: &str = "how many requests are submitted and taken at once is not to be chosen";
 const CONTENT: &str = "data that compresses or repeats is not written";
 const VERIFY: &str = "data is not verified";
@@ -185,12 +185,12 @@ pub const OPTIONS: &[OptionRow] = &[
     stops(
         "bsrange",
         &[],
-        "say the sizes and their shares with bssplit",
+        "give the sizes and their shares with bssplit",
     ),
     stops(
         "blocksize_range",
         &[],
-        "say the sizes and their shares with bssplit",
+        "give the sizes and their shares with bssplit",
     ),
     stops(
         "ba",
@@ -328,18 +328,18 @@ pub const OPTIONS: &[OptionRow] = &[
     stops(
         "steadystate",
         &[],
-        "the record says whether a phase was steady",
+        "the record shows whether a phase was steady",
     ),
-    stops("ss", &[], "the record says whether a phase was steady"),
+    stops("ss", &[], "the record shows whether a phase was steady"),
     stops(
         "steadystate_duration",
         &[],
-        "the record says whether a phase was steady",
+        "the record shows whether a phase was steady",
     ),
     stops(
         "steadystate_ramp_time",
         &[],
-        "the record says whether a phase was steady",
+        "the record shows whether a phase was steady",
     ),
     stops(
         "stats",
@@ -349,7 +349,7 @@ pub const OPTIONS: &[OptionRow] = &[
     stops(
         "unified_rw_reporting",
         &["0", "none"],
-        "reads and writes are always told apart",
+        "reads and writes are always distinguished",
     ),
     stops("scramble_buffers", &["1"], CONTENT),
     stops("zero_buffers", ZERO, CONTENT),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_of_every_option_what_becomes_of_it() {
+    fn the_page_says_of_every_option_what_happens_to_it() {
         let page = include_str!("../../../docs/fio.md");
         let (done, rest) = page.split_once("## Options that are harmless").unwrap();
         let (harmless, stops) = rest.split_once("## Options that stop").unwrap();

@@ -172,7 +172,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ),
         ("runtime=400d", "more than a year"),
         ("iodepth=$ncpus/0", "divides by zero"),
-        ("[", "is no section"),
+        ("[", "is not a section"),
         (
             &"include long.inc\n".repeat(12),
             "long.inc, line 1: a job file has at most 1024 KiB",
@@ -252,7 +252,7 @@ fn shares_of_sizes_are_divided_among_those_that_name_none() {
 }
 
 #[test]
-fn names_of_files_are_told_apart_at_colons() {
+fn names_of_files_are_distinguished_at_colons() {
     let jobs = parsed("[job]\nfilename=a:b\\:c:/d\n").unwrap();
     assert_eq!(jobs[0].filename, ["a", "b:c", "/d"]);
 }

@@ -29,18 +29,18 @@ pub struct FleetArgs {
 /// The verbs of `fleet`.
 #[derive(Debug, Subcommand)]
 pub enum FleetVerb {
-    /// List the hosts of a list, an inventory or EC2 as the other verbs would take them
+    /// List the hosts that the other verbs would use, from a list, an inventory or EC2
     Hosts(HostsArgs),
     /// Show what all hosts do: network, disks, load, and the worst disk's latency
     Top(TopArgs),
-    /// Run any verb on all hosts, and gather the answers
+    /// Run any verb on all hosts, and collect the answers
     Run(RunArgs),
     /// Show the answers of a 'fleet run', 'fleet zero' or 'fleet race' again
     Show(FleetShowArgs),
-    /// Write zeros over disks of all hosts, after one plan of all was agreed to
+    /// Write zeros over disks of all hosts, after one plan of all of them is confirmed
     Zero(FleetZeroArgs),
-    /// Say from past results how many hosts to start so that enough good ones come, and what the
-    /// race among them will cost
+    /// Compute from past results how many hosts to start so that enough of them are good, and what the
+    /// race among them costs
     Plan(PlanArgs),
     /// Race hosts against each other round by round, and keep the best
     Race(Box<RaceArgs>),
@@ -55,16 +55,16 @@ pub struct SourceArgs {
     /// An Ansible inventory, or the output of 'ansible-inventory --list' for one
     #[arg(long, value_name = "FILE", group = "source")]
     pub inventory: Option<PathBuf>,
-    /// The EC2 instances that run and match, asked through 'aws'; all filters must match
+    /// The running EC2 instances that match all filters, listed by 'aws'
     #[arg(long, value_name = "Name=…,Values=…", group = "source")]
     pub ec2: Vec<String>,
-    /// Kind of address by which an instance of EC2 is reached
+    /// Kind of address by which an EC2 instance is reached
     #[arg(long, value_enum, default_value_t, requires = "ec2")]
     pub address: Address,
     /// Only hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub include: Vec<Pattern>,
-    /// Without hosts whose name, address or id this regular expression matches
+    /// Exclude hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub exclude: Vec<Pattern>,
 }
@@ -72,24 +72,24 @@ pub struct SourceArgs {
 /// Connections to the hosts.
 #[derive(Args, Debug)]
 pub struct ReachArgs {
-    /// User to log in as, where the source of the hosts names none
+    /// User to log in as, unless the source of the hosts names one
     #[arg(long, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
-    /// Be root on the hosts by sudo, which must ask for no password
+    /// Become root on the hosts by sudo, which must not ask for a password
     #[arg(long)]
     pub sudo: bool,
-    /// Number of hosts that are worked on at the same time; of 'top' and 'race', being connected to
+    /// Number of hosts that are worked on at the same time; with 'top' and 'race', connected to
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch: u32,
-    /// Time limit for a connection to be made
+    /// Timeout for connecting
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub connect: Span,
     /// A configuration for ssh instead of the user's own
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
-    /// Send this disksmith, as to hosts with another processor; may be repeated, and the one that
-    /// fits is sent [default: the one that runs]
+    /// Send this binary of disksmith, for hosts with another processor; repeatable, the one that
+    /// fits is sent [default: the running one]
     #[arg(long, value_name = "FILE")]
     pub binary: Vec<PathBuf>,
 }
@@ -108,13 +108,13 @@ pub struct RunArgs {
     /// Connections to the hosts
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// Tell the verb to end on a host where it takes longer [default: it may take as long as it wants]
+    /// End the verb on a host where it takes longer [default: no limit]
     #[arg(long, value_name = "TIME")]
     pub limit: Option<Span>,
-    /// Agree to the plan of what a verb with --destroy overwrites
+    /// Confirm the plan of what a verb with --destroy overwrites
     #[arg(long)]
     pub yes: bool,
-    /// Show that plan, and touch nothing
+    /// Show that plan, and change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Answer with one JSON document
@@ -131,7 +131,7 @@ pub struct RunArgs {
   disksmith fleet show
   disksmith fleet show 20260301-101500-bcdf --json")]
 pub struct FleetShowArgs {
-    /// Its id, the beginning of one, or 'last'
+    /// The run's id, the beginning of one, or 'last'
     #[arg(value_name = "ID", default_value = "last")]
     pub run: String,
     /// Answer with one JSON document
@@ -155,16 +155,16 @@ pub struct FleetZeroArgs {
     /// Connections to the hosts
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// Agree to the plan
+    /// Confirm the plan
     #[arg(long)]
     pub yes: bool,
-    /// Show the plan, and touch nothing
+    /// Show the plan, and change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Arguments of 'disksmith zero', as on each host: the disks, each also behind a --destroy
+    /// Arguments of 'disksmith zero' on each host: the disks, each also named by a --destroy
     #[arg(last = true, required = true, value_name = "DEVICE")]
     pub zero: Vec<String>,
 }
@@ -185,14 +185,14 @@ pub struct TopArgs {
     /// Interval between two samples
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub every: Span,
-    /// End after so long [default: with Ctrl-C]
+    /// End after this time [default: on Ctrl-C]
     #[arg(long = "for", value_name = "TIME")]
     pub lasts: Option<Span>,
     /// Column that the hosts are sorted by, the largest value first
     #[arg(long, value_enum, default_value_t)]
     pub sort: SortKey,
-    /// Show only hosts of which this is so, such as 'latency>=10ms', 'iops<100' or 'load>8'; all
-    /// must be
+    /// Show only hosts that meet this condition, such as 'latency>=10ms', 'iops<100' or 'load>8';
+    /// repeatable, all must be met
     #[arg(long, value_name = "WHAT>=BAR")]
     pub only: Vec<Condition>,
     /// Write one JSON document a line, one for each interval
@@ -232,17 +232,17 @@ pub struct PlanArgs {
     /// Number of good hosts wanted, of each group
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub want: u32,
-    /// Property that makes a group [default: all hosts are one]
+    /// Property by which hosts are grouped [default: all hosts are one group]
     #[arg(long, value_enum)]
     pub per: Option<Per>,
     /// The past results
     #[arg(long, value_name = "LEDGER|FILE")]
     pub from: PathBuf,
-    /// Bar of good hosts, such as 'page-write.iops>=10000' [default: of a ledger those that its races kept or
+    /// Requirement for a good host, such as 'page-write.iops>=10000' [default: of a ledger those that its races kept or
     /// could not distinguish from these; else as good as the worst that was kept]
     #[arg(long, value_name = "FIGURE>=BAR")]
     pub good: Option<Requirement>,
-    /// Probability that enough good ones come, in all groups together
+    /// Probability that there are enough good hosts, in all groups together
     #[arg(long, value_name = "SHARE", default_value = "95%")]
     pub chance: Percent,
     /// Length of a round of the race
@@ -276,35 +276,35 @@ pub struct RaceArgs {
     /// Number of hosts to keep, of each group
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub keep: u32,
-    /// Property that makes a group [default: all hosts are one]. Hosts of different sizes never compete
+    /// Property by which hosts are grouped [default: all hosts are one group]. Hosts of different sizes never compete
     #[arg(long, value_enum)]
     pub per: Option<Per>,
     /// The rate that hosts are ranked by [default: that of the first floor, or page-read.iops]
     #[arg(long, value_name = "PHASE.METRIC", value_parser = rate)]
     pub by: Option<Figure>,
-    /// Bar that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or
-    /// 'disk.latency<1000ms'; a host with one that does not is removed
+    /// Requirement that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or
+    /// 'disk.latency<1000ms'; a host with a disk that does not is removed
     #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
     pub floor: Vec<Floor>,
     /// Length of a round
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = round)]
     pub round: Span,
-    /// The most rounds
+    /// Maximum number of rounds
     #[arg(long, value_name = "N", default_value_t = 240,
         value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub rounds: u32,
-    /// Time limit for hosts to be reached and to prepare; a host that is not ready then is left out
+    /// Timeout for hosts to be reached and to prepare; a host that is not ready by then is left out
     #[arg(long, value_name = "TIME", default_value = "5m")]
     pub ready: Span,
     /// Rule that breaks ties [default: they stay, and are reported]
     #[arg(long, value_enum)]
     pub ties: Option<Ties>,
-    /// Terminate the instances that were measured to be bad, after the list of them was shown and
-    /// agreed to, through 'aws'; never one that is tagged 'keep'
+    /// Terminate the instances that were measured to be bad through 'aws', after their list was shown
+    /// and confirmed; never one that is tagged 'keep'
     #[arg(long, conflicts_with = "dry_run")]
     pub terminate: bool,
-    /// Agree to the plan of what is overwritten, without the hosts that refuse, and to the list of those
-    /// that are to be terminated, of which the doubtful are left out then
+    /// Confirm the plan of what is overwritten, without the hosts that refuse, and the list of instances
+    /// to terminate, from which doubtful ones are then left out
     #[arg(long)]
     pub yes: bool,
     /// Folder for keep.txt and cull.txt
@@ -313,13 +313,13 @@ pub struct RaceArgs {
     /// Also write a page with the distribution by zone and type, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// Replace files in the place of keep.txt, cull.txt and the page that no race has written
+    /// Replace existing files at the paths of keep.txt, cull.txt and the page that are not from a race
     #[arg(long)]
     pub force: bool,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Show what would be raced, and touch nothing
+    /// Show what would be raced, and change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Targets on each host: a directory on each disk, or the disks, which are only read unless --destroy
@@ -347,7 +347,7 @@ fn rate(text: &str) -> Result<Figure, String> {
 fn round(text: &str) -> Result<Span, String> {
     let span: Span = text.parse()?;
     if span.0 < record::Nanos(500_000_000) {
-        return Err("a round of less than 500ms says nothing".to_owned());
+        return Err("a round of less than 500ms is too short".to_owned());
     }
     Ok(span)
 }
@@ -397,5 +397,5 @@ fn price(text: &str) -> Result<f64, String> {
     let price: Option<f64> = text.parse().ok();
     price
         .filter(|price| price.is_finite() && *price >= 0.0)
-        .ok_or_else(|| format!("'{text}' is no price; write it plainly, such as 0.172"))
+        .ok_or_else(|| format!("'{text}' is not a price; write a number, such as 0.172"))
 }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_run_that_is_asked_for_is_found_whatever_is_beside_it() {
+    fn the_run_that_is_asked_for_is_found_whatever_is_alongside_it() {
         let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
         let beside = "20260101-000000-aaaa.h1.4711";
         // The ledger lists what it has got to know last first, and an answer is kept alongside its run.

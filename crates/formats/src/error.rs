@@ -13,7 +13,7 @@ pub enum ReadError {
     },
     /// No document of a known format.
     #[error(
-        "it holds no results that are understood: neither fio's JSON (--output-format=json), nor \
+        "it holds no known results: neither fio's JSON (--output-format=json), nor \
          what sysbench fileio prints, nor a line of Bonnie++'s CSV (1.96 or later)"
     )]
     Nothing,

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_takes_long_to_build_is_built_seldom() {
+    fn a_checkpoint_that_takes_long_to_build_is_built_rarely() {
         let mut timer = Timer::new(Interval::every(Duration::ZERO));
         let second = Duration::from_secs(1);
         assert!(timer.is_due(second) && timer.is_due(second));

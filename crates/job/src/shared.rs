@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_ledger_is_called_and_let_go_when_nothing_is_written_any_more() {
+    fn a_thread_that_waits_for_the_ledger_is_called_and_let_go_when_nothing_is_written_any_more() {
         let (shared, beats) = (shared(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             // No writer thread runs: the ledger's disk is slow.

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_goes_on_from_the_checkpoint_that_was_left_and_only_once() {
+    fn a_target_continues_from_the_checkpoint_that_was_left_and_only_once() {
         let folder = tempfile::tempdir().unwrap();
         let (first, found) = started(folder.path(), request(false));
         assert_eq!((first.checkpoint, found.as_str()), (Count(1), ""));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_version_has_written_stays_unless_it_is_to_begin_anew() {
+    fn what_a_later_version_has_written_stays_unless_it_is_to_begin_again() {
         let folder = tempfile::tempdir().unwrap();
         let later = Job::begin(store(folder.path()), "a", &Later(3), Takeover::FromDead);
         drop(later.unwrap());

@@ -286,7 +286,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_job_goes_on_from_its_last_checkpoint_until_it_is_finished() {
+    fn a_job_continues_from_its_last_checkpoint_until_it_is_finished() {
         let folder = tempfile::tempdir().unwrap();
         let from = Takeover::WithTargetOrOwn;
         let mut job = Job::open(store(folder.path()), "a", &Count(1), from).unwrap();

@@ -34,7 +34,7 @@ pub enum LabVerb {
 /// The volumes, of both.
 #[derive(Args, Debug)]
 pub struct VolumesArgs {
-    /// The volumes, as groups of like ones
+    /// The volumes, in groups of the same kind
     #[arg(
         long = "volumes",
         value_name = "[COUNTx]WHAT:SIZE",
@@ -46,22 +46,22 @@ pub struct VolumesArgs {
         )
     )]
     pub groups: Vec<VolumeGroup>,
-    /// Multiply all caps by this, where emulation is too slow for them
+    /// Multiply all caps by this factor, where emulation is too slow for them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub scale: f64,
-    /// The most operations a second over all volumes, as an instance has it
+    /// Limit of operations a second over all volumes, as of an instance
     #[arg(long, value_name = "N")]
     pub instance_iops: Option<f64>,
-    /// The most bytes a second over all volumes, as an instance has it
+    /// Limit of bytes a second over all volumes, as of an instance
     #[arg(long, value_name = "SIZE/s")]
     pub instance_throughput: Option<Throughput>,
-    /// When it ends, well or not, write what each volume did and still holds to this file, as JSON
+    /// At the end, also after an error, write what each volume did and still holds to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
-    /// With --truth: replace a file that no lab has written
+    /// With --truth: replace a file that was not written by a lab
     #[arg(long, requires = "truth")]
     pub force: bool,
-    /// Where the volumes' random numbers begin, so that they behave the same again
+    /// Seed of the volumes' random numbers, which repeats their behaviour
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }
@@ -87,7 +87,7 @@ pub struct LabRunArgs {
     /// each time that it is started
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<Span>,
-    /// Where the kernel and the tools are kept [default: disksmith/lab in the user's cache folder]
+    /// Cache folder of the kernel and the tools [default: disksmith/lab in the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
     /// The binary that is disksmith in the machine [default: this one]
@@ -97,14 +97,14 @@ pub struct LabRunArgs {
     /// to this host's ledger in any case
     #[arg(long, value_name = "FILE")]
     pub ledger_out: Option<PathBuf>,
-    /// Keep the machine's own disk, with its ledger, in this file: it outlives the machine. The
-    /// file is made when it is absent, and one that an earlier machine left is used again; any
+    /// Keep the machine's own disk, with its ledger, in this file after the machine has ended. The
+    /// file is created if it does not exist, and one of an earlier machine is used again; any
     /// other file is refused
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Cut the power that long after the command began, start the machine again with the same
     /// volumes and the same disk of its own, and run the command again; once for each duration, or
-    /// COUNT times. Of two durations, it is at a time between them that --seed chooses. After the
+    /// COUNT times. Of two durations, --seed chooses a time between them. After the
     /// last cut the command runs to its end. DISKSMITH_LAB_BOOT is 1, 2, … in the command's
     /// environment. Without --state the machine's own disk is a temporary one
     #[arg(
@@ -176,7 +176,7 @@ impl FromStr for CutTimes {
 /// Accelerator of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AccelChoice {
-    /// KVM where a kernel really starts on it, emulation otherwise
+    /// KVM if a kernel really starts on it, else emulation
     Auto,
     /// KVM
     Kvm,
@@ -234,7 +234,7 @@ mod tests {
             "1s..2s..3s",
         ] {
             let refused = text.parse::<CutTimes>().unwrap_err();
-            assert!(refused.contains("no time for a power cut"), "{text}");
+            assert!(refused.contains("not a time for a power cut"), "{text}");
         }
     }
 }

@@ -105,7 +105,7 @@ pub enum Error {
     },
     /// A process was killed while writing, and this one may not put the file in order.
     #[error(
-        "the ledger {} was left in mid-write and may not be put in order from here, since the \
+        "the ledger {} was left in the middle of a write and cannot be recovered from here, since the \
          file or its folder may not be written. Open it once as a user who may write it",
         path.display()
     )]

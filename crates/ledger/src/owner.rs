@@ -83,7 +83,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn after_a_boot_of_the_same_host_nobody_is_alive() {
+    fn after_a_boot_of_the_same_host_no_one_is_alive() {
         let (mut him, me) = (owner(7), owner(8));
         him.boot = "b0".to_owned();
         // Not even one of another container, and whatever has its pid now.

@@ -24,7 +24,7 @@ pub enum WorkError {
     /// A process that cannot be seen from here works on it, or did.
     #[error(
         "the {kind} {key} was begun by process {} on the host {}, in another machine or container \
-         than this: whether it is still at work cannot be seen from here. Go on there",
+         than this: it is unknown here whether it is still running. Continue there",
         owner.pid,
         owner.host
     )]
@@ -39,7 +39,7 @@ pub enum WorkError {
     /// A process has begun it and ended before it was finished.
     #[error(
         "the {kind} {key} was begun on {began} by process {}, which ended before it was finished. \
-         Resume it, or remove what is kept of it",
+         Resume it, or remove its record",
         owner.pid
     )]
     LeftUnfinished {
@@ -71,7 +71,7 @@ pub enum WorkError {
     /// It was removed, finished or taken over by another process.
     #[error(
         "the {kind} {key} is no longer this process's: it was removed from the ledger, or another \
-         process has taken it over. It cannot be kept on"
+         process has taken it over. Its checkpoints cannot be written any more"
     )]
     Lost {
         /// Kind of work.
@@ -82,7 +82,7 @@ pub enum WorkError {
     /// Its document is of a newer form.
     #[error(
         "the {kind} {key} was kept by a newer disksmith (document form {found}; this one knows up \
-         to {known}). Use that version to go on with it"
+         to {known}). Use that version to continue it"
     )]
     Newer {
         /// Kind of work.

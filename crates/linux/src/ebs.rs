@@ -252,7 +252,7 @@ mod tests {
         }
 
         #[test]
-        fn time_passes_or_nothing_is_said(before in any::<[u64; 11]>(), more in any::<[u32; 11]>()) {
+        fn time_passes_or_nothing_is_reported(before in any::<[u64; 11]>(), more in any::<[u32; 11]>()) {
             let before = before.map(|field| field / 2);
             let mut now = before;
             for (now, more) in now.iter_mut().zip(more) {

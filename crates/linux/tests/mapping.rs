@@ -78,7 +78,7 @@ fn equal_members_of_a_raid_0_have_turns() {
 }
 
 #[test]
-fn a_raid_0_goes_on_behind_its_smallest_member() {
+fn a_raid_0_continues_behind_its_smallest_member() {
     let tree = Tree::unpack("captured-md-layouts-6.1");
     let members = ["vde", "vdf", "vdg"];
     let sizes = [Bytes::mib(63), Bytes::mib(127), Bytes::mib(255)];
@@ -230,7 +230,7 @@ fn what_cannot_be_followed_is_refused_in_a_sentence() {
     says(
         "md3",
         "vdj",
-        "has 99123200 bytes, and what its parts give is 99090432",
+        "has 99123200 bytes, and its parts add up to 99090432",
     );
     md("md3", "md/level", "raid6\n");
     says("md3", "vdj", "is of level raid6; linear arrays, RAID 0");
@@ -245,7 +245,7 @@ fn what_cannot_be_followed_is_refused_in_a_sentence() {
     says(
         "md2",
         "vdh",
-        "has 169873408 bytes, and what its parts give is 169869312",
+        "has 169873408 bytes, and its parts add up to 169869312",
     );
     md("md0", "md/dev-vdc/slot", "none\n");
     says(

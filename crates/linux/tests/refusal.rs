@@ -95,7 +95,7 @@ fn a_root_disk_that_only_the_first_process_sees_is_refused() {
 }
 
 #[test]
-fn a_mounted_disk_is_refused_and_the_free_one_beside_it_is_not() {
+fn a_mounted_disk_is_refused_and_the_free_one_alongside_it_is_not() {
     let tree = Tree::unpack("ec2-nvme");
     assert_eq!(
         reasons(&tree, "nvme1n1"),
@@ -176,7 +176,7 @@ fn a_disk_under_an_array_under_volumes_is_refused_for_each() {
 }
 
 #[test]
-fn a_free_volume_beside_used_ones_is_not_refused() {
+fn a_free_volume_alongside_used_ones_is_not_refused() {
     let tree = Tree::unpack("lvm-over-md");
     assert_eq!(reasons(&tree, "dm-2"), []);
 }

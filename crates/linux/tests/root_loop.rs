@@ -235,7 +235,7 @@ fn root_loop_a_partition_of_a_mounted_disk_is_refused() {
 }
 
 #[test]
-fn root_loop_an_unused_partition_beside_a_free_one_is_accepted() {
+fn root_loop_an_unused_partition_alongside_a_free_one_is_accepted() {
     let Some(disk) = Loop::new(16) else { return };
     let partition = disk.add_partition();
     assert_eq!(accepted(&partition.node, "").size.0, 8192 * 512);

@@ -167,7 +167,7 @@ fn an_nvme_multipath_head_is_a_disk_and_its_paths_are_hidden() {
 }
 
 #[test]
-fn a_loop_device_ends_at_its_file_and_goes_on_to_its_device() {
+fn a_loop_device_ends_at_its_file_and_continues_to_its_device() {
     let tree = Tree::unpack("loops");
     let devices = tree.devices();
     assert_eq!(below(&devices, "loop0"), ["loop0"]);

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trimmed_one_is_small_and_goes_on() {
+    fn a_trimmed_one_is_small_and_continues() {
         let mut h = Histogram::new();
         h.record(1_000_000);
         h.record(1_100_000);

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_that_nobody_gave_is_not_known() {
+    fn a_percentile_that_no_one_gave_is_not_known() {
         let mut latency = LatencySummary {
             percentiles: vec![Percentile {
                 percent: 95.0,

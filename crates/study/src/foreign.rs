@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn forty_a_second_beside_sixty_mislead_and_a_journal_does_not() {
+    fn forty_a_second_alongside_sixty_mislead_and_a_journal_does_not() {
         assert_eq!(weigh(320.0, 480.0, Some(0.026)), Some(Weight::Misleading));
         assert_eq!(weigh(2.0, 800.0, Some(0.01)), None);
         assert_eq!(weigh(4.0, 800.0, Some(0.002)), Some(Weight::Slight));

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slice_that_stands_alone_does_not_hide_the_drop() {
+    fn one_slice_that_is_alone_does_not_hide_the_drop() {
         // Seen on a throttled device: the first grant was doubled, and one slice has both levels.
         let mut seen = [vec![200.0; 40], vec![40.0; 60]].concat();
         (seen[0], seen[39]) = (400.0, 48.0);

@@ -282,7 +282,7 @@ mod tests {
     /// Grants of blkio's cap of 153 requests in seconds on a host that now and then was not heard for some
     /// tenths of one: what it would have granted then is lost.
     #[test]
-    fn grants_that_are_lost_do_not_hide_a_plateau_that_is_looked_for_often() {
+    fn grants_that_are_lost_do_not_hide_a_plateau_that_is_searched_for_often() {
         let mut ops = vec![150.0; 80];
         for (at, count) in [
             (3, 120.0),

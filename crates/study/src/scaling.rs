@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knee_is_seldom_seen_where_the_rate_grows() {
+    fn a_knee_is_rarely_seen_where_the_rate_grows() {
         let seen = share(500, 42, |rng| {
             // The last doubling brings 20 % of what it should.
             let truth = [(2, 200.0), (4, 350.0), (8, 420.0)];

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_file_asked_for_is_said() {
+    fn what_a_job_file_requested_is_said() {
         let mut asked = seek();
         asked.details = Some(Box::new(Details {
             read_sizes: vec![SizeShare {

@@ -8,7 +8,7 @@ use clap::Args;
 /// Arguments that name the ledger.
 #[derive(Args, Debug)]
 pub struct LedgerArgs {
-    /// The ledger: the file that remembers runs [default: in the user's state folder,
+    /// The ledger: the file that stores runs [default: in the user's state folder,
     /// root's in /var/lib/disksmith]
     #[arg(
         long = "ledger",
@@ -23,7 +23,7 @@ pub struct LedgerArgs {
 }
 
 impl LedgerArgs {
-    /// The file that was named. An empty name is none, as is the custom with the environment.
+    /// The file that was named. An empty value counts as none, as usual for environment variables.
     pub fn named(&self) -> Option<PathBuf> {
         let named = self.path.clone().filter(|path| !path.is_empty());
         named.map(PathBuf::from)

@@ -197,7 +197,7 @@ impl Place {
             }),
             Ok(_) => Err(anyhow!("{} is not a folder", folder.display())),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(anyhow!(
-                "there is no folder {}; make it first",
+                "the folder {} does not exist; create it first",
                 folder.display()
             )),
             Err(error) => Err(error).with_context(|| folder.display().to_string()),

@@ -130,7 +130,7 @@ fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<
             "{node} was ready to be used before its builder ended"
         )));
     }
-    let found = found.with_context(|| format!("what is on {node} cannot be read"))?;
+    let found = found.with_context(|| format!("the content of {node} cannot be read"))?;
     Ok(match found {
         Content::Nothing | Content::Fresh => Evidence::Unused,
         Content::Used(how) => in_use(&format!("{node} has been used: {how}")),

@@ -251,7 +251,10 @@ fn who_agreed_to_a_plan_has_nothing_repaired_on_other_disks() {
         vec![disk("254:16", "b0"), disk("254:32", "b0")],
     ] {
         let said = world.repair_within(&planned, None).unwrap();
-        assert!(said.contains("not all on disks of the plan"), "{said}");
+        assert!(
+            said.contains("not all that it left is on disks of the plan"),
+            "{said}"
+        );
         assert_eq!(world.stage(), stage, "{said}");
         assert!(world.host.array().exists(), "{said}");
     }
@@ -283,7 +286,7 @@ fn an_array_without_a_file_system_stays_once_mdadm_is_done() {
 type Use<'a> = (&'a str, &'a dyn Fn(&World));
 
 #[test]
-fn what_somebody_has_begun_to_use_stays_and_is_forgotten() {
+fn what_someone_has_begun_to_use_stays_and_is_forgotten() {
     let elsewhere = "22 27 0:21 / /proc rw - proc proc rw\n\
                      40 27 9:127 / /mnt rw - xfs /dev/md127 rw\n";
     let uses: [Use; 5] = [
@@ -376,7 +379,7 @@ fn after_a_boot_members_are_found_by_their_superblocks_whatever_their_names() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_waits_for_its_members() {
+fn what_cannot_be_examined_waits_for_its_members() {
     let mut world = World::killed_while_formatting();
     world.host.disassemble();
     world.boot("b2");

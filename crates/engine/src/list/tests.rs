@@ -189,7 +189,7 @@ fn what_is_overwritten_need_not_be_fetched() {
 }
 
 #[test]
-fn errors_are_told_and_the_rest_goes_on() {
+fn errors_are_told_and_the_rest_continues() {
     let mut volume = Volume::cold(Bytes::mib(8));
     volume.bad.push((1 << 20) + 4096..(2 << 20) + 4096);
     volume.gone_at = Some(Nanos(80 * MS));

@@ -255,7 +255,7 @@ fn with_details(details: record::Details) -> Workload {
 }
 
 #[test]
-fn sizes_that_differ_are_asked_for_and_counted_each_as_it_is() {
+fn sizes_that_differ_are_requested_and_counted_each_as_it_is() {
     let share = |kib, share| record::SizeShare {
         size: Bytes::kib(kib),
         share,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_request_that_comes_back_short_is_told_and_the_rest_goes_on() {
+fn a_request_that_comes_back_short_is_told_and_the_rest_continues() {
     let scratch = scratch(MIB + 8192);
     let file = open_direct(&scratch.path);
     for choice in BOTH {
@@ -145,7 +145,7 @@ impl Drop for Loop {
 
 /// Behind the end of its file, a loop device has only errors.
 #[test]
-fn with_root_errors_of_a_device_are_told_and_the_rest_goes_on() {
+fn with_root_errors_of_a_device_are_told_and_the_rest_continues() {
     let Some(device) = Loop::new(8 * MIB) else {
         return;
     };

@@ -49,7 +49,7 @@ fn thread_cpu_time() -> Duration {
 }
 
 #[test]
-fn a_wait_passes_without_spinning_and_then_it_goes_on() {
+fn a_wait_passes_without_spinning_and_then_it_continues() {
     let scratch = scratch(MIB);
     let file = open_direct(&scratch.path);
     for (choice, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {

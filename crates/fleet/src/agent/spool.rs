@@ -58,7 +58,7 @@ impl Spool {
     pub(super) fn get(&self, name: &str) -> Result<Ended, String> {
         let file = self
             .file(name)
-            .ok_or_else(|| format!("'{name}' is no name of an answer that is kept"))?;
+            .ok_or_else(|| format!("'{name}' is not the name of a stored answer"))?;
         let bytes = fs::read(&file).map_err(|why| format!("{}: {why}", file.display()))?;
         serde_json::from_slice(&bytes).map_err(|why| {
             // It may be of another version, which can read it.

@@ -19,7 +19,7 @@ pub(crate) fn refusal(name: &str, words: &str) -> String {
         ),
         "write" => format!("the program could not be written on {name}: {rest}."),
         "hash" => format!(
-            "what arrived on {name} is not what was sent (its SHA-256 is {rest}); its disk or memory \
+            "the program that arrived on {name} differs from the one that was sent (its SHA-256 is {rest}); its disk or memory \
              may be bad."
         ),
         _ => format!("{name} refused: {words}."),

@@ -310,8 +310,7 @@ impl WireEnd for SshEnd {
         let is_missing = said.contains("not found") || said.contains("No such file");
         if !self.is_static && (is_missing || said.contains("GLIBC")) {
             return format!(
-                "{} lacks what this disksmith was linked with ({said}); build one that needs nothing \
-                 with 'make static', and use that.",
+                "{} lacks libraries of this disksmith ({said}); build a static one with 'make static', and use that.",
                 self.name
             );
         }
@@ -389,9 +388,7 @@ impl Bootstrap<'_> {
         if code == Some(255) || code.is_none() || step == "host" {
             return ConnectionError::Unreached(unreached(name, &said));
         }
-        ConnectionError::Lost(format!(
-            "{name} ended while the agent was to be started: {said}."
-        ))
+        ConnectionError::Lost(format!("{name} ended while the agent was started: {said}."))
     }
 
     /// Sends a short message.

@@ -32,7 +32,7 @@ impl Program {
         let name = path.display();
         let bytes = fs::read(path).map_err(|why| format!("{name} cannot be read: {why}."))?;
         let (arch, is_static) = elf(&bytes).ok_or_else(|| {
-            format!("{name} is no program that can be sent to hosts: it is no ELF file of a processor that is known.")
+            format!("{name} cannot be sent to hosts: it is not an ELF file of a known processor.")
         })?;
         Ok(Program {
             path: path.to_owned(),
@@ -73,7 +73,7 @@ fn hash(bytes: &[u8]) -> Result<String, String> {
         Ok(hash.to_owned())
     } else {
         Err(format!(
-            "sha256sum said '{}', which is no SHA-256",
+            "sha256sum said '{}', which is not a SHA-256",
             text.trim()
         ))
     }

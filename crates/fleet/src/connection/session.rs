@@ -69,14 +69,14 @@ impl<'a> Session<'a> {
             Incoming::Interrupt => return Err(ConnectionError::Interrupted),
             Incoming::Timeout => {
                 return Err(ConnectionError::Lost(format!(
-                    "the agent on {} said nothing for {} s.",
+                    "the agent on {} sent nothing for {} s.",
                     host.name,
                     FIRST_WORD.as_secs()
                 )));
             }
             Incoming::Message(other) => {
                 return Err(ConnectionError::Unfit(format!(
-                    "the agent on {} began with {other:?} in place of a hello.",
+                    "the agent on {} began with {other:?} instead of a hello.",
                     host.name
                 )));
             }
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
             }
             if self.last_heard.elapsed() > SILENCE {
                 return Err(ConnectionError::Lost(format!(
-                    "{} has said nothing for {} s.",
+                    "{} has sent nothing for {} s.",
                     self.host.name,
                     SILENCE.as_secs()
                 )));

@@ -29,7 +29,7 @@ fn askable(is_heard: bool, is_seen: bool, done: &str) -> Result<(), Failure> {
     let why = match (is_heard, is_seen) {
         (true, true) => return Ok(()),
         (false, _) => String::new(),
-        (true, false) => ", and standard error, on which it is shown, is no terminal".to_owned(),
+        (true, false) => ", and standard error, on which it is shown, is not a terminal".to_owned(),
     };
     Err(Failure::refused(format!(
         "nothing is {done} before the plan is confirmed{why}; give --yes to confirm it"
@@ -50,7 +50,7 @@ pub(crate) fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result
     require_terminal(done)?;
     forget_typed(io::stdin());
     let words = ui::charset::printable(words);
-    let _ = write!(io::stderr(), "{words} Write {AGREED} to go on: ");
+    let _ = write!(io::stderr(), "{words} Write {AGREED} to continue: ");
     // On a thread of its own, since a read continues after a signal. It ends with the process.
     let (sender, heard) = channel();
     let listen = move || {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_asked_who_cannot_see_the_question_or_answer_it() {
+    fn no_one_is_asked_who_cannot_see_the_question_or_answer_it() {
         assert!(askable(true, true, "terminated").is_ok());
         for (is_heard, is_seen, told) in [
             (
@@ -98,7 +98,7 @@ mod tests {
             (
                 true,
                 false,
-                "standard error, on which it is shown, is no terminal",
+                "standard error, on which it is shown, is not a terminal",
             ),
         ] {
             let why = askable(is_heard, is_seen, "terminated").unwrap_err();

@@ -52,7 +52,7 @@ pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
         LineVerb::Host(verb) if !destroyed(&verb).is_empty() => verb,
         _ => {
             return Err(Failure::refused(format!(
-                "'{}' overwrites nothing, so that there is nothing to look at",
+                "'{}' overwrites nothing, so there is nothing to check",
                 args.verb.join(" ")
             )));
         }
@@ -80,8 +80,7 @@ fn rehearse(verb: HostVerb, context: &mut Context) -> Result<(), Failure> {
         // These go another way, on which nothing asks whether it is a rehearsal.
         HostVerb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
             Err(Failure::refused(
-                "a sweep that is shown or given up overwrites nothing, so that there is nothing to \
-                 look at",
+                "a sweep that is shown or given up overwrites nothing, so there is nothing to check",
             ))
         }
         HostVerb::Sweep(mut args) => {
@@ -98,7 +97,7 @@ fn rehearse(verb: HostVerb, context: &mut Context) -> Result<(), Failure> {
         }
         // It reports all of this itself.
         other => Err(Failure::refused(format!(
-            "{other:?} is looked at by its own --dry-run"
+            "{other:?} is checked by its own --dry-run"
         ))),
     }
 }

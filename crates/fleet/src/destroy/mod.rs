@@ -183,7 +183,7 @@ fn refusals(plan: &FleetRun) -> Vec<String> {
         let why = host
             .why
             .as_deref()
-            .unwrap_or("it did not say what it would do.");
+            .unwrap_or("it did not report what it would do.");
         (!is_well).then(|| format!("{}: {why}", host.host))
     };
     plan.hosts.iter().filter_map(refusal).collect()

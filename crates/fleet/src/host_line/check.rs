@@ -95,7 +95,7 @@ pub(crate) fn zero(arguments: &[String], is_rehearsal: bool) -> Result<Vec<Strin
     match parse(&words) {
         Ok(LineVerb::Host(HostVerb::Zero(args))) if args.dry_run == is_rehearsal => Ok(words),
         _ => Err(Failure::refused(
-            "what stands behind '--' is given to 'disksmith zero'; --dry-run stands before it",
+            "arguments behind '--' are passed to 'disksmith zero'; --dry-run belongs before it",
         )),
     }
 }
@@ -103,18 +103,18 @@ pub(crate) fn zero(arguments: &[String], is_rehearsal: bool) -> Result<Vec<Strin
 /// Reason why a verb cannot run on a host; `None` where it can.
 fn unfit(verb: &LineVerb) -> Option<&'static str> {
     let verb = match verb {
-        LineVerb::Fleet(_) => return Some("a host has no fleet of its own"),
+        LineVerb::Fleet(_) => return Some("'fleet' does not run on a host of a fleet"),
         LineVerb::Completions(_) | LineVerb::Man(_) => {
             return Some("it is for the host that disksmith is installed on");
         }
         LineVerb::Host(verb) => verb,
     };
     match verb {
-        HostVerb::Agent => Some("the agent is what runs the verbs there"),
+        HostVerb::Agent => Some("the agent itself runs the verbs there"),
         HostVerb::Look(_) => {
             Some("it is what 'fleet run' asks before a verb that overwrites something")
         }
-        HostVerb::Rounds(_) => Some("it measures what 'fleet race' tells it to, round by round"),
+        HostVerb::Rounds(_) => Some("it measures the rounds of a 'fleet race'"),
         HostVerb::Scrub(args) if args.install_timer => Some(
             "the timer would start a program that is gone by then; install disksmith there first",
         ),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overwrites_is_looked_at_first_and_nothing_else_is() {
+    fn what_overwrites_is_examined_first_and_nothing_else_is() {
         let look = |line: &str| -> Option<String> {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             inspection(&words).map(|words| words.join(" "))
@@ -216,12 +216,12 @@ mod tests {
     #[test]
     fn what_makes_no_sense_on_a_host_is_refused() {
         for (line, told) in [
-            ("fleet top --list a", "no fleet of its own"),
+            ("fleet top --list a", "does not run on a host of a fleet"),
             ("agent", "cannot be run on hosts"),
             ("look -- devices", "what 'fleet run' asks"),
             (
                 "rounds /a --figure page-read.iops",
-                "what 'fleet race' tells",
+                "the rounds of a 'fleet race'",
             ),
             ("man /tmp", "cannot be run on hosts"),
             ("scrub --install-timer /dev/md0", "the timer would start"),

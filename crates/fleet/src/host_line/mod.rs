@@ -25,7 +25,7 @@ use zero::args::ZeroArgs;
 /// Verbs that work on one host.
 #[derive(Debug, Subcommand)]
 pub enum HostVerb {
-    /// Measure a directory, a file or a block device, and say what the figures are worth
+    /// Measure a directory, a file or a block device, and judge the figures
     Bench(Box<BenchArgs>),
     /// List the disks, what is stacked on them, and whether they may be written
     Devices(DevicesArgs),
@@ -41,32 +41,32 @@ pub enum HostVerb {
     Import(ImportArgs),
     /// Build, list and take down arrays of disks (Linux software RAID)
     Array(ArrayArgs),
-    /// Find the layout of disks that is best: level, members, chunk, file system, scheduler
+    /// Find the best layout of disks: level, members, chunk, file system, scheduler
     Sweep(Box<SweepArgs>),
     /// Read every block of a restored volume once, so that no later read waits for the snapshot
     Warm(Box<WarmArgs>),
-    /// Check an array's copies and parity against each other, without hurting who uses it
+    /// Check an array's copies and parity without slowing down the foreground
     Scrub(Box<ScrubArgs>),
-    /// Write zeros over whole disks, and say which of them is slow or bad
+    /// Write zeros over whole disks, and report slow and bad ones
     Zero(ZeroArgs),
-    /// Serve 'fleet' on a host, which starts this there
+    /// Agent of 'fleet' on a host, which starts it there
     #[command(hide = true, after_help = "Example: disksmith agent")]
     Agent,
-    /// Measure round by round what 'fleet race' asks for, which starts this on a host
+    /// Measure the rounds of a 'fleet race' on a host, which starts this there
     #[command(
         hide = true,
         after_help = "Example: disksmith rounds /mnt/data --figure page-read.iops"
     )]
     Rounds(Box<RoundsArgs>),
-    /// Look at what a verb would overwrite here, for the plan of 'fleet run'
+    /// Show what a verb would overwrite here, for the plan of 'fleet run'
     #[command(
         hide = true,
         after_help = "Example: disksmith look -- bench /dev/sdf --destroy /dev/sdf"
     )]
     Look(LookArgs),
-    /// See what the disks are doing, and what that means
+    /// Show what the disks do and what is wrong with them
     Watch(Box<WatchArgs>),
-    /// Give a moment a name, which all graphs over time show
+    /// Mark a moment with a name, which all graphs over time show
     Mark(MarkArgs),
     /// Price the volumes that carry a measured workload, cheapest first
     Cost(Box<CostArgs>),
@@ -74,7 +74,7 @@ pub enum HostVerb {
     Lab(LabArgs),
 }
 
-/// A whole command line, as `fleet` is given it for its hosts.
+/// A whole command line, as given to `fleet` for its hosts.
 #[derive(Debug, Parser)]
 #[command(name = "disksmith", version, max_term_width = 100)]
 pub(crate) struct HostLine {

@@ -176,7 +176,7 @@ fn bad_filter(text: &str) -> Option<String> {
         .is_some_and(|(name, values)| !name.is_empty() && !values.is_empty());
     (!good).then(|| {
         format!(
-            "'{text}' is no filter; write Name=…,Values=…, as in 'Name=tag:role,Values=burnin'."
+            "'{text}' is not a filter; write Name=…,Values=…, as in 'Name=tag:role,Values=burnin'."
         )
     })
 }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn all_pages_are_asked_for() {
+    fn all_pages_are_requested() {
         let first = answer(
             &[instance("i-1", "running", "10.0.0.1")],
             r#", "NextToken": "t1""#,
@@ -329,7 +329,7 @@ mod tests {
         let told = ask(&["role=burnin".to_owned()], Address::Public, &mut |_| {
             panic!("nothing is asked with a filter that is none")
         });
-        assert!(told.unwrap_err()[0].contains("is no filter"));
+        assert!(told.unwrap_err()[0].contains("is not a filter"));
         let failed = ask(&[FILTER.to_owned()], Address::Public, &mut |_| {
             Err("the program aws is not installed".to_owned())
         });

@@ -60,13 +60,14 @@ pub(super) fn no_address(word: &str) -> Option<String> {
     let host = word.rsplit_once('@').map_or(word, |(_, host)| host);
     if bad.is_none() && !is_one_address(host) {
         return Some(format!(
-            "'{word}' is no address: a port is said apart, as in 'db1 port=2222', and brackets stand \
-             around a whole IPv6 address"
+            "'{word}' is not an address: give a port as in 'db1 port=2222', and put brackets around a whole IPv6 address"
         ));
     }
     match bad {
-        Some(bad) => Some(format!("'{word}' is no host: {bad:?} is in no name of one")),
-        None if word.is_empty() => Some("an empty name is no host".to_owned()),
+        Some(bad) => Some(format!(
+            "'{word}' is not a host: a name cannot contain {bad:?}"
+        )),
+        None if word.is_empty() => Some("a host's name cannot be empty".to_owned()),
         None => None,
     }
 }
@@ -92,7 +93,7 @@ fn is_one_address(host: &str) -> bool {
 pub(crate) fn user(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_alphanumeric() || "._-@\\".contains(c);
     if text.is_empty() || text.starts_with('-') || !text.chars().all(fits) {
-        return Err(format!("'{text}' is no name of a user"));
+        return Err(format!("'{text}' is not a user name"));
     }
     Ok(text.to_owned())
 }

@@ -40,7 +40,7 @@ pub(super) fn program(file: &Path) -> Exec {
 /// A sentence for each host that is wrong, and one for an inventory without hosts.
 pub(super) fn parse(file: &str, json: &[u8]) -> Result<HostList, Vec<String>> {
     let groups: Map<String, Value> = serde_json::from_slice(json)
-        .map_err(|why| vec![format!("{file} is no inventory in JSON: {why}.")])?;
+        .map_err(|why| vec![format!("{file} is not an inventory in JSON: {why}.")])?;
     let variables = groups.get("_meta").and_then(|meta| meta.get("hostvars"));
     let mut hosts = Vec::new();
     let mut left_out = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
         for (text, told) in [
             (
                 r#"{"a": {"hosts": ["x"]}, "_meta": {"hostvars": {"x": {"ansible_user": "$(y)"}}}}"#,
-                "inventory: '$(y)' is no name of a user, which x has",
+                "inventory: '$(y)' is not a user name, which x has",
             ),
             ("{}", "inventory has no host"),
             ("[]", "inventory is no inventory in JSON"),

@@ -45,7 +45,7 @@ pub(super) fn place(name: &Path, home: Option<&Path>) -> Result<PathBuf, String>
             machines.display()
         )),
         (false, false) => Err(format!(
-            "There is no list '{}': neither {} nor a file of this name in this folder is there.",
+            "There is no list '{}': neither {} nor a file of this name in this folder exists.",
             name.display(),
             machines.display()
         )),
@@ -107,7 +107,9 @@ fn host_of(line: &[u8]) -> Result<Option<Host>, String> {
             .split_once('=')
             .filter(|(key, value)| !key.is_empty() && !value.is_empty())
             .ok_or_else(|| {
-                format!("'{word}' is not KEY=VALUE; one host stands on a line, and its attributes behind it")
+                format!(
+                    "'{word}' is not KEY=VALUE; a line has one host, followed by its attributes"
+                )
             })?;
         set(&mut host, key, value)?;
     }
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_told_apart() {
+    fn attributes_are_distinguished() {
         let text = "db1 az=us-east-1a type=i4i.large id=i-01 rack=7   ## was slow #2\n";
         let hosts = parse("hosts", text.as_bytes()).unwrap();
         let host = &hosts[0];

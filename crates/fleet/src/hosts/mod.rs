@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_name_are_told_apart() {
+    fn hosts_of_one_name_are_distinguished() {
         let host = |name: &str, address: &str, port: Option<u16>, id: &str| Host {
             name: name.to_owned(),
             address: address.to_owned(),

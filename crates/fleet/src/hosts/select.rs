@@ -14,7 +14,7 @@ impl FromStr for Pattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Pattern, String> {
-        let why = |why: regex_lite::Error| format!("'{text}' is no regular expression: {why}");
+        let why = |why: regex_lite::Error| format!("'{text}' is not a regular expression: {why}");
         Regex::new(text).map(Pattern).map_err(why)
     }
 }

@@ -49,7 +49,7 @@ fn sentences(plan: &Plan, goals: &PlanGoals, past: &Past) -> Vec<String> {
             percent(goals.chance),
             goals.want
         ),
-        None => "No number can be said where no host of the past was good.".to_owned(),
+        None => "No number can be computed, since no past host was good.".to_owned(),
     });
     if let Some(cost) = plan.cost {
         sentences.push(format!(

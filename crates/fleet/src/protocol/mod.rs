@@ -240,7 +240,7 @@ pub(crate) fn send<M: Serialize>(to: &mut (impl Write + ?Sized), message: &M) ->
 pub(crate) fn parse<M: DeserializeOwned>(line: &str) -> Result<M, String> {
     serde_json::from_str(line).map_err(|why| {
         let begins: String = line.chars().take(80).collect();
-        format!("'{begins}' is no message of the agent's protocol ({why})")
+        format!("'{begins}' is not a message of the agent's protocol ({why})")
     })
 }
 

@@ -29,8 +29,7 @@ pub(super) fn write(
     }
     if let Some(why) = writer.failure() {
         notice(&format!(
-            "disksmith: the race cannot be kept in the ledger: {why}. It goes on, and that is tried again \
-             after each round; make room there."
+            "disksmith: the race cannot be written to the ledger: {why}. It continues, and writing is tried again after each round; free some space there."
         ));
     }
     if writer.has_recovered() {

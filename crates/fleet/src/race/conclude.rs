@@ -348,7 +348,7 @@ fn of_rank(
         // No kept host is worse, and it may be as good: that is no reason to terminate it.
         _ => (
             Decision::Cull,
-            format!("{others} better by what was measured, though it may be as good"),
+            format!("{others} measured to be better, though it may be as good"),
             false,
         ),
     }

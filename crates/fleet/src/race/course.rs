@@ -236,7 +236,7 @@ impl<'a> Course<'a> {
                 .map_or("", String::as_str)
         };
         if paths.is_some_and(|paths| paths.len() != measurement.targets.len()) {
-            let why = "what is measured there is not what it was at first";
+            let why = "the measured device is not the same as at first";
             return Err(OutReason::Absent(why.to_owned()));
         }
         let mut disks = Vec::new();

@@ -355,7 +355,7 @@ fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
         .map(|(first, _)| &first.path);
     Some(match other {
         Some(path) => format!("{path} is another disk than at the start of the race."),
-        None => "what is measured there is not what it was at the start of the race.".to_owned(),
+        None => "the measured device is not the same as at the start of the race.".to_owned(),
     })
 }
 

@@ -29,7 +29,7 @@ impl Lists {
     pub(crate) fn at(folder: &Path, force: bool) -> Result<Lists, Failure> {
         if !folder.is_dir() {
             return Err(Failure::refused(format!(
-                "{} is no folder, in which {KEEP} and {CULL} could be written (--out)",
+                "{} is not a folder, so {KEEP} and {CULL} cannot be written there (--out)",
                 folder.display()
             )));
         }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_are_read_as_lists_and_a_list_of_somebody_s_own_is_left_alone() {
+    fn the_lists_are_read_as_lists_and_a_list_of_someone_s_own_is_left_alone() {
         let place = tempfile::tempdir().unwrap();
         let host = |(name, keep): (&str, &str)| Host {
             name: name.to_owned(),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_size_are_told_apart_by_their_zones_alone() {
+    fn hosts_of_one_size_are_distinguished_by_their_zones_alone() {
         let (a, b, two) = (host("a", Some("t")), host("b", Some("t")), disks(2, 100));
         let hosts = [Some((&a, &two[..])), None, Some((&b, &two[..]))];
         let zones = groups(&hosts, Some(Per::Zone));

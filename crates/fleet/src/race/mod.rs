@@ -117,7 +117,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             .map_err(DryRunError::before_race)?;
         if let Some([floor, longer]) = args.yes.then(|| floor_of_one_round(args)).flatten() {
             context.notice(&format!(
-                "disksmith: who misses {floor} is out, but with --yes its instance is not terminated for that: one \
+                "disksmith: a host that misses {floor} is out, but with --yes its instance is not terminated for that: one \
                  round may be bad because the machine paused. Surer is --floor '{longer}'."
             ));
         }
@@ -172,7 +172,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         context.notice(&format!("disksmith: {why}"));
         if args.terminate && terminated.is_ok() {
             terminated = Err(Failure::Midway(anyhow!(
-                "what came of the instances is in the answer, and may not be in the ledger"
+                "the states of the instances are in the answer, and may not be in the ledger"
             )));
         }
     }
@@ -357,7 +357,7 @@ fn answer(
     }
     printed?;
     if concluded.groups.is_empty() {
-        let told = "no host came to be measured; the answer says why, host by host";
+        let told = "no host was measured; the answer has the reason for each host";
         return Err(if record.interrupted {
             Failure::Midway(anyhow!("interrupted: {told}"))
         } else {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_waited_for_without_end() {
+    fn no_one_is_waited_for_without_end() {
         let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let all = || round(&[], &[], &[0, 1]);
         let at = |s: u64| now + Duration::from_secs(s);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_for_good_counts_in_the_dark_too() {
+    fn a_host_that_is_gone_for_good_counts_in_the_dark_too() {
         let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let mut one = round(&[], &[], &[0]);
         one.gone = round(&[], &[], &[1]).missed;

@@ -109,7 +109,7 @@ impl Plan {
         match self.absent.len() {
             0 => lost,
             absent => format!(
-                "{lost} The race goes on without the {} that took no part until now.",
+                "{lost} The race continues without the {} that did not take part so far.",
                 count(absent, "host")
             ),
         }

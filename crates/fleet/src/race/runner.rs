@@ -235,7 +235,7 @@ impl<'a> Runner<'a> {
             return Err(if self.over.load(Relaxed) {
                 ConnectionError::Interrupted
             } else {
-                ConnectionError::Lost(format!("{} did not say what it is.", self.host.name))
+                ConnectionError::Lost(format!("{} did not identify its host.", self.host.name))
             });
         };
         if self
@@ -244,7 +244,7 @@ impl<'a> Runner<'a> {
             .is_some_and(|before| *before != facts.boot)
         {
             return Err(ConnectionError::Unfit(format!(
-                "{} was started anew in the middle of the race.",
+                "{} was rebooted during the race.",
                 self.host.name
             )));
         }

@@ -129,7 +129,7 @@ impl Setup {
         }
         if self.unknown > 0 {
             sentences.push(format!(
-                "Of {} hosts the source does not say the group; they are asked for it.",
+                "Of {} hosts the source does not give the group; the hosts are queried.",
                 self.unknown
             ));
         }

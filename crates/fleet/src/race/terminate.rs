@@ -167,7 +167,7 @@ impl Terminator<'_> {
             return Ok(());
         }
         Err(Failure::Midway(anyhow!(
-            "not all went well with the instances; the answer says what came of each, and so does \
+            "some instances could not be terminated; the state of each is in the answer, and shown by \
              'disksmith fleet show {}':{}",
             run.id,
             listed(&problems)
@@ -299,8 +299,7 @@ impl Terminator<'_> {
         note(run, plan);
         (self.keep)(run).map_err(|why| {
             format!(
-                "the ledger cannot be written ({why}), and nothing is terminated of which it would \
-                 say nothing."
+                "the ledger cannot be written ({why}), and only instances that are recorded there are terminated."
             )
         })
     }

@@ -81,7 +81,7 @@ fn race_with(
 }
 
 #[test]
-fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
+fn nothing_is_measured_before_someone_agrees_to_what_is_overwritten() {
     let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
     let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
     let said = std::cell::RefCell::new(Vec::new());
@@ -208,7 +208,7 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
 }
 
 #[test]
-fn a_host_that_comes_back_goes_on_unless_it_was_started_anew() {
+fn a_host_that_comes_back_continues_unless_it_was_started_again() {
     // The last one takes its time, so that others have it too.
     let names = ["h0", "h1", "h2", "back3", "boot0", "wait9"];
     let words = [&ROUND[..], &["--rounds", "9"]].concat();
@@ -218,7 +218,7 @@ fn a_host_that_comes_back_goes_on_unless_it_was_started_anew() {
     assert!((1..=3).contains(&back.missed), "{}", back.missed);
     let boot = of(&run, &concluded, "boot0");
     assert_eq!((boot.decided, boot.is_bad), (Decision::Failed, false));
-    let told = "was started anew in the middle of the race";
+    let told = "was rebooted during the race";
     assert!(boot.reason.contains(told), "{}", boot.reason);
     let others = run.race.as_ref().unwrap().hosts.iter();
     let others: Vec<bool> = others.map(|raced| raced.may_be_other).collect();
@@ -355,7 +355,7 @@ fn a_signal_ends_the_race_and_what_was_measured_stays() {
 
 #[test]
 #[should_panic(expected = "the ledger is on fire")]
-fn a_race_whose_driver_panics_waits_for_nobody() {
+fn a_race_whose_driver_panics_waits_for_no_one() {
     let interrupt = AtomicBool::new(false);
     let _ = race_of(&hosts(&["h0", "h1"]), &ROUND, &interrupt, &mut |_| {
         panic!("the ledger is on fire")
@@ -411,7 +411,7 @@ fn a_race_of_the_ledger_comes_to_the_same() {
 }
 
 #[test]
-fn what_hosts_are_ranked_by_is_asked_for_first() {
+fn what_hosts_are_ranked_by_is_requested_first() {
     let figures = |words: &[&str]| -> Vec<String> {
         let asked = RoundsCommand::of(&args(words)).unwrap();
         asked.figures.iter().map(ToString::to_string).collect()

@@ -77,7 +77,7 @@ pub(crate) fn remarks(
     remarks.extend(targets.map(|one| match one.state.as_deref() {
         None => format!("{}: its instance {} is not terminated.", one.host, one.id),
         Some(UNKNOWN) => format!(
-            "{}: what came of its instance {} is not known; look with 'aws ec2 describe-instances \
+            "{}: the state of its instance {} is unknown; check it with 'aws ec2 describe-instances \
              --instance-ids {}'.",
             one.host, one.id, one.id
         ),
@@ -149,7 +149,7 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
     let ties = match group.tied {
         0 => String::new(),
         tied => format!(
-            ", and {tied} tie for {}: the race cannot tell them apart; choose among them, or break \
+            ", and {tied} tie for {}: the race cannot distinguish them; choose among them, or break \
              ties with --ties",
             format::count(group.places, "place")
         ),
@@ -167,7 +167,7 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
             group.hosts
         ),
         Some(End::Rounds) => format!(
-            "{name}: after {} rounds {kept} of {}{ties}. More --rounds may tell.",
+            "{name}: after {} rounds {kept} of {}{ties}. More --rounds may decide it.",
             record.rounds.len(),
             group.hosts
         ),

@@ -63,7 +63,7 @@ pub(super) fn of_target(
     words.extend(["--".into(), target.as_os_str().to_owned()]);
     match parse(words)? {
         LineVerb::Host(HostVerb::Bench(bench)) => Ok(bench),
-        other => Err(format!("{other:?} is no measuring")),
+        other => Err(format!("{other:?} is not a measurement")),
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
     let is_stray = |text: &&OsString| !targets.iter().any(|target| names(text, target));
     if let Some(stray) = args.destroy.iter().find(is_stray) {
         return Err(format!(
-            "--destroy names {}, which is none of what is measured",
+            "--destroy names {}, which is not measured",
             stray.display()
         ));
     }

@@ -228,8 +228,7 @@ fn wait(
         }
         if stopped.is_some_and(|since| since.elapsed() > limits.grace + STOP) {
             return Err(ConnectionError::Lost(format!(
-                "{} was told to end and did not say that it has; it may wait for a disk that answers \
-                 nothing.",
+                "{} was told to end and did not report that it has; it may wait for a disk that does not respond.",
                 host.name
             )));
         }

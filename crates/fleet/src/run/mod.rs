@@ -40,8 +40,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     let limits = Limits::of_verb(args.limit);
     if args.dry_run {
         return Err(Failure::refused(format!(
-            "--dry-run shows what would be overwritten, and '{}' overwrites nothing; where it has a \
-             --dry-run of its own, give it that behind '--'",
+            "--dry-run shows what would be overwritten, and '{}' overwrites nothing; if the verb has a --dry-run of its own, give it behind '--'",
             args.verb.join(" ")
         )));
     }
@@ -203,7 +202,7 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
         .filter(|host| !matches!(host.outcome, HostOutcome::Done | HostOutcome::No))
         .collect();
     let told = format!(
-        "{} of {} hosts did not come to an end; the answer says why, host by host",
+        "{} of {} hosts did not complete; the answer has the reason for each host",
         badly.len(),
         run.hosts.len()
     );

@@ -118,7 +118,7 @@ mod tests {
     use crate::connection::simulated_hosts;
 
     #[test]
-    fn who_is_worked_on_is_named_the_longest_first() {
+    fn a_host_that_is_worked_on_is_named_the_longest_first() {
         let hosts = simulated_hosts(9);
         let begun = Instant::now();
         let mut state = State::default();

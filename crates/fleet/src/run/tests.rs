@@ -95,7 +95,7 @@ fn collect_from(count: usize) {
 }
 
 #[test]
-fn what_hosts_have_kept_is_collected_while_they_go_on() {
+fn what_hosts_have_kept_is_collected_while_they_continue() {
     collect_from(20);
 }
 
@@ -106,7 +106,7 @@ fn what_a_thousand_hosts_have_kept_is_collected_and_none_is_lost() {
 }
 
 #[test]
-fn who_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
+fn a_host_that_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
     let mut hosts = simulated_hosts(4);
     hosts[1].name = "dead".to_owned();
     hosts[3].name = "mute".to_owned();
@@ -160,7 +160,7 @@ fn a_signal_after_the_last_host_changes_nothing() {
 }
 
 #[test]
-fn an_answer_that_was_kept_beside_its_run_is_shown_with_it() {
+fn an_answer_that_was_kept_alongside_its_run_is_shown_with_it() {
     let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
     run.hosts[0].zone = Some("z".to_owned());
     let mut late = begun(Kind::Run, Vec::new(), &simulated_hosts(1));

@@ -66,7 +66,7 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
     sentences.extend(outliers(report));
     for host in run.hosts.iter().filter(|host| !host.collected.is_empty()) {
         sentences.push(format!(
-            "{}: what it had kept of {} is in the ledger now.",
+            "{}: its stored answer to {} is in the ledger now.",
             host.host,
             host.collected.join(", ")
         ));

@@ -233,8 +233,7 @@ impl HostRun {
         self.why = match self.outcome {
             HostOutcome::Refused | HostOutcome::Failed => Some(reason(&self.stderr, ended.status)),
             HostOutcome::Lost => Some(format!(
-                "the connection was lost; what it had after {:.0} s was kept on the host and is \
-                 collected.",
+                "the connection was lost; the answer after {:.0} s was kept on the host and is collected.",
                 ended.seconds
             )),
             HostOutcome::Interrupted => Some("it was ended by a signal.".to_owned()),
@@ -307,7 +306,7 @@ fn reason(stderr: &str, status: Option<i32>) -> String {
     };
     let said = said.trim().trim_start_matches("disksmith: ");
     match (said, status) {
-        ("", Some(status)) => format!("it ended with status {status} and said nothing."),
+        ("", Some(status)) => format!("it ended with status {status} and without a message."),
         ("", None) => "it was killed.".to_owned(),
         (said, _) => said.to_owned(),
     }

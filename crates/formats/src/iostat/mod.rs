@@ -115,7 +115,7 @@ pub enum LogError {
     /// The headers are gone, and what the figures mean cannot be determined.
     #[error(
         "line {line}: no header says what the {figures} figures of each device are, and no known \
-         columns fit them beyond doubt; say which they are with --columns{}",
+         columns fit them beyond doubt; give them with --columns{}",
         such_as(.candidates)
     )]
     NoColumns {

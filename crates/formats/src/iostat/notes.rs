@@ -91,8 +91,7 @@ impl Notes {
         let mut said = Vec::new();
         if let Some(guess) = &self.guess {
             said.push(format!(
-                "The headers are gone; the columns are taken as '{}' ({}), since {} of {} relations \
-                 between the figures hold; --columns says otherwise.",
+                "The headers are gone; the columns are taken as '{}' ({}), since {} of {} relations between the figures hold; change that with --columns.",
                 guess.columns.text(),
                 guess.printed_by,
                 guess.held,
@@ -102,8 +101,7 @@ impl Notes {
         self.say_lines(&mut said);
         if self.interval_unknown {
             said.push(
-                "The log does not say how long its intervals are; they are taken to be 1 s, and \
-                 --log-interval says otherwise."
+                "The log does not give the length of its intervals; 1 s is assumed; change that with --log-interval."
                     .to_owned(),
             );
         }
@@ -113,8 +111,7 @@ impl Notes {
                 DateOrder::MonthFirst => ("month/day", "dmy"),
             };
             said.push(format!(
-                "No date shows whether the day or the month comes first; dates are read as {order}, \
-                 and --dates {other} says otherwise."
+                "No date shows whether the day or the month comes first; dates are read as {order}; change that with --dates {other}."
             ));
         }
         self.say_parts(&mut said);
@@ -132,7 +129,7 @@ impl Notes {
         }
         if self.cut.count > 0 {
             said.push(format!(
-                "{} cut off ({}), and what they show is used as far as it goes.",
+                "{} cut off ({}), and their figures are used as far as they go.",
                 counted(self.cut.count, "line is", "lines are"),
                 self.cut.numbers()
             ));
@@ -148,8 +145,7 @@ impl Notes {
         }
         if self.since_boot > 0 {
             said.push(format!(
-                "{} the means since boot and left out of the findings; where iostat ran with -y, \
-                 say --first interval.",
+                "{} the means since boot and left out of the findings; if iostat ran with -y, give --first interval.",
                 counted(
                     self.since_boot,
                     "report is taken to be",
@@ -159,8 +155,7 @@ impl Notes {
         }
         if self.alone > 0 {
             said.push(format!(
-                "{} of iostat, and may show the means since boot; only what one report tells is looked for \
-                 in {}.",
+                "{} of iostat, and may show the means since boot; only findings from a single report are searched for in {}.",
                 counted(
                     self.alone,
                     "report is the only one of its run",

@@ -175,7 +175,7 @@ impl Reading {
         self.has_results = true;
         for part in text.split([',', '=']) {
             let Some((count, what)) = part.trim().split_once(' ') else {
-                return Err(format!("'{part}' is no count of operations"));
+                return Err(format!("'{part}' is not a count of operations"));
             };
             let count = whole(count)?;
             match what.to_ascii_lowercase().as_str() {

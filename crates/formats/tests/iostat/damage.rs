@@ -61,7 +61,7 @@ fn columns_are_guessed_where_grep_took_the_headers() {
 }
 
 #[test]
-fn what_cannot_be_guessed_is_asked_for() {
+fn what_cannot_be_guessed_is_requested() {
     let text = "sda 18.89 209.75 135.41 995990159 642992550\n".repeat(50);
     let mut reader = Reader::new(text.as_bytes(), Options::default());
     let error = reader.find_map(Result::err).unwrap();

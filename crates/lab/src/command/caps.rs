@@ -40,7 +40,7 @@ fn scaled(scale: f64) -> String {
     if (scale - 1.0).abs() < f64::EPSILON {
         return "Caps are not scaled.".to_owned();
     }
-    format!("Caps are scaled: IOPS and throughput are {scale} of what the volumes sell.")
+    format!("Caps are scaled: IOPS and throughput are {scale} of the volumes' values.")
 }
 
 /// The caps of one volume: `3,000 IOPS, 125 MiB/s`, with its burst.

@@ -190,7 +190,7 @@ mod tests {
 
     /// The tree of this host serves as one of packages: the test program's libraries are there.
     #[test]
-    fn what_a_program_needs_is_found_and_what_is_not_there_is_named() {
+    fn what_a_program_needs_is_found_and_what_does_not_exist_is_named() {
         let program = fs::read(std::env::current_exe().unwrap()).unwrap();
         if Elf::new(&program).unwrap().interpreter().is_none() {
             return;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_neighbour_is_told_apart() {
+    fn a_link_to_a_neighbour_is_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("mke2fs"), "").unwrap();

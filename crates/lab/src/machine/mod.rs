@@ -287,7 +287,7 @@ impl Machine {
                 Some(Event::Started) => self.booted_in = Some(self.began.elapsed()),
                 Some(Event::Unprepared { status, written }) => {
                     self.wait_for_output(written)?;
-                    let what = "the machine stopped: what was to prepare it ended with status";
+                    let what = "the machine stopped: its preparation ended with status";
                     return Err(self.failed(&format!("{what} {status}")));
                 }
                 Some(event) => return Err(self.unexpected(event)),

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_and_options_are_refused_and_the_talk_goes_on() {
+    fn unknown_names_and_options_are_refused_and_the_talk_continues() {
         let options = [
             option(OPT_GO, &go("third")),
             option(5, &[]),

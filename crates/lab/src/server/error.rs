@@ -65,7 +65,7 @@ pub enum ServerError {
     /// Data that a power cut takes back could not be taken back.
     #[error(
         "the data of volume {serial} could not be restored to the state after a power cut: {source}; \
-         what it holds now is of no use"
+         its content is unusable now"
     )]
     Lose {
         /// The volume.

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_folder_that_does_not_exist_is_named() {
         let error = Folder::make(Some(Path::new("/no/such/folder")))
             .err()
             .unwrap();

@@ -148,7 +148,7 @@ fn set_burst(
             );
         }
         (None, Some(_)) => {
-            return together("credits are given without burst; say how fast, such as burst=3000");
+            return together("credits are given without burst; give its rate, such as burst=3000");
         }
     };
     if burst.is_none() && credits.is_none() {

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_last_leaves_no_file_beside_the_ledger() {
+    fn the_last_reader_leaves_no_file_alongside_the_ledger() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.db");
         let copy = folder.path().join("copy.db");

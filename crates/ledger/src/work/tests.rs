@@ -67,7 +67,7 @@ fn why<T: std::fmt::Debug>(result: Result<T>) -> WorkError {
 }
 
 #[test]
-fn work_is_begun_kept_finished_and_begun_anew() {
+fn work_is_begun_kept_finished_and_begun_again() {
     let (_scratch, mut ledger) = fresh();
     assert_eq!(ledger.work::<Digging>("garden").unwrap(), None);
     let claim = ledger
@@ -242,7 +242,7 @@ fn of_many_who_claim_at_once_one_gets_it() {
 }
 
 #[test]
-fn what_is_kept_is_removed_unless_somebody_may_be_at_it() {
+fn what_is_kept_is_removed_unless_someone_may_be_at_it() {
     let (_scratch, mut ledger) = fresh();
     let begin = |ledger: &mut Ledger| {
         ledger

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_does_not_answer_holds_nobody_up_and_is_asked_once() {
+    fn a_disk_that_does_not_answer_holds_no_one_up_and_is_asked_once() {
         let folder = tempfile::tempdir().unwrap();
         let serial = folder.path().join("serial");
         // Opening a pipe for reading waits for a writer.

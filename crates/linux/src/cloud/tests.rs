@@ -101,7 +101,7 @@ fn aws_without_tokens_is_asked_the_old_way() {
 }
 
 #[test]
-fn google_is_asked_for_three_words_and_nothing_more() {
+fn google_is_queried_for_three_words_and_nothing_more() {
     let (base, requests) = server(|request| {
         if !request.contains("metadata-flavor: google") {
             return status("403 Forbidden");
@@ -197,7 +197,7 @@ fn a_slow_server_is_given_up_in_time() {
 }
 
 #[test]
-fn nobody_listening_is_no_answer() {
+fn no_one_listening_is_no_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -257,7 +257,7 @@ fn the_firmware_names_the_cloud() {
 }
 
 #[test]
-fn without_a_named_cloud_nobody_is_asked() {
+fn without_a_named_cloud_no_one_is_asked() {
     let (base, requests) = server(|_| ok(IDENTITY));
     let (_folder, root) = machine(&[("class/dmi/id/sys_vendor", "QEMU")]);
     assert_eq!(detect_at(&root, &base, TIMEOUT), None);

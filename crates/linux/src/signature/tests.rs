@@ -106,7 +106,7 @@ fn ext(compat: u32, incompat: u32, ro_compat: u32) -> Vec<(u64, SignatureKind)> 
 }
 
 #[test]
-fn the_ext_family_is_told_apart_by_features() {
+fn the_ext_family_is_distinguished_by_features() {
     assert_eq!(ext(0, 0x2, 0x3), [(1080, Ext2)]);
     assert_eq!(ext(0x4, 0x6, 0x3), [(1080, Ext3)]);
     assert_eq!(ext(0x4, 0x42, 0x3), [(1080, Ext4)]);

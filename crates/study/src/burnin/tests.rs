@@ -40,7 +40,7 @@ fn never(_: usize, _: usize) -> f64 {
 }
 
 #[test]
-fn what_is_known_is_of_now_whenever_it_was_asked_for() {
+fn what_is_known_is_of_now_whenever_it_was_requested() {
     let (mut asked, mut silent) = (
         Race::new(&[0; 12], Rule::keeping(3)),
         Race::new(&[0; 12], Rule::keeping(3)),
@@ -152,7 +152,7 @@ fn one_that_dropped_out_is_called_back_when_a_leader_turns_out_bad() {
 }
 
 #[test]
-fn an_hour_in_which_all_are_slow_is_nobodys_fault() {
+fn an_hour_in_which_all_are_slow_is_no_ones_fault() {
     let slow = |_: usize, round: usize| if round % 4 == 1 { 0.2 } else { 1.0 };
     let mut race = Race::new(&[0; 12], Rule::keeping(3));
     run(&mut race, &LEVELS, 5, slow);

@@ -140,7 +140,7 @@ fn calm_volumes_are_judged_without_error() {
 }
 
 #[test]
-fn warm_volumes_seldom_differ() {
+fn warm_volumes_rarely_differ() {
     for busy_s in [0.0, 0.03] {
         for empty in [0.0, 0.3] {
             let got = tally(

@@ -147,7 +147,7 @@ fn looks(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
 }
 
 #[test]
-fn a_disk_that_is_looked_at_for_an_hour_is_not_taken_for_capped() {
+fn a_disk_that_is_examined_for_an_hour_is_not_taken_for_capped() {
     // The last one's grants beat with the seconds: a saw of half a minute, which no look tells from a wander.
     for disk in &caps(400.0)[..5] {
         let (all, seen) = looks(*disk, 600, 3);

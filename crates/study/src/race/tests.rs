@@ -63,7 +63,7 @@ fn those_far_behind_are_dropped_first_and_those_near_stay() {
 }
 
 #[test]
-fn full_drops_nobody() {
+fn full_drops_no_one() {
     let rule = Rule {
         full: true,
         ..Rule::default()
@@ -135,7 +135,7 @@ fn what_failed_is_out_unless_it_was_measured_again() {
 }
 
 #[test]
-fn one_lucky_cell_drops_nobody() {
+fn one_lucky_cell_drops_no_one() {
     let mut seen = blocks(&[100.0; 12], 1, 6);
     seen[3].value *= 3.0;
     let race = replay(12, &seen, &Rule::default());

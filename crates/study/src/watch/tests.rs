@@ -166,7 +166,7 @@ fn a_member_that_is_missing_is_an_error_of_the_array() {
     let opened = Watch::new(Settings::default()).see(&sample);
     assert_eq!(
         opened[0].event.text,
-        "nvme1n1 lacks 1 of its 4 members; md gave up vdc. It was so when the watch began."
+        "nvme1n1 lacks 1 of its 4 members; md failed vdc. This was the case when the watch began."
     );
 }
 
@@ -260,12 +260,12 @@ fn stalled(names: &[&str], asked_for: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn arrays_of_a_log_without_a_tree_are_no_disks_beside_disks() {
+fn arrays_of_a_log_without_a_tree_are_no_disks_alongside_disks() {
     assert_eq!(stalled(&["nvme1n1", "dm-0"], &[]), ["nvme1n1"]);
 }
 
 #[test]
-fn loop_devices_are_disks_where_nobody_asks_for_others() {
+fn loop_devices_are_disks_where_no_one_asks_for_others() {
     let host = ["nvme1n1", "loop3", "zram0"];
     assert_eq!(stalled(&host, &[]), ["nvme1n1"]);
     assert_eq!(stalled(&host, &["loop3"]), ["loop3"]);

@@ -255,7 +255,7 @@ fn is_descriptor(path: &Path) -> bool {
 pub(super) fn write_to_stream(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     // What is opened is judged again: another may be there now.
     if !is_stream(path)? {
-        bail!("it is no stream any more");
+        bail!("it is not a stream any more");
     }
     if path == Path::new(STDOUT) {
         let mut out = io::stdout().lock();

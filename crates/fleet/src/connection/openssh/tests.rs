@@ -276,7 +276,7 @@ fn refusals_and_failures_are_sentences() {
 }
 
 #[test]
-fn a_host_that_is_not_there_is_told_without_waiting_long() {
+fn a_host_that_does_not_exist_is_told_without_waiting_long() {
     let mut ssh = ssh();
     ssh.config = Some("/dev/null".into());
     let began = Instant::now();

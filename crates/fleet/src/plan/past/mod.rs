@@ -77,8 +77,7 @@ impl Past {
         let kept = || hosts.iter().filter(|host| host.kept == Some(true));
         if kept().next().is_none() {
             return Err(format!(
-                "{name} has no host that was kept, so that nothing says which were good; say it with \
-                 --good, as in --good 'page-write.iops>=10000'."
+                "{name} has no host that was kept, so it is unknown which were good; give --good, as in --good 'page-write.iops>=10000'."
             ));
         }
         // More is better in what a race ranks by.

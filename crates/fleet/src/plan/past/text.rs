@@ -98,7 +98,7 @@ fn of_attributes(host: &Host) -> Result<PastHost, String> {
         .filter(|figure: &f64| figure.is_finite());
     if let (Some(text), None) = (said, figure) {
         return Err(format!(
-            "the figure of {}, '{text}', is no number; write it plainly, such as 11870.",
+            "the figure of {}, '{text}', is not a number; write it as 11870.",
             host.name
         ));
     }

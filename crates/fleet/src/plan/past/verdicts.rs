@@ -63,7 +63,7 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<Past, Failure> {
     let Some(figure) = decided.next_back().map(|race| race.figure.clone()) else {
         return Err(Failure::refused(format!(
             "{} is a ledger without a race that was decided before its rounds were used up, and among \
-             more hosts than it keeps, so that nothing says which hosts were good; say it with --good, \
+             more hosts than it keeps, so it is unknown which hosts were good; give --good, \
              as in --good 'page-write.iops>=10000'",
             path.display()
         )));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_was_not_reached_counts_only_beside_those_that_do() {
+    fn a_host_that_was_not_reached_counts_only_alongside_those_that_do() {
         let mut race = test_races::raced(&[1000.0, 900.0, 500.0, 400.0]);
         let (zone, other) = ("us-east-1a", "us-east-1b");
         // One that is alive in a zone that was not decided, and one of each zone that was not reached.

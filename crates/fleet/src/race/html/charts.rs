@@ -95,8 +95,7 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>)
     Some(Chart {
         title: format!("By {what}"),
         caption: format!(
-            "Each point is a host that was measured, with the figure that it was ranked by; the number \
-             of hosts stands behind the {what}"
+            "Each point is a host that was measured, with the figure that it was ranked by; the number of hosts is behind the {what}"
         ),
         figure: Figure {
             layout: layout(x, y, true).hover(Hover::Closest),
@@ -146,7 +145,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
         title: "Round by round".to_owned(),
         caption: format!(
             "The slowest disk of each of the first {} hosts that are kept or tie, in every round in which \
-             they were measured; what all have in common is the hour",
+             they were measured; a change that all have in common is an effect of the time",
             followed.len()
         ),
         figure: Figure {

@@ -129,11 +129,11 @@ impl UnconfirmedAddress {
             None
         } else if self.found.is_empty() {
             Some(format!(
-                "only the host itself says that it is {id}, and {address} is no address that EC2 could know"
+                "only the host itself reports that it is {id}, and {address} is not an address that EC2 could know"
             ))
         } else {
             Some(format!(
-                "only the host itself says that it is {id}, and EC2 does not have that at {address}"
+                "only the host itself reports that it is {id}, and EC2 does not have it at {address}"
             ))
         }
     }

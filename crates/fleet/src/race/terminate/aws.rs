@@ -38,8 +38,7 @@ impl DryRunError {
         match self {
             DryRunError::Refused(why) => why.clone(),
             DryRunError::MayBeGone(ids) => format!(
-                "'aws ec2 terminate-instances --dry-run' ended well, which a dry run never does: what came of {} is \
-                 not known, so look with 'aws ec2 describe-instances --instance-ids {}'. Nothing else is \
+                "'aws ec2 terminate-instances --dry-run' succeeded, which a dry run never does: the state of {} is unknown; check it with 'aws ec2 describe-instances --instance-ids {}'. Nothing else is \
                  terminated through such a program.",
                 ids.join(", "),
                 ids.join(" ")

@@ -47,7 +47,7 @@ impl Candidate {
         }
         // After a start it may have other hardware, and other disks of its own.
         match now.launched {
-            None => return Some(format!("EC2 does not say since when {id} runs")),
+            None => return Some(format!("EC2 does not report since when {id} runs")),
             Some(launched) if launched > self.began => {
                 let by = self.behind_s.map_or_else(String::new, |behind_s| {
                     format!(
@@ -75,7 +75,7 @@ impl Candidate {
             let mate = self.neighbour.as_ref()?;
             let id = &self.target.id;
             Some(format!(
-                "{mate} is at the same address, and did not say whether it is {id} too"
+                "{mate} is at the same address, and did not report whether it is {id} too"
             ))
         })
     }
@@ -203,7 +203,7 @@ fn doubt<'a>(
             .unwrap_or("it did not come to measure");
         let why = why.trim_end_matches('.');
         Some(format!(
-            "it may not be what was measured any more: when it was met again, {why}"
+            "it may not be the measured host any more: when it was reached again, {why}"
         ))
     } else if company.chosen == 0 {
         Some("no host of its group is kept, so that too much may have been asked".to_owned())
@@ -317,7 +317,7 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
         }
         (Some(id), Some(own)) if id != own => Err(format!("it calls itself {own}, and not {id}")),
         (Some(id), None) if !is_of_ec2 => Err(format!(
-            "only the list says that it is {id}: its metadata service did not answer"
+            "only the list states that it is {id}: its metadata service did not answer"
         )),
         (Some(id), _) => Ok(id),
     }
@@ -367,7 +367,7 @@ fn housemate(
     if let Some(mate) = others().filter(is_beside).find(stays) {
         let mate = &mate.host.host;
         return SharedInstance::Sure(format!(
-            "{mate} is at the same address, did not say whether it is {id} too, and is not terminated"
+            "{mate} is at the same address, did not report whether it is {id} too, and is not terminated"
         ));
     }
     let beside = others().find(is_beside);

@@ -67,7 +67,7 @@ fn empty(id: &str) -> FleetRun {
 }
 
 #[test]
-fn who_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
+fn a_thread_that_waits_for_the_ledger_lets_its_agent_know_that_it_is_there() {
     let store = AnswerStore::new(empty("f"));
     let beats = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -142,7 +142,7 @@ fn a_volume_that_is_held_has_no_troubles_and_stays_cold() {
 }
 
 #[test]
-fn errors_come_where_and_when_they_were_asked_for() {
+fn errors_come_where_and_when_they_were_requested() {
     let mut bad = volume("error=64k+4k,error-on=read,error-after=1s:1MiB");
     let mut fails = |kind, at: u64, offset: u64| {
         bad.admit(

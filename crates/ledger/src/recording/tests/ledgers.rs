@@ -566,7 +566,7 @@ fn a_recording_of_a_host_that_never_came_back_is_ended_after_a_day() {
 }
 
 #[test]
-fn a_block_whose_number_is_another_ones_now_is_looked_for_again() {
+fn a_block_whose_number_is_another_ones_now_is_searched_for_again() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut recording = begin(&mut ledger);

@@ -18,7 +18,7 @@ unused devices: <none>
 ";
 
 #[test]
-fn the_live_position_is_that_of_the_array_asked_for() {
+fn the_live_position_is_that_of_the_array_requested() {
     assert_eq!(live(MDSTAT, "md127"), Some(Sectors(2 * 43_584)));
     for name in ["md12", "md1", "md", "md128", ""] {
         assert_eq!(live(MDSTAT, name), None, "{name}");

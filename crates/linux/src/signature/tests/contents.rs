@@ -68,7 +68,7 @@ fn partitioned(script: &str) -> Option<tempfile::NamedTempFile> {
 }
 
 #[test]
-fn each_partition_is_looked_at() {
+fn each_partition_is_examined() {
     let dos = "label: dos\n1M,32M\n33M,32M\n65M,32M\n97M,+,E\n98M,32M\n131M,32M\n";
     let gpt = "label: gpt\n1M,32M\n33M,32M\n65M,32M\n98M,32M\n131M,32M\n";
     for (script, table, numbers) in [(dos, Dos, [1, 3, 6]), (gpt, Gpt, [1, 3, 5])] {
@@ -127,7 +127,7 @@ fn a_table_in_a_partition_is_followed() {
 }
 
 #[test]
-fn partitions_that_only_the_kernel_knows_are_looked_at() {
+fn partitions_that_only_the_kernel_knows_are_examined() {
     let file = image(64 * MIB, &[(MIB, b"XFSB")]);
     let listed = [Partition {
         start: MIB,

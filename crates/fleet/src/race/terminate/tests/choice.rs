@@ -86,7 +86,7 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
     let plan = planned(&port, false);
     assert_eq!(targets(&plan), [""; 0]);
     let told =
-        "H1 is at the same address, did not say whether it is i-1 too, and is not terminated";
+        "H1 is at the same address, did not report whether it is i-1 too, and is not terminated";
     assert_eq!(why(&plan, "h1"), Some(told));
     // Who was never met is a doubt.
     let (mut run, mut concluded) = race(&[kept.clone(), bad.clone(), ("H1", None, silent)]);
@@ -94,7 +94,7 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
     concluded.ranked[2].is_bad = false;
     let plan = planned_of(&run, &concluded, false);
     assert_eq!(targets(&plan), ["i-1"]);
-    let told = "A doubt: H1 is at the same address, and did not say whether it is i-1 too.";
+    let told = "A doubt: H1 is at the same address, and did not report whether it is i-1 too.";
     assert!(plan.text("").contains(told), "{}", plan.text(""));
     let plan = planned_as(&run, &concluded, UNSEEN);
     assert_eq!(targets(&plan), [""; 0]);
@@ -116,7 +116,7 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
 }
 
 #[test]
-fn who_is_worse_than_hosts_with_doubtful_figures_stays_with_yes() {
+fn a_host_that_is_worse_than_hosts_with_doubtful_figures_stays_with_yes() {
     let hosts = [
         ("h0", Some("i-0"), own("i-0")),
         ("h1", Some("i-1"), own("i-1")),
@@ -142,7 +142,7 @@ fn who_is_worse_than_hosts_with_doubtful_figures_stays_with_yes() {
 }
 
 #[test]
-fn who_was_started_anew_since_it_was_measured_stays() {
+fn a_host_that_was_started_again_since_it_was_measured_stays() {
     let hosts = [
         ("h0", Some("i-0"), own("i-0")),
         ("h1", Some("i-1"), own("i-1")),
@@ -156,7 +156,7 @@ fn who_was_started_anew_since_it_was_measured_stays() {
     assert_eq!(
         why(&plan, "h1"),
         Some(
-            "it may not be what was measured any more: when it was met again, /mnt is another disk than at the \
+            "it may not be the measured host any more: when it was reached again, /mnt is another disk than at the \
              start of the race"
         )
     );
@@ -191,7 +191,7 @@ fn an_instance_that_was_started_since_the_race_began_stays() {
     let plan = planned(&run, "");
     assert_eq!(
         why(&plan, "h1"),
-        Some("EC2 does not say since when i-1 runs")
+        Some("EC2 does not report since when i-1 runs")
     );
     // Where this machine's clock is behind, it may have been before.
     run.hosts[1].clock_ahead_s = Some(600.0);
@@ -213,7 +213,7 @@ fn an_instance_that_was_started_since_the_race_began_stays() {
 }
 
 #[test]
-fn who_has_the_same_boot_and_says_no_id_is_on_the_same_machine_whatever_a_list_says() {
+fn a_host_that_has_the_same_boot_and_says_no_id_is_on_the_same_machine_whatever_a_list_says() {
     let booted = |own_id: Option<&str>| RacedHost {
         own_id: own_id.map(str::to_owned),
         boot: "b1".to_owned(),
@@ -229,7 +229,7 @@ fn who_has_the_same_boot_and_says_no_id_is_on_the_same_machine_whatever_a_list_s
 }
 
 #[test]
-fn who_may_have_been_slowed_by_others_stays_and_other_doubts_are_shown() {
+fn a_host_that_may_have_been_slowed_by_others_stays_and_other_doubts_are_shown() {
     let hosts = [
         ("h0", Some("i-0"), own("i-0")),
         ("h1", Some("i-1"), own("i-1")),
@@ -253,7 +253,7 @@ fn who_may_have_been_slowed_by_others_stays_and_other_doubts_are_shown() {
 }
 
 #[test]
-fn a_group_of_which_nobody_is_kept_stays() {
+fn a_group_of_which_no_one_is_kept_stays() {
     let hosts = [
         ("h0", Some("i-0"), own("i-0")),
         ("h1", Some("i-1"), own("i-1")),
@@ -274,7 +274,7 @@ fn a_group_of_which_nobody_is_kept_stays() {
 }
 
 #[test]
-fn a_group_in_which_too_few_are_kept_stays_where_nobody_is_asked() {
+fn a_group_in_which_too_few_are_kept_stays_where_no_one_is_asked() {
     let hosts = [
         ("h0", Some("i-0"), own("i-0")),
         ("h1", Some("i-1"), own("i-1")),
@@ -289,7 +289,7 @@ fn a_group_in_which_too_few_are_kept_stays_where_nobody_is_asked() {
 }
 
 #[test]
-fn who_is_kept_and_dead_by_now_does_not_count_as_kept() {
+fn a_host_that_is_kept_and_dead_by_now_does_not_count_as_kept() {
     let hosts = [
         ("h0", Some("i-0"), own("i-0")),
         ("h1", Some("i-1"), own("i-1")),
@@ -334,7 +334,7 @@ fn what_ec2_listed_must_still_be_at_its_address() {
 }
 
 #[test]
-fn who_alone_says_which_instance_it_is_must_be_where_ec2_has_that() {
+fn a_host_that_alone_says_which_instance_it_is_must_be_where_ec2_has_that() {
     let (mut run, concluded) = race(&two());
     let known = &[
         ("i-1", "running", "10.0.0.1", false),

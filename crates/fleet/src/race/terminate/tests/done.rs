@@ -134,7 +134,7 @@ fn nothing_is_terminated_of_which_the_ledger_would_say_nothing() {
 }
 
 #[test]
-fn what_somebody_tagged_while_the_question_stood_stays() {
+fn what_someone_tagged_while_the_question_stood_stays() {
     let is_answered = RefCell::new(false);
     let mut before = ec2(SOUND);
     let mut after = ec2(&[
@@ -164,7 +164,7 @@ fn what_somebody_tagged_while_the_question_stood_stays() {
 }
 
 #[test]
-fn who_is_asked_sees_the_figures_and_those_that_are_better() {
+fn the_user_sees_the_figures_and_those_that_are_better() {
     let run = crate::race::test_races::raced(&[1000.0, 900.0, 300.0]);
     let record = run.race.as_ref().unwrap();
     let mut concluded = crate::race::conclude(&run, record);
@@ -204,7 +204,7 @@ fn who_stays_is_in_the_answer_with_the_reason() {
 }
 
 #[test]
-fn nobody_who_does_not_agree_loses_anything() {
+fn no_one_who_does_not_agree_loses_anything() {
     let result = terminated(&two(), ec2(SOUND), 9, || false);
     assert_eq!(result.sent, [""; 0]);
     assert!(
@@ -342,7 +342,7 @@ fn a_permission_that_is_missing_is_told() {
 }
 
 #[test]
-fn what_terminates_in_place_of_a_rehearsal_does_so_with_one_at_most() {
+fn what_terminates_instead_of_a_rehearsal_does_so_with_one_at_most() {
     let ids: Vec<String> = (0..200).map(|at| format!("i-{at:03}")).collect();
     let mut lines = Vec::new();
     let mut wrong = |exec: &Exec| {
