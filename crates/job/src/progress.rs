@@ -29,8 +29,8 @@ impl ProgressLines {
     pub fn line(&self, name: &str) -> ProgressLine {
         let bar = self.bars.add(name, 1);
         ProgressLine::start(self.is_watched, move |event| match (event, &bar) {
-            (Event::Said(text), Some(bar)) => bar.suspend(|| notice(&text)),
-            (Event::Said(text), None) => notice(&text),
+            (Event::Reported(text), Some(bar)) => bar.suspend(|| notice(&text)),
+            (Event::Reported(text), None) => notice(&text),
             (Event::Moved(state), Some(bar)) => state().show(bar),
             (Event::Ended, Some(bar)) => bar.finish_and_clear(),
             (Event::Moved(_) | Event::Ended, None) => {}
@@ -59,7 +59,7 @@ impl Progress {
 
 enum Event {
     Moved(Box<dyn FnOnce() -> Progress + Send>),
-    Said(String),
+    Reported(String),
     Ended,
 }
 
@@ -94,9 +94,9 @@ impl ProgressLine {
     }
 
     /// Shows the user a sentence. False if it is dropped because an earlier event is not shown yet.
-    pub fn say(&self, text: String) -> bool {
+    pub fn report(&self, text: String) -> bool {
         let thread = self.thread.as_ref();
-        thread.is_some_and(|(events, _)| events.try_send(Event::Said(text)).is_ok())
+        thread.is_some_and(|(events, _)| events.try_send(Event::Reported(text)).is_ok())
     }
 
     /// Removes the line after all events were shown.
@@ -119,7 +119,7 @@ mod tests {
         let (told, said) = std::sync::mpsc::channel();
         let line = ProgressLine::start(true, move |event| {
             let _ = stuck.recv();
-            if let Event::Said(text) = event {
+            if let Event::Reported(text) = event {
                 told.send(text).unwrap();
             }
         });
@@ -130,11 +130,11 @@ mod tests {
         };
         let began = std::time::Instant::now();
         (0..1000).for_each(|_| line.show(state));
-        assert!(!line.say("lost".to_owned()), "it is to be said again");
+        assert!(!line.report("lost".to_owned()), "it is to be said again");
         assert!(began.elapsed().as_secs() < 5);
         drop(go);
         let mut tries = 0;
-        while !line.say("heard".to_owned()) && tries < 1000 {
+        while !line.report("heard".to_owned()) && tries < 1000 {
             tries += 1;
             std::thread::sleep(std::time::Duration::from_millis(10));
         }

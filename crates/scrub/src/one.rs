@@ -334,7 +334,7 @@ impl Tracker {
             self.path,
             held.join(" and ")
         );
-        self.told_own = self.line.say(said);
+        self.told_own = self.line.report(said);
     }
 
     /// Keeps how it stood in the end, and what was left of the tunables.

@@ -159,14 +159,14 @@ impl<W: Submitter> Drive<'_, W> {
         let mut answers = std::mem::take(&mut self.answers);
         self.way.reap(&mut answers);
         for answer in answers.drain(..) {
-            self.tell(answer);
+            self.notify(answer);
         }
         self.answers = answers;
         Ok(())
     }
 
     /// Tells the feed what came back.
-    fn tell(&mut self, answer: Completed) {
+    fn notify(&mut self, answer: Completed) {
         let Some(Flight { request, began }) = self.slots[answer.slot as usize].take() else {
             return;
         };

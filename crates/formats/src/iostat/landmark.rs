@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// Tells it of the source.
-    pub(crate) fn tell(self, source: &mut Source) {
+    pub(crate) fn note(self, source: &mut Source) {
         source.kernel = Some(self.kernel);
         source.hostname = Some(self.hostname);
         source.cpus = self.cpus.or(source.cpus);

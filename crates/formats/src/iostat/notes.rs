@@ -98,7 +98,7 @@ impl Notes {
                 guess.checked
             ));
         }
-        self.say_lines(&mut said);
+        self.report_lines(&mut said);
         if self.interval_unknown {
             said.push(
                 "The log does not give the length of its intervals; 1 s is assumed; change that with --log-interval."
@@ -114,11 +114,11 @@ impl Notes {
                 "No date shows whether the day or the month comes first; dates are read as {order}; change that with --dates {other}."
             ));
         }
-        self.say_parts(&mut said);
+        self.report_parts(&mut said);
         said
     }
 
-    fn say_lines(&self, said: &mut Vec<String>) {
+    fn report_lines(&self, said: &mut Vec<String>) {
         if self.garbage.count > 0 {
             said.push(format!(
                 "{} of no report of iostat: {}, the first of which is '{}'.",
@@ -136,7 +136,7 @@ impl Notes {
         }
     }
 
-    fn say_parts(&self, said: &mut Vec<String>) {
+    fn report_parts(&self, said: &mut Vec<String>) {
         if !self.unknown_columns.is_empty() {
             said.push(format!(
                 "Columns that are not known are passed over: {}.",

@@ -70,7 +70,7 @@ impl Pace {
     }
 
     /// True if the length of a report can be determined without the next one.
-    pub(crate) fn can_tell(&self, timing: &Timing) -> bool {
+    pub(crate) fn is_known(&self, timing: &Timing) -> bool {
         self.given.is_some()
             || timing.seconds.is_some()
             || !self.distances.is_empty()

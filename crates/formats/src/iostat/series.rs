@@ -85,7 +85,7 @@ impl Series {
         }
         if report.first && self.is_since_boot(&report) {
             self.since_boot(report, timing, notes);
-        } else if self.pace.can_tell(&timing) {
+        } else if self.pace.is_known(&timing) {
             self.interval(report, timing, notes);
         } else {
             self.held = Some((report, timing));
@@ -214,7 +214,7 @@ impl Series {
             }
             !is_sum
         });
-        self.tell_partitions(&report);
+        self.mark_partitions(&report);
         let samples = report.rows.iter().filter_map(|row| {
             let known = self.devices.get(&row.name)?;
             Some(row.figures.sample(Arc::clone(&known.device)))
@@ -250,7 +250,7 @@ impl Series {
 
     /// Tells which devices of a report are partitions: those whose disk is in it too, or was in one before it
     /// of the same run.
-    fn tell_partitions(&mut self, report: &Report) {
+    fn mark_partitions(&mut self, report: &Report) {
         for row in &report.rows {
             let disks = disks_of_partition(&row.name);
             let disk = disks

@@ -247,7 +247,7 @@ impl Text {
         if let Some(machine) = Machine::of_line(text) {
             self.reports.begin_run();
             calendar.begin_run(machine.date);
-            machine.tell(&mut self.source);
+            machine.note(&mut self.source);
             self.blanks = Some(0);
             self.section = Section::Open;
         } else if let Some(names) = cpu_header(text) {

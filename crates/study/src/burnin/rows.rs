@@ -65,7 +65,7 @@ impl Row {
         self.judged = state;
         // The upper middle: of two rounds the better one, and calm where half of them are slow.
         let usual = median_of(&self.logs, 0.5);
-        self.tell(usual, self.far(usual, deviation));
+        self.classify(usual, self.far(usual, deviation));
         true
     }
 
@@ -73,11 +73,11 @@ impl Row {
     /// on the way has two levels, which its own scatter would take for noise.
     pub(super) fn judge_by_others(&mut self, deviation: f64) {
         let usual = median_of(&self.logs, 0.5);
-        self.tell(usual, self.reach(deviation));
+        self.classify(usual, self.reach(deviation));
     }
 
     /// Tells the rounds apart that are farther below the usual than this.
-    fn tell(&mut self, usual: f64, far: f64) {
+    fn classify(&mut self, usual: f64, far: f64) {
         let (mut calm, mut sum) = (0_usize, 0.0);
         let (mut slow, mut below) = (0_usize, 0.0);
         for log in &self.logs {
