@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 18] = [
     "array",
     "bench",
     "devices",
@@ -23,6 +23,7 @@ const VERBS: [&str; 17] = [
     "man",
     "mark",
     "cost",
+    "tally",
     "watch",
     "zero",
     "fleet",

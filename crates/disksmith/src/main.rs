@@ -94,6 +94,10 @@ fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
         }
         HostVerb::Mark(args) => watch::mark::mark(args, context),
         HostVerb::Cost(args) => cost::cost(args, context),
+        HostVerb::Tally(args) => {
+            let interrupt = ui::signals::interrupt_flag().refused()?;
+            tally::tally(args, context, &interrupt)
+        }
         HostVerb::Lab(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             lab::command::lab(args, context, &interrupt)

@@ -16,6 +16,7 @@ use devices::args::DevicesArgs;
 use lab::args::LabArgs;
 use scrub::args::ScrubArgs;
 use sweep::args::SweepArgs;
+use tally::args::TallyArgs;
 use ui::ledger_args::LedgerArgs;
 use warm::args::WarmArgs;
 use watch::args::WatchArgs;
@@ -70,6 +71,8 @@ pub enum HostVerb {
     Mark(MarkArgs),
     /// Price the volumes that carry a measured workload, cheapest first
     Cost(Box<CostArgs>),
+    /// Sum events exactly once into roll-ups by minute, hour, day and month, and show them
+    Tally(Box<TallyArgs>),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
 }

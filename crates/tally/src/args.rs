@@ -1,0 +1,116 @@
+//! The arguments of `tally`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use domain::values::{Size, Span};
+use domain::when::When;
+use record::Nanos;
+
+use crate::classes::Bounds;
+use crate::level::{Level, Zone};
+use crate::parse::Format;
+use crate::query::Selection;
+use crate::{source, store};
+
+/// Arguments of `tally`.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
+  disksmith tally --from /var/log/app/events.log --follow
+  producer | disksmith tally --from - --store sqlite:tally.db
+  disksmith tally query login --from -2h --by minute
+
+It runs until it is stopped; with '--from -', or files without --follow, to the end of the input."
+)]
+pub struct TallyArgs {
+    /// What to do beside taking events
+    #[command(subcommand)]
+    pub verb: Option<TallyVerb>,
+    /// Where events come from: a file, or - for standard input. May be given several times
+    #[arg(long, value_name = "SOURCE", required = true)]
+    pub from: Vec<source::Address>,
+    /// Where sums go: sqlite:FILE [default: tally.db beside the ledger]. May be given several times
+    #[arg(long, value_name = "STORE")]
+    pub store: Vec<store::Address>,
+    /// Form of the events [default: found for each line]
+    #[arg(long, value_enum, default_value = "auto", hide_default_value = true)]
+    pub format: Format,
+    /// Read files as they grow, across rotation
+    #[arg(long)]
+    pub follow: bool,
+    /// Flush at so many different sums
+    #[arg(long, value_name = "COUNT", default_value = "30000")]
+    pub flush_sums: NonZeroUsize,
+    /// Flush after this time
+    #[arg(long, value_name = "DURATION", default_value = "20s")]
+    pub flush_every: Span,
+    /// Flush at this size of all sums in memory; if the store is slow, stop taking events there
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub memory: Size,
+    /// Keep minutes for this time
+    #[arg(long, value_name = "DURATION", default_value = "14d")]
+    pub keep_minutes: Nanos,
+    /// Keep hours for this time
+    #[arg(long, value_name = "DURATION", default_value = "366d")]
+    pub keep_hours: Nanos,
+    /// Keep the store at this size: the oldest minutes go first, then the oldest hours
+    #[arg(long, value_name = "SIZE", default_value = "10GiB")]
+    pub max_size: Size,
+    /// Sum the events of tags beyond so many as '(other)'
+    #[arg(long, value_name = "COUNT", default_value = "1000000")]
+    pub max_tags: u64,
+    /// Zone of hours, days and months, for a new store [default: UTC]
+    #[arg(long, value_name = "ZONE", value_parser = Zone::named)]
+    pub timezone: Option<Zone>,
+    /// Bounds of the classes of response times in ms, for a new store [default: 200,500,1000,2000]
+    #[arg(long, value_name = "MS,…")]
+    pub classes: Option<Bounds>,
+    /// Keep rejected lines here, with the reason [default: tally.rejected beside the ledger]
+    #[arg(long, value_name = "FILE")]
+    pub rejected: Option<PathBuf>,
+}
+
+/// Verbs of `tally`.
+#[derive(Debug, Subcommand)]
+pub enum TallyVerb {
+    /// Show the roll-ups of a tag
+    Query(QueryArgs),
+}
+
+/// Arguments of `tally query`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith tally query login
+  disksmith tally query 'api.get;host=a' --from -2h --by minute
+  disksmith tally query api.get --from 2026-11-01 --by day --json
+  disksmith tally query
+
+Labels that are not named are summed. Exit status 1 says that there are no events.")]
+pub struct QueryArgs {
+    /// The tag, with labels if any: 'api.get;host=a'. Without it, the tags are listed
+    pub tag: Option<Selection>,
+    /// The store [default: tally.db beside the ledger]. Several are read as one
+    #[arg(long, value_name = "STORE")]
+    pub store: Vec<store::Address>,
+    /// From this moment on
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "-2h",
+        allow_hyphen_values = true
+    )]
+    pub from: When,
+    /// Up to this moment [default: now]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    pub to: Option<When>,
+    /// Length of the periods
+    #[arg(long, value_enum, default_value = "minute")]
+    pub by: Level,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,81 @@
+//! Classes of response times with exact counts: ≤ 200, ≤ 500, ≤ 1,000, ≤ 2,000 and > 2,000 ms, or others that a store is
+//! made with.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The most classes.
+pub const MOST_CLASSES: usize = 8;
+
+/// Upper bounds of all classes but the last, in milliseconds, ascending.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bounds(Vec<f64>);
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds(vec![200.0, 500.0, 1000.0, 2000.0])
+    }
+}
+
+impl Bounds {
+    /// The bounds.
+    pub fn millis(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.0.len() + 1
+    }
+
+    /// Class of a response time.
+    pub fn class(&self, millis: f64) -> usize {
+        self.0.iter().take_while(|bound| millis > **bound).count()
+    }
+}
+
+impl FromStr for Bounds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bounds, String> {
+        let wrong = || {
+            format!(
+                "'{text}' are no classes; write up to {} bounds in ms, ascending: 200,500,1000,2000",
+                MOST_CLASSES - 1
+            )
+        };
+        let bounds: Result<Vec<f64>, _> =
+            text.split(',').map(|bound| bound.trim().parse()).collect();
+        let bounds = bounds.map_err(|_| wrong())?;
+        let ascending = bounds.windows(2).all(|pair| pair[0] < pair[1]);
+        let sound = bounds.iter().all(|bound| bound.is_finite() && *bound > 0.0);
+        match ascending && sound && bounds.len() < MOST_CLASSES {
+            true => Ok(Bounds(bounds)),
+            false => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bounds: Vec<String> = self.0.iter().map(f64::to_string).collect();
+        f.write_str(&bounds.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_belongs_to_the_class_below_it() {
+        let bounds = Bounds::default();
+        for (millis, class) in [(0.0, 0), (200.0, 0), (200.5, 1), (2000.0, 3), (2001.0, 4)] {
+            assert_eq!(bounds.class(millis), class);
+        }
+        assert_eq!(bounds.to_string().parse(), Ok(bounds));
+        for wrong in ["", "5,1", "1,1", "NaN", "-1", "1,2,3,4,5,6,7,8"] {
+            assert!(wrong.parse::<Bounds>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Levels of roll-ups, and the periods of a level in a time zone.
+//!
+//! Each level is made of whole periods of the level below: an hour of minutes, a day of hours, a month of days. So a
+//! coarser sum is the sum of finer ones, whatever the zone: hours begin at the zone's full hours, and an hour belongs to
+//! the day in which it begins.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+
+/// Seconds since 1970 (UTC).
+pub type Seconds = i64;
+
+/// Length of a minute.
+pub const MINUTE: Seconds = 60;
+/// Length of an hour.
+pub const HOUR: Seconds = 3600;
+
+/// The earliest time of an event: 1970.
+pub const EARLIEST: Seconds = 0;
+/// The latest time of an event: 2200. What is later is a fault of a clock or of a unit.
+pub const LATEST: Seconds = 7_258_118_400;
+
+/// Length of the periods of a roll-up.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum, serde::Serialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Minutes.
+    Minute,
+    /// Hours.
+    Hour,
+    /// Days.
+    Day,
+    /// Months.
+    Month,
+}
+
+impl Level {
+    /// All levels, the finest first.
+    pub const ALL: [Level; 4] = [Level::Minute, Level::Hour, Level::Day, Level::Month];
+
+    /// Name, as in tables of stores and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Minute => "minute",
+            Level::Hour => "hour",
+            Level::Day => "day",
+            Level::Month => "month",
+        }
+    }
+
+    /// The level by its name.
+    pub fn named(name: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.name() == name)
+    }
+
+    /// The level that this one is made of.
+    pub const fn finer(self) -> Option<Level> {
+        match self {
+            Level::Minute => None,
+            Level::Hour => Some(Level::Minute),
+            Level::Day => Some(Level::Hour),
+            Level::Month => Some(Level::Day),
+        }
+    }
+
+    /// The level that is made of this one.
+    pub const fn coarser(self) -> Option<Level> {
+        match self {
+            Level::Minute => Some(Level::Hour),
+            Level::Hour => Some(Level::Day),
+            Level::Day => Some(Level::Month),
+            Level::Month => None,
+        }
+    }
+}
+
+/// Time zone of hours, days and months.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    zone: TimeZone,
+    name: String,
+    /// Distance of full hours from those of UTC, in seconds.
+    hour_offset: Seconds,
+}
+
+impl Zone {
+    /// The zone of this name in the IANA database; `UTC` needs none.
+    ///
+    /// # Errors
+    /// A sentence, where there is no such zone.
+    pub fn named(name: &str) -> Result<Zone, String> {
+        let zone = match name {
+            "UTC" => TimeZone::UTC,
+            _ => TimeZone::get(name).map_err(|error| {
+                format!("'{name}' is no time zone of this host ({error}); write it as Europe/Berlin or UTC")
+            })?,
+        };
+        // Of zones that move by half an hour, the full hours of standard time are taken all year.
+        let standard = Timestamp::from_second(1_735_689_600).unwrap_or_default();
+        let offset = Seconds::from(zone.to_offset(standard).seconds());
+        Ok(Zone {
+            name: name.to_owned(),
+            hour_offset: offset.rem_euclid(HOUR),
+            zone,
+        })
+    }
+
+    /// Coordinated Universal Time.
+    pub fn utc() -> Zone {
+        Zone {
+            zone: TimeZone::UTC,
+            name: "UTC".to_owned(),
+            hour_offset: 0,
+        }
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The zone, to print times in.
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
+    /// Start of the period that holds a moment.
+    pub fn start(&self, level: Level, at: Seconds) -> Seconds {
+        match level {
+            Level::Minute => at - at.rem_euclid(MINUTE),
+            Level::Hour => at - (at + self.hour_offset).rem_euclid(HOUR),
+            Level::Day => self.midnight(self.date(at)),
+            Level::Month => self.midnight(self.date(at).first_of_month()),
+        }
+    }
+
+    /// Start of the period after the one that holds a moment.
+    pub fn next(&self, level: Level, at: Seconds) -> Seconds {
+        match level {
+            Level::Minute => self.start(level, at) + MINUTE,
+            Level::Hour => self.start(level, at) + HOUR,
+            Level::Day => self.midnight(later(self.date(at), 1.day())),
+            Level::Month => self.midnight(later(self.date(at).first_of_month(), 1.month())),
+        }
+    }
+
+    /// The date of the hour that holds a moment: the date on which that hour begins.
+    fn date(&self, at: Seconds) -> Date {
+        let hour = self.start(Level::Hour, at);
+        let moment = Timestamp::from_second(hour).unwrap_or_default();
+        moment.to_zoned(self.zone.clone()).date()
+    }
+
+    /// Start of the first hour that begins on a date.
+    fn midnight(&self, date: Date) -> Seconds {
+        let moment = date.to_zoned(self.zone.clone());
+        let at = moment.map_or(0, |zoned| zoned.timestamp().as_second());
+        let hour = self.start(Level::Hour, at);
+        if hour < at { hour + HOUR } else { hour }
+    }
+}
+
+fn later(date: Date, span: jiff::Span) -> Date {
+    date.checked_add(span).unwrap_or(Date::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> Seconds {
+        text.parse::<Timestamp>().unwrap().as_second()
+    }
+
+    #[test]
+    fn periods_are_those_of_the_zone() {
+        for (zone, level, moment, start, next) in [
+            (
+                "UTC",
+                Level::Minute,
+                "2026-11-24T10:20:30Z",
+                "2026-11-24T10:20:00Z",
+                "2026-11-24T10:21:00Z",
+            ),
+            (
+                "UTC",
+                Level::Month,
+                "2026-12-31T23:59:59Z",
+                "2026-12-01T00:00:00Z",
+                "2027-01-01T00:00:00Z",
+            ),
+            (
+                "Asia/Kolkata",
+                Level::Hour,
+                "2026-11-24T10:20:30Z",
+                "2026-11-24T09:30:00Z",
+                "2026-11-24T10:30:00Z",
+            ),
+            (
+                "Asia/Kolkata",
+                Level::Day,
+                "2026-11-24T10:20:30Z",
+                "2026-11-23T18:30:00Z",
+                "2026-11-24T18:30:00Z",
+            ),
+            // 25 hours, and 23.
+            (
+                "Europe/Berlin",
+                Level::Day,
+                "2026-10-25T12:00:00Z",
+                "2026-10-24T22:00:00Z",
+                "2026-10-25T23:00:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                Level::Day,
+                "2026-03-29T12:00:00Z",
+                "2026-03-28T23:00:00Z",
+                "2026-03-29T22:00:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                Level::Month,
+                "2026-10-31T23:30:00Z",
+                "2026-10-31T23:00:00Z",
+                "2026-11-30T23:00:00Z",
+            ),
+        ] {
+            let zone = Zone::named(zone).unwrap();
+            assert_eq!(zone.start(level, at(moment)), at(start), "{moment}");
+            assert_eq!(zone.next(level, at(moment)), at(next), "{moment}");
+        }
+        assert!(Zone::named("Europe/Nowhere").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_period_is_made_of_whole_finer_ones(
+            zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe", "America/New_York"]),
+            at in 1_600_000_000_i64..1_900_000_000,
+        ) {
+            let zone = Zone::named(zone).unwrap();
+            for level in [Level::Hour, Level::Day, Level::Month] {
+                let finer = level.finer().unwrap();
+                let (start, next) = (zone.start(level, at), zone.next(level, at));
+                prop_assert!(start <= at && at < next);
+                for edge in [start, next] {
+                    prop_assert_eq!(zone.start(finer, edge), edge);
+                    prop_assert_eq!(zone.start(level, edge), edge);
+                }
+                prop_assert_eq!(zone.start(level, next - 1), start);
+                prop_assert_eq!(zone.start(level, zone.start(finer, at)), start);
+            }
+        }
+    }
+}

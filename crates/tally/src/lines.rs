@@ -1,0 +1,85 @@
+//! A buffer that gives whole lines of what is read in pieces.
+
+use std::io;
+
+/// Bytes of one read.
+const READ: usize = 256 << 10;
+/// The longest line that is kept: what is longer is handed over in pieces, which are no events.
+const LONGEST: usize = 1 << 20;
+
+/// The buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    buffer: Vec<u8>,
+    /// End of what was read.
+    filled: usize,
+    /// End of what was given.
+    given: usize,
+}
+
+impl Lines {
+    /// Reads once, and returns the bytes that came.
+    pub(crate) fn fill(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let room = self.filled + READ;
+        if self.buffer.len() < room {
+            self.buffer.resize(room, 0);
+        }
+        let count = read(&mut self.buffer[self.filled..room])?;
+        self.filled += count;
+        Ok(count)
+    }
+
+    /// The whole lines. They are given again until they are consumed.
+    pub(crate) fn whole(&mut self) -> &[u8] {
+        let end = memchr::memrchr(b'\n', &self.buffer[..self.filled]);
+        self.given = match end {
+            Some(end) => end + 1,
+            None if self.filled >= LONGEST => self.filled,
+            None => 0,
+        };
+        &self.buffer[..self.given]
+    }
+
+    /// All that is left, also without a line's end.
+    pub(crate) fn rest(&mut self) -> &[u8] {
+        self.given = self.filled;
+        &self.buffer[..self.given]
+    }
+
+    /// What was given is done with.
+    pub(crate) fn consume(&mut self) {
+        self.buffer.copy_within(self.given..self.filled, 0);
+        self.filled -= self.given;
+        self.given = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lines_come_whole_and_all_of_them(text in "[a\n]{0,60}", cuts in prop::collection::vec(1_usize..9, 60)) {
+            let (mut lines, mut found, mut rest) = (Lines::default(), Vec::new(), text.as_bytes());
+            for cut in cuts {
+                let (piece, behind) = rest.split_at(cut.min(rest.len()));
+                lines.fill(|room| {
+                    room[..piece.len()].copy_from_slice(piece);
+                    Ok(piece.len())
+                }).unwrap();
+                rest = behind;
+                let whole = lines.whole();
+                prop_assert!(whole.is_empty() || whole.ends_with(b"\n"));
+                found.extend_from_slice(whole);
+                lines.consume();
+            }
+            found.extend_from_slice(lines.rest());
+            prop_assert_eq!(found, text.as_bytes());
+        }
+    }
+}

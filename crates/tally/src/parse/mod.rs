@@ -1,0 +1,141 @@
+//! Text forms of events: one event a line, in a form that is given or found for each line.
+
+mod json;
+mod number;
+mod statsd;
+mod time;
+
+use crate::event::{Event, Rejection};
+
+/// Text form of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Found for each line.
+    #[default]
+    Auto,
+    /// JSON: `{"tag":"login","n":1,"ms":12.5,"ts":1763600000}`.
+    Json,
+    /// StatsD: `login:1|c`, `api.get:12.5|ms|@0.1|#host:a`, `load:3|g`.
+    Statsd,
+}
+
+/// Parser with the buffers that it uses again for each line.
+#[derive(Debug)]
+pub struct Parser {
+    format: Format,
+    /// A tag with its labels, where it does not stand so in the line.
+    tag: Vec<u8>,
+}
+
+/// Receiver of a parser's events. The first argument is the line.
+pub(crate) trait Each: FnMut(&[u8], Result<Event<'_>, Rejection>) {}
+impl<F: FnMut(&[u8], Result<Event<'_>, Rejection>)> Each for F {}
+
+impl Parser {
+    /// A parser of this form.
+    pub fn new(format: Format) -> Parser {
+        Parser {
+            format,
+            tag: Vec::new(),
+        }
+    }
+
+    /// Hands each event of some lines to `each`, or the reason for which a line is none. Empty lines are skipped.
+    pub fn lines(
+        &mut self,
+        text: &[u8],
+        each: &mut impl FnMut(&[u8], Result<Event<'_>, Rejection>),
+    ) {
+        let mut begin = 0;
+        while begin < text.len() {
+            let end = memchr::memchr(b'\n', &text[begin..]).map_or(text.len(), |at| begin + at);
+            let line = &text[begin..end];
+            begin = end + 1;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if !line.is_empty() {
+                self.line(line, each);
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8], each: &mut impl Each) {
+        match self.format {
+            Format::Json => json::line(line, &mut self.tag, each),
+            Format::Statsd => statsd::line(line, &mut self.tag, each),
+            Format::Auto => match line[0] {
+                b'{' | b'[' => json::line(line, &mut self.tag, each),
+                _ if memchr::memchr(b'|', line).is_some() => {
+                    statsd::line(line, &mut self.tag, each)
+                }
+                _ => each(line, Err(Rejection::Unknown)),
+            },
+        }
+    }
+}
+
+/// Puts a tag with its labels, in the order of their names, into a buffer. Labels cannot hold what separates them.
+fn tag_with_labels(tag: &[u8], labels: &mut [(&[u8], &[u8])], into: &mut Vec<u8>) {
+    labels.sort_unstable();
+    into.clear();
+    into.extend_from_slice(tag);
+    for (name, value) in labels {
+        into.push(b';');
+        into.extend(name.iter().map(|byte| {
+            if matches!(byte, b';' | b'=') {
+                b'_'
+            } else {
+                *byte
+            }
+        }));
+        into.push(b'=');
+        into.extend(
+            value
+                .iter()
+                .map(|byte| if *byte == b';' { b'_' } else { *byte }),
+        );
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn parsed(
+    format: Format,
+    text: &str,
+) -> Vec<Result<crate::parse::tests::Owned, Rejection>> {
+    let mut found = Vec::new();
+    Parser::new(format).lines(text.as_bytes(), &mut |_, event| {
+        found.push(event.map(|event| tests::Owned {
+            tag: String::from_utf8_lossy(event.tag).into_owned(),
+            count: event.count,
+            at: event.at,
+            figure: event.figure,
+        }));
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Figure;
+    use crate::level::Seconds;
+
+    /// An event of its own.
+    #[derive(Clone, Debug, PartialEq)]
+    pub(crate) struct Owned {
+        pub(crate) tag: String,
+        pub(crate) count: f64,
+        pub(crate) at: Option<Seconds>,
+        pub(crate) figure: Figure,
+    }
+
+    #[test]
+    fn the_form_is_found_for_each_line() {
+        let text = "login:1|c\r\n\n{\"tag\":\"login\"}\nhello\n";
+        let found = parsed(Format::Auto, text);
+        let tags: Vec<_> = found
+            .iter()
+            .map(|one| one.as_ref().map(|event| &*event.tag))
+            .collect();
+        assert_eq!(tags, [Ok("login"), Ok("login"), Err(&Rejection::Unknown)]);
+    }
+}

@@ -1,0 +1,120 @@
+//! Lines that are no events, kept in a file with their reason, so that they can be looked at and no source waits for
+//! them.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::event::Rejection;
+
+/// Size of the file beyond which lines are only counted.
+const LARGEST: u64 = 64 << 20;
+/// Bytes of a line that are kept.
+const KEPT: usize = 4096;
+/// Bytes that wait in memory for the next flush.
+const AT_ONCE: usize = 1 << 20;
+
+/// The file, which is made for the first line.
+#[derive(Debug)]
+pub struct DeadLetters {
+    path: PathBuf,
+    file: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    file: Option<File>,
+    size: u64,
+    /// The text that is not written yet.
+    text: String,
+    failed: bool,
+}
+
+#[derive(Serialize)]
+struct Letter<'a> {
+    at: jiff::Timestamp,
+    source: &'a str,
+    reason: String,
+    line: &'a str,
+}
+
+impl DeadLetters {
+    /// The file of this path.
+    pub fn at(path: &Path) -> DeadLetters {
+        DeadLetters {
+            path: path.to_owned(),
+            file: Mutex::default(),
+        }
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line, up to the largest size of the file.
+    pub(crate) fn add(&self, source: &str, reason: Rejection, line: &[u8]) {
+        let mut state = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.size + state.text.len() as u64 > LARGEST {
+            return;
+        }
+        let letter = Letter {
+            at: jiff::Timestamp::now(),
+            source,
+            reason: reason.to_string(),
+            line: &String::from_utf8_lossy(&line[..line.len().min(KEPT)]),
+        };
+        if let Ok(text) = serde_json::to_string(&letter) {
+            state.text.push_str(&text);
+            state.text.push('\n');
+        }
+        if state.text.len() > AT_ONCE {
+            self.put(&mut state);
+        }
+    }
+
+    /// Writes what was added to the disk. A line is lost if that fails, which is told once.
+    pub(crate) fn sync(&self) {
+        let mut state = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.text.is_empty() {
+            self.put(&mut state);
+        }
+    }
+
+    fn put(&self, state: &mut State) {
+        let text = std::mem::take(&mut state.text);
+        if let Err(error) = self.write(state, &text)
+            && !state.failed
+        {
+            state.failed = true;
+            ui::context::notice(&format!(
+                "Rejected lines cannot be kept in {}: {error}",
+                self.path.display()
+            ));
+        }
+    }
+
+    fn write(&self, state: &mut State, text: &str) -> std::io::Result<()> {
+        let file = match &mut state.file {
+            Some(file) => file,
+            None => {
+                let mut options = File::options();
+                let file = options
+                    .append(true)
+                    .create(true)
+                    .mode(0o600)
+                    .open(&self.path)?;
+                state.size = file.metadata()?.len();
+                state.file.insert(file)
+            }
+        };
+        file.write_all(text.as_bytes())?;
+        file.sync_data()?;
+        state.size += text.len() as u64;
+        Ok(())
+    }
+}

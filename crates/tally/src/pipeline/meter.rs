@@ -1,0 +1,113 @@
+//! Counters of a pipeline, which the screen, the log lines and `/metrics` read.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::store::Applied;
+
+/// The counters of a source.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// Events that were summed.
+    pub events: AtomicU64,
+    /// Lines that were rejected.
+    pub rejected: AtomicU64,
+    /// Deliveries without an identity.
+    pub unidentified: AtomicU64,
+    /// Batches that were committed.
+    pub flushes: AtomicU64,
+    /// Sums of all committed batches.
+    pub flushed_sums: AtomicU64,
+    /// Duration of the last flush, in microseconds.
+    pub last_flush_us: AtomicU64,
+    /// Duration of all flushes, in microseconds.
+    pub flush_us: AtomicU64,
+    /// Different sums in memory.
+    pub sums: AtomicU64,
+    /// Tags in the dictionary of the store with most.
+    pub tags: AtomicU64,
+    /// Tags that went to `(other)`, in all batches.
+    pub others: AtomicU64,
+    /// Reasons for which the source and the stores are down.
+    down: Mutex<Down>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Down {
+    source: Option<String>,
+    store: Option<String>,
+}
+
+impl Meter {
+    pub(super) fn took(&self, events: u64, rejected: u64) {
+        self.events.fetch_add(events, Relaxed);
+        self.rejected.fetch_add(rejected, Relaxed);
+    }
+
+    pub(super) fn in_memory(&self, sums: usize) {
+        self.sums.store(sums as u64, Relaxed);
+    }
+
+    pub(super) fn flushed(&self, sums: usize, took: Duration, applied: &[Applied]) {
+        let micros = took.as_micros() as u64;
+        self.flushes.fetch_add(1, Relaxed);
+        self.flushed_sums.fetch_add(sums as u64, Relaxed);
+        self.last_flush_us.store(micros, Relaxed);
+        self.flush_us.fetch_add(micros, Relaxed);
+        self.tags.store(
+            applied.iter().map(|one| one.tags).max().unwrap_or(0),
+            Relaxed,
+        );
+        self.others
+            .fetch_add(applied.iter().map(|one| one.others).sum(), Relaxed);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Down) -> Option<String>) {
+        let mut down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(news) = change(&mut down) {
+            drop(down);
+            ui::context::notice(&news);
+        }
+    }
+
+    pub(super) fn source_is_down(&self, source: &str, reason: &str) {
+        self.change(|down| {
+            let is_news = down.source.replace(reason.to_owned()).is_none();
+            is_news.then(|| format!("{source}: {reason}; trying again"))
+        });
+    }
+
+    pub(super) fn source_is_up(&self) {
+        self.change(|down| {
+            down.source
+                .take()
+                .map(|reason| format!("The source is back, after: {reason}"))
+        });
+    }
+
+    pub(super) fn store_is_down(&self, reason: &str) {
+        self.change(|down| {
+            let is_news = down.store.replace(reason.to_owned()).is_none();
+            is_news.then(|| format!("{reason}; trying again, and summing in memory meanwhile"))
+        });
+    }
+
+    pub(super) fn store_is_up(&self, store: &str) {
+        self.change(|down| {
+            down.store
+                .take()
+                .map(|_| format!("{store} takes sums again"))
+        });
+    }
+
+    /// Reasons for which the source or a store is down.
+    pub fn reasons(&self) -> Vec<String> {
+        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        [&down.source, &down.store]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+}

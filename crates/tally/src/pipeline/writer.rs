@@ -1,0 +1,180 @@
+//! The thread that writes batches to the stores, and keeps the stores in order between them.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::meter::Meter;
+use super::{SLOWEST_RETRY, Shared, TICK, now};
+use crate::store::{Applied, Batch, KEYS_KEPT, Store, StoreError};
+
+/// Interval between two looks at what is to be rolled up or removed.
+const MAINTENANCE: Duration = Duration::from_secs(10);
+/// Time from a start until identities are removed: what was not acknowledged before the start has been delivered again
+/// by then, however long nothing ran.
+const PRUNE_AFTER: Duration = Duration::from_secs(3600);
+
+/// End of a batch.
+pub(super) enum Outcome {
+    /// It is in every store.
+    Committed(Vec<Batch>),
+    /// Some of its events were counted by another process.
+    Conflict,
+    /// The end came before a store answered.
+    GivenUp(String),
+}
+
+/// The thread.
+pub(super) struct Writer {
+    batches: Option<SyncSender<Vec<Batch>>>,
+    outcomes: Receiver<Outcome>,
+    deadline: Arc<Mutex<Option<Instant>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(stores: Vec<Box<dyn Store>>, shared: Shared, meter: Arc<Meter>) -> Writer {
+        let (batches, from) = sync_channel(1);
+        let (to, outcomes) = sync_channel(1);
+        let deadline = Arc::new(Mutex::new(None));
+        let mut work = Work {
+            applied: vec![Applied::default(); stores.len()],
+            stores,
+            shared,
+            meter,
+            deadline: Arc::clone(&deadline),
+            began: Instant::now(),
+        };
+        let thread = std::thread::spawn(move || work.run(&from, &to));
+        Writer {
+            batches: Some(batches),
+            outcomes,
+            deadline,
+            thread: Some(thread),
+        }
+    }
+
+    /// Writes a batch for each store.
+    pub(super) fn write(&self, batches: Vec<Batch>) {
+        if let Some(sender) = &self.batches {
+            // There is one batch at most, and the thread lives as long as this.
+            let _ = sender.send(batches);
+        }
+    }
+
+    /// The outcome of the batch, if it comes in this time.
+    pub(super) fn outcome(&self, wait: Duration) -> Option<Outcome> {
+        self.outcomes.recv_timeout(wait).ok()
+    }
+
+    /// From this moment on, a store that does not answer is given up.
+    pub(super) fn give_up_after(&self, moment: Instant) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(moment);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.give_up_after(Instant::now());
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    stores: Vec<Box<dyn Store>>,
+    applied: Vec<Applied>,
+    shared: Shared,
+    meter: Arc<Meter>,
+    deadline: Arc<Mutex<Option<Instant>>>,
+    began: Instant,
+}
+
+impl Work {
+    fn run(&mut self, batches: &Receiver<Vec<Batch>>, outcomes: &SyncSender<Outcome>) {
+        let mut maintenance = Instant::now();
+        loop {
+            let wait = maintenance.saturating_duration_since(Instant::now());
+            match batches.recv_timeout(wait) {
+                Ok(batches) => {
+                    if outcomes.send(self.write(batches)).is_err() {
+                        return;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if Instant::now() >= maintenance {
+                let more = self.maintain();
+                // A bounded part each time, with time for a batch between two.
+                maintenance = Instant::now() + if more { TICK } else { MAINTENANCE };
+            }
+        }
+    }
+
+    fn write(&mut self, batches: Vec<Batch>) -> Outcome {
+        let began = Instant::now();
+        self.shared.dead_letters.sync();
+        for (index, batch) in batches.iter().enumerate() {
+            if !batch.is_empty()
+                && let Err(outcome) = self.apply(index, batch)
+            {
+                return outcome;
+            }
+        }
+        let sums = batches.iter().map(|batch| batch.sums.len()).sum();
+        self.meter.flushed(sums, began.elapsed(), &self.applied);
+        Outcome::Committed(batches)
+    }
+
+    /// Applies a batch to one store, as often as it takes.
+    fn apply(&mut self, index: usize, batch: &Batch) -> Result<(), Outcome> {
+        let mut wait = TICK;
+        loop {
+            match self.stores[index].apply(batch, now()) {
+                Ok(applied) => {
+                    self.applied[index] = applied;
+                    self.meter.store_is_up(self.stores[index].address());
+                    return Ok(());
+                }
+                Err(StoreError::Conflict) => return Err(Outcome::Conflict),
+                Err(StoreError::Unavailable(error) | StoreError::Refused(error)) => {
+                    let reason = ui::exit::sentence(&error);
+                    self.meter.store_is_down(&reason);
+                    self.pause(wait).map_err(|()| Outcome::GivenUp(reason))?;
+                    wait = (wait * 2).min(SLOWEST_RETRY);
+                }
+            }
+        }
+    }
+
+    /// Waits before another try; an error if there is to be none.
+    fn pause(&self, wait: Duration) -> Result<(), ()> {
+        let until = Instant::now() + wait;
+        loop {
+            let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(());
+            }
+            if Instant::now() >= until {
+                return Ok(());
+            }
+            std::thread::sleep(TICK / 4);
+        }
+    }
+
+    fn maintain(&mut self) -> bool {
+        let prune = self.began.elapsed() >= PRUNE_AFTER.min(KEYS_KEPT);
+        let mut more = false;
+        for store in &mut self.stores {
+            // A store that cannot do it now may later; a batch tells if it is down.
+            more |= store
+                .maintain(&self.shared.limits, now(), prune)
+                .unwrap_or(false);
+        }
+        more
+    }
+}

@@ -1,0 +1,329 @@
+//! Answers from stores: tags with labels, and roll-ups of a tag over time. Several stores are answered from as one.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), tally::store::StoreError> {
+//! use tally::level::Level;
+//! use tally::query::{Reader, Selection};
+//! use tally::store::Address;
+//!
+//! let mut reader = Reader::open(&[Address::Sqlite("tally.db".into())])?;
+//! for series in reader.series()? {
+//!     println!("{} {:?}", series.tag, series.labels);
+//! }
+//! let selection: Selection = "api.get;host=a".parse().unwrap();
+//! for row in reader.rows(&selection, Level::Minute, 1_763_600_000, 1_763_603_600)? {
+//!     println!("{} {} {:?}", row.start, row.count, row.histogram.quantile(0.99));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use crate::event::parts;
+use crate::histogram::Histogram;
+use crate::level::{EARLIEST, LATEST, Level, Seconds};
+use crate::store::{Address, Archive, Result, Settings, StoreError};
+use crate::sums::Values;
+
+/// A tag with its labels, as it is in a dictionary.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Series {
+    /// The tag.
+    pub tag: String,
+    /// Its labels, by name.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Series {
+    fn of(name: &str) -> Series {
+        let (tag, labels) = parts(name);
+        Series {
+            tag: tag.to_owned(),
+            labels: labels
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        }
+    }
+}
+
+/// A tag, and labels that must be so: `api.get;host=a`. Series that differ in other labels are summed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection(pub Series);
+
+impl FromStr for Selection {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Selection, String> {
+        match text.is_empty() {
+            true => Err("a tag has at least one character".to_owned()),
+            false => Ok(Selection(Series::of(text))),
+        }
+    }
+}
+
+impl Selection {
+    /// True of a series that is selected.
+    pub fn holds(&self, series: &Series) -> bool {
+        let mut labels = self.0.labels.iter();
+        series.tag == self.0.tag
+            && labels.all(|(name, value)| series.labels.get(name) == Some(value))
+    }
+}
+
+/// Roll-up of the selected series in one period.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RollUp {
+    /// Start of the period.
+    pub start: Seconds,
+    /// Number of events.
+    pub count: f64,
+    /// Figures of values; `None` of events without any.
+    pub values: Option<Values>,
+    /// Response times.
+    pub histogram: Histogram,
+}
+
+impl RollUp {
+    /// Nothing, of a period.
+    pub fn empty(start: Seconds) -> RollUp {
+        RollUp {
+            start,
+            count: 0.0,
+            values: None,
+            histogram: Histogram::default(),
+        }
+    }
+
+    /// Adds a later roll-up, or one of other series.
+    pub fn merge(&mut self, other: &RollUp) {
+        self.count += other.count;
+        self.add_values(other.values.as_ref());
+        self.histogram.merge(&other.histogram);
+    }
+
+    fn add_values(&mut self, values: Option<&Values>) {
+        if let Some(values) = values {
+            self.values.get_or_insert(Values::EMPTY).merge(values);
+        }
+    }
+
+    /// A percentile of the response times in ms, within the smallest and the largest; `None` without any.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let values = self.values.as_ref()?;
+        let value = self.histogram.quantile(share)?;
+        Some(value.clamp(values.min, values.max.max(values.min)))
+    }
+}
+
+/// Stores that are read as one.
+pub struct Reader {
+    archives: Vec<Box<dyn Archive>>,
+}
+
+impl Reader {
+    /// Opens the stores.
+    ///
+    /// # Errors
+    /// Where one cannot be read, or their settings differ.
+    pub fn open(addresses: &[Address]) -> Result<Reader> {
+        let archives: Result<Vec<_>> = addresses.iter().map(Address::open_archive).collect();
+        let archives = archives?;
+        let settings: Vec<&Settings> = archives.iter().map(|archive| archive.settings()).collect();
+        let differs = |pair: &[&Settings]| {
+            pair[0].bounds != pair[1].bounds || pair[0].zone.name() != pair[1].zone.name()
+        };
+        if settings.windows(2).any(differs) {
+            return Err(StoreError::refused(
+                "these stores have other classes or another time zone, so that they cannot be read as one",
+            ));
+        }
+        match archives.is_empty() {
+            true => Err(StoreError::refused("no store is named")),
+            false => Ok(Reader { archives }),
+        }
+    }
+
+    /// What the stores were made with.
+    pub fn settings(&self) -> &Settings {
+        self.archives[0].settings()
+    }
+
+    /// All series, in order.
+    ///
+    /// # Errors
+    /// Where a store cannot be read.
+    pub fn series(&mut self) -> Result<Vec<Series>> {
+        let mut all = Vec::new();
+        for archive in &mut self.archives {
+            archive.snapshot()?;
+            all.extend(
+                archive
+                    .entries()?
+                    .iter()
+                    .map(|entry| Series::of(&entry.name)),
+            );
+        }
+        all.sort();
+        all.dedup();
+        Ok(all)
+    }
+
+    /// The roll-ups of a selection whose periods begin in `[from, to)`. Periods without events are left out.
+    ///
+    /// # Errors
+    /// Where a store cannot be read.
+    pub fn rows(
+        &mut self,
+        selection: &Selection,
+        level: Level,
+        from: Seconds,
+        to: Seconds,
+    ) -> Result<Vec<RollUp>> {
+        let mut found = BTreeMap::new();
+        for archive in &mut self.archives {
+            archive.snapshot()?;
+            let entries = archive.entries()?;
+            let chosen = entries
+                .iter()
+                .filter(|entry| selection.holds(&Series::of(&entry.name)));
+            let tags: Vec<i64> = chosen.map(|entry| entry.id).collect();
+            if !tags.is_empty() {
+                collect(&mut **archive, level, &tags, (from, to), level, &mut found)?;
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// Rows of many series at once, by series: those that begin in `[from, to)`.
+    ///
+    /// # Errors
+    /// Where a store cannot be read.
+    pub fn by_series(
+        &mut self,
+        holds: impl Fn(&Series) -> bool,
+        level: Level,
+        from: Seconds,
+        to: Seconds,
+    ) -> Result<BTreeMap<Series, Vec<RollUp>>> {
+        let mut all: BTreeMap<Series, BTreeMap<Seconds, RollUp>> = BTreeMap::new();
+        for archive in &mut self.archives {
+            archive.snapshot()?;
+            for entry in archive.entries()? {
+                let series = Series::of(&entry.name);
+                if holds(&series) {
+                    let found = all.entry(series).or_default();
+                    collect(&mut **archive, level, &[entry.id], (from, to), level, found)?;
+                }
+            }
+        }
+        Ok(all
+            .into_iter()
+            .map(|(series, rows)| (series, rows.into_values().collect()))
+            .filter(|(_, rows): &(_, Vec<_>)| !rows.is_empty())
+            .collect())
+    }
+
+    /// The series with the most events in a level's finished periods that begin in `[from, to)`.
+    ///
+    /// # Errors
+    /// Where a store cannot be read.
+    pub fn top(
+        &mut self,
+        level: Level,
+        from: Seconds,
+        to: Seconds,
+        most: usize,
+    ) -> Result<Vec<(Series, f64)>> {
+        let mut sums: BTreeMap<Series, f64> = BTreeMap::new();
+        for archive in &mut self.archives {
+            archive.snapshot()?;
+            let entries = archive.entries()?;
+            let names: BTreeMap<i64, &str> = entries
+                .iter()
+                .map(|entry| (entry.id, &*entry.name))
+                .collect();
+            for (tag, count) in archive.top(level, from, to, most)? {
+                let name = names.get(&tag).copied().unwrap_or_default();
+                *sums.entry(Series::of(name)).or_default() += count;
+            }
+        }
+        let mut sums: Vec<(Series, f64)> = sums.into_iter().collect();
+        sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+        sums.truncate(most);
+        Ok(sums)
+    }
+}
+
+/// Adds the rows of `level` in a range to periods of the level `into`: what is rolled up from its table, and the rest
+/// from the finer level.
+fn collect(
+    archive: &mut dyn Archive,
+    level: Level,
+    tags: &[i64],
+    (from, to): (Seconds, Seconds),
+    into: Level,
+    found: &mut BTreeMap<Seconds, RollUp>,
+) -> Result<()> {
+    let (from, to) = (from.max(EARLIEST), to.min(LATEST));
+    let zone = archive.settings().zone.clone();
+    let rolled = match level.finer() {
+        Some(_) => archive.watermark(level)?,
+        None => Seconds::MAX,
+    };
+    let place = |found: &mut BTreeMap<Seconds, RollUp>, start: Seconds| {
+        let start = zone.start(into, start);
+        found.entry(start).or_insert_with(|| RollUp::empty(start));
+        start
+    };
+    if let Some((first, last)) = archive.span(level)? {
+        let (from, to) = (from.max(first), to.min(rolled).min(last.saturating_add(1)));
+        let mut rows = match from < to {
+            true => archive.rows(level, tags, from, to)?,
+            false => Vec::new(),
+        };
+        // The last value of a gauge is that of the latest period.
+        rows.sort_by_key(|row| row.start);
+        for row in rows {
+            let start = place(found, row.start);
+            if let Some(entry) = found.get_mut(&start) {
+                entry.count += row.count;
+                entry.add_values(row.values.as_ref());
+            }
+        }
+        let buckets = match from < to {
+            true => archive.buckets(level, tags, from, to)?,
+            false => Vec::new(),
+        };
+        for row in buckets {
+            let start = place(found, row.start);
+            if let Some(entry) = found.get_mut(&start) {
+                entry.histogram.add(row.bucket, row.count);
+            }
+        }
+    }
+    match level.finer() {
+        Some(finer) if rolled < to => {
+            // From the first whole period on, and to the end of the last: both are of the coarser level.
+            let from = from.max(rolled);
+            let first = zone.start(level, from);
+            let from = if first < from && from != rolled {
+                zone.next(level, from)
+            } else {
+                from
+            };
+            let last = zone.start(level, to - 1);
+            collect(
+                archive,
+                finer,
+                tags,
+                (from, zone.next(level, last)),
+                into,
+                found,
+            )
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,221 @@
+//! Files: read from the position that the stores have, once to the end, or as they grow (`--follow`), across rotation.
+//!
+//! A file is known by its inode and its first line, and not by its name, so that a log that is renamed by a rotation is
+//! read to its end, and one that takes the old one's inode is another.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::{Delivery, Identity, Intake, Polled, Source, Stopped};
+use crate::identity::fingerprint;
+use crate::lines::Lines;
+
+/// Bytes of the first line that tell a file from others.
+const HEAD: usize = 1024;
+/// Wait before a file that has not grown is looked at again.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A file.
+#[derive(Debug)]
+pub struct FileSource {
+    path: PathBuf,
+    address: String,
+    follow: bool,
+    open: Option<Open>,
+    /// The first file must be there; a later one may be made later.
+    first: Option<File>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    inode: u64,
+    /// Known once there is a first line.
+    identity: Option<String>,
+    /// Position of the first byte that was not taken.
+    at: u64,
+    lines: Lines,
+}
+
+impl FileSource {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn open(path: &Path, follow: bool) -> anyhow::Result<FileSource> {
+        let cannot = || format!("{} cannot be read", path.display());
+        let first = File::open(path).with_context(cannot)?;
+        let kind = first.metadata().with_context(cannot)?;
+        anyhow::ensure!(
+            kind.is_file(),
+            "{} is no regular file; pass it as standard input, with --from -",
+            path.display()
+        );
+        Ok(FileSource {
+            path: path.to_owned(),
+            address: path.display().to_string(),
+            follow,
+            open: None,
+            first: Some(first),
+        })
+    }
+
+    fn step(&mut self, intake: &mut dyn Intake) -> io::Result<Polled> {
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let file = match self.first.take() {
+                    Some(file) => file,
+                    None => File::open(&self.path)?,
+                };
+                let inode = file.metadata()?.ino();
+                self.open.insert(Open {
+                    file,
+                    inode,
+                    identity: None,
+                    at: 0,
+                    lines: Lines::default(),
+                })
+            }
+        };
+        if open.identity.is_none() {
+            match open.recognize(intake, self.follow) {
+                Ok(true) => {}
+                Ok(false) if self.follow && !replaced(&self.path, open.inode) => {
+                    return Ok(Polled::Idle);
+                }
+                Ok(false) => return Ok(self.end()),
+                Err(Failed::Stopped(Stopped)) => return Ok(Polled::Idle),
+                Err(Failed::Read(error)) => return Err(error),
+            }
+        }
+        match open.read(intake, self.follow)? {
+            true => Ok(Polled::More),
+            false if !self.follow => Ok(Polled::End),
+            // The end of a file that has been rotated away, or made shorter, is its end.
+            false if replaced(&self.path, open.inode) => match open.read(intake, false)? {
+                true => Ok(Polled::More),
+                false => Ok(self.end()),
+            },
+            false if open.file.metadata()?.len() < open.at => Ok(self.end()),
+            false => Ok(Polled::Idle),
+        }
+    }
+
+    /// The end of this file: of the source, or the beginning of the next file.
+    fn end(&mut self) -> Polled {
+        self.open = None;
+        match self.follow {
+            true => Polled::More,
+            false => Polled::End,
+        }
+    }
+}
+
+enum Failed {
+    Stopped(Stopped),
+    Read(io::Error),
+}
+
+impl From<Stopped> for Failed {
+    fn from(stopped: Stopped) -> Failed {
+        Failed::Stopped(stopped)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Read(error)
+    }
+}
+
+impl Open {
+    /// Finds out which file it is, and up to where it was read; false while it has no line.
+    fn recognize(&mut self, intake: &mut dyn Intake, follow: bool) -> Result<bool, Failed> {
+        let mut head = vec![0; HEAD];
+        let count = self.file.read_at(&mut head, 0)?;
+        let line = memchr::memchr(b'\n', &head[..count]).unwrap_or(count);
+        if count == 0 || (follow && line == count && count < HEAD) {
+            return Ok(false);
+        }
+        let hash: String = fingerprint(&head[..line])[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let length = self.file.metadata()?.len();
+        // A file that was emptied in its place and begins alike again is another each time.
+        for generation in 0_u32.. {
+            let identity = format!("file:{}:{hash}:{generation}", self.inode);
+            let at = intake.position(&identity)?.unwrap_or(0);
+            if at <= length {
+                self.file.seek(SeekFrom::Start(at))?;
+                self.at = at;
+                self.identity = Some(identity);
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads once, and hands over whole lines, or at the end of a file that does not grow what is left; false if
+    /// nothing came.
+    fn read(&mut self, intake: &mut dyn Intake, grows: bool) -> io::Result<bool> {
+        let Some(identity) = &self.identity else {
+            return Ok(false);
+        };
+        let count = self.lines.fill(|room| self.file.read(room))?;
+        let lines = match count {
+            0 if grows => return Ok(false),
+            0 => self.lines.rest(),
+            _ => self.lines.whole(),
+        };
+        if lines.is_empty() {
+            return Ok(count > 0);
+        }
+        let to = self.at + lines.len() as u64;
+        let delivery = Delivery {
+            identity: Identity::Step {
+                source: identity,
+                from: self.at,
+                to,
+            },
+            lines,
+        };
+        if intake.take(&[delivery]).is_ok() {
+            self.at = to;
+            self.lines.consume();
+        }
+        Ok(true)
+    }
+}
+
+/// True if the path names another file now, and not if it names none: the next may come.
+fn replaced(path: &Path, inode: u64) -> bool {
+    path.metadata().is_ok_and(|facts| facts.ino() != inode)
+}
+
+impl Source for FileSource {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+        match self.step(intake) {
+            Ok(Polled::Idle) => {
+                std::thread::sleep(wait.min(LOOK));
+                Polled::Idle
+            }
+            Ok(polled) => polled,
+            Err(error) => Polled::Down(error.to_string()),
+        }
+    }
+
+    fn rewind(&mut self) {
+        self.open = None;
+    }
+}

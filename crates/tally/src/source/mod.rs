@@ -1,0 +1,109 @@
+//! Sources of events: the contract of all of them, and their addresses.
+//!
+//! A source delivers lines of events, each delivery with its identity, and is told when they are committed to every
+//! store. It acknowledges them then, and not before, so that what was not committed is delivered again.
+
+mod address;
+pub mod file;
+pub mod stdin;
+
+use std::time::Duration;
+
+use crate::store::Key;
+
+pub use address::{Address, Options};
+
+/// Identity of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity<'a> {
+    /// None: it is counted once if it is delivered once.
+    None,
+    /// A name of its own.
+    Key(Key),
+    /// A step of what is read in order.
+    Step {
+        /// Name of what is read.
+        source: &'a str,
+        /// Position of the delivery.
+        from: u64,
+        /// Position behind it. Where more than one position is in a delivery, they are its bytes.
+        to: u64,
+    },
+}
+
+/// Lines of events with their identity.
+#[derive(Clone, Debug)]
+pub struct Delivery<'a> {
+    /// Identity.
+    pub identity: Identity<'a>,
+    /// The events, one a line.
+    pub lines: &'a [u8],
+}
+
+/// The receiver of deliveries.
+pub trait Intake {
+    /// Sums the events of deliveries that no store has yet. All of them belong to the batch that is sealed next.
+    ///
+    /// # Errors
+    /// Where the end was asked for while a store could not be asked. Nothing was taken then.
+    fn take(&mut self, deliveries: &[Delivery<'_>]) -> Result<(), Stopped>;
+
+    /// Position up to which every store has the events of what is read in order.
+    ///
+    /// # Errors
+    /// Where the end was asked for while a store could not be asked.
+    fn position(&mut self, source: &str) -> Result<Option<u64>, Stopped>;
+}
+
+/// The end was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped")]
+pub struct Stopped;
+
+/// Outcome of a poll.
+#[derive(Debug)]
+pub enum Polled {
+    /// There may be more at once.
+    More,
+    /// Nothing came in the time that was given.
+    Idle,
+    /// There is no more, ever.
+    End,
+    /// It cannot be read now, for this reason; a later poll tries again.
+    Down(String),
+}
+
+/// A source.
+///
+/// The calls come from one thread, in this order: `poll`, any number of times; `sealed`, when what was taken so far
+/// makes a batch; `committed`, when that batch is in every store, after further polls.
+pub trait Source: Send {
+    /// Its address, without secrets.
+    fn address(&self) -> &str;
+
+    /// Time after which a delivery is to be committed.
+    fn delay(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Waits at most so long for deliveries, and hands over some.
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled;
+
+    /// All that was taken since the last call belongs to this batch.
+    fn sealed(&mut self, batch: u64) {
+        let _ = batch;
+    }
+
+    /// A batch is in every store: it is acknowledged.
+    fn committed(&mut self, batch: u64) {
+        let _ = batch;
+    }
+
+    /// Deliveries of the batches that are not committed are forgotten, and are to be delivered again.
+    fn rewind(&mut self);
+
+    /// Number of deliveries that could only be counted at least once, for want of an identity.
+    fn unidentified(&self) -> u64 {
+        0
+    }
+}

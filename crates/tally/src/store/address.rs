@@ -1,0 +1,128 @@
+//! Addresses of stores, and what a store is made with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use record::Bytes;
+
+use super::{Archive, Result, Store, StoreError, sqlite};
+use crate::classes::Bounds;
+use crate::level::{Level, Seconds, Zone};
+
+/// What a store is made with, and keeps.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Classes of response times.
+    pub bounds: Bounds,
+    /// Zone of hours, days and months.
+    pub zone: Zone,
+}
+
+/// Limits on what a store keeps.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Seconds for which minutes are kept.
+    pub minutes: Seconds,
+    /// Seconds for which hours are kept.
+    pub hours: Seconds,
+    /// Size of the store.
+    pub size: Bytes,
+    /// Number of tags.
+    pub tags: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            minutes: 14 * 86_400,
+            hours: 366 * 86_400,
+            size: Bytes::gib(10),
+            tags: 1_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Seconds for which a level is kept; `None` without a limit.
+    pub fn kept(&self, level: Level) -> Option<Seconds> {
+        match level {
+            Level::Minute => Some(self.minutes),
+            Level::Hour => Some(self.hours),
+            Level::Day | Level::Month => None,
+        }
+    }
+}
+
+/// Address of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A file of SQLite.
+    Sqlite(PathBuf),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Address, String> {
+        match text.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Address::Sqlite(path.into())),
+            _ => Err(format!("'{text}' is no store; write it as sqlite:FILE")),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+        }
+    }
+}
+
+impl Address {
+    /// Opens the store to write, and makes it where there is none. `None` of a setting takes the store's own, or the
+    /// default of a new one.
+    ///
+    /// # Errors
+    /// Where it cannot be had, or has other settings.
+    pub fn open(
+        &self,
+        bounds: Option<&Bounds>,
+        zone: Option<&Zone>,
+        limits: &Limits,
+    ) -> Result<Box<dyn Store>> {
+        let new = super::settings(
+            bounds.cloned().unwrap_or_default(),
+            zone.cloned().unwrap_or_else(Zone::utc),
+        );
+        let store: Box<dyn Store> = match self {
+            Address::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, &new, limits.tags)?),
+        };
+        let found = store.settings();
+        if let Some(bounds) = bounds.filter(|bounds| **bounds != found.bounds) {
+            return Err(StoreError::refused(format!(
+                "{self} has the classes {}, and not {bounds}; leave --classes out, or take another store",
+                found.bounds
+            )));
+        }
+        if let Some(zone) = zone.filter(|zone| zone.name() != found.zone.name()) {
+            return Err(StoreError::refused(format!(
+                "the days of {self} are of {}, and not of {}; leave --timezone out, or take another store",
+                found.zone.name(),
+                zone.name()
+            )));
+        }
+        Ok(store)
+    }
+
+    /// Opens the store to read.
+    ///
+    /// # Errors
+    /// Where there is none, or it cannot be read.
+    pub fn open_archive(&self) -> Result<Box<dyn Archive>> {
+        match self {
+            Address::Sqlite(path) => Ok(Box::new(sqlite::SqliteArchive::open(path)?)),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Stores of roll-ups: the contract of all of them, and what is written to them.
+//!
+//! A batch is written in one transaction with the identities of its events, so that each event is counted once whatever
+//! is sent again. [`Store`] writes, [`Archive`] reads; [`Address`] opens either.
+
+mod address;
+pub mod late;
+mod sql;
+pub mod sqlite;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::classes::Bounds;
+use crate::level::{Level, Seconds, Zone};
+use crate::sums::{Sums, Values};
+
+pub use address::{Address, Limits, Settings};
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: u32 = 1;
+/// The longest identity, in bytes.
+pub const LONGEST_KEY: usize = 255;
+/// Time for which identities are kept: a source that sends something again does so sooner.
+pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Time after the end of a period until it is rolled up. Events may be later still, at the price of more writes.
+pub const GRACE: Seconds = 300;
+
+/// Identity of what a source delivered: of a job, of a request, or of a batch. It begins with the source's kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(Box<[u8]>);
+
+impl Key {
+    /// The identity of these parts. One that is too long is shortened by a hash of itself.
+    pub fn new(kind: &str, parts: &[&[u8]]) -> Key {
+        let mut bytes = kind.as_bytes().to_vec();
+        for part in parts {
+            bytes.push(0);
+            bytes.extend_from_slice(part);
+        }
+        if bytes.len() > LONGEST_KEY {
+            let hash = crate::identity::fingerprint(&bytes);
+            bytes.truncate(LONGEST_KEY - size_of_val(&hash));
+            bytes.extend_from_slice(&hash);
+        }
+        Key(bytes.into())
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A step of a source that delivers in order, such as a file or a partition of Kafka.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// Name of what is read: at most [`LONGEST_KEY`] bytes.
+    pub source: String,
+    /// Position of the first event.
+    pub from: u64,
+    /// Position behind the last event.
+    pub to: u64,
+}
+
+/// What is written in one transaction.
+#[derive(Debug)]
+pub struct Batch {
+    /// Identity of the batch itself: applied again after an answer that was lost, it changes nothing.
+    pub key: Key,
+    /// Sums by minute.
+    pub sums: Sums,
+    /// Identities of what was summed.
+    pub keys: Vec<Key>,
+    /// Steps of what was summed.
+    pub advances: Vec<Advance>,
+}
+
+impl Batch {
+    /// True if nothing is to be written.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty() && self.keys.is_empty() && self.advances.is_empty()
+    }
+}
+
+/// Outcome of a batch that is in the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Tags in the store's dictionary.
+    pub tags: u64,
+    /// Tags of the batch that went to `(other)`.
+    pub others: u64,
+}
+
+/// Reason for which a store did not do something. Nothing was changed then, or the batch is there whole.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It may work later: the server is down, the disk is full, another process has the lock.
+    #[error(transparent)]
+    Unavailable(anyhow::Error),
+    /// An event of the batch was counted by another process meanwhile.
+    #[error("another process has counted some of these events")]
+    Conflict,
+    /// No retry helps: a schema of a newer version, other settings, no permission.
+    #[error(transparent)]
+    Refused(anyhow::Error),
+}
+
+impl StoreError {
+    /// A refusal with a sentence.
+    pub fn refused(text: impl Into<String>) -> StoreError {
+        StoreError::Refused(anyhow::Error::msg(text.into()))
+    }
+}
+
+/// Result of a store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A store that is written.
+pub trait Store: Send {
+    /// Its address, without secrets.
+    fn address(&self) -> &str;
+
+    /// What it was made with.
+    fn settings(&self) -> &Settings;
+
+    /// For each of some identities, whether it is in the store.
+    fn known(&mut self, keys: &[Key]) -> Result<Vec<bool>>;
+
+    /// Position up to which a source's events are in the store.
+    fn position(&mut self, source: &str) -> Result<Option<u64>>;
+
+    /// Adds a batch with its identities, in one transaction that is durable when this returns.
+    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied>;
+
+    /// Rolls up what is over, and removes what is older than the limits: a bounded part of it, and true if more is
+    /// left. Identities go only with `prune`.
+    fn maintain(&mut self, limits: &Limits, now: Seconds, prune: bool) -> Result<bool>;
+}
+
+/// A tag of a store's dictionary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub id: i64,
+    /// Tag with labels: `api.get;host=a`.
+    pub name: String,
+}
+
+/// A row of a level's table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRow {
+    /// Number of the tag.
+    pub tag: i64,
+    /// Start of the period.
+    pub start: Seconds,
+    /// Number of events.
+    pub count: f64,
+    /// Figures of values.
+    pub values: Option<Values>,
+}
+
+/// A row of a level's table of buckets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredBucket {
+    /// Number of the tag.
+    pub tag: i64,
+    /// Start of the period.
+    pub start: Seconds,
+    /// Bucket of [`crate::histogram`].
+    pub bucket: i16,
+    /// Number of values.
+    pub count: f64,
+}
+
+/// A store that is read.
+///
+/// Periods of a level that begin before its watermark are in its table; later ones are the sum of the finer level's.
+/// [`crate::query`] puts them together.
+pub trait Archive: Send {
+    /// What the store was made with.
+    fn settings(&self) -> &Settings;
+
+    /// From now on all answers are of one moment, until this is called again.
+    fn snapshot(&mut self) -> Result<()>;
+
+    /// The dictionary.
+    fn entries(&mut self) -> Result<Vec<Entry>>;
+
+    /// Moment up to which a level is rolled up; of minutes there is none.
+    fn watermark(&mut self, level: Level) -> Result<Seconds>;
+
+    /// The earliest and the latest start of a period in a level's table.
+    fn span(&mut self, level: Level) -> Result<Option<(Seconds, Seconds)>>;
+
+    /// The rows of some tags in a level's table whose periods begin in `[from, to)`.
+    fn rows(
+        &mut self,
+        level: Level,
+        tags: &[i64],
+        from: Seconds,
+        to: Seconds,
+    ) -> Result<Vec<StoredRow>>;
+
+    /// The buckets of the same.
+    fn buckets(
+        &mut self,
+        level: Level,
+        tags: &[i64],
+        from: Seconds,
+        to: Seconds,
+    ) -> Result<Vec<StoredBucket>>;
+
+    /// The tags with the most events among a level's periods that begin in `[from, to)`, and those counts.
+    fn top(
+        &mut self,
+        level: Level,
+        from: Seconds,
+        to: Seconds,
+        most: usize,
+    ) -> Result<Vec<(i64, f64)>>;
+}
+
+/// Settings for a store that is made.
+pub(crate) fn settings(bounds: Bounds, zone: Zone) -> Settings {
+    Settings { bounds, zone }
+}

@@ -1,0 +1,232 @@
+//! Adding a batch.
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Statement, params};
+
+use super::{Ids, REMEMBERED, SqliteStore, failed, watermark};
+use crate::classes::Bounds;
+use crate::event::OTHER;
+use crate::level::{Level, Seconds};
+use crate::store::{Advance, Applied, Batch, Key, Result, StoreError, late, sql};
+use crate::sums::Sums;
+
+impl SqliteStore {
+    pub(super) fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+        let address = self.address.clone();
+        let settings = self.settings.clone();
+        let failed = |error| failed(&address, error);
+        self.transact(|connection, ids| {
+            if !add_key(connection, &batch.key, now).map_err(failed)? {
+                // An earlier attempt was committed, and its answer lost.
+                return Ok(Applied {
+                    tags: count_tags(connection).map_err(failed)?,
+                    others: 0,
+                });
+            }
+            for key in &batch.keys {
+                if !add_key(connection, key, now).map_err(failed)? {
+                    return Err(StoreError::Conflict);
+                }
+            }
+            for advance in &batch.advances {
+                if !step(connection, advance, now).map_err(failed)? {
+                    return Err(StoreError::Conflict);
+                }
+            }
+            let mut marks = [0; Level::ALL.len()];
+            for (mark, level) in marks.iter_mut().zip(Level::ALL) {
+                *mark = watermark(connection, level).map_err(failed)?;
+            }
+            let mut others = 0;
+            for (level, sums) in
+                late::levels(&batch.sums, &settings.zone, |level| marks[level as usize])
+            {
+                let (numbers, beyond) = numbers(connection, ids, &sums).map_err(failed)?;
+                others = others.max(beyond);
+                add(connection, level, &settings.bounds, &sums, &numbers).map_err(failed)?;
+            }
+            Ok(Applied {
+                tags: count_tags(connection).map_err(failed)?,
+                others,
+            })
+        })
+    }
+}
+
+/// Adds an identity; false if it is there.
+fn add_key(connection: &Connection, key: &Key, now: Seconds) -> rusqlite::Result<bool> {
+    let inserted = connection
+        .prepare_cached("INSERT INTO tally_identity (identity, added) VALUES (?1, ?2)")?
+        .execute(params![key.bytes(), now]);
+    match inserted {
+        Ok(_) => Ok(true),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Moves a source's position; false if it is not where the batch begins.
+fn step(connection: &Connection, advance: &Advance, now: Seconds) -> rusqlite::Result<bool> {
+    let at: Option<i64> = connection
+        .prepare_cached("SELECT position FROM tally_position WHERE source = ?1")?
+        .query_row([&advance.source], |row| row.get(0))
+        .optional()?;
+    if at.is_some_and(|at| at.cast_unsigned() != advance.from) {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO tally_position (source, position, moved) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![advance.source, advance.to.cast_signed(), now])?;
+    Ok(true)
+}
+
+fn count_tags(connection: &Connection) -> rusqlite::Result<u64> {
+    // Tags are numbered in order and none is removed.
+    connection
+        .prepare_cached("SELECT COALESCE(MAX(id), 0) FROM tally_tag")?
+        .query_row([], |row| row.get::<_, i64>(0))
+        .map(i64::cast_unsigned)
+}
+
+/// The numbers of the tags of some sums, new tags included, and how many are beyond the bound.
+fn numbers(
+    connection: &Connection,
+    ids: &mut Ids<'_>,
+    sums: &Sums,
+) -> rusqlite::Result<(Vec<i64>, u64)> {
+    if ids.known.len() > REMEMBERED {
+        ids.known.clear();
+    }
+    let mut find = connection.prepare_cached("SELECT id FROM tally_tag WHERE name = ?1")?;
+    let mut insert = connection.prepare_cached("INSERT INTO tally_tag (name) VALUES (?1)")?;
+    let mut count = count_tags(connection)?;
+    let (mut numbers, mut beyond) = (Vec::new(), 0);
+    for name in sums.names() {
+        if let Some(id) = ids.known.get(name) {
+            numbers.push(*id);
+            continue;
+        }
+        let mut id: Option<i64> = find.query_row([name], |row| row.get(0)).optional()?;
+        let mut is_other = false;
+        if id.is_none() && count < ids.most {
+            insert.execute([name])?;
+            id = Some(connection.last_insert_rowid());
+            count += 1;
+        } else if id.is_none() {
+            beyond += 1;
+            is_other = true;
+            id = find.query_row([OTHER], |row| row.get(0)).optional()?;
+        }
+        let id = match id {
+            Some(id) => id,
+            None => {
+                insert.execute([OTHER])?;
+                connection.last_insert_rowid()
+            }
+        };
+        if !is_other {
+            ids.known.insert(name.into(), id);
+        }
+        numbers.push(id);
+    }
+    Ok((numbers, beyond))
+}
+
+/// Adds sums to a level's tables.
+fn add(
+    connection: &Connection,
+    level: Level,
+    bounds: &Bounds,
+    sums: &Sums,
+    numbers: &[i64],
+) -> rusqlite::Result<()> {
+    let mut rows: Vec<_> = sums
+        .rows()
+        .map(|row| (row.start, numbers[row.tag as usize], row))
+        .collect();
+    // In the order of the table.
+    rows.sort_unstable_by_key(|(start, id, _)| (*start, *id));
+    let mut plain = connection.prepare_cached(&upsert(level, &[]))?;
+    let mut full = connection.prepare_cached(&upsert(level, &sql::value_columns(bounds)))?;
+    for (start, id, row) in rows {
+        match row.values {
+            None => {
+                plain.execute(params![start, id, row.count])?;
+            }
+            Some(values) => {
+                bind(
+                    &mut full,
+                    &[
+                        &start,
+                        &id,
+                        &row.count,
+                        &values.sum,
+                        &values.min,
+                        &values.max,
+                        &values.last,
+                    ],
+                )?;
+                for (class, count) in values.classes.iter().take(bounds.classes()).enumerate() {
+                    full.raw_bind_parameter(8 + class, count)?;
+                }
+                full.raw_execute()?;
+            }
+        }
+    }
+    let mut buckets: Vec<_> = sums
+        .buckets()
+        .map(|row| (row.start, numbers[row.tag as usize], row.bucket, row.count))
+        .collect();
+    buckets.sort_unstable_by_key(|(start, id, bucket, _)| (*start, *id, *bucket));
+    let mut insert = connection.prepare_cached(&format!(
+        "INSERT INTO {} (start, tag, bucket, events) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET events = events + excluded.events",
+        sql::bucket_table(level)
+    ))?;
+    for (start, id, bucket, count) in buckets {
+        insert.execute(params![start, id, bucket, count])?;
+    }
+    Ok(())
+}
+
+fn bind(statement: &mut Statement<'_>, values: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {
+    for (place, value) in values.iter().enumerate() {
+        statement.raw_bind_parameter(place + 1, value)?;
+    }
+    Ok(())
+}
+
+/// Statement that adds a row with these columns of values.
+fn upsert(level: Level, values: &[String]) -> String {
+    let columns: String = values.iter().map(|column| format!(", {column}")).collect();
+    let places: String = (0..values.len())
+        .map(|place| format!(", ?{}", place + 4))
+        .collect();
+    let changes: String = values
+        .iter()
+        .map(|column| match &**column {
+            // SQLite's min and max of NULL and a number are NULL.
+            "smallest" => {
+                ", smallest = min(coalesce(smallest, excluded.smallest), excluded.smallest)"
+                    .to_owned()
+            }
+            "largest" => {
+                ", largest = max(coalesce(largest, excluded.largest), excluded.largest)".to_owned()
+            }
+            "latest" if level == Level::Minute => {
+                ", latest = coalesce(excluded.latest, latest)".to_owned()
+            }
+            // What comes after a period was rolled up is late, and not the latest.
+            "latest" => ", latest = coalesce(latest, excluded.latest)".to_owned(),
+            sum => format!(", {sum} = coalesce({sum}, 0) + excluded.{sum}"),
+        })
+        .collect();
+    format!(
+        "INSERT INTO {} (start, tag, events{columns}) VALUES (?1, ?2, ?3{places})
+         ON CONFLICT DO UPDATE SET events = events + excluded.events{changes}",
+        sql::table(level)
+    )
+}

@@ -1,0 +1,239 @@
+//! The contract of a store, which each one is to keep.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::event::{Event, Figure};
+use crate::query::{Reader, Selection};
+
+fn batch(name: u64, events: &[(&str, Seconds, f64)]) -> Batch {
+    let mut sums = Sums::new(Bounds::default());
+    for (tag, at, value) in events {
+        let event = Event {
+            tag: tag.as_bytes(),
+            count: 1.0,
+            at: Some(*at),
+            figure: Figure::Time(*value),
+        };
+        sums.add(&event, 0).unwrap();
+    }
+    Batch {
+        key: Key::new("batch", &[&name.to_be_bytes()]),
+        sums,
+        keys: Vec::new(),
+        advances: Vec::new(),
+    }
+}
+
+fn rows(address: &Address, tag: &str, level: Level) -> Vec<(Seconds, f64, f64, f64)> {
+    let mut reader = Reader::open(std::slice::from_ref(address)).unwrap();
+    let selection: Selection = tag.parse().unwrap();
+    let rows = reader.rows(&selection, level, 0, Seconds::MAX / 2).unwrap();
+    rows.iter()
+        .map(|row| {
+            let values = row.values.unwrap();
+            assert_eq!(row.histogram.count(), row.count);
+            assert_eq!(values.classes.iter().sum::<f64>(), row.count);
+            (row.start, row.count, values.sum, values.max)
+        })
+        .collect()
+}
+
+fn address(folder: &tempfile::TempDir) -> Address {
+    Address::Sqlite(folder.path().join("t.db"))
+}
+
+fn open(address: &Address, limits: &Limits) -> Box<dyn Store> {
+    address.open(None, None, limits).unwrap()
+}
+
+#[test]
+fn a_batch_counts_once_however_often_it_is_applied() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    let mut store = open(&address, &Limits::default());
+    let mut first = batch(1, &[("a", 0, 5.0), ("a", 59, 7.0), ("b", 61, 1.0)]);
+    first.keys.push(Key::new("job", &[b"1"]));
+    first.advances.push(Advance {
+        source: "f".to_owned(),
+        from: 0,
+        to: 10,
+    });
+    for _ in 0..3 {
+        store.apply(&first, 0).unwrap();
+    }
+    assert_eq!(rows(&address, "a", Level::Minute), [(0, 2.0, 12.0, 7.0)]);
+    assert_eq!(store.position("f").unwrap(), Some(10));
+    let keys = [Key::new("job", &[b"1"]), Key::new("job", &[b"2"])];
+    assert_eq!(store.known(&keys).unwrap(), [true, false]);
+    // Others that have one of its events are not applied at all.
+    let mut second = batch(2, &[("a", 0, 1.0)]);
+    second.keys = keys.to_vec();
+    assert!(matches!(store.apply(&second, 0), Err(StoreError::Conflict)));
+    let mut third = batch(3, &[("a", 0, 1.0)]);
+    third.advances.push(Advance {
+        source: "f".to_owned(),
+        from: 5,
+        to: 15,
+    });
+    assert!(matches!(store.apply(&third, 0), Err(StoreError::Conflict)));
+    assert_eq!(store.known(&keys).unwrap(), [true, false]);
+    assert_eq!(rows(&address, "a", Level::Minute), [(0, 2.0, 12.0, 7.0)]);
+}
+
+#[test]
+fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    let limits = Limits::default();
+    let mut store = open(&address, &limits);
+    // A month in steps of 11 hours, each event up to a day late, with upkeep at a moving time.
+    let mut random = 1_u64;
+    let mut truth: BTreeMap<(Level, Seconds), (f64, f64)> = BTreeMap::new();
+    let zone = Zone::utc();
+    for step in 0..80_i64 {
+        let now = 1_760_000_000 + step * 11 * HOUR_SECONDS;
+        let mut events = Vec::new();
+        for _ in 0..5 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let late = (random >> 33) as i64 % 86_400;
+            events.push(("a", now - late, (late % 100) as f64));
+        }
+        for (_, at, value) in &events {
+            for level in Level::ALL {
+                let place = truth.entry((level, zone.start(level, *at))).or_default();
+                place.0 += 1.0;
+                place.1 += value;
+            }
+        }
+        store
+            .apply(&batch(step.cast_unsigned(), &events), now)
+            .unwrap();
+        while step % 3 == 0
+            && store
+                .maintain(
+                    &Limits {
+                        minutes: Seconds::MAX / 4,
+                        ..limits.clone()
+                    },
+                    now,
+                    true,
+                )
+                .unwrap()
+        {}
+    }
+    for level in Level::ALL {
+        let found: BTreeMap<Seconds, (f64, f64)> = rows(&address, "a", level)
+            .into_iter()
+            .map(|row| (row.0, (row.1, row.2)))
+            .collect();
+        let expected: BTreeMap<Seconds, (f64, f64)> = truth
+            .iter()
+            .filter(|((of, _), _)| *of == level)
+            .map(|((_, start), sums)| (*start, *sums))
+            .collect();
+        assert_eq!(found, expected, "{level:?}");
+    }
+    // Minutes go by age; what they were rolled up to stays.
+    let end = 1_760_000_000 + 80 * 11 * HOUR_SECONDS;
+    while store.maintain(&limits, end, true).unwrap() {}
+    let earliest = rows(&address, "a", Level::Minute)[0].0;
+    assert!(
+        earliest >= end - limits.minutes - 12 * HOUR_SECONDS,
+        "{earliest}"
+    );
+    let all: f64 = rows(&address, "a", Level::Day)
+        .iter()
+        .map(|row| row.1)
+        .sum();
+    assert_eq!(all, 400.0);
+    // By size, all that is rolled up goes.
+    let small = Limits {
+        size: record::Bytes(1),
+        ..limits
+    };
+    while store.maintain(&small, end, true).unwrap() {}
+    let all: f64 = rows(&address, "a", Level::Month)
+        .iter()
+        .map(|row| row.1)
+        .sum();
+    assert_eq!(all, 400.0);
+    assert!(rows(&address, "a", Level::Minute).len() < 120);
+}
+
+const HOUR_SECONDS: Seconds = crate::level::HOUR;
+
+#[test]
+fn tags_beyond_the_bound_are_summed_as_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    let mut store = open(
+        &address,
+        &Limits {
+            tags: 2,
+            ..Limits::default()
+        },
+    );
+    let events = [("a", 0, 1.0), ("b", 0, 1.0), ("c", 0, 1.0), ("d", 0, 1.0)];
+    let applied = store.apply(&batch(1, &events), 0).unwrap();
+    assert_eq!(applied.others, 2);
+    store.apply(&batch(2, &events), 0).unwrap();
+    assert_eq!(
+        rows(&address, "(other)", Level::Minute),
+        [(0, 4.0, 4.0, 1.0)]
+    );
+    assert_eq!(rows(&address, "a", Level::Minute), [(0, 2.0, 2.0, 1.0)]);
+}
+
+#[test]
+fn a_store_keeps_what_it_was_made_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    let limits = Limits::default();
+    let bounds: Bounds = "10,20".parse().unwrap();
+    let zone = Zone::named("Asia/Kolkata").unwrap();
+    drop(address.open(Some(&bounds), Some(&zone), &limits).unwrap());
+    let store = open(&address, &limits);
+    assert_eq!(
+        (&store.settings().bounds, store.settings().zone.name()),
+        (&bounds, "Asia/Kolkata")
+    );
+    for error in [
+        address.open(Some(&Bounds::default()), None, &limits).err(),
+        address.open(None, Some(&Zone::utc()), &limits).err(),
+    ] {
+        assert!(matches!(error, Some(StoreError::Refused(_))));
+    }
+}
+
+#[test]
+fn a_newer_schema_and_another_programs_file_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    drop(open(&address, &Limits::default()));
+    let Address::Sqlite(path) = &address;
+    let change = |sql: &str| {
+        rusqlite::Connection::open(path)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap()
+    };
+    change("UPDATE tally_setting SET value = '2' WHERE name = 'schema'");
+    let refused = |words: &str| {
+        for error in [
+            address.open(None, None, &Limits::default()).err(),
+            address.open_archive().err(),
+        ] {
+            let Some(StoreError::Refused(error)) = error else {
+                panic!("{words}")
+            };
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    };
+    refused("schema 2");
+    std::fs::remove_file(path).unwrap();
+    change("CREATE TABLE other (x)");
+    refused("");
+}

@@ -1,0 +1,239 @@
+//! Answers of `tally query`: a table with a sparkline, and JSON.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::level::{Level, Seconds, Zone};
+use crate::query::{RollUp, Selection, Series};
+use crate::store::Settings;
+use ui::format::number;
+use ui::table::{Column, layout};
+
+/// Most signs of a sparkline.
+const SPARKS: usize = 60;
+
+/// The answer to a query.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    tag: String,
+    labels: BTreeMap<String, String>,
+    by: Level,
+    timezone: String,
+    from: Timestamp,
+    to: Timestamp,
+    rows: Vec<Row>,
+    total: Row,
+}
+
+#[derive(Serialize)]
+struct Row {
+    start: Timestamp,
+    count: f64,
+    sum: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    last: Option<f64>,
+    p50: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    buckets: Vec<Class>,
+}
+
+/// Response times up to a bound.
+#[derive(Serialize)]
+struct Class {
+    /// `null` of the last.
+    le_ms: Option<f64>,
+    count: f64,
+}
+
+impl Row {
+    fn of(row: &RollUp, settings: &Settings) -> Row {
+        let values = row.values.as_ref();
+        let bounds = settings
+            .bounds
+            .millis()
+            .iter()
+            .map(|bound| Some(*bound))
+            .chain([None]);
+        let has_times = row.histogram.count() > 0.0;
+        let classes = values.filter(|_| has_times).map(|values| values.classes);
+        Row {
+            start: timestamp(row.start),
+            count: row.count,
+            sum: values.map(|values| values.sum),
+            min: values.map(|values| values.min),
+            max: values.map(|values| values.max),
+            last: values.and_then(|values| values.last),
+            p50: row.quantile(0.5),
+            p95: row.quantile(0.95),
+            p99: row.quantile(0.99),
+            buckets: bounds
+                .zip(classes.into_iter().flatten())
+                .map(|(le_ms, count)| Class { le_ms, count })
+                .collect(),
+        }
+    }
+}
+
+fn timestamp(at: Seconds) -> Timestamp {
+    Timestamp::from_second(at).unwrap_or_default()
+}
+
+impl Report {
+    pub(crate) fn new(
+        selection: &Selection,
+        by: Level,
+        (from, to): (Seconds, Seconds),
+        rows: &[RollUp],
+        settings: &Settings,
+    ) -> Report {
+        let mut total = RollUp::empty(rows.first().map_or(from, |row| row.start));
+        rows.iter().for_each(|row| total.merge(row));
+        Report {
+            tag: selection.0.tag.clone(),
+            labels: selection.0.labels.clone(),
+            by,
+            timezone: settings.zone.name().to_owned(),
+            from: timestamp(from),
+            to: timestamp(to),
+            rows: rows.iter().map(|row| Row::of(row, settings)).collect(),
+            total: Row::of(&total, settings),
+        }
+    }
+
+    pub(crate) fn json(&self) -> String {
+        ui::json::document("tally query", self)
+    }
+
+    pub(crate) fn text(&self, columns: usize) -> String {
+        if self.rows.is_empty() {
+            return format!(
+                "No events of {} from {} to {}.\n",
+                self.tag, self.from, self.to
+            );
+        }
+        let zone = Zone::named(&self.timezone).unwrap_or_else(|_| Zone::utc());
+        let form = match self.by {
+            Level::Minute | Level::Hour => "%Y-%m-%d %H:%M",
+            Level::Day => "%Y-%m-%d",
+            Level::Month => "%Y-%m",
+        };
+        let first = |row: &Row| {
+            row.start
+                .to_zoned(zone.time_zone().clone())
+                .strftime(form)
+                .to_string()
+        };
+        let rows = self.rows.iter().map(|row| row.cells(first(row)));
+        let rows: Vec<Vec<String>> = rows.chain([self.total.cells("total".to_owned())]).collect();
+        let titles: Vec<String> = self.total.buckets.iter().map(Class::title).collect();
+        let mut shown = vec![
+            Column::words(self.by.name()),
+            Column::numbers("count", 0),
+            Column::numbers("sum", 6),
+            Column::numbers("min", 4),
+            Column::numbers("max", 3),
+            Column::numbers("last", 3),
+            Column::numbers("p50", 2),
+            Column::numbers("p95", 2),
+            Column::numbers("p99", 1),
+        ];
+        shown.extend(titles.iter().map(|title| Column::numbers(title, 5)));
+        let table = layout(&shown, &rows, columns);
+        format!("{}\n{table}", self.sparkline(&zone))
+    }
+
+    /// Counts over time, periods without events included.
+    fn sparkline(&self, zone: &Zone) -> String {
+        let counts: BTreeMap<Seconds, f64> = self
+            .rows
+            .iter()
+            .map(|row| (row.start.as_second(), row.count))
+            .collect();
+        let (Some((first, _)), Some((last, _))) =
+            (counts.first_key_value(), counts.last_key_value())
+        else {
+            return String::new();
+        };
+        let starts = std::iter::successors(Some(*first), |start| Some(zone.next(self.by, *start)));
+        let all: Vec<f64> = starts
+            .take_while(|start| start <= last)
+            .map(|start| counts.get(&start).copied().unwrap_or(0.0))
+            .collect();
+        let each = all.len().div_ceil(SPARKS);
+        let sums: Vec<f64> = all.chunks(each).map(|some| some.iter().sum()).collect();
+        let most = sums.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let signs = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        let sign = |sum: &f64| signs[((sum / most * 7.0).round().clamp(0.0, 7.0)) as usize];
+        let line: String = sums.iter().map(sign).collect();
+        format!("{}  {line}", self.tag)
+    }
+}
+
+impl Class {
+    fn title(&self) -> String {
+        match self.le_ms {
+            Some(bound) => format!("≤ {bound} ms"),
+            None => "more".to_owned(),
+        }
+    }
+}
+
+impl Row {
+    fn cells(&self, first: String) -> Vec<String> {
+        let shown = |value: Option<f64>| {
+            value.map_or(String::new(), |value| {
+                number(value).trim_end_matches(".0").to_owned()
+            })
+        };
+        let figures = [
+            Some(self.count),
+            self.sum,
+            self.min,
+            self.max,
+            self.last,
+            self.p50,
+            self.p95,
+            self.p99,
+        ];
+        let classes = self.buckets.iter().map(|class| Some(class.count));
+        let cells = figures.into_iter().chain(classes).map(shown);
+        std::iter::once(first).chain(cells).collect()
+    }
+}
+
+#[derive(Serialize)]
+struct Tags<'a> {
+    tags: Vec<TagDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct TagDocument<'a> {
+    tag: &'a str,
+    labels: &'a BTreeMap<String, String>,
+}
+
+/// The list of tags.
+pub(crate) fn tags(series: &[Series], json: bool) -> String {
+    if json {
+        let tags = series
+            .iter()
+            .map(|one| TagDocument {
+                tag: &one.tag,
+                labels: &one.labels,
+            })
+            .collect();
+        return ui::json::document("tally tags", &Tags { tags });
+    }
+    let lines = series.iter().map(|one| {
+        let labels = one
+            .labels
+            .iter()
+            .map(|(name, value)| format!(";{name}={value}"));
+        format!("{}{}\n", one.tag, labels.collect::<String>())
+    });
+    lines.collect()
+}
