@@ -87,38 +87,11 @@ fn what_contributing_points_to_is_there() {
 
 /// Cycles between modules of a crate that are still to be broken: the crate, and the modules of one cycle.
 const KNOWN_CYCLES: &[(&str, &[&str])] = &[
-    (
-        "bench",
-        &[
-            "answer",
-            "args",
-            "conclusion",
-            "findings",
-            "fio",
-            "imported",
-            "layout",
-            "lib",
-            "measure",
-            "schedule",
-            "suite",
-            "suites",
-            "target",
-            "views",
-        ],
-    ),
     ("scrub", &["checkpoint", "one", "rewrite", "start"]),
     ("scrub", &["lib", "read"]),
-    ("sweep", &["lib", "past"]),
-    ("sweep", &["measure", "settings"]),
-    ("sweep", &["plan", "record"]),
-    ("sweep", &["resume", "start"]),
     (
         "warm",
         &["later", "one", "progress", "reading", "report", "watching"],
-    ),
-    (
-        "watch",
-        &["lib", "parse", "replay", "screen", "serve", "views"],
     ),
 ];
 

@@ -5,11 +5,9 @@ use serde::Serialize;
 use study::curve::{self, TargetKept};
 use study::zones::{self as zoned, Ends, Rate};
 
-use crate::views::json::mean_and_deviation;
-
-use super::conclusion::{Estimate, PhaseFigures};
-use super::suites::curve::trials_of;
+use super::figures::{Estimate, PhaseFigures, mean_and_deviation};
 use super::suites::zones::{is_again, position};
+use super::trials::trials_of;
 
 /// The answer of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,11 +3,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use engine::Choice;
+use formats::Format;
+use record::Nanos;
 
-use crate::imported::args::output_format;
 use domain::plan_binding::Planned;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
+
+/// The latency of which the suite `curve` looks for the rate, unless another is given.
+pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
 
 /// What `bench` takes.
 #[derive(Args, Debug)]
@@ -132,7 +138,7 @@ pub struct BenchArgs {
     pub json: bool,
     /// Answer in another tool's format, for its readers
     #[arg(long, value_parser = output_format(), conflicts_with = "json")]
-    pub format: Option<formats::Format>,
+    pub format: Option<Format>,
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
@@ -166,6 +172,45 @@ impl BenchArgs {
             .collect::<Result<_, _>>()?;
         Ok((target, names))
     }
+
+    /// The name of the suite that is asked for, as the ledger keeps it.
+    pub(crate) fn suite_name(&self) -> &'static str {
+        if self.fio.is_some() {
+            "fio"
+        } else if self.workload.is_some() {
+            "workload"
+        } else {
+            self.suite.word()
+        }
+    }
+
+    /// The latency of which the suite `curve` looks for the rate; `None` for other suites.
+    pub(crate) fn p99_target(&self) -> Option<Nanos> {
+        let curve = self.suite == SuiteName::Curve && self.workload.is_none() && self.fio.is_none();
+        curve.then(|| self.p99.map_or(P99_TARGET, |p99| p99.0))
+    }
+
+    /// The way to the kernel that is asked for.
+    pub(crate) fn choice(&self) -> Choice {
+        match self.engine {
+            None => Choice::Auto,
+            Some(EngineChoice::Uring) => Choice::Uring,
+            Some(EngineChoice::Sync) => Choice::Sync,
+        }
+    }
+}
+
+/// Parses the format in which a run is written for other tools' readers.
+pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
+    let values = Format::ALL.map(|format| {
+        let (name, help) = format.describe();
+        PossibleValue::new(name).help(help)
+    });
+    PossibleValuesParser::new(values).try_map(|word| {
+        let mut all = Format::ALL.into_iter();
+        all.find(|format| format.describe().0 == word)
+            .ok_or("this format is not known")
+    })
 }
 
 /// The suites.

@@ -1,55 +1,11 @@
 //! Conclusions from a run: intervals, findings and the verdict. It is derived from the [`Run`](record::Run)
 //! alone and can be derived again, with a better rule, from an old one.
 
-use record::{Direction, Finding, Phase, Run, Verdict};
-use serde::Serialize;
-use study::interval::mean_interval;
-use study::steady::warmup_end;
-use ui::relative;
+use record::{Finding, Run, Verdict};
 
 use super::answer::SuiteResult;
+use super::figures::PhaseFigures;
 use super::findings;
-
-/// A mean and the bounds of its 95 % interval. The bounds are missing where nothing honest can be
-/// said of them: too few slices, or an imported run that has none.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Estimate {
-    /// The mean.
-    pub mean: f64,
-    /// The lower bound.
-    pub low: Option<f64>,
-    /// The upper bound.
-    pub high: Option<f64>,
-}
-
-impl Estimate {
-    /// The interval in words (see [`relative::interval`]); `None` without one.
-    pub(crate) fn width(&self, shown: impl Fn(f64) -> String) -> Option<String> {
-        relative::interval(self.mean, self.low, self.high, shown)
-    }
-}
-
-/// One direction of one phase.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowFigures {
-    /// Direction of the figures.
-    pub direction: Direction,
-    /// Requests a second.
-    pub iops: Estimate,
-    /// Bytes a second.
-    pub bytes_per_s: Estimate,
-}
-
-/// One phase; it has the same index as in the run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PhaseFigures {
-    /// The phase's name.
-    pub name: String,
-    /// Slices at the start that were left out as warm-up.
-    pub warmup_slices: usize,
-    /// The directions that did anything, in the order in which they are shown.
-    pub flows: Vec<FlowFigures>,
-}
 
 /// All that was concluded of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,85 +32,5 @@ impl Conclusion {
             answer,
             findings,
         }
-    }
-}
-
-impl PhaseFigures {
-    fn of(phase: &Phase) -> PhaseFigures {
-        let warmup_slices = warmup_end(&phase.slice_ops());
-        let flows = phase.directions().map(|(direction, flow)| {
-            let (after, seconds) = phase.after_slices(direction);
-            let estimate = |rates: &[f64], after: u64, all: u64| {
-                let settled = rates.len().saturating_sub(warmup_slices) as f64;
-                let rest = Rest {
-                    per_second: after as f64 / seconds.max(1e-9),
-                    share: seconds / (seconds + settled * phase.slice_seconds()),
-                };
-                Estimate::with_rest(rates, warmup_slices, rest, all as f64 / phase.seconds)
-            };
-            FlowFigures {
-                direction,
-                iops: estimate(&phase.slice_rates(direction), after.ops, flow.ops),
-                bytes_per_s: estimate(&phase.slice_byte_rates(direction), after.bytes, flow.bytes),
-            }
-        });
-        PhaseFigures {
-            name: phase.name.clone(),
-            warmup_slices,
-            flows: flows.collect(),
-        }
-    }
-
-    /// One direction's figures.
-    pub fn flow(&self, direction: Direction) -> Option<&FlowFigures> {
-        self.flows.iter().find(|flow| flow.direction == direction)
-    }
-}
-
-/// Completions behind the last complete slice.
-struct Rest {
-    /// Its rate.
-    per_second: f64,
-    /// Its share of the time that is looked at, 0 to 1.
-    share: f64,
-}
-
-impl Estimate {
-    /// The mean of `rates` without the warm-up, with its interval; `plain` where there are too few
-    /// of them for an interval.
-    pub fn of(rates: &[f64], warmup: usize, plain: f64) -> Estimate {
-        let none = Rest {
-            per_second: 0.0,
-            share: 0.0,
-        };
-        Estimate::with_rest(rates, warmup, none, plain)
-    }
-
-    /// As [`Estimate::of`], where the time does not end with a slice. Work that is done ends with what
-    /// came back last: without that, all of its time would count and not all of its work.
-    fn with_rest(rates: &[f64], warmup: usize, rest: Rest, plain: f64) -> Estimate {
-        match mean_interval(rates.get(warmup..).unwrap_or_default()) {
-            Some(interval) => {
-                let more = rest.share * (rest.per_second - interval.mean);
-                Estimate {
-                    mean: interval.mean + more,
-                    // A rate is never below zero, however little is known of it.
-                    low: Some((interval.low + more).max(0.0)),
-                    high: Some(interval.high + more),
-                }
-            }
-            None => Estimate {
-                mean: if plain.is_finite() { plain } else { 0.0 },
-                low: None,
-                high: None,
-            },
-        }
-    }
-
-    /// Half the width of the interval as a share of the mean.
-    pub(crate) fn half_width(&self) -> Option<f64> {
-        // From the upper bound: the lower one does not go below zero.
-        let half = self.high? - self.mean;
-        (self.mean > 0.0).then(|| half / self.mean)
     }
 }

@@ -6,19 +6,16 @@ use std::time::Instant;
 
 use engine::{Choice, Control, Engine, EngineError, Job, Observer, part_of_seed};
 use linux::diskstats::{self, Counter, DiskStats};
-use record::{Bytes, DeviceCounts, Nanos, Phase, Surroundings, Window};
+use record::{Bytes, DeviceCounts, Phase, Surroundings, Window};
 use study::steady;
 use study::stop::{StopDecision, StopRule, Stopper};
 
 use super::around::Around;
+use super::phase_plan::{Ends, PhasePlan};
 use super::progress::Progress;
 use super::schedule::Schedule;
-use super::suite::{Ends, PhasePlan};
-use super::suites::curve::Misses;
 use super::target::Prepared;
-
-/// Length of a window.
-pub(super) const WINDOW: Nanos = Nanos::from_secs(1);
+use super::trials::Misses;
 
 /// Result of the phases.
 pub(crate) struct Measured {
@@ -31,7 +28,7 @@ pub(crate) struct Measured {
 /// Runs what `schedule` says over `files`, one phase after another, until one fails or a signal
 /// comes.
 #[allow(clippy::too_many_arguments, reason = "a run has so many parts")]
-pub(super) fn measure(
+pub(crate) fn measure(
     engine: &dyn Engine,
     prepared: &Prepared,
     files: &[&File],
@@ -87,7 +84,7 @@ pub(super) fn measure(
 
 /// Sees the windows of a phase: adds what the kernel counted, shows progress, and ends the phase
 /// when it is steady and precise.
-pub(super) struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     counters: &'a [Counter],
     /// Last reading. The first time is before any worker was started: who is told that they have begun may be
     /// told late on a busy machine, and would then miss requests that the disk has made already, as if they
@@ -105,7 +102,7 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// For a phase that is about to begin.
-    pub(super) fn new(
+    pub(crate) fn new(
         plan: &PhasePlan,
         counters: &'a [Counter],
         progress: &'a Progress,
@@ -133,7 +130,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Adds to the phase, which has ended, what was around it.
-    pub(super) fn finish(self, phase: &mut Phase) {
+    pub(crate) fn finish(self, phase: &mut Phase) {
         let after = self.since(readings(self.counters).as_deref());
         phase.surroundings = Surroundings {
             after,
@@ -213,7 +210,8 @@ mod tests {
     use linux::block::Devices;
 
     use super::*;
-    use crate::suite;
+    use crate::phase_plan::base;
+    use record::Nanos;
 
     /// A phase with such a ramp sees windows of a disk, which makes 30 reads before it is told that the workers
     /// have begun, and 70 more: how many of them count.
@@ -233,7 +231,7 @@ mod tests {
         let devices = Devices::read(&root).unwrap();
         let device = devices.iter().next().unwrap();
         let counters = [Counter::open(&root, device).unwrap()];
-        let mut plan = PhasePlan::new("page-read", suite::base());
+        let mut plan = PhasePlan::new("page-read", base());
         let details = plan.workload.details.get_or_insert_default();
         details.ramp = ramp;
         let progress = Progress::new(false);

@@ -11,12 +11,13 @@ use record::{
 };
 
 use super::conclusion::Conclusion;
-use super::measure::{self, Measured, WINDOW};
+use super::measure::{self, Measured};
+use super::phase_plan::{PhasePlan, WINDOW};
+use super::phases::{Ready, lay_out, look_at_content};
 use super::progress::Progress;
 use super::schedule::Listed;
-use super::suite::{self, PhasePlan};
+use super::session::{machine_of, seed};
 use super::target::Prepared;
-use super::{Ready, choice, lay_out, look_at_content, machine_of};
 use crate::args::BenchArgs;
 use domain::plan_binding::BoundTarget;
 use ui::exit::Failure;
@@ -60,11 +61,10 @@ impl PreparedTarget {
         engine: &dyn Engine,
         interrupt: &AtomicBool,
     ) -> Result<PreparedTarget, Failure> {
+        let seed = seed(args, Timestamp::now());
         let Ready {
-            seed,
             mut prepared,
             phases,
-            ..
         } = Ready::make(args, root, engine)?;
         if let Some(plan) = phases.iter().find(|plan| plan.workload.writes())
             && !prepared.writable
@@ -89,8 +89,8 @@ impl PreparedTarget {
         look_at_content(&mut prepared, &phases)?;
         Ok(PreparedTarget {
             machine: machine_of(root, &prepared),
-            suite: suite::name(args),
-            choice: choice(args),
+            suite: args.suite_name(),
+            choice: args.choice(),
             prepared,
             phases,
             seed,

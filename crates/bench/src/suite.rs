@@ -1,68 +1,11 @@
 //! Suites: which phases there are, and what a user may change in them.
 
-use record::{Bytes, Nanos, Pattern, Workload};
+use record::{Bytes, Pattern, Workload};
 
-use super::measure::WINDOW;
+use super::phase_plan::{OPEN_LOOP_DEPTH, PhasePlan, base};
 use super::suites::{bonnie, curve, seek, zones};
 use crate::args::{BenchArgs, SuiteName};
 use domain::values::{Fraction, WorkloadText, check_rate};
-
-/// One phase of a suite.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PhasePlan {
-    /// Its name.
-    pub name: String,
-    /// Its workload.
-    pub workload: Workload,
-    /// Length of its windows.
-    pub window: Nanos,
-    /// Event that ends it before its time is up.
-    pub ends: Ends,
-}
-
-/// Event that ends a phase before its time is up.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Ends {
-    /// Its rate is steady and known well enough.
-    Precise,
-    /// More than one request in a hundred takes longer than this, beyond doubt.
-    Misses(Nanos),
-}
-
-impl PhasePlan {
-    /// A phase that ends when it is precise.
-    pub(crate) fn new(name: impl Into<String>, workload: Workload) -> PhasePlan {
-        PhasePlan {
-            name: name.into(),
-            workload,
-            window: WINDOW,
-            ends: Ends::Precise,
-        }
-    }
-}
-
-/// A phase ends at the earliest after this long: less shows neither burst nor wander.
-const SHORTEST: Nanos = Nanos::from_secs(3);
-
-/// Common part of most phases; each names its differences.
-pub(super) fn base() -> Workload {
-    Workload {
-        pattern: Pattern::Random,
-        read_fraction: 1.0,
-        block: Bytes::kib(16),
-        threads: 1,
-        depth: 1,
-        rate_per_s: None,
-        span: None,
-        sync_every: 0,
-        sync_at_end: false,
-        longest: Nanos::from_secs(8),
-        shortest: SHORTEST,
-        precision: 0.03,
-        ops: None,
-        details: None,
-    }
-}
 
 /// The suite `database`.
 fn database() -> Vec<PhasePlan> {
@@ -141,7 +84,7 @@ pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String
 }
 
 /// The phases of the suite that is asked for. Suites that find out on the way what to measure give
-/// one that stands for all, which `schedule` makes them of.
+/// one that stands for all, which [`suites::schedule`](super::suites::schedule) makes them of.
 fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
     match args.suite {
         SuiteName::Database => database(),
@@ -221,17 +164,6 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
     }
 }
 
-/// The name of the suite that `args` ask for, as the ledger keeps it.
-pub(crate) fn name(args: &BenchArgs) -> &'static str {
-    if args.fio.is_some() {
-        "fio"
-    } else if args.workload.is_some() {
-        "workload"
-    } else {
-        args.suite.word()
-    }
-}
-
 fn select(suite: Vec<PhasePlan>, names: &[String]) -> Result<Vec<PhasePlan>, String> {
     if names.is_empty() {
         return Ok(suite);
@@ -272,10 +204,6 @@ fn own(text: &WorkloadText) -> PhasePlan {
     )
 }
 
-/// An open loop must not run out of slots when the disk stalls: then its requests would wait in
-/// line here, which is timed too, but the disk would see fewer of them than it would in life.
-pub(super) const OPEN_LOOP_DEPTH: u32 = 4096;
-
 fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
     if let Some(seconds) = args.seconds {
         workload.longest = seconds.0;
@@ -312,6 +240,8 @@ fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use record::Nanos;
+
     use super::*;
     use crate::args::tests::parsed;
 

@@ -14,8 +14,8 @@ use linux::{Root, block};
 use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-use super::suite::PhasePlan;
-use super::suites::bonnie::folder::{self, LeftOver};
+use super::phase_plan::PhasePlan;
+use super::test_folder::{self, LeftOver};
 use super::testfile;
 use crate::args::BenchArgs;
 use domain::plan_binding::{self, BoundTarget, Planned};
@@ -136,7 +136,7 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     let notes = testfile::remove_left_over(path)
         .into_iter()
         .map(LeftOver::Removed)
-        .chain(folder::remove_left_over(path))
+        .chain(test_folder::remove_left_over(path))
         .map(|left| left.note())
         .collect();
     let space = space::of(path).refused()?;
@@ -343,7 +343,7 @@ fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<
 }
 
 /// Turns direct I/O on. `false` where the file system refuses it.
-pub(super) fn set_direct(file: &File) -> io::Result<bool> {
+pub(crate) fn set_direct(file: &File) -> io::Result<bool> {
     let flags = fcntl_getfl(file.as_fd())?;
     match fcntl_setfl(file.as_fd(), flags | OFlags::DIRECT) {
         Ok(()) => Ok(true),
@@ -354,7 +354,7 @@ pub(super) fn set_direct(file: &File) -> io::Result<bool> {
 
 /// Measuring is not using: the time of the last access stays. Only a file's owner and root may ask
 /// for that (open(2), O_NOATIME); for others it makes no difference worth an error.
-pub(super) fn keep_access_time(file: &File) {
+pub(crate) fn keep_access_time(file: &File) {
     if let Ok(flags) = fcntl_getfl(file.as_fd()) {
         let _ = fcntl_setfl(file.as_fd(), flags | OFlags::NOATIME);
     }

@@ -6,7 +6,8 @@ use record::{Direction, Flow, Histogram, Phase, Run, Workload};
 
 use super::figure::{Figure, Metric};
 use super::record::Value;
-use bench::conclusion::{Conclusion, Estimate, PhaseFigures};
+use bench::conclusion::Conclusion;
+use bench::figures::{Estimate, PhaseFigures};
 
 /// All figures of a run: of each phase over all directions, and of each direction where there are
 /// several. Rates have their intervals; a percentile is taken from all requests of the phase and

@@ -120,3 +120,35 @@ impl fmt::Display for Layout {
         Ok(())
     }
 }
+
+/// The settings of the factors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Factors {
+    /// Numbers of members.
+    pub members: Vec<usize>,
+    /// The levels.
+    pub levels: Vec<Level>,
+    /// The chunks, for levels that have them.
+    pub chunks: Vec<Bytes>,
+    /// The file systems.
+    pub file_systems: Vec<Fs>,
+    /// The schedulers; empty leaves what the disks have.
+    pub schedulers: Vec<String>,
+    /// Number of members that may fail.
+    pub survives: usize,
+}
+
+#[cfg(test)]
+impl Factors {
+    /// Those of a sweep whose layouts are made up.
+    pub(crate) fn made_up() -> Factors {
+        Factors {
+            members: vec![1],
+            levels: Vec::new(),
+            chunks: Vec::new(),
+            file_systems: Vec::new(),
+            schedulers: Vec::new(),
+            survives: 0,
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The verb `sweep`: which layout of these devices is best.
 
+mod answer;
 pub mod args;
 mod check;
 mod checkpoint;
@@ -9,7 +10,6 @@ mod decided;
 mod figure;
 mod figures;
 mod html;
-
 mod layout;
 mod measure;
 mod objective;
@@ -19,6 +19,7 @@ mod plan;
 mod price;
 mod probe;
 mod progress;
+mod ready;
 mod record;
 mod resume;
 mod run;
@@ -32,7 +33,6 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
 use engine::Engine;
-use ledger::Ledger;
 
 #[cfg(test)]
 pub(crate) use decide::survivors;
@@ -43,19 +43,16 @@ pub(crate) use layout::{Factor, Layout};
 pub use objective::{Objective, Requirement, Side};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
 #[cfg(test)]
-pub(crate) use {decided::Point, plan::Factors, price::Cost, record::Volume};
+pub(crate) use {decided::Point, layout::Factors, price::Cost, record::Volume};
 
 use crate::args::SweepArgs;
+use answer::answer;
 use array::programs::Installed;
-use decide::decide;
+use ready::Start;
 use run::Ending;
-use start::Start;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{Answer, Failure, Outcome};
 use ui::output::{Format, OutputFile};
-
-/// At most so many layouts have their latencies drawn.
-const FINALISTS: usize = 4;
 
 /// Finds the layout of the devices that is best, or shows what was found before.
 pub fn sweep(
@@ -94,68 +91,4 @@ pub fn sweep(
             )))
         }
     }
-}
-
-/// Shows what is concluded of a sweep.
-fn answer(
-    args: &SweepArgs,
-    page: Option<&OutputFile>,
-    context: &mut Context,
-    record: &SweepRecord,
-    ledger: &Ledger,
-) -> Outcome {
-    let decided = decide(record);
-    let winner = decided.winner.and_then(|winner| record.layouts.get(winner));
-    let commands = winner.map_or_else(Vec::new, |winner| {
-        commands::commands(&record.settings, winner)
-    });
-    let text = if args.json {
-        views::json::document(record, &decided, &commands)
-    } else {
-        views::text::sweep(record, &decided, &commands, context.columns)
-    };
-    let printed = context.print(&text);
-    // Also when nobody reads the answer any more, as in a closed pipe.
-    if let Some(page) = page {
-        let finalists = finalists(record, &decided, ledger);
-        html::write_file(page, record, &decided, &finalists, &commands).midway()?;
-    }
-    printed?;
-    status(record, &decided)
-}
-
-/// The best layouts with a run of each.
-fn finalists(
-    record: &SweepRecord,
-    decided: &Decided,
-    ledger: &Ledger,
-) -> Vec<(String, ::record::Run)> {
-    let best = decided.winner.iter().chain(&decided.ties);
-    best.take(FINALISTS)
-        .filter_map(|&layout| {
-            let cells = record.cells.iter().rev();
-            let run = cells
-                .filter(|cell| cell.layout == layout)
-                .find_map(|cell| match &cell.outcome {
-                    CellOutcome::Measured { run, .. } => Some(run),
-                    CellOutcome::Failed(_) => None,
-                })?;
-            let run = ledger.load(run.as_str()).ok()?;
-            Some((record.layouts.get(layout)?.to_string(), run))
-        })
-        .collect()
-}
-
-/// Exit of the verb: no, where measured layouts miss the requirements.
-fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
-    if decided.winner.is_some() || !decided.over {
-        return Ok(Answer::Done);
-    }
-    let measured = |cell: &Cell| matches!(cell.outcome, CellOutcome::Measured { .. });
-    if record.cells.iter().any(measured) {
-        return Ok(Answer::No);
-    }
-    Err(Failure::Midway(anyhow!(
-        "no layout could be built and measured; nothing is left assembled"
-    )))
 }

@@ -8,7 +8,6 @@ use ledger::Ledger;
 
 use super::figures::figures_of;
 use super::record::{CellOutcome, Settings};
-use super::settings::own_workload;
 use bench::Ran;
 use bench::args::{BenchArgs, SuiteName};
 use bench::conclusion::Conclusion;
@@ -25,7 +24,7 @@ pub(crate) fn bench_args(
     target: &Path,
     block: usize,
 ) -> Result<BenchArgs, String> {
-    let workload = own_workload(settings)?;
+    let workload = settings.own_workload()?;
     let phases = settings.phases.iter().map(Into::into);
     Ok(BenchArgs {
         target: Some(target.to_path_buf()),

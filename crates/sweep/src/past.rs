@@ -9,6 +9,7 @@ use linux::block::Devices;
 use linux::process;
 use serde::Serialize;
 
+use super::answer::answer;
 use super::checkpoint::Checkpoint;
 use super::record::Volume;
 use super::resume::take_down;
@@ -35,7 +36,7 @@ pub(crate) fn show(
             "the sweep {key} was removed just now"
         )));
     };
-    super::answer(args, page, context, &work.document.record, &ledger)
+    answer(args, page, context, &work.document.record, &ledger)
 }
 
 /// Takes down what an unfinished sweep left, and keeps it as finished.

@@ -1,45 +1,12 @@
 //! Layouts to measure: every choice of the factors that makes sense.
 
 use record::Bytes;
-use serde::{Deserialize, Serialize};
 
-use super::layout::Layout;
+use super::layout::{Factors, Layout};
 use super::record::LeftOut;
 use array::geometry::bad_chunk;
 use domain::filesystem::Fs;
 use domain::raid::Level;
-
-/// The settings of the factors.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Factors {
-    /// Numbers of members.
-    pub members: Vec<usize>,
-    /// The levels.
-    pub levels: Vec<Level>,
-    /// The chunks, for levels that have them.
-    pub chunks: Vec<Bytes>,
-    /// The file systems.
-    pub file_systems: Vec<Fs>,
-    /// The schedulers; empty leaves what the disks have.
-    pub schedulers: Vec<String>,
-    /// Number of members that may fail.
-    pub survives: usize,
-}
-
-#[cfg(test)]
-impl Factors {
-    /// Those of a sweep whose layouts are made up.
-    pub(crate) fn made_up() -> Factors {
-        Factors {
-            members: vec![1],
-            levels: Vec::new(),
-            chunks: Vec::new(),
-            file_systems: Vec::new(),
-            schedulers: Vec::new(),
-            survives: 0,
-        }
-    }
-}
 
 /// The layouts, and what of the factors makes none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

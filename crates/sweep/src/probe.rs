@@ -15,7 +15,7 @@ use study::steady::warmup_end;
 use super::measure::bench_args;
 use super::record::{Probe, Settings, Value};
 use super::testbed::Testbed;
-use bench::suite::{self, PhasePlan};
+use bench::{PhasePlan, suite};
 
 /// Time for which a volume is probed: enough to see its rate, and little for sixteen of them.
 const LONG: Nanos = Nanos::from_secs(3);

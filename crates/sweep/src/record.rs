@@ -9,10 +9,10 @@ use record::{Bytes, Machine, Nanos, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::figure::Figure;
-use super::layout::Layout;
+use super::layout::{Factors, Layout};
 use super::objective::{Objective, Requirement};
-use super::plan::Factors;
 use super::price::Prices;
+use domain::values::WorkloadText;
 
 /// One of the devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,6 +187,18 @@ impl Settings {
     /// The sizes of the devices.
     pub(crate) fn sizes(&self) -> Vec<Bytes> {
         self.devices.iter().map(|volume| volume.size).collect()
+    }
+
+    /// The workload of the user's own.
+    ///
+    /// # Errors
+    /// When its text makes none; as a sentence.
+    pub(crate) fn own_workload(&self) -> Result<Option<WorkloadText>, String> {
+        let read = |text: &String| {
+            text.parse()
+                .map_err(|why| format!("--workload {text}: {why}"))
+        };
+        self.workload.as_ref().map(read).transpose()
     }
 }
 

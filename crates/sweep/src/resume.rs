@@ -10,8 +10,8 @@ use linux::process;
 
 use super::check::missing;
 use super::checkpoint::Checkpoint;
+use super::ready::{ETC, Ready, Start, host, refused};
 use super::record::Settings;
-use super::start::{ETC, Ready, Start, host, refused};
 use super::testbed::{Allowed, Testbed};
 use super::underway::Underway;
 use array::programs::Programs;

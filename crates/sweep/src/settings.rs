@@ -8,15 +8,15 @@ use record::Bytes;
 
 use super::figure::{Figure, Metric};
 use super::figures::why_never;
+use super::layout::Factors;
 use super::objective::{Objective, Requirement};
-use super::plan::{self, Factors, Planned};
+use super::plan::{self, Planned};
 use super::price::Prices;
 use super::record::{Settings, Volume};
 use crate::args::SweepArgs;
 use crate::measure::bench_args;
 use array::host::number_at;
-use bench::suite::{self, PhasePlan};
-use domain::values::WorkloadText;
+use bench::{PhasePlan, suite};
 use ui::context::Context;
 
 /// The phase of a workload of the user's own.
@@ -233,16 +233,4 @@ fn size(args: &SweepArgs, devices: &[Volume], planned: &Planned) -> Result<Bytes
             size.0
         )),
     }
-}
-
-/// The workload of the user's own.
-///
-/// # Errors
-/// When its text makes none; as a sentence.
-pub(crate) fn own_workload(settings: &Settings) -> Result<Option<WorkloadText>, String> {
-    let read = |text: &String| {
-        text.parse()
-            .map_err(|why| format!("--workload {text}: {why}"))
-    };
-    settings.workload.as_ref().map(read).transpose()
 }

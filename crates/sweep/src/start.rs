@@ -1,10 +1,7 @@
 //! Start of a sweep: anew, or where one of the same settings was stopped.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::path::Path;
 
-use engine::Engine;
 use jiff::Timestamp;
 use job::{Job, Store, Takeover};
 use ledger::OwnerLiveness;
@@ -16,61 +13,17 @@ use serde::Serialize;
 use super::check::check;
 use super::checkpoint::Checkpoint;
 use super::plan::Planned;
+use super::ready::{ETC, Ready, Start, host, refused};
 use super::record::{LeftOut, Settings, SweepRecord, Volume};
-use super::run::Sweep;
 use super::testbed::{Allowed, Testbed};
 use super::{resume, settings};
 use crate::args::SweepArgs;
 use crate::views;
 use array::check::consents;
-use array::host::{Host, number_at};
+use array::host::number_at;
 use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
-
-/// Folder of programs' settings.
-pub(crate) const ETC: &str = "/etc";
-
-/// Result of starting.
-pub(crate) enum Start {
-    /// Nothing is to be done: the plan was shown.
-    Rehearsed,
-    /// It can begin.
-    Ready(Box<Ready>),
-}
-
-/// A sweep that can begin or go on.
-pub(crate) struct Ready {
-    /// Its state.
-    pub checkpoint: Checkpoint,
-    /// The job, which takes later states.
-    pub job: Job<Checkpoint>,
-    /// The devices.
-    pub rig: Testbed,
-}
-
-impl Ready {
-    /// The sweep.
-    pub(crate) fn sweep<'a>(
-        self,
-        context: &'a mut Context,
-        programs: &'a mut dyn Programs,
-        engine: &'a dyn Engine,
-        interrupt: &'a AtomicBool,
-    ) -> Sweep<'a> {
-        Sweep {
-            ran_before_s: self.checkpoint.record.ran_s,
-            checkpoint: self.checkpoint,
-            job: self.job,
-            rig: self.rig,
-            programs,
-            context,
-            engine,
-            interrupt,
-            began: Instant::now(),
-        }
-    }
-}
 
 /// Checks everything, takes down what a killed start has left, and claims the devices.
 ///
@@ -135,28 +88,6 @@ pub(crate) fn start(
         return Ok(Start::Rehearsed);
     }
     begin(settings, planned, rig, store, context)
-}
-
-/// Refusal of a sweep, with its reasons.
-pub(super) fn refused(problems: &[String]) -> Failure {
-    Failure::refused_for("no sweep is begun", problems)
-}
-
-/// The host on which layouts are taken down.
-pub(crate) fn host<'a>(
-    context: &Context,
-    programs: &'a mut dyn Programs,
-    report: &'a mut dyn FnMut(&str),
-) -> Host<'a> {
-    Host {
-        root: context.root.clone(),
-        etc: PathBuf::from(ETC),
-        programs,
-        report,
-        claims: Vec::new(),
-        array: None,
-        journal: None,
-    }
 }
 
 fn begin(

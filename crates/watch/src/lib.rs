@@ -16,17 +16,17 @@ pub(crate) mod replay;
 mod report;
 pub(crate) mod screen;
 mod serve;
+mod view;
 mod views;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use ::record::sample::{Sample, Source};
-use study::watch::{Change, Settings, Watch};
+use ::record::sample::Sample;
+use study::watch::{Settings, Watch};
 
 use crate::args::WatchArgs;
-use crate::views::{json, plain};
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
@@ -35,20 +35,13 @@ use record::Recorder;
 use report::Report;
 use screen::Screen;
 use serve::Server;
-use ui::context::{Context, notice};
+use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
-use ui::signals;
+use view::View;
 
 pub use check::misused as misused_check;
-
-/// True if the screen is drawn: not for lines, a check, metrics, nor a table or page of a recording, and only
-/// on a terminal.
-pub fn takes_the_terminal(args: &WatchArgs) -> bool {
-    let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
-    let is_drawn = args.record.at.is_some() && (args.record.table || args.record.report.is_some());
-    !is_said && !is_drawn && args.log.parse.is_none() && ui::screen::is_possible()
-}
+pub use view::takes_the_terminal;
 
 /// Watches until it is interrupted, or has seen enough.
 pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
@@ -202,124 +195,5 @@ impl Live<'_> {
         }
         let idle = self.filter.cut(&mut sample);
         view.show(&sample, &changes, idle, context)
-    }
-}
-
-/// Form of samples and events.
-enum View {
-    Plain(plain::Lines),
-    Json,
-    /// On the screen of a terminal.
-    Live(Screen),
-    /// Others ask for it.
-    Silent,
-}
-
-impl View {
-    fn of(args: &WatchArgs) -> View {
-        if args.json {
-            View::Json
-        } else if args.prometheus.is_some() && !args.plain {
-            View::Silent
-        } else {
-            View::Plain(plain::Lines::default())
-        }
-    }
-
-    /// Watches the host, on the screen where there is a terminal for it.
-    fn live(
-        args: &WatchArgs,
-        source: &Source,
-        interrupt: &Arc<AtomicBool>,
-    ) -> Result<View, Failure> {
-        if !takes_the_terminal(args) {
-            return Ok(View::of(args));
-        }
-        // Who names a device wants to see it, whatever it does.
-        let all = args.all || !args.devices.is_empty();
-        match Screen::start(source.clone(), all, interrupt) {
-            Ok(screen) => Ok(View::Live(screen)),
-            // Lines need no keys.
-            Err(error) => {
-                signals::second_ends_at_once(interrupt).refused()?;
-                notice(&format!(
-                    "The screen is not drawn ({error}); these are plain lines."
-                ));
-                Ok(View::of(args))
-            }
-        }
-    }
-
-    /// Gives the terminal back.
-    fn end(self) -> Outcome {
-        match &self {
-            View::Live(screen) if screen.has_failed() => Err(Failure::Midway(anyhow::anyhow!(
-                "the screen failed, which is a fault of disksmith; --plain prints lines instead"
-            ))),
-            View::Live(screen) => match screen.error() {
-                Some(error) => Err(Failure::Midway(anyhow::anyhow!(
-                    "the terminal could not be used any longer: {error}; --plain prints lines instead"
-                ))),
-                None => Ok(Answer::Done),
-            },
-            _ => Ok(Answer::Done),
-        }
-    }
-
-    fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
-        match self {
-            View::Plain(_) | View::Live(_) | View::Silent => Ok(()),
-            View::Json => context.print(&json::start(source)),
-        }
-    }
-
-    /// Something that cannot be seen, and why.
-    fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
-        match self {
-            View::Plain(_) | View::Silent => {
-                notice(note);
-                Ok(())
-            }
-            View::Live(screen) => {
-                screen.note(note);
-                Ok(())
-            }
-            View::Json => context.print(&json::note(note)),
-        }
-    }
-
-    /// Events that are over at the end of a log.
-    fn close(&mut self, changes: &[Change], context: &mut Context) -> Result<(), Failure> {
-        let text = match self {
-            View::Plain(lines) => lines.text(&Sample::default(), changes),
-            View::Json => json::changes(changes),
-            View::Live(_) | View::Silent => return Ok(()),
-        };
-        context.print(&text)
-    }
-
-    /// A sample, from which so many devices are left out because they do nothing, and what became of events in
-    /// it. Plain lines say where nothing is shown for that, which looks like a program that hangs.
-    fn show(
-        &mut self,
-        sample: &Sample,
-        changes: &[Change],
-        idle: usize,
-        context: &mut Context,
-    ) -> Result<(), Failure> {
-        let text = match self {
-            View::Plain(lines) => {
-                let mut text = lines.text(sample, changes);
-                text.extend(lines.rest(sample, idle));
-                text
-            }
-            View::Json => json::lines(sample, changes),
-            View::Live(screen) => {
-                screen.show(sample, changes);
-                return Ok(());
-            }
-            View::Silent => return Ok(()),
-        };
-        context.print(&text)
     }
 }

@@ -28,9 +28,9 @@ use ui::output::OutputFile;
 use arrays::Arrays;
 use progress::Progress;
 
-use super::View;
 use super::filter::Filter;
 use super::report::Report;
+use super::view::View;
 
 /// Bytes of a log that are read at a time.
 const CHUNK: usize = 1 << 20;

@@ -23,7 +23,8 @@ use ui::signals;
 
 use super::filter::Filter;
 use super::report::{Report, with_hosts};
-use super::{View, screen, takes_the_terminal};
+use super::screen;
+use super::view::{View, takes_the_terminal};
 
 /// Default length of a replay.
 const USUAL: SignedDuration = SignedDuration::from_mins(10);

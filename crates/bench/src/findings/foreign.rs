@@ -4,7 +4,7 @@ use record::{Bytes, Code, Direction, Finding, Flow, Phase, Run, Severity, Target
 use study::foreign::{Weight, weigh};
 
 use super::finding;
-use crate::conclusion::PhaseFigures;
+use crate::figures::PhaseFigures;
 use ui::format::{number, percent};
 
 /// Larger requests than this may be split by the kernel, so their number says nothing.
@@ -51,7 +51,7 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
     if !run.target.direct {
         return None;
     }
-    let (counts, seconds) = crate::views::device_totals(phase)?;
+    let (counts, seconds) = crate::figures::device_totals(phase)?;
     let after = phase.surroundings.after.unwrap_or_default();
     let seconds = seconds + phase.drain_seconds;
     let rule = Rule::of(run, phase);

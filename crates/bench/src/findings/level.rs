@@ -7,7 +7,7 @@ use study::plateau::{self, Capped, Throughput};
 use study::steady::{self, Reason};
 
 use super::{finding, longer, trouble};
-use crate::conclusion::{FlowFigures, PhaseFigures};
+use crate::figures::{FlowFigures, PhaseFigures};
 use ui::format::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.

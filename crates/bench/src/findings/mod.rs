@@ -18,7 +18,7 @@ mod trouble;
 use record::{Calls, Code, Finding, Phase, Run, Severity};
 
 use super::answer::SuiteResult;
-use super::conclusion::PhaseFigures;
+use super::figures::PhaseFigures;
 
 /// All that speaks against the figures of `run`, the heaviest first.
 pub(super) fn of(

@@ -172,7 +172,7 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     if run.target.in_memory || !(run.target.direct || through) {
         return None;
     }
-    let (counts, _) = crate::views::device_totals(phase)?;
+    let (counts, _) = crate::figures::device_totals(phase)?;
     let sides = [
         ("reads", &phase.read, counts.read_bytes, "was answered from"),
         ("writes", &phase.write, counts.write_bytes, "was left in"),

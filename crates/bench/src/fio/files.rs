@@ -12,8 +12,9 @@ use rustix::fs::{Advice, OFlags, fadvise};
 
 use super::plan::{Plan, Stream};
 use crate::progress::Progress;
+use crate::session::Session;
 use crate::target::{Prepared, keep_access_time, set_direct};
-use crate::{Session, layout, testfile};
+use crate::{layout, testfile};
 use ui::exit::{ExitClass as _, Failure};
 
 /// A target with all files that the jobs need there.

@@ -17,13 +17,11 @@ mod together;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
 use engine::Engine;
 use fiojob::Surroundings;
 use formats::text::Utf8;
-use jiff::Timestamp;
 use linux::{extents, machine};
 use record::TargetKind;
 
@@ -31,53 +29,16 @@ use self::files::Opened;
 use self::plan::{Plan, Stream};
 use super::measure::Measured;
 use super::progress::Progress;
-use super::{Ran, Session, descriptors, sample, target};
+use super::session::{Ran, Session};
+use super::{descriptors, sample, target};
 use crate::args::BenchArgs;
 use ui::context::Context;
-use ui::exit::{ExitClass as _, Failure, Outcome};
-use ui::output::OutputFile;
-
-/// Measures a target by a job file of fio.
-pub(super) fn bench_jobs(
-    args: &BenchArgs,
-    file: &Path,
-    report: Option<OutputFile>,
-    context: &mut Context,
-    engine: &dyn Engine,
-    interrupt: &AtomicBool,
-) -> Outcome {
-    let ready = Ready::make(args, file, context, engine)?;
-    let session = Session {
-        args,
-        context,
-        engine,
-        interrupt,
-        seed: ready.seed,
-        report,
-    };
-    session.run_and_finish(|session| session.run_jobs(ready))
-}
-
-/// Checks that [`bench_jobs`] would begin; nothing is touched where a --destroy is given.
-///
-/// # Errors
-/// Refused, where it would not.
-pub(super) fn rehearse(
-    args: &BenchArgs,
-    file: &Path,
-    context: &Context,
-    engine: &dyn Engine,
-) -> Result<(), Failure> {
-    Ready::make(args, file, context, engine).map(drop)
-}
+use ui::exit::{ExitClass as _, Failure};
 
 /// A job file that was read, on a target that was opened.
-pub(super) struct Ready {
-    started: Timestamp,
+pub(crate) struct Ready {
     plan: Plan,
     opened: Opened,
-    /// Seed of the random numbers.
-    seed: u64,
 }
 
 impl Ready {
@@ -86,13 +47,12 @@ impl Ready {
     /// # Errors
     /// When the file asks for what is not done, does not fit the target, or would write what may
     /// only be read.
-    pub(super) fn make(
+    pub(crate) fn make(
         args: &BenchArgs,
         file: &Path,
         context: &Context,
         engine: &dyn Engine,
     ) -> Result<Ready, Failure> {
-        let started = Timestamp::now();
         let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
         let jobs = read(file, context)?;
         let names = names::of(&jobs, &path).refused()?;
@@ -113,18 +73,12 @@ impl Ready {
         for stream in plan.walls.iter().flatten() {
             engine.check(&stream.workload, stream.choice).refused()?;
         }
-        let seed = match (args.seed, plan.repeats) {
-            (Some(seed), _) => seed,
-            // As in fio a run repeats the last one, unless it is told not to.
-            (None, true) => 0,
-            (None, false) => started.as_nanosecond() as u64,
-        };
-        Ok(Ready {
-            started,
-            plan,
-            opened,
-            seed,
-        })
+        Ok(Ready { plan, opened })
+    }
+
+    /// True if a run makes the same requests as the last one.
+    pub(crate) fn repeats(&self) -> bool {
+        self.plan.repeats
     }
 }
 
@@ -174,13 +128,8 @@ fn text_of(path: &Path) -> io::Result<String> {
 
 impl Session<'_> {
     /// Runs a job file to its end.
-    pub(super) fn run_jobs(&mut self, ready: Ready) -> Result<Ran, Failure> {
-        let Ready {
-            started,
-            plan,
-            mut opened,
-            ..
-        } = ready;
+    pub(crate) fn run_jobs(&mut self, ready: Ready) -> Result<Ran, Failure> {
+        let Ready { plan, mut opened } = ready;
         let mut progress = Progress::new(self.context.watched);
         if opened.prepared.target.kind == TargetKind::Directory {
             opened.lay_out(self, &plan, &mut progress)?;
@@ -202,7 +151,6 @@ impl Session<'_> {
         let missing = ended.names[phases.len()..].to_vec();
         opened.prepared.target.direct &= ended.direct;
         Ok(self.recorded(
-            started,
             opened.prepared.target,
             machine,
             Measured { phases, failed },

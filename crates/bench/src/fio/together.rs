@@ -13,10 +13,10 @@ use record::{Phase, Window};
 use super::files::{Handles, Opened};
 use super::plan::{Plan, Stream};
 use super::sum;
-use crate::Session;
-use crate::measure::{Measured, WINDOW, Watch};
+use crate::measure::{Measured, Watch};
+use crate::phase_plan::{PhasePlan, WINDOW};
 use crate::progress::Progress;
-use crate::suite::PhasePlan;
+use crate::session::Session;
 
 /// Interval at which it is looked whether the others must end too.
 const LOOK: Duration = Duration::from_millis(20);

@@ -1,10 +1,8 @@
-//! The arguments of `import`, and the formats of other tools.
+//! The arguments of `import`.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use formats::Format;
 
 /// What `import` takes.
 #[derive(Args, Debug)]
@@ -24,17 +22,4 @@ pub struct ImportArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-}
-
-/// Parses the format in which a run is written for other tools' readers.
-pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
-    let values = Format::ALL.map(|format| {
-        let (name, help) = format.describe();
-        PossibleValue::new(name).help(help)
-    });
-    PossibleValuesParser::new(values).try_map(|word| {
-        let mut all = Format::ALL.into_iter();
-        all.find(|format| format.describe().0 == word)
-            .ok_or("this format is not known")
-    })
 }

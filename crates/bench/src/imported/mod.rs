@@ -1,7 +1,6 @@
 //! The verb `import`: what other tools measured is kept beside what this program measured.
 
 pub mod args;
-mod judged;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,12 +13,11 @@ use record::{ImportedRun, RunId, Summary};
 use serde::Serialize;
 
 use crate::imported::args::ImportArgs;
+use crate::judged::Judged;
 use crate::views::imported::json::ImportedDocument;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::table::wrap;
-
-pub(crate) use judged::Judged;
 
 /// More than hundreds of fio's longest documents; a device that was named by mistake is larger. As a
 /// tree one document takes some times the memory of its text.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::imported::args::output_format;
+use crate::args::output_format;
 use domain::values::Percent;
 
 /// What `runs` takes.

@@ -12,7 +12,7 @@ use record::{ImportedRun, Origin, Run, RunId, Verdict};
 use serde::Serialize;
 
 use crate::conclusion::Conclusion;
-use crate::imported::Judged;
+use crate::judged::Judged;
 use crate::runs::args::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::views;
 use side::Side;

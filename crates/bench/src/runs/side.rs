@@ -3,8 +3,9 @@
 use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run, RunId, Verdict};
 
 use super::work::Work;
-use crate::conclusion::{Conclusion, PhaseFigures};
-use crate::imported::Judged;
+use crate::conclusion::Conclusion;
+use crate::figures::PhaseFigures;
+use crate::judged::Judged;
 use ui::format::{details, engine, number, percent, workload};
 
 /// A run.

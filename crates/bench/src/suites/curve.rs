@@ -1,23 +1,19 @@
 //! `--suite curve`: throughput against latency. Requests come at Poisson times, at rates that rise
 //! until the 99th percentile passes the target and then close in on the highest that keeps it.
 
-use engine::Control;
-use record::{Bytes, Direction, Histogram, Nanos, Phase, Run, Window, Workload};
-use study::curve::{self, Next, Tail, TargetKept, Trial};
+use record::{Bytes, Nanos, Phase, Workload};
+use study::curve::{self, Next};
 
-use crate::args::{BenchArgs, SuiteName};
+use crate::args::{BenchArgs, P99_TARGET};
+use crate::phase_plan::{Ends, OPEN_LOOP_DEPTH, PhasePlan, base};
 use crate::schedule::Schedule;
-use crate::suite::{Ends, OPEN_LOOP_DEPTH, PhasePlan, base};
+use crate::trials::{WINDOWS, trials};
 
-/// The target, unless another is asked for.
-const TARGET: Nanos = Nanos(10_000_000);
 /// The rate to begin with.
 const FIRST_RATE: f64 = 100.0;
 /// A trial lasts for so many requests at least, unless its time was asked for: fewer than 500 say
 /// nothing of one in a hundred.
 const LEAST_REQUESTS: f64 = 800.0;
-/// A trial has so many windows.
-const WINDOWS: u64 = 40;
 
 /// The phase that stands for all. Its precision is how close the bounds of the answer shall come.
 pub(crate) fn pattern() -> PhasePlan {
@@ -29,12 +25,6 @@ pub(crate) fn pattern() -> PhasePlan {
         ..base()
     };
     PhasePlan::new("curve", workload)
-}
-
-/// The target that a run looks for the rate of; `None` where it does not.
-pub(crate) fn target(args: &BenchArgs) -> Option<Nanos> {
-    let curve = args.suite == SuiteName::Curve && args.workload.is_none() && args.fio.is_none();
-    curve.then(|| args.p99.map_or(TARGET, |p99| p99.0))
 }
 
 /// The search for the rate.
@@ -49,7 +39,7 @@ impl Search {
     pub(crate) fn of(pattern: PhasePlan, args: &BenchArgs) -> Search {
         Search {
             pattern,
-            target: target(args).unwrap_or(TARGET),
+            target: args.p99_target().unwrap_or(P99_TARGET),
             timed: args.seconds.is_some(),
         }
     }
@@ -92,81 +82,6 @@ impl Schedule for Search {
         match curve::next(&trials(done, self.target), FIRST_RATE, width) {
             Next::Measure(_) => vec!["the rest of the search".to_owned()],
             Next::Found(_) => Vec::new(),
-        }
-    }
-}
-
-/// Reads and writes together that came back in a window, and how many took longer than `target`.
-fn tail(window: &Window, target: Nanos) -> Tail {
-    let mut all = Histogram::new();
-    for direction in [Direction::Read, Direction::Write] {
-        if let Some(flow) = window.flow(direction) {
-            all.merge(&flow.latency);
-        }
-    }
-    let count = all.count();
-    Tail {
-        count: count as f64,
-        over: (count - all.count_at_most(target.0)) as f64,
-    }
-}
-
-/// A phase as a trial.
-fn trial(phase: &Phase, target: Nanos) -> Option<Trial> {
-    Some(Trial {
-        rate: phase.workload.rate_per_s?,
-        seconds: phase.windows.iter().map(|window| window.seconds).sum(),
-        slices: phase
-            .windows
-            .iter()
-            .map(|window| tail(window, target))
-            .collect(),
-    })
-}
-
-fn trials(phases: &[Phase], target: Nanos) -> Vec<Trial> {
-    phases
-        .iter()
-        .filter_map(|phase| trial(phase, target))
-        .collect()
-}
-
-/// The trials of a run that looked for a rate, with the target.
-pub(crate) fn trials_of(run: &Run) -> Option<(Nanos, Vec<Trial>)> {
-    let target = run.p99_target?;
-    Some((target, trials(&run.phases, target)))
-}
-
-/// Ends a trial when it is clear that it misses the target.
-pub(crate) struct Misses {
-    target: Nanos,
-    trial: Trial,
-    missed: bool,
-}
-
-impl Misses {
-    /// For a trial that is about to begin.
-    pub(crate) fn new(target: Nanos, workload: &Workload) -> Misses {
-        Misses {
-            target,
-            trial: Trial {
-                rate: workload.rate_per_s.unwrap_or_default(),
-                seconds: 0.0,
-                slices: Vec::new(),
-            },
-            missed: false,
-        }
-    }
-
-    /// Looks at a window more. It must be clear at two looks in a row, as chance has many looks.
-    pub(crate) fn look(&mut self, window: &Window) -> Control {
-        self.trial.seconds += window.seconds;
-        self.trial.slices.push(tail(window, self.target));
-        let enough = self.trial.slices.len() >= WINDOWS as usize / 2;
-        let missed = enough && curve::judge(&self.trial) == TargetKept::No;
-        match std::mem::replace(&mut self.missed, missed) && missed {
-            true => Control::Stop,
-            false => Control::GoOn,
         }
     }
 }

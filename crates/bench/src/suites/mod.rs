@@ -7,3 +7,39 @@ pub(crate) mod sysbench;
 #[cfg(test)]
 mod tests;
 pub(crate) mod zones;
+
+use record::Bytes;
+
+use crate::args::{BenchArgs, SuiteName};
+use crate::phase_plan::PhasePlan;
+use crate::schedule::{Listed, Schedule};
+
+/// The schedule of the suite that `args` ask for, on a target of so many bytes whose disks take
+/// requests of up to `whole` in one piece. `phases` are what the suite plans before it has seen
+/// anything.
+///
+/// # Errors
+/// When the target is too small for the suite.
+pub(crate) fn schedule(
+    args: &BenchArgs,
+    phases: Vec<PhasePlan>,
+    size: Bytes,
+    whole: Option<Bytes>,
+) -> Result<Box<dyn Schedule>, String> {
+    let suite = match args.workload {
+        Some(_) => SuiteName::Database,
+        None => args.suite,
+    };
+    let pattern = phases.first().cloned();
+    Ok(match (suite, pattern) {
+        (SuiteName::Zones, Some(pattern)) => {
+            let asked = zones::Given {
+                block: args.block.is_some(),
+                depth: args.depth.is_some(),
+            };
+            Box::new(zones::Zones::of(pattern, size, asked, whole)?)
+        }
+        (SuiteName::Curve, Some(pattern)) => Box::new(curve::Search::of(pattern, args)),
+        _ => Box::new(Listed(phases)),
+    })
+}

@@ -2,7 +2,7 @@
 
 use record::{Bytes, Nanos, Workload};
 
-use crate::suite::{PhasePlan, base};
+use crate::phase_plan::{PhasePlan, base};
 
 /// Number in flight, phase by phase.
 const IN_FLIGHT: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];

@@ -6,16 +6,17 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::anyhow;
-use engine::part_of_seed;
+use engine::{Engine, part_of_seed};
 use record::{Bytes, Details, Nanos, TargetKind, Workload};
 
 use crate::args::BenchArgs;
 use crate::measure::{self, Measured};
+use crate::phase_plan::{PhasePlan, base};
 use crate::progress::Progress;
 use crate::schedule::Listed;
-use crate::suite::{PhasePlan, base};
+use crate::session::{Ran, Session};
 use crate::target::{self, Prepared, set_direct};
-use crate::{Ran, Session, choice, descriptors, layout, testfile};
+use crate::{descriptors, layout, testfile};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -114,15 +115,6 @@ pub(crate) struct Grid {
     prepared: Prepared,
 }
 
-/// Checks that the grid would be measured; with a --destroy it is not, and nothing is touched.
-///
-/// # Errors
-/// Refused, where it would not.
-pub(crate) fn rehearse(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
-    let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
-    Grid::make(args, &names, &path, context).map(drop)
-}
-
 impl Grid {
     /// Plans the grid and opens its directory.
     ///
@@ -133,6 +125,7 @@ impl Grid {
         names: &[String],
         path: &Path,
         context: &Context,
+        engine: &dyn Engine,
     ) -> Result<Grid, Failure> {
         if !path.is_dir() {
             return Err(Failure::refused(format!(
@@ -155,7 +148,10 @@ impl Grid {
             .into_iter()
             .map(|cells| cells.into_iter().filter(|cell| wanted(cell)).collect())
             .collect();
-        let thread = descriptors::of_thread(choice(args));
+        for cell in cells.iter().flatten() {
+            engine.check(&cell.workload, args.choice()).refused()?;
+        }
+        let thread = descriptors::of_thread(args.choice());
         let open = |cell: &PhasePlan| {
             let files = cell.workload.details.as_ref().map_or(1, |all| all.files);
             u64::from(files) + u64::from(cell.workload.threads) * thread
@@ -176,20 +172,11 @@ impl Grid {
         let all = self.cells.iter().flatten();
         all.map(|cell| cell.name.clone()).collect()
     }
-
-    /// All cells, for what must be known before anything is laid out.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = &PhasePlan> {
-        self.cells.iter().flatten()
-    }
 }
 
 impl Session<'_> {
     /// Measures a grid.
-    pub(crate) fn run_grid(
-        &mut self,
-        started: jiff::Timestamp,
-        mut grid: Grid,
-    ) -> Result<Ran, Failure> {
+    pub(crate) fn run_grid(&mut self, mut grid: Grid) -> Result<Ran, Failure> {
         let mut progress = Progress::new(self.context.watched);
         let machine = self.machine(&grid.prepared);
         let began = std::time::Instant::now();
@@ -213,7 +200,7 @@ impl Session<'_> {
                 &grid.prepared,
                 &files.iter().collect::<Vec<_>>(),
                 &mut Listed(grid.cells[at].clone()),
-                choice(self.args),
+                self.args.choice(),
                 part_of_seed(self.seed, at as u64),
                 self.interrupt,
                 &mut progress,
@@ -237,7 +224,7 @@ impl Session<'_> {
         let mut target = grid.prepared.target;
         target.unwritten_fraction = Some(0.0);
         let missing = names[measured.phases.len()..].to_vec();
-        Ok(self.recorded(started, target, machine, measured, &missing, notes))
+        Ok(self.recorded(target, machine, measured, &missing, notes))
     }
 
     /// Lays out the files of a set.

@@ -5,8 +5,8 @@
 
 use record::{Bytes, Details, Nanos, Pattern, Phase, Workload};
 
+use crate::phase_plan::{PhasePlan, base};
 use crate::schedule::Schedule;
-use crate::suite::{PhasePlan, base};
 
 /// Number of zones.
 pub(crate) const ZONES: u64 = 64;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::answer::{
     Cell, CurveAnswer, CurvePoint, SeekPoint, SuiteResult, Test, Zone, ZonesAnswer,
 };
-use crate::conclusion::Estimate;
+use crate::figures::Estimate;
 use ui::format::{latency, number, percent};
 use ui::table::{Column, layout, wrap};
 

@@ -14,7 +14,8 @@ use serde::Serialize;
 use ui::json::SCHEMA;
 
 use crate::answer::SuiteResult;
-use crate::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
+use crate::conclusion::Conclusion;
+use crate::figures::{Estimate, FlowFigures, PhaseFigures, mean_and_deviation};
 
 /// The document of one run, with a line's end behind it.
 pub(crate) fn document(run: &Run, conclusion: &Conclusion) -> String {
@@ -393,14 +394,6 @@ impl FairnessDocument {
     }
 }
 
-/// Zeros where there are no values.
-pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
-    let count = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (squares / count).sqrt())
-}
-
 /// The kernel's counts on the disks below during the windows.
 #[derive(Serialize)]
 struct DeviceDocument {
@@ -417,7 +410,7 @@ struct DeviceDocument {
 impl DeviceDocument {
     /// `None` where there are no counts.
     fn of(phase: &Phase) -> Option<DeviceDocument> {
-        let (counts, seconds) = super::device_totals(phase)?;
+        let (counts, seconds) = crate::figures::device_totals(phase)?;
         let ops = counts.reads + counts.writes;
         let bytes = counts.read_bytes + counts.write_bytes;
         Some(DeviceDocument {

@@ -8,7 +8,8 @@ use record::{
     Severity, Stopped, Target, TargetKind, Verdict,
 };
 
-use crate::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
+use crate::conclusion::Conclusion;
+use crate::figures::{Estimate, FlowFigures, PhaseFigures};
 pub use draw::Random;
 
 /// The seed's own weight in what differs between two runs: up to this share faster or slower.

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
 
 use super::answer;
-use crate::conclusion::{Conclusion, FlowFigures};
+use crate::conclusion::Conclusion;
+use crate::figures::FlowFigures;
 use ui::format::{clock, engine, latency, number};
 use ui::table::{Column, layout, wrap};
 
@@ -147,7 +148,7 @@ fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] 
 
 /// The device's own IOPS and mean request size in KiB, by the kernel's count.
 fn device(phase: &Phase) -> (String, String) {
-    let Some((counts, seconds)) = super::device_totals(phase) else {
+    let Some((counts, seconds)) = crate::figures::device_totals(phase) else {
         return (String::new(), String::new());
     };
     let ops = (counts.reads + counts.writes) as f64;

@@ -8,8 +8,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ui::screen::{App, Capabilities, Flow, Key};
 
+use super::draw::draw;
 use super::model::{Effect, Model};
-use crate::views::screen::draw;
 
 /// A source of frames.
 pub(super) trait IntervalSource {

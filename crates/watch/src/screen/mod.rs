@@ -1,10 +1,11 @@
 //! The live screen of `watch`, and of what was recorded.
 //!
 //! The data goes one way: samples become [`frame`]s, which the [`model`] keeps with what a person chose;
-//! [`crate::views::screen`] makes widgets of that, and [`ui::screen`] writes the cells that changed.
+//! [`draw`] makes widgets of that, and [`ui::screen`] writes the cells that changed.
 //! All of it runs on a thread of its own: a terminal that takes nothing (a connection that hangs, a
 //! stopped window) does not hold up the sampling.
 
+mod draw;
 mod drive;
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -354,5 +354,4 @@ impl Model {
 }
 
 #[cfg(test)]
-#[path = "model_tests.rs"]
 mod tests;

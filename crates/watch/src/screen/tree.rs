@@ -281,5 +281,4 @@ impl Walk<'_> {
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
 mod tests;

@@ -4,4 +4,3 @@ pub(crate) mod json;
 pub(crate) mod plain;
 pub(crate) mod prometheus;
 pub(crate) mod replay;
-pub(crate) mod screen;

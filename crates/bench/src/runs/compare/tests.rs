@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::imported::Judged;
+use crate::judged::Judged;
 use crate::runs::work::Work;
 use crate::views::{imported, sample};
 use record::{Bytes, ImportedRun, Run, SizeShare, SmallFiles, Spread};

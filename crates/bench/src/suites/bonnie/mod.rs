@@ -1,11 +1,9 @@
 //! `--suite bonnie`: the twelve tests of Bonnie++, through the page cache as it makes them.
 //!
 //! `data` makes the calls of the tests of one large file, `small` those of the tests of many small
-//! ones, in a `folder` that a killed run leaves to the next start.
+//! ones, in a [`test_folder`](crate::test_folder) that a killed run leaves to the next start.
 
 mod data;
-pub(crate) mod folder;
-mod names;
 mod plan;
 mod small;
 #[cfg(test)]
@@ -21,57 +19,27 @@ use std::time::Instant;
 
 use engine::calls::{self, Calls, Task};
 use engine::{EngineError, part_of_seed};
-use jiff::Timestamp;
 use linux::machine;
 use record::{Bytes, Phase};
 
 use self::data::{InOrder, Seeker, Transfer};
-use self::folder::Folder;
 use self::plan::{Test, Tests};
 use self::small::{FileOp, Small};
 use crate::args::BenchArgs;
 use crate::measure::{Measured, Watch};
+use crate::phase_plan::PhasePlan;
 use crate::progress::Progress;
-use crate::suite::PhasePlan;
+use crate::session::{Ran, Session};
 use crate::target::Prepared;
-use crate::{Ran, Session, descriptors, seed, target, testfile};
+use crate::test_folder::{self, Folder};
+use crate::{descriptors, target, testfile};
 use ui::context::Context;
-use ui::exit::{ExitClass as _, Failure, Outcome};
-use ui::output::OutputFile;
+use ui::exit::{ExitClass as _, Failure};
 
 pub(crate) use plan::check_options;
 
-/// Checks that [`bench`] would begin; with a --destroy it does not, and nothing is touched.
-///
-/// # Errors
-/// Refused, where it would not.
-pub(crate) fn rehearse(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
-    Ready::make(args, context).map(drop)
-}
-
-/// Measures a directory by the tests of Bonnie++.
-pub(crate) fn bench(
-    args: &BenchArgs,
-    report: Option<OutputFile>,
-    context: &mut Context,
-    engine: &dyn engine::Engine,
-    interrupt: &std::sync::atomic::AtomicBool,
-) -> Outcome {
-    let started = Timestamp::now();
-    let ready = Ready::make(args, context)?;
-    let session = Session {
-        args,
-        context,
-        engine,
-        interrupt,
-        seed: seed(args, started),
-        report,
-    };
-    session.run_and_finish(|session| session.run_bonnie(started, ready))
-}
-
 /// The tests, on a directory that was opened.
-struct Ready {
+pub(crate) struct Ready {
     tests: Tests,
     prepared: Prepared,
     /// The directory, for what gets a name in it.
@@ -84,7 +52,7 @@ impl Ready {
     ///
     /// # Errors
     /// When the target is no directory, has no room, or an option makes no sense here.
-    fn make(args: &BenchArgs, context: &Context) -> Result<Ready, Failure> {
+    pub(crate) fn make(args: &BenchArgs, context: &Context) -> Result<Ready, Failure> {
         let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
         if !path.is_dir() {
             return Err(Failure::refused(format!(
@@ -103,7 +71,7 @@ impl Ready {
         tests.check_room(&path).map_err(Failure::refused)?;
         prepared.target.direct = false;
         prepared.target.unwritten_fraction = Some(0.0);
-        let directory = folder::open_parent(&path).map_err(|error| {
+        let directory = test_folder::open_parent(&path).map_err(|error| {
             Failure::refused(format!("{} cannot be opened: {error}", path.display()))
         })?;
         Ok(Ready {
@@ -116,7 +84,7 @@ impl Ready {
 
 impl Session<'_> {
     /// Runs the tests, one after another, until one fails or a signal comes.
-    fn run_bonnie(&mut self, started: Timestamp, ready: Ready) -> Result<Ran, Failure> {
+    pub(crate) fn run_bonnie(&mut self, ready: Ready) -> Result<Ran, Failure> {
         let Ready {
             tests,
             mut prepared,
@@ -160,7 +128,7 @@ impl Session<'_> {
         let left = tests.list.iter().skip(measured.phases.len());
         let missing: Vec<String> = left.map(|test| test.name().to_owned()).collect();
         let target = prepared.target;
-        Ok(self.recorded(started, target, machine, measured, &missing, notes))
+        Ok(self.recorded(target, machine, measured, &missing, notes))
     }
 
     fn test(

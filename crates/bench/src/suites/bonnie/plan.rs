@@ -9,7 +9,8 @@ use record::{Bytes, Details, Nanos, Pattern, SmallFiles, Workload};
 use super::small::FileOp;
 use crate::args::BenchArgs;
 use crate::descriptors;
-use crate::suite::base;
+use crate::phase_plan::base;
+use crate::test_folder::names::Round;
 
 /// A call of the block tests moves so much, unless it is told otherwise.
 const BLOCK: Bytes = Bytes::kib(8);
@@ -28,13 +29,6 @@ const TIMES_MEMORY: u64 = 2;
 const KEPT_FREE: u64 = 20;
 /// Bytes that a small file takes of a disk beside its data, at most: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
-
-/// Round of small files: names that rise, or names that are scattered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Round {
-    Sequential,
-    Random,
-}
 
 /// A test of Bonnie++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use record::{Bytes, Direction};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, fsync, mkdirat, openat, statat, syncfs, unlinkat};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
-use super::folder::Folder;
-use super::names;
-use super::plan::{Files, Round};
+use super::plan::Files;
+use crate::test_folder::Folder;
+use crate::test_folder::names::{self, Round};
 
 /// Operation on each file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,12 @@ use engine::{Control, Observer};
 use record::{Bytes, Direction, Nanos, Pattern, Window};
 
 use super::data::{InOrder, Seeker, Transfer};
-use super::folder::{self, Folder};
-use super::plan::{Files, Round, Test, Tests};
+use super::plan::{Files, Test, Tests};
 use super::small::{FileOp, Small};
 use crate::args::BenchArgs;
 use crate::args::tests::parsed;
+use crate::test_folder::names::Round;
+use crate::test_folder::{self, Folder};
 
 fn args(arguments: &str) -> BenchArgs {
     let words = ["disksmith", "bench", ".", "--suite", "bonnie"];
@@ -27,7 +28,7 @@ fn tests(arguments: &str) -> Result<Tests, String> {
 }
 
 fn folder_in(parent: &Path) -> Folder {
-    Folder::create(&folder::open_parent(parent).unwrap()).unwrap()
+    Folder::create(&test_folder::open_parent(parent).unwrap()).unwrap()
 }
 
 fn names(tests: &Tests) -> Vec<&str> {

@@ -4,7 +4,7 @@
 use record::ImportedRun;
 
 use super::header::{FindingLine, finding_line};
-use crate::imported::Judged;
+use crate::judged::Judged;
 use crate::views::imported::{Row, rows};
 use ui::format;
 

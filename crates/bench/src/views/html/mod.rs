@@ -30,7 +30,7 @@ use ledger::Mark;
 use record::{ImportedRun, Run};
 
 use crate::conclusion::Conclusion;
-use crate::imported::Judged;
+use crate::judged::Judged;
 use page::charts::Figure;
 use ui::output::OutputFile;
 

@@ -7,7 +7,7 @@ use record::{Direction, Flow, Phase, Stopped};
 use super::charts;
 use super::header::{FindingLine, finding_line};
 use super::names::Subject;
-use crate::conclusion::{FlowFigures, PhaseFigures};
+use crate::figures::{FlowFigures, PhaseFigures};
 use page::ChartView;
 use page::charts::Figure;
 use ui::format;

@@ -4,8 +4,8 @@ use record::{Bytes, Direction, Histogram, Phase};
 
 use super::header::FindingLine;
 use super::phases::{Group, Member};
-use crate::conclusion::Estimate;
-use crate::views::device_totals;
+use crate::figures::Estimate;
+use crate::figures::device_totals;
 use page::charts::colour_index;
 use ui::format;
 

@@ -145,7 +145,7 @@ fn a_report_is_written_as_a_whole_and_may_be_replaced() {
 /// A page of another tool's run alone.
 pub(super) fn render_imported() -> String {
     let run = crate::views::imported::sample::bonnie();
-    let judged = crate::imported::Judged::of(&run);
+    let judged = crate::judged::Judged::of(&run);
     let mut out = Vec::new();
     write_page(&mut out, &[], &[(run, judged)], &[]).unwrap();
     String::from_utf8(out).unwrap()
@@ -156,7 +156,7 @@ fn the_figures_of_other_tools_stand_in_a_table_of_their_own() {
     let mut run = crate::views::imported::sample::fio();
     run.summary.phases[0].name = HOSTILE.to_owned();
     run.source = HOSTILE.to_owned();
-    let judged = crate::imported::Judged::of(&run);
+    let judged = crate::judged::Judged::of(&run);
     let mut out = Vec::new();
     write_page(&mut out, &[sample::database_run(1)], &[(run, judged)], &[]).unwrap();
     let page = String::from_utf8(out).unwrap();

@@ -11,7 +11,7 @@ use record::{
 use serde::Serialize;
 use ui::json::SCHEMA;
 
-use crate::imported::Judged;
+use crate::judged::Judged;
 
 /// The document of one run, with a line's end behind it.
 pub(crate) fn document(run: &ImportedRun, judged: &Judged) -> String {

@@ -3,7 +3,7 @@
 use record::ImportedRun;
 
 use super::rows;
-use crate::imported::Judged;
+use crate::judged::Judged;
 use crate::views::text::finding_text;
 use ui::table::{Column, layout, wrap};
 

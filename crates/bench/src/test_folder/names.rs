@@ -5,8 +5,6 @@ use std::ffi::CString;
 
 use engine::part_of_seed;
 
-use super::plan::Round;
-
 /// Beginning and end of the name of their directory.
 const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".dir";
@@ -15,13 +13,20 @@ const DIGITS: usize = 10;
 /// and behind or before them stand up to so many letters and digits.
 const LETTERS: usize = 12;
 
+/// Round of small files: names that rise, or names that are scattered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    Sequential,
+    Random,
+}
+
 /// The name of a directory for small files: a process, and a number that differs within it.
-pub(super) fn folder(process: u32, number: u64) -> String {
+pub(crate) fn folder(process: u32, number: u64) -> String {
     format!("{PREFIX}{process}-{number}{SUFFIX}")
 }
 
 /// True if a name is one that [`folder`] gives.
-pub(super) fn is_folder(name: &[u8]) -> bool {
+pub(crate) fn is_folder(name: &[u8]) -> bool {
     let numbers = || {
         let name = std::str::from_utf8(name).ok()?;
         let inner = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
@@ -32,12 +37,12 @@ pub(super) fn is_folder(name: &[u8]) -> bool {
 }
 
 /// The name of a directory in it.
-pub(super) fn subdirectory(number: u32) -> String {
+pub(crate) fn subdirectory(number: u32) -> String {
     format!("{number:05}")
 }
 
 /// True if a name is one that [`subdirectory`] gives.
-pub(super) fn is_subdirectory(name: &[u8]) -> bool {
+pub(crate) fn is_subdirectory(name: &[u8]) -> bool {
     let text = std::str::from_utf8(name).ok();
     let number = text.and_then(|text| text.parse().ok());
     number.is_some_and(|number| subdirectory(number).as_bytes() == name)
@@ -45,7 +50,7 @@ pub(super) fn is_subdirectory(name: &[u8]) -> bool {
 
 /// The name of a file: its number, with up to twelve random letters and digits behind it, or before
 /// it where the names are to be scattered.
-pub(super) fn file(round: Round, number: u32, random: u64) -> CString {
+pub(crate) fn file(round: Round, number: u32, random: u64) -> CString {
     const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let count = random % (LETTERS as u64 + 1);
     let letters: String = (0..count)
@@ -60,7 +65,7 @@ pub(super) fn file(round: Round, number: u32, random: u64) -> CString {
 }
 
 /// The number in a file's name, if it can be one that [`file`] gives in this round.
-pub(super) fn number_of(round: Round, name: &[u8]) -> Option<u32> {
+pub(crate) fn number_of(round: Round, name: &[u8]) -> Option<u32> {
     let letters = name.len().checked_sub(DIGITS)?;
     if letters > LETTERS || !name.iter().all(u8::is_ascii_alphanumeric) {
         return None;
@@ -74,7 +79,7 @@ pub(super) fn number_of(round: Round, name: &[u8]) -> Option<u32> {
 }
 
 /// True if a name can be one that [`file`] gives.
-pub(super) fn is_file(name: &[u8]) -> bool {
+pub(crate) fn is_file(name: &[u8]) -> bool {
     let rounds = [Round::Sequential, Round::Random];
     let mut known = rounds.into_iter().map(|round| number_of(round, name));
     known.any(|number| number.is_some())

@@ -5,6 +5,8 @@
 //! we give, is this user's and no other may enter it, and so has whatever lies in it. With anything
 //! else in it, it stays as it is, and the run says so.
 
+pub(crate) mod names;
+
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,8 +20,6 @@ use rustix::fs::{
     statat, unlinkat,
 };
 use rustix::io::Errno;
-
-use super::names;
 
 /// Number of tries of a name: another start may take the directory for abandoned before it is locked.
 const ATTEMPTS: u32 = 10;
@@ -37,7 +37,7 @@ impl Folder {
     ///
     /// # Errors
     /// When `parent` may not be written.
-    pub(super) fn create(parent: &OwnedFd) -> io::Result<Folder> {
+    pub(crate) fn create(parent: &OwnedFd) -> io::Result<Folder> {
         let parent = parent.try_clone()?;
         for _ in 0..ATTEMPTS {
             // In a container all runs may have one process id, and a host that shares the file system
@@ -65,7 +65,7 @@ impl Folder {
     }
 
     /// Its descriptor.
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 }
@@ -177,7 +177,7 @@ fn locked(
 ///
 /// # Errors
 /// When it is not there, or no directory.
-pub(super) fn open_parent(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn open_parent(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }

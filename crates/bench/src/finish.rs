@@ -1,0 +1,125 @@
+//! The end of a run: it is concluded, kept in the ledger, and shown.
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use ledger::Ledger;
+use record::Run;
+
+use crate::args::BenchArgs;
+use crate::conclusion::Conclusion;
+use crate::session::Ran;
+use crate::views;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::output::OutputFile;
+
+/// Keeps the run, shows it, and says how it ended.
+pub(crate) fn finish(
+    ran: Ran,
+    args: &BenchArgs,
+    context: &mut Context,
+    ledger: Option<Ledger>,
+    report: Option<&OutputFile>,
+) -> Outcome {
+    let Ran { run, failed } = ran;
+    let conclusion = Conclusion::of(&run);
+    if !run.phases.is_empty() {
+        let kept = keep(&run, &conclusion, context, ledger);
+        let text = match args.format {
+            Some(format) => formats::write(format, &formats::sum_up(&run)).midway(),
+            None if args.json => Ok(views::json::document(&run, &conclusion)),
+            None => Ok(views::text::run(&run, &conclusion, context.columns, kept)),
+        };
+        let printed = text.and_then(|text| context.print(&text));
+        // Also when nobody reads the answer any more, as in a closed pipe.
+        write_report(report, &run, &conclusion, context)?;
+        printed?;
+    }
+    match failed {
+        Some(error) => Err(Failure::Midway(error)),
+        None if run.interrupted => Err(Failure::Midway(anyhow!(
+            "interrupted; what was measured until then {}, and no test file is left",
+            if run.phases.is_empty() {
+                "is nothing"
+            } else {
+                "is shown above"
+            }
+        ))),
+        None => Ok(Answer::Done),
+    }
+}
+
+/// Saves the run in the ledger; true if it is there now.
+fn keep(run: &Run, conclusion: &Conclusion, context: &Context, ledger: Option<Ledger>) -> bool {
+    let Some(ledger) = ledger else {
+        return false;
+    };
+    let save = |mut ledger: Ledger| -> anyhow::Result<()> {
+        Ok(ledger.save(run, conclusion.verdict, &conclusion.findings)?)
+    };
+    let mut saved = save(ledger);
+    if let Err(error) = &saved
+        && let Some(ledger::Error::Gone { .. }) = error.downcast_ref()
+    {
+        let told = sentence(error);
+        context.notice(&format!(
+            "disksmith: {told}; a new one is made for this run."
+        ));
+        let anew = context.open_ledger();
+        saved = anew.map_err(Failure::error).and_then(save);
+    }
+    if let Err(error) = &saved {
+        context.notice(&format!(
+            "disksmith: the run is not kept: {}",
+            sentence(error)
+        ));
+    }
+    saved.is_ok()
+}
+
+fn write_report(
+    report: Option<&OutputFile>,
+    run: &Run,
+    conclusion: &Conclusion,
+    context: &Context,
+) -> Result<(), Failure> {
+    let Some(report) = report else {
+        return Ok(());
+    };
+    // A ledger that cannot be read was complained of when the run was to be kept.
+    let marks = context
+        .open_ledger_if_there()
+        .ok()
+        .flatten()
+        .and_then(|ledger| ledger.marks(run.started, Timestamp::MAX).ok())
+        .unwrap_or_default();
+    views::html::write_file(report, &[(run.clone(), conclusion.clone())], &[], &marks).midway()
+}
+
+/// The ledger, if the run is to be kept and can be.
+pub(crate) fn open_ledger(args: &BenchArgs, context: &Context) -> Result<Option<Ledger>, Failure> {
+    if args.no_ledger {
+        return Ok(None);
+    }
+    let opened = context
+        .open_ledger()
+        .and_then(|ledger| ledger.demand_writable().refused().map(|()| ledger));
+    match opened {
+        Ok(ledger) => Ok(Some(ledger)),
+        // A full or read-only disk is no reason not to measure.
+        Err(Failure::Refused(error)) if is_of_place(&error) => {
+            context.notice(&format!(
+                "disksmith: this run will not be kept: {}",
+                sentence(&error)
+            ));
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// True if an error means that the ledger cannot be written where it lies, and is sound itself.
+fn is_of_place(error: &anyhow::Error) -> bool {
+    let error: Option<&ledger::Error> = error.downcast_ref();
+    error.is_some_and(ledger::Error::is_of_place)
+}

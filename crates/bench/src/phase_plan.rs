@@ -1,0 +1,67 @@
+//! A phase as it is planned: its workload, and what ends it.
+
+use record::{Bytes, Nanos, Pattern, Workload};
+
+/// Length of a window.
+pub(crate) const WINDOW: Nanos = Nanos::from_secs(1);
+
+/// An open loop must not run out of slots when the disk stalls: then its requests would wait in
+/// line here, which is timed too, but the disk would see fewer of them than it would in life.
+pub(crate) const OPEN_LOOP_DEPTH: u32 = 4096;
+
+/// One phase of a suite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhasePlan {
+    /// Its name.
+    pub name: String,
+    /// Its workload.
+    pub workload: Workload,
+    /// Length of its windows.
+    pub window: Nanos,
+    /// Event that ends it before its time is up.
+    pub ends: Ends,
+}
+
+/// Event that ends a phase before its time is up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ends {
+    /// Its rate is steady and known well enough.
+    Precise,
+    /// More than one request in a hundred takes longer than this, beyond doubt.
+    Misses(Nanos),
+}
+
+impl PhasePlan {
+    /// A phase that ends when it is precise.
+    pub(crate) fn new(name: impl Into<String>, workload: Workload) -> PhasePlan {
+        PhasePlan {
+            name: name.into(),
+            workload,
+            window: WINDOW,
+            ends: Ends::Precise,
+        }
+    }
+}
+
+/// A phase ends at the earliest after this long: less shows neither burst nor wander.
+const SHORTEST: Nanos = Nanos::from_secs(3);
+
+/// Common part of most phases; each names its differences.
+pub(crate) fn base() -> Workload {
+    Workload {
+        pattern: Pattern::Random,
+        read_fraction: 1.0,
+        block: Bytes::kib(16),
+        threads: 1,
+        depth: 1,
+        rate_per_s: None,
+        span: None,
+        sync_every: 0,
+        sync_at_end: false,
+        longest: Nanos::from_secs(8),
+        shortest: SHORTEST,
+        precision: 0.03,
+        ops: None,
+        details: None,
+    }
+}

@@ -1,0 +1,80 @@
+//! The answer of a sweep: what is concluded of it, as text, JSON or a page.
+
+use anyhow::anyhow;
+use ledger::Ledger;
+
+use crate::args::SweepArgs;
+use crate::decide::decide;
+use crate::decided::Decided;
+use crate::record::{Cell, CellOutcome, SweepRecord};
+use crate::{commands, html, views};
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::output::OutputFile;
+
+/// At most so many layouts have their latencies drawn.
+const FINALISTS: usize = 4;
+
+/// Shows what is concluded of a sweep.
+pub(crate) fn answer(
+    args: &SweepArgs,
+    page: Option<&OutputFile>,
+    context: &mut Context,
+    record: &SweepRecord,
+    ledger: &Ledger,
+) -> Outcome {
+    let decided = decide(record);
+    let winner = decided.winner.and_then(|winner| record.layouts.get(winner));
+    let commands = winner.map_or_else(Vec::new, |winner| {
+        commands::commands(&record.settings, winner)
+    });
+    let text = if args.json {
+        views::json::document(record, &decided, &commands)
+    } else {
+        views::text::sweep(record, &decided, &commands, context.columns)
+    };
+    let printed = context.print(&text);
+    // Also when nobody reads the answer any more, as in a closed pipe.
+    if let Some(page) = page {
+        let finalists = finalists(record, &decided, ledger);
+        html::write_file(page, record, &decided, &finalists, &commands).midway()?;
+    }
+    printed?;
+    status(record, &decided)
+}
+
+/// The best layouts with a run of each.
+fn finalists(
+    record: &SweepRecord,
+    decided: &Decided,
+    ledger: &Ledger,
+) -> Vec<(String, ::record::Run)> {
+    let best = decided.winner.iter().chain(&decided.ties);
+    best.take(FINALISTS)
+        .filter_map(|&layout| {
+            let cells = record.cells.iter().rev();
+            let run = cells
+                .filter(|cell| cell.layout == layout)
+                .find_map(|cell| match &cell.outcome {
+                    CellOutcome::Measured { run, .. } => Some(run),
+                    CellOutcome::Failed(_) => None,
+                })?;
+            let run = ledger.load(run.as_str()).ok()?;
+            Some((record.layouts.get(layout)?.to_string(), run))
+        })
+        .collect()
+}
+
+/// Exit of the verb: no, where measured layouts miss the requirements.
+fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
+    if decided.winner.is_some() || !decided.over {
+        return Ok(Answer::Done);
+    }
+    let measured = |cell: &Cell| matches!(cell.outcome, CellOutcome::Measured { .. });
+    if record.cells.iter().any(measured) {
+        return Ok(Answer::No);
+    }
+    Err(Failure::Midway(anyhow!(
+        "no layout could be built and measured; nothing is left assembled"
+    )))
+}

@@ -1,0 +1,145 @@
+//! Form in which samples and events are shown: lines, JSON, or the screen.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use record::sample::{Sample, Source};
+use study::watch::Change;
+
+use crate::args::WatchArgs;
+use crate::screen::Screen;
+use crate::views::{json, plain};
+use ui::context::{Context, notice};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::signals;
+
+/// True if the screen is drawn: not for lines, a check, metrics, nor a table or page of a recording, and only
+/// on a terminal.
+pub fn takes_the_terminal(args: &WatchArgs) -> bool {
+    let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
+    let is_drawn = args.record.at.is_some() && (args.record.table || args.record.report.is_some());
+    !is_said && !is_drawn && args.log.parse.is_none() && ui::screen::is_possible()
+}
+
+/// Form of samples and events.
+pub(crate) enum View {
+    Plain(plain::Lines),
+    Json,
+    /// On the screen of a terminal.
+    Live(Screen),
+    /// Others ask for it.
+    Silent,
+}
+
+impl View {
+    pub(crate) fn of(args: &WatchArgs) -> View {
+        if args.json {
+            View::Json
+        } else if args.prometheus.is_some() && !args.plain {
+            View::Silent
+        } else {
+            View::Plain(plain::Lines::default())
+        }
+    }
+
+    /// Watches the host, on the screen where there is a terminal for it.
+    pub(crate) fn live(
+        args: &WatchArgs,
+        source: &Source,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<View, Failure> {
+        if !takes_the_terminal(args) {
+            return Ok(View::of(args));
+        }
+        // Who names a device wants to see it, whatever it does.
+        let all = args.all || !args.devices.is_empty();
+        match Screen::start(source.clone(), all, interrupt) {
+            Ok(screen) => Ok(View::Live(screen)),
+            // Lines need no keys.
+            Err(error) => {
+                signals::second_ends_at_once(interrupt).refused()?;
+                notice(&format!(
+                    "The screen is not drawn ({error}); these are plain lines."
+                ));
+                Ok(View::of(args))
+            }
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(crate) fn end(self) -> Outcome {
+        match &self {
+            View::Live(screen) if screen.has_failed() => Err(Failure::Midway(anyhow::anyhow!(
+                "the screen failed, which is a fault of disksmith; --plain prints lines instead"
+            ))),
+            View::Live(screen) => match screen.error() {
+                Some(error) => Err(Failure::Midway(anyhow::anyhow!(
+                    "the terminal could not be used any longer: {error}; --plain prints lines instead"
+                ))),
+                None => Ok(Answer::Done),
+            },
+            _ => Ok(Answer::Done),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
+        match self {
+            View::Plain(_) | View::Live(_) | View::Silent => Ok(()),
+            View::Json => context.print(&json::start(source)),
+        }
+    }
+
+    /// Something that cannot be seen, and why.
+    pub(crate) fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
+        match self {
+            View::Plain(_) | View::Silent => {
+                notice(note);
+                Ok(())
+            }
+            View::Live(screen) => {
+                screen.note(note);
+                Ok(())
+            }
+            View::Json => context.print(&json::note(note)),
+        }
+    }
+
+    /// Events that are over at the end of a log.
+    pub(crate) fn close(
+        &mut self,
+        changes: &[Change],
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let text = match self {
+            View::Plain(lines) => lines.text(&Sample::default(), changes),
+            View::Json => json::changes(changes),
+            View::Live(_) | View::Silent => return Ok(()),
+        };
+        context.print(&text)
+    }
+
+    /// A sample, from which so many devices are left out because they do nothing, and what became of events in
+    /// it. Plain lines say where nothing is shown for that, which looks like a program that hangs.
+    pub(crate) fn show(
+        &mut self,
+        sample: &Sample,
+        changes: &[Change],
+        idle: usize,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let text = match self {
+            View::Plain(lines) => {
+                let mut text = lines.text(sample, changes);
+                text.extend(lines.rest(sample, idle));
+                text
+            }
+            View::Json => json::lines(sample, changes),
+            View::Live(screen) => {
+                screen.show(sample, changes);
+                return Ok(());
+            }
+            View::Silent => return Ok(()),
+        };
+        context.print(&text)
+    }
+}
