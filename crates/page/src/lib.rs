@@ -10,8 +10,12 @@ mod ticks;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use askama::Template;
+
+use charts::{Chart, Figure};
+
 /// The style of all pages.
-pub const STYLE: &str = concat!(
+const STYLE: &str = concat!(
     include_str!("uplot/uPlot.min.css"),
     include_str!("style.css")
 );
@@ -25,7 +29,7 @@ pub const LIBRARY: &str = concat!(
     include_str!("uplot/uPlot.iife.min.js")
 );
 /// The script that draws a page's charts.
-pub const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = include_str!("page.js");
 
 /// A chart and the index of what it draws.
 pub struct ChartView {
@@ -37,8 +41,68 @@ pub struct ChartView {
     pub figure: usize,
 }
 
+/// What the charts of a page draw.
+#[derive(Default)]
+pub struct Figures(Vec<Figure>);
+
+impl Figures {
+    /// Takes what a chart draws, and gives the rest of it.
+    pub fn add(&mut self, chart: Chart) -> ChartView {
+        self.0.push(chart.figure);
+        ChartView {
+            title: chart.title,
+            caption: chart.caption,
+            figure: self.0.len() - 1,
+        }
+    }
+}
+
+/// All around the main part of a page.
+#[derive(Template)]
+#[template(path = "frame.html")]
+struct Frame<'a> {
+    title: &'a str,
+    /// Nonce of the page's own scripts, which nothing that comes from data can have.
+    nonce: String,
+    style: &'a [&'a str],
+    library: &'static str,
+    script: &'static str,
+    main: String,
+    figures: &'a [Figure],
+}
+
+/// The page with this title and main part. `style` is that of the main part, beside the style of all pages.
+///
+/// # Errors
+/// When a template fails.
+pub fn page(
+    title: &str,
+    style: Option<&str>,
+    main: &impl Template,
+    figures: &Figures,
+) -> anyhow::Result<Vec<u8>> {
+    let frame = Frame {
+        title,
+        nonce: nonce(),
+        style: &[STYLE, style.unwrap_or_default()],
+        library: LIBRARY,
+        script: SCRIPT,
+        main: main.render()?,
+        figures: &figures.0,
+    };
+    Ok(frame.render()?.into_bytes())
+}
+
 /// An unpredictable number (nonce). The content security policy lets only scripts run that carry
 /// it, so a script that came in with a path or a host name would not.
-pub fn nonce() -> String {
+fn nonce() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn two_pages_never_share_a_nonce() {
+        assert_ne!(super::nonce(), super::nonce());
+    }
 }

@@ -1,6 +1,7 @@
 //! Formats of figures and workloads.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use record::{
     CacheKind, Calls, ClockKind, Details, EngineKind, Nanos, Pattern, Severity, SizeShare, Spread,
     Stopped, TargetKind, Verdict, Workload,
@@ -68,6 +69,12 @@ fn whole(duration: Nanos) -> String {
 /// A moment in UTC.
 pub fn date(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// A moment to the second, as clocks here show it.
+pub fn local_date(moment: Timestamp) -> String {
+    let local = moment.to_zoned(TimeZone::system());
+    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A share as percent, without digits that say nothing.

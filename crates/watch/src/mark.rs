@@ -3,7 +3,6 @@
 mod args;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use ledger::{Ledger, Mark};
 use linux::machine;
 use serde::Serialize;
@@ -11,6 +10,7 @@ use serde::Serialize;
 pub use args::MarkArgs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::format;
 
 /// The longest text of a mark, in characters: it is to fit beside a line in a graph.
 const LONGEST: usize = 200;
@@ -44,7 +44,7 @@ pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     answer(args, context, &set, || {
         format!(
             "Marked {} as \"{}\" (mark {}).\n",
-            local(at),
+            format::local_date(at),
             text,
             mark.number
         )
@@ -76,14 +76,13 @@ fn list(marks: &[Mark]) -> String {
     }
     let line = |mark: &Mark| {
         let (number, host) = (mark.number, &mark.host);
-        format!("{number:>4}  {}  {host}  {}\n", local(mark.at), mark.text)
+        format!(
+            "{number:>4}  {}  {host}  {}\n",
+            format::local_date(mark.at),
+            mark.text
+        )
     };
     marks.iter().map(line).collect()
-}
-
-fn local(at: Timestamp) -> String {
-    let local = at.to_zoned(TimeZone::system());
-    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A mark, as documents have it.

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use ledger::{Ledger, Mark, Played, RecordingSummary, Replay};
 use linux::machine;
@@ -19,7 +18,7 @@ use domain::when::When;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
-use ui::signals;
+use ui::{format, signals};
 
 use super::filter::Filter;
 use super::report::{Report, with_hosts};
@@ -384,12 +383,6 @@ impl Shown {
     }
 }
 
-/// A time as clocks here show it.
-fn local(at: Timestamp) -> String {
-    let local = at.to_zoned(TimeZone::system());
-    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
 /// Recordings that there are, where nothing was recorded at the time that was asked for.
 fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
@@ -400,8 +393,8 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
     let asked = format!(
         "Nothing was recorded of {} from {} to {}.",
         part.host,
-        local(part.from),
-        local(part.to)
+        format::local_date(part.from),
+        format::local_date(part.to)
     );
     let before = of_host
         .iter()
@@ -414,19 +407,24 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
     let there = match (before, after) {
         (Some(before), Some(after)) => format!(
             "The recording before ends at {}, and the next begins at {}.",
-            local(before.to),
-            local(after.from)
+            format::local_date(before.to),
+            format::local_date(after.from)
         ),
         (Some(before), None) => format!(
             "What there is ends at {}, and begins at {}.",
-            local(before.to),
+            format::local_date(before.to),
             of_host
                 .iter()
                 .map(|one| one.from)
                 .min()
-                .map_or_else(String::new, local)
+                .map_or_else(String::new, format::local_date)
         ),
-        (None, Some(after)) => format!("What there is begins at {}.", local(after.from)),
+        (None, Some(after)) => {
+            format!(
+                "What there is begins at {}.",
+                format::local_date(after.from)
+            )
+        }
         (None, None) if of_host.is_empty() => {
             "Nothing was ever recorded of it; disksmith watch --record does it.".to_owned()
         }

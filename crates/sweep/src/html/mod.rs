@@ -10,15 +10,13 @@ mod browser_tests;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-
 use askama::Template;
 use record::Run;
 
 use crate::views::sentences;
 use crate::{Decided, LeftOut, SweepRecord};
-use page::ChartView;
-use page::charts::{Chart, Figure};
+use page::charts::Chart;
+use page::{ChartView, Figures};
 use ui::format;
 use ui::output::OutputFile;
 
@@ -42,11 +40,6 @@ struct Section {
 #[derive(Template)]
 #[template(path = "sweep.html")]
 struct Page<'a> {
-    title: String,
-    nonce: String,
-    style: [&'static str; 2],
-    library: &'static str,
-    script: &'static str,
     verdict: verdict::Verdict,
     commands: &'a [String],
     sections: Vec<Section>,
@@ -54,7 +47,6 @@ struct Page<'a> {
     left_out: &'a [LeftOut],
     effects: Vec<&'a str>,
     facts: Vec<(&'static str, String)>,
-    figures: Vec<Figure>,
 }
 
 /// Writes the page of a sweep. `finalists` are the runs of the winner and its ties, each with its label;
@@ -74,27 +66,21 @@ pub(crate) fn write_file(
         decided,
         finalists,
     };
-    let mut page = Vec::new();
-    write_page(&mut page, view, commands)?;
-    output.write(&page)
+    output.write(&page(view, commands)?)
 }
 
-fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> io::Result<()> {
+fn page(view: View<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {
     let View {
         record, decided, ..
     } = view;
-    let mut figures = Vec::new();
-    let page = Page {
-        title: format!(
-            "{} of {} on {} – disksmith",
-            format::count(record.layouts.len(), "layout"),
-            format::count(record.settings.devices.len(), "device"),
-            record.machine.hostname
-        ),
-        nonce: page::nonce(),
-        style: [page::STYLE, page::TABLE_STYLE],
-        library: page::LIBRARY,
-        script: page::SCRIPT,
+    let mut figures = Figures::default();
+    let title = format!(
+        "{} of {} on {} – disksmith",
+        format::count(record.layouts.len(), "layout"),
+        format::count(record.settings.devices.len(), "device"),
+        record.machine.hostname
+    );
+    let main = Page {
         verdict: verdict::of(view),
         commands: if decided.winner.is_some() {
             commands
@@ -110,27 +96,16 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> i
             .map(|effect| effect.text.as_str())
             .collect(),
         facts: facts(record),
-        figures,
     };
-    page.write_into(out)
+    page::page(&title, Some(page::TABLE_STYLE), &main, &figures)
 }
 
 /// The sections that have a chart.
-fn sections(view: View<'_>, figures: &mut Vec<Figure>) -> Vec<Section> {
+fn sections(view: View<'_>, figures: &mut Figures) -> Vec<Section> {
     let mut add = |anchor, title, charts: Vec<Chart>| Section {
         anchor,
         title,
-        charts: charts
-            .into_iter()
-            .map(|chart| {
-                figures.push(chart.figure);
-                ChartView {
-                    title: chart.title,
-                    caption: chart.caption,
-                    figure: figures.len() - 1,
-                }
-            })
-            .collect(),
+        charts: charts.into_iter().map(|chart| figures.add(chart)).collect(),
     };
     let sections = vec![
         add("maps", "Chunk and members", charts::maps(view)),

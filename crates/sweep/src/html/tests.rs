@@ -14,9 +14,7 @@ pub(super) fn render(
         decided,
         finalists,
     };
-    let mut out = Vec::new();
-    write_page(&mut out, view, commands).unwrap();
-    String::from_utf8(out).unwrap()
+    String::from_utf8(page(view, commands).unwrap()).unwrap()
 }
 
 /// A page with all there can be.

@@ -20,8 +20,8 @@ use course::{
     ALL_WAIT, BUSY, DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS,
     RECEIVED, SENT, SOME, WRITE_BYTES, WRITE_WAIT, WRITES,
 };
-use page::ChartView;
-use page::charts::{Chart, Figure};
+use page::charts::Chart;
+use page::{ChartView, Figures};
 use ui::format;
 use ui::output::OutputFile;
 
@@ -55,11 +55,6 @@ struct Section {
 #[derive(Template)]
 #[template(path = "watch.html")]
 struct Page {
-    title: String,
-    nonce: String,
-    style: &'static str,
-    library: &'static str,
-    script: &'static str,
     heading: String,
     identity: Vec<(&'static str, String)>,
     notes: Vec<String>,
@@ -68,7 +63,6 @@ struct Page {
     heads: Vec<&'static str>,
     table: Vec<table::Line>,
     sections: Vec<Section>,
-    figures: Vec<Figure>,
 }
 
 /// Writes the page of a watch.
@@ -104,19 +98,15 @@ fn page(
         marks: &marks,
         zone: fixed(course, &TimeZone::system()),
     };
-    let mut figures = Vec::new();
+    let mut figures = Figures::default();
     let host = source.hostname.clone().unwrap_or_default();
     let heading = match host.as_str() {
         "" => "Disks over time".to_owned(),
         host => format!("Disks of {host}"),
     };
     let (heads, table) = table::table(course);
-    let page = Page {
-        title: format!("{heading} – disksmith"),
-        nonce: page::nonce(),
-        style: page::STYLE,
-        library: page::LIBRARY,
-        script: page::SCRIPT,
+    let title = format!("{heading} – disksmith");
+    let main = Page {
         heading,
         identity: identity(&frame, source),
         notes: all_notes(course, notes),
@@ -128,11 +118,8 @@ fn page(
         heads,
         table,
         sections: sections(&frame, &mut figures),
-        figures,
     };
-    let mut out = Vec::new();
-    page.write_into(&mut out)?;
-    Ok(out)
+    page::page(&title, None, &main, &figures)
 }
 
 /// The offset that a zone has at the beginning, as a zone.
@@ -233,7 +220,7 @@ fn findings(frame: &Frame<'_>) -> Vec<FindingView> {
         .collect()
 }
 
-fn sections(frame: &Frame<'_>, figures: &mut Vec<Figure>) -> Vec<Section> {
+fn sections(frame: &Frame<'_>, figures: &mut Figures) -> Vec<Section> {
     let course = frame.course;
     let disks: Vec<&DeviceCourse> = course
         .devices
@@ -245,14 +232,7 @@ fn sections(frame: &Frame<'_>, figures: &mut Vec<Figure>) -> Vec<Section> {
         let charts: Vec<ChartView> = charts
             .into_iter()
             .flatten()
-            .map(|chart| {
-                figures.push(chart.figure);
-                ChartView {
-                    title: chart.title,
-                    caption: chart.caption,
-                    figure: figures.len() - 1,
-                }
-            })
+            .map(|chart| figures.add(chart))
             .collect();
         if !charts.is_empty() {
             sections.push(Section {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::Severity;
 use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, Recorded, Spread};
@@ -23,7 +22,7 @@ pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
     if is_json {
         return json::line("mark", MarkDocument::of(mark));
     }
-    format!("= {} {}\n", local(mark.at), mark.text)
+    format!("= {} {}\n", format::local_date(mark.at), mark.text)
 }
 
 /// The line that says how closely was recorded from here on.
@@ -72,11 +71,6 @@ struct SpreadLine {
     /// Samples, without the keys that make them lines.
     least: Value,
     most: Value,
-}
-
-fn local(at: Timestamp) -> String {
-    let local = at.to_zoned(TimeZone::system());
-    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A figure over a while.
@@ -244,8 +238,8 @@ impl Table {
         let last = self.last.unwrap_or(self.to).min(self.to);
         let mut text = format!(
             "From {} to {}: {} samples{}{}. Means, with the most in brackets.\n\n",
-            local(first),
-            local(last),
+            format::local_date(first),
+            format::local_date(last),
             self.samples,
             self.thinned
                 .map_or_else(String::new, |step| format!(", thinned out to {step}")),
@@ -287,7 +281,10 @@ fn finding(change: &Change) -> String {
         Severity::Note => '*',
         Severity::Warn | Severity::Invalid => '!',
     };
-    let began = event.began.wall.map_or_else(String::new, local);
+    let began = event
+        .began
+        .wall
+        .map_or_else(String::new, format::local_date);
     let lasted = match (change.kind, event.ended) {
         (ChangeKind::Closed, Some(ended)) => {
             format!("for {}", ended.elapsed - event.began.elapsed)

@@ -5,7 +5,7 @@ use crate::answer::{CurveAnswer, SeekPoint, SuiteResult, ZonesAnswer};
 use crate::views::answer::sentences;
 use page::charts::{Chart, Figure, rounded};
 use page::plot::{Line, Mode, Scale, Trace};
-use page::{ChartView, charts};
+use page::{ChartView, Figures, charts};
 
 /// A run's answer.
 pub(super) struct AnswerView {
@@ -16,7 +16,7 @@ pub(super) struct AnswerView {
 }
 
 /// The answer of a run, if its suite has one.
-pub(super) fn view(subject: &Subject<'_>, figures: &mut Vec<Figure>) -> Option<AnswerView> {
+pub(super) fn view(subject: &Subject<'_>, figures: &mut Figures) -> Option<AnswerView> {
     let answer = subject.conclusion.answer.as_ref()?;
     let colour = charts::colour_index(subject.slot);
     let chart = match answer {
@@ -25,16 +25,11 @@ pub(super) fn view(subject: &Subject<'_>, figures: &mut Vec<Figure>) -> Option<A
         SuiteResult::Zones(zones) => by_position(zones, colour),
         SuiteResult::Curve(curve) => by_rate(curve, colour),
     };
-    figures.push(chart.figure);
     Some(AnswerView {
         short: subject.short.clone(),
         colour,
         sentences: sentences(answer),
-        chart: ChartView {
-            title: chart.title,
-            caption: chart.caption,
-            figure: figures.len() - 1,
-        },
+        chart: figures.add(chart),
     })
 }
 

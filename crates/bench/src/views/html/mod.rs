@@ -23,36 +23,25 @@ mod browser_tests;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-
 use askama::Template;
 use ledger::Mark;
 use record::{ImportedRun, Run};
 
 use crate::conclusion::Conclusion;
 use crate::judged::Judged;
-use page::charts::Figure;
+use page::Figures;
 use ui::output::OutputFile;
 
 /// The whole page.
 #[derive(Template)]
 #[template(path = "page.html")]
 struct Page {
-    /// The page's title.
-    title: String,
-    /// Nonce of the page's own scripts, which nothing that comes from data can have.
-    nonce: String,
-    style: &'static str,
-    library: &'static str,
-    script: &'static str,
     runs: Vec<header::RunCard>,
     imported: Vec<imported::ImportedView>,
     answers: Vec<answer::AnswerView>,
     results: results::Table,
     phases: Vec<phases::Section>,
     facts: facts::Table,
-    /// Drawings of the charts; a chart names its figure by index.
-    figures: Vec<Figure>,
 }
 
 /// Writes the report of `runs`, and of those of other tools, with the `marks` that were set while they ran.
@@ -65,33 +54,25 @@ pub(crate) fn write_file(
     imported: &[(ImportedRun, Judged)],
     marks: &[Mark],
 ) -> anyhow::Result<()> {
-    let mut page = Vec::new();
-    write_page(&mut page, runs, imported, marks)?;
-    output.write(&page)
+    output.write(&page(runs, imported, marks)?)
 }
 
-/// Writes the report of `runs` to `out`.
+/// The report of `runs`.
 ///
 /// # Errors
-/// When `out` cannot be written to.
-pub(crate) fn write_page(
-    out: &mut dyn io::Write,
+/// When a template fails.
+pub(crate) fn page(
     runs: &[(Run, Conclusion)],
     imported: &[(ImportedRun, Judged)],
     marks: &[Mark],
-) -> io::Result<()> {
+) -> anyhow::Result<Vec<u8>> {
     let subjects = names::subjects(runs);
     let mut groups = phases::groups(&subjects);
     for group in &mut groups {
         group.mark(marks);
     }
-    let mut figures = Vec::new();
-    let page = Page {
-        title: title(&subjects, imported),
-        nonce: page::nonce(),
-        style: page::STYLE,
-        library: page::LIBRARY,
-        script: page::SCRIPT,
+    let mut figures = Figures::default();
+    let main = Page {
         runs: subjects.iter().map(header::card).collect(),
         imported: imported.iter().map(imported::view).collect(),
         answers: subjects
@@ -104,9 +85,8 @@ pub(crate) fn write_page(
             .map(|group| phases::section(group, subjects.len(), &mut figures))
             .collect(),
         facts: facts::table(&subjects),
-        figures,
     };
-    page.write_into(out)
+    page::page(&title(&subjects, imported), None, &main, &figures)
 }
 
 fn title(subjects: &[names::Subject<'_>], imported: &[(ImportedRun, Judged)]) -> String {

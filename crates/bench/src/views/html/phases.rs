@@ -8,8 +8,7 @@ use super::charts;
 use super::header::{FindingLine, finding_line};
 use super::names::Subject;
 use crate::figures::{FlowFigures, PhaseFigures};
-use page::ChartView;
-use page::charts::Figure;
+use page::{ChartView, Figures};
 use ui::format;
 
 /// One run's part in a group of phases.
@@ -128,7 +127,7 @@ pub(super) struct Section {
     pub(super) charts: Vec<ChartView>,
 }
 
-pub(super) fn section(group: &Group<'_>, runs: usize, figures: &mut Vec<Figure>) -> Section {
+pub(super) fn section(group: &Group<'_>, runs: usize, figures: &mut Figures) -> Section {
     let workloads: Vec<String> = group
         .members
         .iter()
@@ -139,14 +138,7 @@ pub(super) fn section(group: &Group<'_>, runs: usize, figures: &mut Vec<Figure>)
         .filter(|first| workloads.iter().all(|w| w == *first));
     let charts = charts::all(group, runs)
         .into_iter()
-        .map(|chart| {
-            figures.push(chart.figure);
-            ChartView {
-                title: chart.title,
-                caption: chart.caption,
-                figure: figures.len() - 1,
-            }
-        })
+        .map(|chart| figures.add(chart))
         .collect();
     Section {
         name: group.name.to_owned(),

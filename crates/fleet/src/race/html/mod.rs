@@ -4,8 +4,6 @@ mod charts;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-
 use askama::Template;
 
 use crate::race::conclude::{Decision, RaceConclusion};
@@ -14,8 +12,7 @@ use crate::race::view;
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use charts::View;
-use page::ChartView;
-use page::charts::Figure;
+use page::{ChartView, Figures};
 use ui::format;
 use ui::output::OutputFile;
 
@@ -32,11 +29,6 @@ struct Line {
 #[derive(Template)]
 #[template(path = "race.html")]
 struct Page {
-    title: String,
-    nonce: String,
-    style: [&'static str; 2],
-    library: &'static str,
-    script: &'static str,
     heading: String,
     /// The badge's word, sign and style.
     badge: (&'static str, &'static str, &'static str),
@@ -45,7 +37,6 @@ struct Page {
     charts: Vec<ChartView>,
     figure: String,
     lines: Vec<Line>,
-    figures: Vec<Figure>,
 }
 
 /// Writes the page of a race.
@@ -63,28 +54,19 @@ pub(crate) fn write_file(
         record,
         concluded,
     };
-    let mut page = Vec::new();
-    write_page(&mut page, view)?;
-    output.write(&page)
+    output.write(&page(view)?)
 }
 
-fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
+fn page(view: View<'_>) -> anyhow::Result<Vec<u8>> {
     let View {
         run,
         record,
         concluded,
     } = view;
-    let mut figures = Vec::new();
+    let mut figures = Figures::default();
     let charts = charts::all(view)
         .into_iter()
-        .map(|chart| {
-            figures.push(chart.figure);
-            ChartView {
-                title: chart.title,
-                caption: chart.caption,
-                figure: figures.len() - 1,
-            }
-        })
+        .map(|chart| figures.add(chart))
         .collect();
     let kept = concluded
         .groups
@@ -93,12 +75,8 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
         .sum::<usize>();
     let report = RaceReport::of(run, record, concluded);
     let heading = format!("{kept} of {} hosts are kept", run.hosts.len());
-    let page = Page {
-        title: format!("{heading} – disksmith"),
-        nonce: page::nonce(),
-        style: [page::STYLE, page::TABLE_STYLE],
-        library: page::LIBRARY,
-        script: page::SCRIPT,
+    let title = format!("{heading} – disksmith");
+    let main = Page {
         heading,
         badge: badge(view),
         identity: vec![
@@ -117,9 +95,8 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
         charts,
         figure: report.figure.clone(),
         lines: report.hosts.iter().map(line).collect(),
-        figures,
     };
-    page.write_into(out)
+    page::page(&title, Some(page::TABLE_STYLE), &main, &figures)
 }
 
 fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {

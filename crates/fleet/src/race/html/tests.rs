@@ -10,9 +10,7 @@ fn render(run: &FleetRun) -> String {
         record,
         concluded: &concluded,
     };
-    let mut out = Vec::new();
-    write_page(&mut out, view).unwrap();
-    String::from_utf8(out).unwrap()
+    String::from_utf8(page(view).unwrap()).unwrap()
 }
 
 /// The page without the charting library, whose comment names its home.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use record::Nanos;
 use record::sample::Moment;
+use ui::format;
 use ui::units::compact;
 
 /// Text for an unknown figure.
@@ -84,10 +85,7 @@ pub(super) fn clock(moment: Moment) -> String {
 /// The day and the time of day.
 pub(super) fn date_and_clock(moment: Moment) -> String {
     match moment.wall {
-        Some(wall) => {
-            let local = wall.to_zoned(TimeZone::system());
-            local.strftime("%Y-%m-%d %H:%M:%S").to_string()
-        }
+        Some(wall) => format::local_date(wall),
         None => clock(moment),
     }
 }
