@@ -77,7 +77,7 @@ fn what_does_not_fit_the_level_is_refused() {
             ["--level", "10", "--chunk", "2k"],
             "too small; the least is 4 KiB",
         ),
-        (["--level", "0", "--name", "7 up"], "'7 up' is no name"),
+        (["--level", "0", "--name", "7 up"], "'7 up' is not a name"),
         (
             ["--level", "0", "--destroy", "/dev/zero"],
             "--destroy names /dev/zero, which is not",

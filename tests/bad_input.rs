@@ -178,7 +178,7 @@ fn with_root_what_a_user_may_not_touch_is_refused_and_says_so() {
     mode(&closed, 0o700);
     nobody
         .bench(&closed.join("inside"))
-        .refuses(&["may not be looked at by this user"]);
+        .refuses(&["may not be examined by this user"]);
     assert!(names_in(&closed.join("inside")).is_empty() && names_in(&readable).is_empty());
 
     if let Some(device) = Loop::new(16) {

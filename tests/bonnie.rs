@@ -161,7 +161,7 @@ fn what_cannot_be_is_refused_and_nothing_written() {
     refused(&["--size", "4M", "--phase", "rewrit"], "no phase 'rewrit'");
     fs::write(place.path("file"), "data").unwrap();
     let on_a_file = place.run(&["bench", "file", "--suite", "bonnie"]);
-    on_a_file.refuses(&["is no directory"]);
+    on_a_file.refuses(&["is not a directory"]);
     let elsewhere = place.run(&["bench", "data", "--suite", "seek", "--sync"]);
     elsewhere.refuses(&["only the suite bonnie"]);
 }

@@ -169,7 +169,7 @@ fn misuse_is_refused_with_the_reason() {
             ],
             "describe-instance-types",
         ),
-        (&["--workload", "last", "--size", "0"], "no size"),
+        (&["--workload", "last", "--size", "0"], "cannot be 0"),
     ] {
         let said = place.run(&[&["cost"], arguments].concat()).ends_with(2);
         assert!(said.err.contains(reason), "{said:#?}");

@@ -74,7 +74,7 @@ fn a_file_that_is_there_is_not_written_without_consent() {
         "{said:#?}"
     );
     let said = run(&place, "data", &named, &[]).ends_with(2);
-    assert!(said.err.contains("does not lie in the target"), "{said:#?}");
+    assert!(said.err.contains("is not in the target"), "{said:#?}");
     assert_eq!(
         fs::read_to_string(place.data().join("mine")).unwrap(),
         "the user's"

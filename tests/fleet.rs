@@ -279,9 +279,9 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
     for (words, behind, told) in [
         (&["--by", "page-read.p99"][..], &target[..], "is a latency"),
         (&["--by", "dance.iops"], &target, "no phase 'dance'"),
-        (&["--round", "100ms"], &target, "says nothing"),
+        (&["--round", "100ms"], &target, "is too short"),
         (&["--ties", "price"], &target, "db1 has none"),
-        (&["--out", "none"], &target, "none is no folder"),
+        (&["--out", "none"], &target, "none is not a folder"),
         (&[], &["--", "/a", "--destroy", "/b"], "--destroy names /b"),
         (&[], &["--", "/a", "/a"], "/a is named twice"),
         (
@@ -301,7 +301,10 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
     }
     fs::write(place.path("keep.txt"), "db7\n").unwrap();
     let own = place.run(&[&race[..], &target].concat());
-    own.refuses(&["keep.txt cannot be written", "is no host list of disksmith"]);
+    own.refuses(&[
+        "keep.txt cannot be written",
+        "is not a host list of disksmith",
+    ]);
     assert_eq!(fs::read_to_string(place.path("keep.txt")).unwrap(), "db7\n");
 }
 

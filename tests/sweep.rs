@@ -112,7 +112,7 @@ fn what_makes_no_sense_is_refused_before_a_device_is_searched_for() {
         (&["--members", "3"][..], "needs 3 devices, and 2 are named"),
         (&["--members", "0"], "an array of nothing"),
         (&["--chunk", "96k"], "a chunk is a power of two"),
-        (&["--objective", "fast"], "'fast' is no figure"),
+        (&["--objective", "fast"], "'fast' is not a figure"),
         (
             &["--objective", "page-fast.iops"],
             "there is no phase 'page-fast'",

@@ -83,7 +83,7 @@ fn what_was_recorded_is_replayed_listed_drawn_and_removed() {
             .run(&["runs"])
             .ends_with(0)
             .out
-            .contains("Also kept: what the disks did")
+            .contains("Also kept: a recording")
     );
     for recording in listed["recordings"].as_array().unwrap() {
         let number = recording["recording"].to_string();
@@ -172,7 +172,7 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
     assert!(
-        said.err.contains("Nothing is recorded just now"),
+        said.err.contains("Nothing is recorded at the moment"),
         "{said:#?}"
     );
     assert!(said.out.contains("Recording goes on"), "{said:#?}");

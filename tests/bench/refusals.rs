@@ -81,7 +81,7 @@ fn figures_that_make_no_sense_are_refused() {
         ("data --read-fraction 70", "from 0 to 1"),
         ("data --threads 0", "1..=1024"),
         ("data --precision 1", "write 1%, or 100% for that share"),
-        ("data --block 0", "no size"),
+        ("data --block 0", "cannot be 0"),
         (
             "data --size 8M --phase seek --block 4097",
             "4097 bytes is not",

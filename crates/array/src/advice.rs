@@ -85,7 +85,8 @@ fn unequal(checked: &Checked) -> Option<String> {
     let level = checked.plan.geometry.level;
     if level == Level::Zero {
         return Some(format!(
-            "Note: {is} {verb} the smallest, with {least}: space beyond that is spread over the larger members only, and is slower."
+            "Note: {is} {verb} the smallest, with {least}: space beyond that is spread over the \
+             larger members only, and is slower."
         ));
     }
     let lost = checked.plan.geometry.lost(sizes);

@@ -69,7 +69,8 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
     let room = geometry.room(&sizes);
     if problems.is_empty() && args.fs == Some(Fs::Xfs) && room < LEAST_XFS {
         problems.push(format!(
-            "XFS needs {LEAST_XFS}, and these members have {room} for data behind md's metadata; use larger ones, or ext4"
+            "XFS needs {LEAST_XFS}, and these members have {room} for data behind md's metadata; \
+             use larger ones, or ext4"
         ));
     }
     let mut notes = Vec::new();

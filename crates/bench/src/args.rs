@@ -15,7 +15,7 @@ use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, Workload
 /// The latency of which the suite `curve` looks for the rate, unless another is given.
 pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
 
-/// What `bench` takes.
+/// Arguments of `bench`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith bench .
@@ -122,7 +122,7 @@ pub struct BenchArgs {
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
-    /// How I/O is made [default: io_uring, or threads where it is refused]
+    /// I/O engine [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
     /// Go through the page cache, to see what it gives. The verdict is `invalid`: no disk was
@@ -142,7 +142,7 @@ pub struct BenchArgs {
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// With --report: replace a file that is no report of disksmith
+    /// With --report: replace a file that is not a report of disksmith
     #[arg(long, requires = "report")]
     pub force: bool,
     /// Do not keep the run in the ledger
@@ -216,7 +216,7 @@ pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
 /// The suites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SuiteName {
-    /// What databases do: pages, a log, scans and loads
+    /// The I/O of a database: pages, a log, scans and loads
     Database,
     /// sysbench fileio: random reads and writes of 16 KiB, by 1 and by 64 threads
     Sysbench,
@@ -227,7 +227,7 @@ pub enum SuiteName {
     Seek,
     /// ZCAV: sequential reads in 64 zones, from the first to the last
     Zones,
-    /// How many requests a second keep --p99
+    /// The highest request rate that meets --p99
     Curve,
 }
 
@@ -245,7 +245,7 @@ impl SuiteName {
     }
 }
 
-/// How I/O is made.
+/// I/O engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineChoice {
     /// io_uring

@@ -22,7 +22,7 @@ impl Judged {
                 code: Code::Failed,
                 severity: Severity::Invalid,
                 phase: Some(phase.name.clone()),
-                text: format!("{tool} says: {failure}. Its figures end where it failed."),
+                text: format!("{tool} reports: {failure}. Its figures end where it failed."),
             })
         });
         let mut findings: Vec<Finding> = failed.collect();
@@ -37,9 +37,9 @@ impl Judged {
             severity: Severity::Warn,
             phase: None,
             text: format!(
-                "{tool} measured, and gave totals without windows: no interval can be had, and \
-                 whether a cache, spent credit, a cap, a stall or somebody else's I/O is in the \
-                 figures cannot be seen."
+                "{tool} measured, and reported totals without windows: there is no interval, and \
+                 it is unknown whether a cache, used-up credit, a cap, a stall or other programs' \
+                 I/O affected the figures."
             ),
         });
         Judged {
@@ -59,8 +59,7 @@ fn buffered(tool: &str, phase: &PhaseSummary) -> Option<Finding> {
         severity: Severity::Invalid,
         phase: Some(phase.name.clone()),
         text: format!(
-            "{tool} was not asked for direct I/O (O_DIRECT), so that requests went through the page \
-             cache: the figures are those of memory as much as of the disk. Measure again with \
+            "{tool} did not use direct I/O (O_DIRECT), so requests went through the page cache: the figures are those of memory as much as of the disk. Measure again with \
              direct I/O."
         ),
     })

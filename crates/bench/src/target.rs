@@ -106,9 +106,9 @@ fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     Failure::refused(match error.kind() {
         io::ErrorKind::NotFound => format!("there is no {path}"),
         io::ErrorKind::PermissionDenied => {
-            format!("{path} may not be looked at by this user; run as its owner or as root")
+            format!("{path} may not be examined by this user; run as its owner or as root")
         }
-        _ => format!("{path} cannot be looked at: {error}"),
+        _ => format!("{path} cannot be examined: {error}"),
     })
 }
 

@@ -21,7 +21,8 @@ impl FromStr for Have {
     fn from_str(text: &str) -> Result<Have, String> {
         let wrong = || {
             format!(
-                "'{text}' is not a list of volumes; write TYPE,SIZE[,IOPS[,MIBPS[,COUNT]]], as in gp3,500GiB,6000,250,2"
+                "'{text}' is not a list of volumes; write TYPE,SIZE[,IOPS[,MIBPS[,COUNT]]], as in \
+                 gp3,500GiB,6000,250,2"
             )
         };
         let mut words = text.split(',').map(str::trim);

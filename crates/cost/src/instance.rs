@@ -71,7 +71,10 @@ impl InstanceLimits {
                 .args(command)
                 .arg(name)
                 .run()
-                .context("the limits of the instance are not known; give what 'aws ec2 describe-instance-types' printed with --instances FILE")
+                .context(
+                    "the limits of the instance are not known; give what 'aws ec2 \
+                          describe-instance-types' printed with --instances FILE",
+                )
                 .refused()?
                 .text(),
         };

@@ -156,7 +156,8 @@ impl Idle {
         }];
         if self.iops_beyond_instance > 0.0 {
             sentences.push(format!(
-                "{} provisioned IOPS are beyond the most that the instance carries: it never delivers them.",
+                "{} provisioned IOPS are beyond the most that the instance carries: it never \
+                 delivers them.",
                 number(self.iops_beyond_instance)
             ));
         }

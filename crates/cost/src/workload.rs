@@ -137,10 +137,19 @@ impl Workload {
         let recordings = ledger.recordings().midway()?;
         let known = recordings.iter().find(|one| one.number == number);
         let recording = known.ok_or_else(|| {
-            let numbers: Vec<String> = recordings.iter().map(|one| one.number.to_string()).collect();
+            let numbers: Vec<String> = recordings
+                .iter()
+                .map(|one| one.number.to_string())
+                .collect();
             Failure::refused(match numbers.is_empty() {
-                true => format!("there is no recording {number}: the ledger has none; 'disksmith watch --record' makes one"),
-                false => format!("there is no recording {number}; there are {}", numbers.join(", ")),
+                true => format!(
+                    "there is no recording {number}: the ledger has none; 'disksmith \
+                                 watch --record' makes one"
+                ),
+                false => format!(
+                    "there is no recording {number}; there are {}",
+                    numbers.join(", ")
+                ),
             })
         })?;
         let intervals = intervals(ledger, recording, device)?;

@@ -324,7 +324,7 @@ mod tests {
             ("rate=-1", "above 0"),
             ("rate=nan", "above 0"),
             ("rate=1e12", "at most 10000000"),
-            ("block=0", "no size"),
+            ("block=0", "cannot be 0"),
             ("queue=3", "'queue' is not known"),
             ("depth=1,depth=2", "given twice"),
         ] {

@@ -136,7 +136,8 @@ pub enum EngineError {
         source: io::Error,
     },
     /// A request moved fewer bytes than requested.
-    #[error("a {} at byte {offset} moved {moved} of {asked} bytes: {}", .direction.word(), why_short(*.direction))]
+    #[error("a {} at byte {offset} moved {moved} of {asked} bytes: \
+             {}", .direction.word(), why_short(*.direction))]
     Short {
         /// Direction of the request.
         direction: Direction,

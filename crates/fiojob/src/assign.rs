@@ -40,7 +40,8 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
     let Some(row) = options::find(&entry.name) else {
         return Err(place.error_in(
             &entry.name,
-            "disksmith does not know this option, so the result may not be the same without it; leave it out, or run fio",
+            "disksmith does not know this option, so the result may not be the same without it; \
+             leave it out, or run fio",
         ));
     };
     let value = match &entry.value {

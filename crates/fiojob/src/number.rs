@@ -122,7 +122,8 @@ fn positive(text: &str, unit: expression::Unit<'_>) -> Result<u64, String> {
         && let Some(strange) = text.chars().find(|c| !c.is_ascii_alphanumeric())
     {
         return Err(format!(
-            "'{text}' is not a number: '{strange}' does not belong in one; arithmetic must be in parentheses"
+            "'{text}' is not a number: '{strange}' does not belong in one; arithmetic must be in \
+             parentheses"
         ));
     }
     let value = expression::evaluate(text, unit)?;

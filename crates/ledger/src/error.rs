@@ -273,7 +273,8 @@ pub enum Error {
         number: i64,
     },
     /// There is no mark of this number.
-    #[error("there is no mark {number} in the ledger {}. `disksmith mark --list` lists them", path.display())]
+    #[error("there is no mark {number} in the ledger {}. `disksmith mark --list` lists \
+             them", path.display())]
     NoSuchMark {
         /// The ledger.
         path: PathBuf,

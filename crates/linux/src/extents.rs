@@ -101,7 +101,8 @@ pub enum ExtentsError {
     /// The FIEMAP request failed; it first writes back what is still in memory, so a full or
     /// failing disk shows here.
     #[error(
-        "the kernel could not list the file's extents: {0}; if the disk is not full, look for its errors in the kernel's log"
+        "the kernel could not list the file's extents: {0}; if the disk is not full, look for its \
+         errors in the kernel's log"
     )]
     Map(#[source] io::Error),
     /// SEEK_HOLE or SEEK_DATA failed.
@@ -112,7 +113,8 @@ pub enum ExtentsError {
     Stat(#[source] io::Error),
     /// The file system answers with extents that do not advance.
     #[error(
-        "the file system lists an extent at byte {0} again and again; its extent map cannot be trusted, so check it with its fsck"
+        "the file system lists an extent at byte {0} again and again; its extent map cannot be \
+         trusted, so check it with its fsck"
     )]
     Stuck(u64),
 }

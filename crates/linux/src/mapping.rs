@@ -70,7 +70,8 @@ pub enum Why {
     Unread(String),
     /// An array of a level that is not followed.
     #[error(
-        "{device} is of level {level}; linear arrays, RAID 0, RAID 1 and RAID 10 with near copies are followed"
+        "{device} is of level {level}; linear arrays, RAID 0, RAID 1 and RAID 10 with near copies \
+         are followed"
     )]
     Level {
         /// The array.
@@ -83,7 +84,8 @@ pub enum Why {
     FarCopies(String),
     /// A RAID 0 with members of unequal size, and no word of how it continues behind the smallest.
     #[error(
-        "{0} has members of unequal size and no md/layout that gives the layout of the stripes behind the smallest (Linux 5.4 and later have it)"
+        "{0} has members of unequal size and no md/layout that gives the layout of the stripes \
+         behind the smallest (Linux 5.4 and later have it)"
     )]
     Zones(String),
     /// An array that is being given another form.

@@ -42,7 +42,8 @@ pub enum Error {
     #[error("{} does not exist, so it is unknown which devices are in use; mount sysfs", .0.display())]
     NoDevices(PathBuf),
     /// Another file system is mounted over a list of the kernel's.
-    #[error("{} is mounted over the kernel's own lists, which hides devices in use; unmount it", .0.display())]
+    #[error("{} is mounted over the kernel's own lists, which hides devices in use; unmount \
+             it", .0.display())]
     Hidden(PathBuf),
 }
 

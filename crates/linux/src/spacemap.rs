@@ -42,7 +42,8 @@ pub enum NotListed {
     Nothing(DevNum),
     /// It answers with records that do not advance.
     #[error(
-        "the file system lists its space at byte {0} again and again; it cannot be trusted, so check it with its fsck"
+        "the file system lists its space at byte {0} again and again; it cannot be trusted, so \
+         check it with its fsck"
     )]
     Stuck(u64),
     /// The caller has cancelled.

@@ -250,7 +250,8 @@ fn a_reason_says_who_is_meant_and_what_to_do() {
          first (mdadm --stop)"
     );
     assert!(text.iter().any(|text| text
-        == "/dev/dm-0 (LVM volume vg-data), which is built on it, is mounted at /srv; unmount it first"));
+        == "/dev/dm-0 (LVM volume vg-data), which is built on it, is mounted at /srv; unmount it \
+            first"));
 }
 
 #[test]

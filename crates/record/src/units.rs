@@ -30,7 +30,8 @@ pub enum ParseUnitError {
     Size(String),
     /// Not a number followed by a known unit of time.
     #[error(
-        "'{0}' is not a duration; write a number with ns, us, ms, s, m, h or d behind it, such as 30s or 5m"
+        "'{0}' is not a duration; write a number with ns, us, ms, s, m, h or d behind it, such as \
+         30s or 5m"
     )]
     Duration(String),
     /// Larger than 64 bits hold.

@@ -10,7 +10,7 @@ use domain::plan_binding::Planned;
 use domain::raid::{Level, level_parser};
 use domain::values::{Percent, Size, Span};
 
-/// What `sweep` takes.
+/// Arguments of `sweep`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith sweep --devices /dev/sdf,/dev/sdg,/dev/sdh,/dev/sdi --destroy /dev/sdf \\
@@ -39,13 +39,13 @@ pub struct SweepArgs {
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
 
-    /// How many members; 1 is a disk alone [default: 1, 2, 4, 8, … and all]
+    /// Numbers of members; 1 is a single disk [default: 1, 2, 4, 8, … and all]
     #[arg(long, value_name = "N,…", num_args = 1.., value_delimiter = ',')]
     pub members: Vec<usize>,
     /// The RAID levels
     #[arg(long, value_parser = level_parser(), num_args = 1.., value_delimiter = ',', default_values = ["0", "10"])]
     pub level: Vec<Level>,
-    /// How much lies on one member before the next has its turn
+    /// Chunk size, which is stored on one member before the next one follows
     #[arg(
         long,
         value_name = "SIZE,…",
@@ -76,15 +76,15 @@ pub struct SweepArgs {
     /// One workload of your own in place of a suite; its figures are workload.iops and so on
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub workload: Option<String>,
-    /// What the best layout has most of, or least: PHASE.METRIC, of which the metrics are iops,
+    /// Figure by which the best layout is chosen: PHASE.METRIC, with the metrics iops,
     /// bytes, mean, p50, p90, p95, p99 and p99.9; or PHASE.iops/$ or cost, which need --price
     /// [default: page-mixed.iops]
     #[arg(long, value_name = "FIGURE")]
     pub objective: Option<String>,
-    /// What a layout must reach to be taken at all, such as 'page-write.p99<5ms'
+    /// Requirement that a layout must meet, such as 'page-write.p99<5ms'
     #[arg(long, value_name = "FIGURE<BAR")]
     pub require: Vec<String>,
-    /// How many members may fail, whichever they are, before data is lost
+    /// Number of members that may fail, whichever they are, without loss of data
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub survives: usize,
     /// A file that says what volumes cost: lines such as 'gib-month 0.08'
@@ -94,7 +94,7 @@ pub struct SweepArgs {
     /// Measure every layout in every block, rather than drop those that are worse beyond doubt
     #[arg(long)]
     pub full: bool,
-    /// How often a layout is built and measured at most, once in each block
+    /// Maximum number of blocks, in each of which every layout is built and measured once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = block_count)]
     pub blocks: usize,
     /// Layouts within this of the best are as good as it
@@ -136,7 +136,7 @@ pub struct SweepArgs {
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// With --report: replace a file that is no report of disksmith
+    /// With --report: replace a file that is not a report of disksmith
     #[arg(long, requires = "report")]
     pub force: bool,
 }
@@ -154,6 +154,6 @@ fn block_count(text: &str) -> Result<usize, String> {
 /// The suites whose phases a sweep can measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SweepSuite {
-    /// What databases do: pages, a log, scans and loads
+    /// The I/O of a database: pages, a log, scans and loads
     Database,
 }

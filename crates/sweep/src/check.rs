@@ -23,7 +23,7 @@ const NEEDED: [(&str, &str); 3] = [
 /// Leaves out what cannot be measured here.
 ///
 /// # Errors
-/// What stands against the whole sweep, as sentences.
+/// Reasons against the whole sweep, as sentences.
 pub(crate) fn check(
     settings: &Settings,
     planned: &mut Planned,

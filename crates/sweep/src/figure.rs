@@ -113,7 +113,7 @@ impl FromStr for Figure {
         let bad = || {
             let words: Vec<&str> = Metric::ALL.iter().map(|metric| metric.word()).collect();
             format!(
-                "'{text}' is no figure; write PHASE.METRIC or PHASE.DIRECTION.METRIC, as in \
+                "'{text}' is not a figure; write PHASE.METRIC or PHASE.DIRECTION.METRIC, as in \
                  page-mixed.iops or page-mixed.read.p99; the metrics are {}",
                 words.join(", ")
             )

@@ -86,7 +86,7 @@ pub fn sweep(
                 answer(args, page.as_ref(), context, &record, &ledger)?;
             }
             Err(Failure::Midway(anyhow!(
-                "interrupted; nothing is left assembled, and the same command goes on where this \
+                "interrupted; nothing is left assembled, and the same command continues where this \
                  stopped"
             )))
         }

@@ -63,7 +63,7 @@ pub(crate) fn abandon(
         let one = |at: &usize| {
             let path = paths.get(*at)?.display();
             Some(format!(
-                "what was {path} cannot be found; if it comes back it may carry a superblock of \
+                "the disk that was {path} cannot be found; if it returns it may carry a superblock of \
                  the array {} or the file system {}, which wipefs --all erases",
                 underway.array, underway.fs
             ))

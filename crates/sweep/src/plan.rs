@@ -142,8 +142,8 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
 fn survives_too_little(survives: usize, factors: &Factors) -> String {
     let wanted = factors.survives;
     match survives {
-        0 => format!("it survives no failure, and --survives asks for {wanted}"),
-        _ => format!("it survives {survives} of any failures, and --survives asks for {wanted}"),
+        0 => format!("it survives no failure, and --survives requires {wanted}"),
+        _ => format!("it survives {survives} of any failures, and --survives requires {wanted}"),
     }
 }
 

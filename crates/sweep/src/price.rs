@@ -213,8 +213,8 @@ impl Prices {
         let mut remarks = Vec::new();
         if self.million_io > 0.0 && self.io_month.is_none() {
             remarks.push(
-                "The price of a million I/O is left out of the costs: the price file does not say \
-                 with io-month how many million a month are expected."
+                "The price of a million I/O is left out of the costs: the price file does not give \
+                 the expected number a month, in millions, with io-month."
                     .to_owned(),
             );
         }
@@ -222,7 +222,7 @@ impl Prices {
             if rate.month > 0.0 && rate.rate.is_none() {
                 remarks.push(format!(
                     "The price of {name}-month is left out of the costs: the price file does not \
-                     say with {name} how much each volume is provisioned with."
+                     give with {name} how much is provisioned for each volume."
                 ));
             }
         }

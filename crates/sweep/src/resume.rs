@@ -76,7 +76,7 @@ fn rename(
         .find(|v| v.id.is_none());
     if let Some(nameless) = nameless.filter(|_| checkpoint.boot != boot) {
         return Err(Failure::refused(format!(
-            "the sweep {key} cannot go on: {} has no serial number, and since the machine was \
+            "the sweep {key} cannot continue: {} has no serial number, and since the machine was \
              booted its name may be another disk's. disksmith sweep --abandon {key} gives it up",
             nameless.path.display()
         )));
@@ -164,7 +164,7 @@ const TAKING_DOWN: [(&str, &str); 3] = [
 /// Takes down what a start that was killed has left on the devices at these paths.
 ///
 /// # Errors
-/// What could not be taken down, or why nothing was.
+/// Parts that could not be taken down, or the reason why nothing was.
 pub(crate) fn take_down(
     checkpoint: &mut Checkpoint,
     paths: &[PathBuf],
@@ -183,7 +183,7 @@ pub(crate) fn take_down(
     for (program, package) in TAKING_DOWN {
         if !programs.has(program) && (program != "mdadm" || had_arrays) {
             return Err(Failure::refused(format!(
-                "what was killed cannot be taken down: {}",
+                "the remains of the killed sweep cannot be taken down: {}",
                 missing(program, package)
             )));
         }
@@ -193,7 +193,7 @@ pub(crate) fn take_down(
     let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
     if !back.is_empty() {
         context.notice(&format!(
-            "disksmith: of what was killed: {}.",
+            "disksmith: remains of the killed sweep: {}.",
             back.join("; ")
         ));
     }
@@ -203,7 +203,7 @@ pub(crate) fn take_down(
         return Ok(());
     }
     Err(Failure::Midway(anyhow!(
-        "what was killed could not be taken down. Left: {}",
+        "the remains of the killed sweep could not be taken down. Left: {}",
         left.join("; ")
     )))
 }

@@ -91,7 +91,7 @@ impl Sweep<'_> {
             return Ok(());
         }
         self.context
-            .notice("disksmith: asking each volume by itself, and then all at once.");
+            .notice("disksmith: measuring each volume alone, and then all at once.");
         match probe(
             &self.record().settings,
             &self.rig,
@@ -252,8 +252,8 @@ impl Sweep<'_> {
         let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
         if !left.is_empty() {
             return Err(Failure::Midway(anyhow!(
-                "a layout could not be taken down. Left: {}. When that is mended, the same command \
-                 takes down the rest and goes on",
+                "a layout could not be taken down. Left: {}. When that is fixed, the same command \
+                 takes down the rest and continues",
                 left.join("; ")
             )));
         }
@@ -267,8 +267,8 @@ impl Sweep<'_> {
         }
         claimed.map_err(|why| {
             Failure::Midway(anyhow!(
-                "the sweep cannot go on: {why}\nNothing is left assembled. When that is mended, \
-                 the same command goes on where this stopped"
+                "the sweep cannot continue: {why}\nNothing is left assembled. When that is fixed, \
+                 the same command continues where this stopped"
             ))
         })?;
         self.checkpoint.underway = None;
@@ -303,6 +303,6 @@ fn lost_member(root: &Root, number: DevNum) -> Option<String> {
     let array = arrays.iter().find(|array| array.number == number)?;
     let missing = array.degraded.filter(|&missing| missing > 0)?;
     Some(format!(
-        "{missing} of its members failed while it was measured; the kernel's log says which"
+        "{missing} of its members failed while it was measured; the kernel's log has the details"
     ))
 }

@@ -177,12 +177,12 @@ fn objective(args: &SweepArgs, prices: Option<&Prices>) -> Result<Objective, Str
     };
     if objective.needs_prices() && prices.is_none() {
         return Err(format!(
-            "the objective {objective} needs to know what volumes cost; name a file with --price"
+            "the objective {objective} needs the prices of volumes; name a file with --price"
         ));
     }
     if objective == Objective::Cost && args.require.is_empty() {
         return Err(
-            "the objective cost alone would choose the cheapest without measuring anything; say \
+            "the objective cost alone would choose the cheapest without measuring anything; give \
              with --require what a layout must reach"
                 .to_owned(),
         );

@@ -50,8 +50,8 @@ pub(crate) fn start(
     let store = Store::open(context)?;
     if !store.ledger().is_writable() && !args.dry_run {
         return Err(Failure::refused(format!(
-            "{} may only be read, and a sweep must keep where it stands, so that a kill leaves \
-             nothing assembled; name another ledger with --ledger",
+            "{} is read-only, and a sweep must record its progress, so that a kill leaves nothing \
+             assembled; name another ledger with --ledger",
             store.ledger().path().display()
         )));
     }
@@ -61,7 +61,7 @@ pub(crate) fn start(
         let allowed = allowed.begun();
         if args.dry_run {
             resume::rehearse(&key, &settings, &allowed, &store, context)?;
-            context.notice(&format!("disksmith: the sweep {key} would go on."));
+            context.notice(&format!("disksmith: the sweep {key} would continue."));
             context.print(&rehearsal(&planned, args.json))?;
             return Ok(Start::Rehearsed);
         }
@@ -125,8 +125,8 @@ fn begin(
     let key = checkpoint.record.id.to_string();
     let job = Job::begin(store, &key, &checkpoint, Takeover::FromDead).refused()?;
     context.notice(&format!(
-        "disksmith: sweep {key}: {} layouts, each in at most {} blocks. When it is stopped, the \
-         same command goes on.",
+        "disksmith: sweep {key}: {} layouts, each in at most {} blocks. If it is stopped, the same \
+         command continues it.",
         checkpoint.record.layouts.len(),
         checkpoint.record.settings.blocks
     ));
@@ -173,15 +173,14 @@ fn unfinished(store: &Store, settings: &Settings) -> Result<Option<String>, Fail
         if elsewhere {
             return Err(Failure::refused(format!(
                 "the sweep {key} of these devices was begun on the host {}, or in another \
-                 container, and is not finished. Go on with it there; or, if nothing of it runs \
-                 any more, take down what it left:\n  disksmith sweep --abandon {key}",
+                 container, and is not finished. Continue it there; or, if nothing of it runs any \
+                 more, take down what it left:\n  disksmith sweep --abandon {key}",
                 summary.owner.host
             )));
         }
         if !is_same_sweep(&record.settings, settings) {
             return Err(Failure::refused(format!(
-                "the sweep {key} of these devices is not finished, and it was asked for something \
-                 else. Either go on with it:\n  {}\nor take down what it left and forget the \
+                "the sweep {key} of these devices is not finished, and it has other settings. Either continue it:\n  {}\nor take down what it left and forget the \
                  rest:\n  disksmith sweep --abandon {key}",
                 views::sentences::resume_command(record)
             )));

@@ -232,7 +232,7 @@ impl Testbed {
     /// Claims again what a layout had.
     ///
     /// # Errors
-    /// What speaks against it, as a sentence: somebody else has taken a device meanwhile, or it is
+    /// Reason against it, as a sentence: another program has taken a device meanwhile, or it is
     /// gone.
     pub(crate) fn claim_again(&mut self) -> Result<(), String> {
         for at in 0..self.slots.len() {

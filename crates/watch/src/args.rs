@@ -37,7 +37,7 @@ impl FromStr for Address {
         }
         text.parse().map(Address).map_err(|_| {
             format!(
-                "'{text}' is no address with a port, such as 9187 or 127.0.0.1:9187 or [::1]:9187"
+                "'{text}' is not an address with a port, such as 9187 or 127.0.0.1:9187 or [::1]:9187"
             )
         })
     }
@@ -94,7 +94,7 @@ pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
     words.any(|word| word == "watch") && words.any(|word| word == "--check")
 }
 
-/// What `watch` takes.
+/// Arguments of `watch`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith watch
@@ -148,7 +148,7 @@ pub struct WatchArgs {
     /// An old log
     #[command(flatten)]
     pub log: LogArgs,
-    /// What is kept, and what was
+    /// Recording and replay
     #[command(flatten)]
     pub record: RecordArgs,
 }

@@ -54,7 +54,7 @@ impl FromStr for LogArray {
             && !levels().any(|level| level.md_word() == word)
         {
             let known: Vec<&str> = levels().map(Level::md_word).collect();
-            return Err(format!("'{word}' is no level; {} are", known.join(", ")));
+            return Err(format!("'{word}' is not a level; {} are", known.join(", ")));
         }
         let bare = |word: &str| name_in_path(word.trim()).to_owned();
         let members: Vec<String> = members.split(',').map(bare).collect();
@@ -146,7 +146,7 @@ impl LogArgs {
             let (above, ready): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_above);
             if ready.is_empty() {
                 return Err(format!(
-                    "the arrays {} lie on each other; name for each what it was made of",
+                    "the arrays {} contain each other; name the members of each",
                     names.join(", ")
                 ));
             }
@@ -177,7 +177,7 @@ impl LogArgs {
 
 fn zone(text: &str) -> Result<TimeZone, String> {
     TimeZone::get(text)
-        .map_err(|_| format!("'{text}' is no time zone; write it as UTC or Europe/Berlin"))
+        .map_err(|_| format!("'{text}' is not a time zone; write it as UTC or Europe/Berlin"))
 }
 
 #[cfg(test)]

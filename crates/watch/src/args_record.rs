@@ -36,7 +36,7 @@ pub struct RecordArgs {
     /// what is seen until the end
     #[arg(long, value_name = "FILE.html", conflicts_with = "check")]
     pub report: Option<PathBuf>,
-    /// With --report: replace a file that is no report of disksmith
+    /// With --report: replace a file that is not a report of disksmith
     #[arg(long, requires = "report")]
     pub force: bool,
 }

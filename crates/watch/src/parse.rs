@@ -204,7 +204,7 @@ impl<R: BufRead> Parsing<'_, R> {
         if !self.devices && !interrupted {
             return Err(Failure::refused(format!(
                 "{} has reports of iostat and no device in any of them: as iostat -c prints them, or iostat of a \
-                 device that is gone; iostat -xt 1 prints what is read here",
+                 device that is gone; use the output of iostat -xt 1",
                 place(self.path)
             )));
         }

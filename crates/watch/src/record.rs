@@ -131,8 +131,8 @@ impl Recorder {
         match first.recv_timeout(PATIENCE) {
             Ok(begun) => begun.refused()?,
             Err(_) => said.say(
-                "The ledger has not answered yet: recording begins when it does, and what is seen \
-                 until then waits in memory."
+                "The ledger does not respond yet: recording begins when it does, and samples wait \
+                 in memory until then."
                     .to_owned(),
             ),
         }
@@ -197,8 +197,8 @@ impl Recorder {
                 self.batch.events = lost.events;
                 if !self.is_losing {
                     self.said.say(
-                        "The ledger's disk has not answered for minutes: what is seen now is not \
-                         recorded until it does."
+                        "The ledger's disk has not responded for minutes: samples are not recorded \
+                         until it does."
                             .to_owned(),
                     );
                 }
@@ -297,14 +297,13 @@ impl Writer {
     /// could not be written waits on.
     ///
     /// # Errors
-    /// What does not pass: another process records this host, or the file is no ledger.
+    /// Permanent errors: another process records this host, or the file is not a ledger.
     fn write(&mut self) -> ledger::Result<()> {
         let written = match self.try_to_write() {
             Err(Error::NoSuchRecording { .. }) => {
                 self.open = None;
                 self.said.say(
-                    "The recording was removed from the ledger; what is seen from now on is another \
-                     one."
+                    "The recording was removed from the ledger; samples from now on go into another one."
                         .to_owned(),
                 );
                 self.try_to_write()
@@ -389,8 +388,8 @@ impl Writer {
             Err(error) if !self.failing => {
                 self.failing = true;
                 self.said.say(format!(
-                    "Nothing is recorded just now: {error}. Watching goes on, and recording as \
-                     soon as it can."
+                    "Nothing is recorded at the moment: {error}. Watching continues; recording \
+                     resumes as soon as possible."
                 ));
             }
             Ok(()) if self.failing => {

@@ -99,8 +99,8 @@ fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure
         [only] => Ok((*only).to_owned()),
         several if several.len() > 1 && !several.contains(&here.as_str()) => {
             Err(Failure::refused(format!(
-                "the ledger has recordings of {}, and none of this host, {here}; copy the one that \
-                 is meant to a ledger of its own",
+                "the ledger has recordings of {}, and none of this host, {here}; copy the wanted \
+                 one to a ledger of its own",
                 several.join(", ")
             )))
         }

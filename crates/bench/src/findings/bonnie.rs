@@ -32,8 +32,8 @@ pub(super) fn through_cache(run: &Run) -> Option<Finding> {
         None => {}
     }
     if of(Workload::is_of_files).is_some() {
-        let files = "Small files are created, looked at and removed in memory, and reach the disk \
-                     later.";
+        let files =
+            "Small files are created, read and removed in memory, and reach the disk later.";
         parts.push(files.to_owned());
     }
     let text = format!(
@@ -53,8 +53,7 @@ fn too_small(span: Bytes, memory: Bytes, large: bool) -> String {
         ),
     };
     format!(
-        "The {what}, {span}, is less than twice this machine's memory ({memory}), and what is read \
-         or written may have stayed there: the figures are the memory's as much as the disk's. \
+        "The {what}, {span}, is less than twice this machine's memory ({memory}), and the data read or written may have stayed there: the figures are the memory's as much as the disk's. \
          {advice}"
     )
 }

@@ -55,8 +55,7 @@ fn alternating(phase: &Phase, found: Alternation) -> Finding {
         Some(phase),
         format!(
             "The rate alternated between {} and {} IOPS and changed {} times, so its mean describes \
-             no moment of it: a limit is raised and lowered, credit is earned and spent, or another \
-             load comes and goes. Plan with the lower level, and look for what changes (disksmith \
+             no moment of it: a limit is raised and lowered, credit is earned and used up, or another load starts and stops. Plan with the lower level, and look for what changes (disksmith \
              watch).",
             number(found.low / slice_s),
             number(found.high / slice_s),
@@ -95,9 +94,9 @@ pub(super) fn behind_rate(phase: &Phase) -> Option<Finding> {
             Severity::Warn,
             Some(phase),
             format!(
-                "Overload: {} requests a second were due and {} came back, so that requests queue up \
-                 and the latencies grow for as long as this goes on. Give a lower --rate, or a disk \
-                 that does more.",
+                "Overload: {} requests a second were due and {} completed, so requests queue up \
+                 and the latencies grow as long as this continues. Give a lower --rate, or use a \
+                 faster disk.",
                 number(rate),
                 number(came_back)
             ),
@@ -115,8 +114,8 @@ pub(super) fn burst(phase: &Phase) -> Option<Finding> {
         Severity::Warn,
         Some(phase),
         format!(
-            "{} IOPS for the first {} s, then {}: burst credit or a fast cache was spent, and the \
-             lower level is what lasts.",
+            "{} IOPS for the first {} s, then {}: burst credit or a fast cache was used up, and \
+             the lower level is the sustained one.",
             number(step.before.mean / slice_s),
             number(step.at as f64 * slice_s),
             number(step.after.mean / slice_s),
@@ -160,7 +159,7 @@ pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option
         Severity::Note,
         Some(phase),
         format!(
-            "The rate is too flat to be the disk's own: something holds it at {level}. A volume \
+            "The rate is constant at {level} while requests queue, too steady to be the disk's own limit. A volume \
              or instance with a higher limit would give more."
         ),
     ))
@@ -239,7 +238,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         }
         (_, None) => (
             Severity::Warn,
-            format!("{took} s say too little for an interval"),
+            format!("{took} s are too short for an interval"),
         ),
     };
     Some(finding(

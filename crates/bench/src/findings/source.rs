@@ -78,7 +78,7 @@ pub(super) fn in_memory(run: &Run) -> Option<Finding> {
             Severity::Invalid,
             None,
             format!(
-                "{} is {what} in memory: the figures are the memory's, and no disk was asked.",
+                "{} is {what} in memory: the figures are those of memory, and no disk was measured.",
                 run.target.path
             ),
         )
@@ -116,8 +116,8 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
             Severity::Warn,
             None,
             format!(
-                "{} lies on {kind}, which may answer from a memory of its own whatever is asked of \
-                 it, and the kernel does not count what it asks of the disks.",
+                "{} is on {kind}, which may answer any request from a cache of its own, and the \
+                 kernel does not count its requests to the disks.",
                 run.target.path
             ),
         )
@@ -158,8 +158,8 @@ fn sentence(cache: &Cache) -> String {
             )
         }
         CacheKind::FasterDisk(name) => format!(
-            "{layer} is a cache ({name}) before a slower disk: what it holds is answered at its own speed, the rest \
-             at the slower disk's."
+            "{layer} is a cache ({name}) before a slower disk: data in the cache is served at its \
+             speed, the rest at the slower disk's."
         ),
     }
 }

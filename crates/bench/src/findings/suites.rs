@@ -40,7 +40,7 @@ fn uneven(zones: &ZonesAnswer) -> Option<Finding> {
         None,
         format!(
             "The first eighth of the zones gives {} MiB/s and the last {} MiB/s, {:.2} times as \
-             much ({:.2} to {:.2}): what a scan gets depends on where the data lies.",
+             much ({:.2} to {:.2}): the speed of a scan depends on the position of the data.",
             mib(ends.first),
             mib(ends.last),
             ends.ratio,
@@ -75,7 +75,9 @@ fn cold(zones: &ZonesAnswer) -> Option<Finding> {
 fn open_ended(curve: &CurveAnswer) -> Option<Finding> {
     let text = match (curve.low, curve.high) {
         (Some(_), Some(_)) => return None,
-        (None, None) => "No rate was measured for long enough to say whether it keeps the target.",
+        (None, None) => {
+            "No rate was measured for long enough to decide whether it meets the target."
+        }
         (None, Some(_)) => "No rate was seen to keep the target: give a higher --p99.",
         (Some(_), None) => "No rate was seen to miss the target: the highest is a lower bound.",
     };

@@ -17,7 +17,7 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     let silences = silences(phase);
     let text = match silences.first() {
         Some(first) => format!(
-            "For {} of {} s nothing came back, with {} requests waiting; the first time {} s \
+            "For {} of {} s no request completed, with {} requests waiting; the first time {} s \
              after the phase began.",
             seconds(silences.iter().map(|silence| silence.seconds).sum()),
             number(phase.seconds),
@@ -25,7 +25,7 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
             number(first.t_s),
         ),
         None if late_seconds(phase) >= STALL_S => format!(
-            "When the time was up, the last requests took another {} to come back, {} longer than \
+            "When the time was up, the last requests took another {} to complete, {} longer than \
              so many take at the rate of the phase.",
             seconds(phase.drain_seconds),
             seconds(late_seconds(phase)),
@@ -64,8 +64,9 @@ pub(super) fn gap(phase: &Phase) -> Option<Finding> {
             number(first.t_s),
         ),
         None if stolen > STOLEN => format!(
-            "The hypervisor gave {} of the processors' time to others (steal): the figures are of a \
-             host that was not there all of the time. Measure again, or on another instance.",
+            "The hypervisor gave {} of the processors' time to other guests (steal): the figures \
+             are of a host that did not run all of the time. Measure again, or on another \
+             instance.",
             percent(stolen)
         ),
         None => return None,

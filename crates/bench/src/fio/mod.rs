@@ -120,7 +120,7 @@ fn text_of(path: &Path) -> io::Result<String> {
         .take(most + 1)
         .read_to_string(&mut text)?;
     if read as u64 > most {
-        let why = format!("it has more than {} KiB, and is no job file", most >> 10);
+        let why = format!("it has more than {} KiB, and is not a job file", most >> 10);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(text)

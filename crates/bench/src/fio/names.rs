@@ -81,7 +81,8 @@ fn check_existing(job: &Job, path: &Path) -> Result<(), FioError> {
     Err(job.error(
         "filename",
         format!(
-            "the job is about {}, and the target is {}; name as the target what is to be measured",
+            "the job is about {}, and the target is {}; give as the target the file or device to \
+             measure",
             named.display(),
             path.display()
         ),
@@ -120,8 +121,8 @@ fn in_directory(
         return Err(job.error(
             "directory",
             format!(
-                "the job is about {directory}, and the target is {}; name as the target what is \
-                 to be measured",
+                "the job is about {directory}, and the target is {}; give as the target the file \
+                 or device to measure",
                 path.display()
             ),
         ));
@@ -166,7 +167,7 @@ fn own_name(job: &Job, name: &str, path: &Path) -> Result<PathBuf, FioError> {
         return Err(job.error(
             "filename",
             format!(
-                "{} does not lie in the target {}; name as the target what is to be measured",
+                "{} is not in the target {}; give as the target the file or device to measure",
                 name.display(),
                 path.display()
             ),

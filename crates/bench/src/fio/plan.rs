@@ -276,7 +276,7 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
             )),
             None => Err(job.error(
                 "size",
-                "it is missing: in a directory it says how much is to be laid out",
+                "it is missing: in a directory it gives the size of the test files",
             )),
         };
     };

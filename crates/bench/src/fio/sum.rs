@@ -39,8 +39,8 @@ pub(super) fn notes(streams: &[Stream]) -> Vec<String> {
     mixed
         .map(|(name, members)| {
             format!(
-                "{name} is the sum of {} jobs or clones that differ; what is said of its workload \
-                 is their mean.",
+                "{name} is the sum of {} jobs or clones that differ; its workload is described by \
+                 their mean.",
                 members.len()
             )
         })

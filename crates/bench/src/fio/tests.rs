@@ -106,12 +106,12 @@ fn a_name_that_is_not_the_target_is_refused() {
             "size=1m\nfilename=table.ibd",
             "table.ibd exists, and in a directory only files of",
         ),
-        ("size=1m\nfilename=../x", "does not lie in the target"),
-        ("size=1m\nfilename=sub/x", "does not lie in the target"),
-        ("size=1m\nfilename=..", "does not lie in the target"),
+        ("size=1m\nfilename=../x", "is not in the target"),
+        ("size=1m\nfilename=sub/x", "is not in the target"),
+        ("size=1m\nfilename=..", "is not in the target"),
         (
             "size=1m\nfilename=/etc/passwd",
-            "/etc/passwd does not lie in the target",
+            "/etc/passwd is not in the target",
         ),
         (
             "size=1m\ndirectory=/etc",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What `import` takes.
+/// Arguments of `import`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith import fio.json bonnie.csv

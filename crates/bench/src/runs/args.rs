@@ -7,14 +7,14 @@ use clap::{Args, Subcommand};
 use crate::args::output_format;
 use domain::values::Percent;
 
-/// What `runs` takes.
+/// Arguments of `runs`.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Example: disksmith runs --target /var/lib/mysql"
 )]
 pub struct RunsArgs {
-    /// What to do instead of listing
+    /// Action instead of listing
     #[command(subcommand)]
     pub verb: Option<RunsVerb>,
     /// Only runs of this host
@@ -58,7 +58,7 @@ pub enum RunsVerb {
     },
 }
 
-/// What `show` takes.
+/// Arguments of `show`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  disksmith show last\n  disksmith show last --format fio-json")]
 pub struct ShowArgs {
@@ -72,15 +72,15 @@ pub struct ShowArgs {
     pub format: Option<formats::Format>,
 }
 
-/// What `compare` takes.
+/// Arguments of `compare`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example: disksmith compare last~1 last --fail-if-slower 5%\n\n\
-                  Ratios are B over A, each with its 95 % interval from the windows. An imported run has \
-                  none,\nso nothing is said of its difference.\n\n\
+                  Ratios are B over A, each with its 95 % interval from the windows. An imported run has none,\nso its difference is not judged.\n\n\
                   --fail-if-slower 5% passes (status 0) only when all that A measured was compared: B has each \
                   phase, with\nthe same work, neither run is invalid, and no interval leaves room for a slowdown \
-                  of more than the\nbar twice over. Phases that only B has do not count. Else the status is 1."
+                  of more than the\nbar twice over. Phases that only B has do not count. Else the \
+                  status is 1."
 )]
 pub struct CompareArgs {
     /// The run to compare with
@@ -99,7 +99,7 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-/// What `report` takes.
+/// Arguments of `report`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: disksmith report last~1 last -o before-and-after.html")]
 pub struct ReportArgs {
@@ -109,7 +109,7 @@ pub struct ReportArgs {
     /// The page to write
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
-    /// Replace a file that is no report of disksmith
+    /// Replace a file that is not a report of disksmith
     #[arg(long)]
     pub force: bool,
 }

@@ -49,8 +49,8 @@ impl Comparison {
             .filter(|side| side.verdict == Verdict::Invalid)
             .map(|side| {
                 format!(
-                    "{} is invalid: its figures do not say what they seem to say, and neither does \
-                     this comparison (disksmith show {}).",
+                    "{} is invalid: its figures do not mean what they seem to mean, and neither \
+                     does this comparison (disksmith show {}).",
                     side.id, side.id
                 )
             })
@@ -153,7 +153,7 @@ impl Comparison {
                 "Nothing is slower by more than {share} beyond doubt."
             )),
             Some(Outcome::Inconclusive) => Some(format!(
-                "Whether B is slower than A by more than {share} cannot be said: not all of A was \
+                "It is unknown whether B is slower than A by more than {share}: not all of A was \
                  compared. {}",
                 match bar.allows_inconclusive {
                     true => "--allow-inconclusive lets this pass.",
@@ -275,7 +275,7 @@ fn judge_phase(a: &SidePhase, rows: &[Row], bar: f64, doubt: Option<&str>) -> Ve
             what: Some(what),
             judgement: match row {
                 Some(row) => judge(bar, row.ratio, doubt.or(row.without_interval())),
-                None => Judgement::Inconclusive("B does not say how often it did so".to_owned()),
+                None => Judgement::Inconclusive("B does not report how often it did so".to_owned()),
             },
         }
     });

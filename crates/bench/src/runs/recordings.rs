@@ -68,7 +68,7 @@ pub(super) fn line(ledger: &Ledger) -> Result<String, Failure> {
     };
     let bytes = ledger.recorded_bytes().midway()?;
     Ok(format!(
-        "\nAlso kept: what the disks did from {} to {}, in {bytes}; disksmith runs recordings lists \
+        "\nAlso kept: a recording from {} to {}, in {bytes}; disksmith runs recordings lists \
          it.\n",
         minute(from),
         minute(to)

@@ -129,7 +129,7 @@ impl Grid {
     ) -> Result<Grid, Failure> {
         if !path.is_dir() {
             return Err(Failure::refused(format!(
-                "--suite sysbench lays out files of its own, and {} is no directory; name one on \
+                "--suite sysbench lays out files of its own, and {} is not a directory; name one on \
                  the file system to be measured",
                 path.display()
             )));

@@ -103,7 +103,10 @@ fn an_end_that_is_slower_is_a_finding() {
     let [text] = findings(&document, "zones")[..] else {
         panic!("{document:#}")
     };
-    assert!(text.contains("depends on where the data lies"), "{text}");
+    assert!(
+        text.contains("depends on the position of the data"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The directory of the tests of small files. It must have a name, as they must, so a kill leaves
 //! it behind: its own lock tells whether its owner is alive, and the next start removes it.
 //!
-//! What a kill left is removed only when all of it is ours: the directory has exactly a name that
+//! Remains of a killed run are removed only if all of them are disksmith's: the directory has exactly a name that
 //! we give, is this user's and no other may enter it, and so has whatever lies in it. With anything
 //! else in it, it stays as it is, and the run says so.
 
@@ -59,8 +59,8 @@ impl Folder {
             }
         }
         Err(io::Error::other(
-            "each directory for the small files was there before, or was taken away as soon as it \
-             was created; measure where nobody else does",
+            "each directory for the small files existed before, or was removed as soon as it was \
+             created; measure where no other run does",
         ))
     }
 
@@ -102,8 +102,8 @@ impl LeftOver {
                 format!("Removed {}, which a killed run had left.", path.display())
             }
             LeftOver::Kept(path, foreign) => format!(
-                "Left {} as it is: it has a name of ours and no run uses it, but {} is not this \
-                 user's alone, or nothing that a run creates. Remove it if nobody needs it.",
+                "Left {} as it is: it has a name of disksmith's and no run uses it, but {} is not \
+                 this user's alone, or not created by a run. Remove it if it is not needed.",
                 path.display(),
                 foreign.display()
             ),

@@ -71,7 +71,7 @@ impl<'a> RunDocument<'a> {
     }
 }
 
-/// What was measured.
+/// The measured target.
 #[derive(Serialize)]
 struct TargetDocument<'a> {
     path: &'a str,
@@ -169,7 +169,7 @@ impl<'a> MachineDocument<'a> {
     }
 }
 
-/// What a phase measured.
+/// Results of a phase.
 #[derive(Serialize)]
 struct PhaseDocument<'a> {
     name: &'a str,

@@ -120,19 +120,20 @@ pub(crate) fn conclusion(run: &Run) -> Conclusion {
             Code::Burst,
             Severity::Warn,
             "page-write",
-            "3,010 IOPS for the first 4.5 s, then 1,350: burst credit was spent, and the second level is what lasts.",
+            "3,010 IOPS for the first 4.5 s, then 1,350: burst credit was used up, and the second \
+             level is the sustained one.",
         ),
         (
             Code::Stall,
             Severity::Warn,
             "page-mixed",
-            "From 5.0 s to 5.8 s nearly nothing came back while 20 requests were in flight.",
+            "From 5.0 s to 5.8 s almost nothing completed while 20 requests were in flight.",
         ),
         (
             Code::Capped,
             Severity::Note,
             "scan",
-            "Throughput stays within 1 % of 250 MB/s: a limit that somebody set, not the disk's own.",
+            "Throughput stays within 1 % of 250 MB/s: a configured limit, not the disk's own.",
         ),
     ]
     .into_iter()

@@ -230,7 +230,7 @@ fn verdict(run: &Run, conclusion: &Conclusion, kept: bool) -> String {
     let what = match conclusion.verdict {
         Verdict::Trusted => "nothing speaks against these figures.",
         Verdict::Doubtful => "read the warnings before you rely on these figures.",
-        Verdict::Invalid => "these figures do not say what they seem to say.",
+        Verdict::Invalid => "these figures do not mean what they seem to mean.",
     };
     let cut = run
         .phases

@@ -310,7 +310,8 @@ impl WireEnd for SshEnd {
         let is_missing = said.contains("not found") || said.contains("No such file");
         if !self.is_static && (is_missing || said.contains("GLIBC")) {
             return format!(
-                "{} lacks libraries of this disksmith ({said}); build a static one with 'make static', and use that.",
+                "{} lacks libraries of this disksmith ({said}); build a static one with 'make \
+                 static', and use that.",
                 self.name
             );
         }

@@ -140,7 +140,7 @@ mod tests {
         for bytes in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x02\x01\x01"] {
             fs::write(&file, bytes).unwrap();
             let why = Program::read(&file).unwrap_err();
-            assert!(why.contains("is no program"), "{why}");
+            assert!(why.contains("cannot be sent to hosts"), "{why}");
         }
         let why = Program::read(&folder.path().join("y")).unwrap_err();
         assert!(why.contains("cannot be read"), "{why}");

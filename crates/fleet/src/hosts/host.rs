@@ -60,7 +60,8 @@ pub(super) fn no_address(word: &str) -> Option<String> {
     let host = word.rsplit_once('@').map_or(word, |(_, host)| host);
     if bad.is_none() && !is_one_address(host) {
         return Some(format!(
-            "'{word}' is not an address: give a port as in 'db1 port=2222', and put brackets around a whole IPv6 address"
+            "'{word}' is not an address: give a port as in 'db1 port=2222', and put brackets \
+             around a whole IPv6 address"
         ));
     }
     match bad {

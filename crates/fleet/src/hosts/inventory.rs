@@ -196,8 +196,8 @@ mod tests {
                 "inventory: '$(y)' is not a user name, which x has",
             ),
             ("{}", "inventory has no host"),
-            ("[]", "inventory is no inventory in JSON"),
-            ("{", "inventory is no inventory in JSON"),
+            ("[]", "inventory is not an inventory in JSON"),
+            ("{", "inventory is not an inventory in JSON"),
             (
                 r#"{"all": {"hosts": ["-x"]}}"#,
                 "inventory: '-x' begins with a dash",

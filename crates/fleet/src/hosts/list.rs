@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(hosts[1].port, Some(2222));
         // Behind a letter it is no comment, and no host has one in its name.
         let told = parse("hosts", b"db#4\n").unwrap_err();
-        assert!(told[0].contains("'db#4' is no host"), "{told:?}");
+        assert!(told[0].contains("'db#4' is not a host"), "{told:?}");
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
             ("a az=x zone=y", "hosts, line 1: zone is given twice"),
             ("a x=1 x=2", "hosts, line 1: x is given twice"),
             ("a port=0", "hosts, line 1: port is a number"),
-            ("a;b", "hosts, line 1: 'a;b' is no host"),
+            ("a;b", "hosts, line 1: 'a;b' is not a host"),
         ] {
             let problems = parse("hosts", text.as_bytes()).unwrap_err();
             assert!(problems[0].starts_with(told), "{text}: {problems:?}");
@@ -244,7 +244,8 @@ mod tests {
         }
 
         #[test]
-        fn near_lists_are_answered(text in "([a-c@.]{1,3}( (az|id|x)=[ab]?)?( ?# ?z)?[\n\r]{1,2}){0,6}") {
+        fn near_lists_are_answered(text in "([a-c@.]{1,3}( (az|id|x)=[ab]?)?( ?# \
+                                            ?z)?[\n\r]{1,2}){0,6}") {
             match parse("hosts", text.as_bytes()) {
                 Ok(hosts) => prop_assert!(hosts.iter().all(|host| no_address(&host.address).is_none())),
                 Err(problems) => prop_assert!(!problems.is_empty()),

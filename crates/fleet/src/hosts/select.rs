@@ -98,7 +98,7 @@ mod tests {
         let told = left(&["^x"], &[]).unwrap_err();
         assert!(told.starts_with("None of the 3 hosts"), "{told}");
         let told = "db(".parse::<Pattern>().unwrap_err();
-        assert!(told.contains("'db(' is no regular expression"), "{told}");
+        assert!(told.contains("'db(' is not a regular expression"), "{told}");
     }
 
     proptest! {

@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn what_is_no_message_is_told() {
         let why = parse::<FromAgent>("Welcome to db1!").unwrap_err();
-        assert!(why.contains("'Welcome to db1!' is no message"), "{why}");
+        assert!(why.contains("'Welcome to db1!' is not a message"), "{why}");
         assert!(parse::<FromAgent>(r#"{"dance":1}"#).is_err());
     }
 }

@@ -29,7 +29,8 @@ pub(super) fn write(
     }
     if let Some(why) = writer.failure() {
         notice(&format!(
-            "disksmith: the race cannot be written to the ledger: {why}. It continues, and writing is tried again after each round; free some space there."
+            "disksmith: the race cannot be written to the ledger: {why}. It continues, and writing \
+             is tried again after each round; free some space there."
         ));
     }
     if writer.has_recovered() {
@@ -85,7 +86,7 @@ mod tests {
         let job = Job::begin(other, &run.id, &run, Takeover::FromDead).unwrap();
         keep(&mut writer);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("cannot be kept"), "{told:?}");
+        assert!(told[0].contains("cannot be written"), "{told:?}");
         assert!(told[1].contains("again"), "{told:?}");
         drop(job);
         assert_eq!(finish(writer, &run), Ok(()));

@@ -246,7 +246,7 @@ mod tests {
         fs::write(place.path().join(CULL), "db1\n").unwrap();
         let refused = Lists::at(place.path(), false).err().unwrap();
         let why = format!("{:#}", refused.error());
-        assert!(why.contains("is no host list of disksmith"), "{why}");
+        assert!(why.contains("is not a host list of disksmith"), "{why}");
         assert!(Lists::at(place.path(), true).is_ok());
         assert!(Lists::at(&place.path().join("none"), false).is_err());
     }

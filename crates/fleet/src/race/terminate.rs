@@ -299,7 +299,8 @@ impl Terminator<'_> {
         note(run, plan);
         (self.keep)(run).map_err(|why| {
             format!(
-                "the ledger cannot be written ({why}), and only instances that are recorded there are terminated."
+                "the ledger cannot be written ({why}), and only instances that are recorded there \
+                 are terminated."
             )
         })
     }

@@ -117,7 +117,7 @@ fn nothing_is_measured_before_someone_agrees_to_what_is_overwritten() {
     assert!(!text.contains("h2"), "{text}");
     assert!(text.contains("dead3: "), "{text}");
     assert!(
-        question.contains("without the 1 host that took"),
+        question.contains("without the 1 host that did"),
         "{question}"
     );
 }

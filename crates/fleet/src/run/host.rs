@@ -228,7 +228,8 @@ fn wait(
         }
         if stopped.is_some_and(|since| since.elapsed() > limits.grace + STOP) {
             return Err(ConnectionError::Lost(format!(
-                "{} was told to end and did not report that it has; it may wait for a disk that does not respond.",
+                "{} was told to end and did not report that it has; it may wait for a disk that \
+                 does not respond.",
                 host.name
             )));
         }

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     let limits = Limits::of_verb(args.limit);
     if args.dry_run {
         return Err(Failure::refused(format!(
-            "--dry-run shows what would be overwritten, and '{}' overwrites nothing; if the verb has a --dry-run of its own, give it behind '--'",
+            "--dry-run shows what would be overwritten, and '{}' overwrites nothing; if the verb \
+             has a --dry-run of its own, give it behind '--'",
             args.verb.join(" ")
         )));
     }

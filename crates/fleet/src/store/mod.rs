@@ -233,7 +233,8 @@ impl HostRun {
         self.why = match self.outcome {
             HostOutcome::Refused | HostOutcome::Failed => Some(reason(&self.stderr, ended.status)),
             HostOutcome::Lost => Some(format!(
-                "the connection was lost; the answer after {:.0} s was kept on the host and is collected.",
+                "the connection was lost; the answer after {:.0} s was kept on the host and is \
+                 collected.",
                 ended.seconds
             )),
             HostOutcome::Interrupted => Some("it was ended by a signal.".to_owned()),
@@ -380,7 +381,7 @@ mod tests {
         );
         assert_eq!(
             reason("", Some(3)),
-            "it ended with status 3 and said nothing."
+            "it ended with status 3 and without a message."
         );
         assert_eq!(reason("", None), "it was killed.");
         assert_eq!(reason("error: x\n\nUsage", Some(2)), "error: x\n\nUsage");

@@ -91,7 +91,8 @@ impl Notes {
         let mut said = Vec::new();
         if let Some(guess) = &self.guess {
             said.push(format!(
-                "The headers are gone; the columns are taken as '{}' ({}), since {} of {} relations between the figures hold; change that with --columns.",
+                "The headers are gone; the columns are taken as '{}' ({}), since {} of {} \
+                 relations between the figures hold; change that with --columns.",
                 guess.columns.text(),
                 guess.printed_by,
                 guess.held,
@@ -101,7 +102,8 @@ impl Notes {
         self.report_lines(&mut said);
         if self.interval_unknown {
             said.push(
-                "The log does not give the length of its intervals; 1 s is assumed; change that with --log-interval."
+                "The log does not give the length of its intervals; 1 s is assumed; change that \
+                 with --log-interval."
                     .to_owned(),
             );
         }
@@ -111,7 +113,8 @@ impl Notes {
                 DateOrder::MonthFirst => ("month/day", "dmy"),
             };
             said.push(format!(
-                "No date shows whether the day or the month comes first; dates are read as {order}; change that with --dates {other}."
+                "No date shows whether the day or the month comes first; dates are read as \
+                 {order}; change that with --dates {other}."
             ));
         }
         self.report_parts(&mut said);
@@ -145,7 +148,8 @@ impl Notes {
         }
         if self.since_boot > 0 {
             said.push(format!(
-                "{} the means since boot and left out of the findings; if iostat ran with -y, give --first interval.",
+                "{} the means since boot and left out of the findings; if iostat ran with -y, give \
+                 --first interval.",
                 counted(
                     self.since_boot,
                     "report is taken to be",
@@ -155,7 +159,8 @@ impl Notes {
         }
         if self.alone > 0 {
             said.push(format!(
-                "{} of iostat, and may show the means since boot; only findings from a single report are searched for in {}.",
+                "{} of iostat, and may show the means since boot; only findings from a single \
+                 report are searched for in {}.",
                 counted(
                     self.alone,
                     "report is the only one of its run",

@@ -16,7 +16,7 @@ struct Sign {
     words: &'static [&'static str],
 }
 
-const RUN_IOSTAT: &str = "iostat -xt 1 prints what is read here";
+const RUN_IOSTAT: &str = "use the output of iostat -xt 1";
 const OF_LINUX: &str = "only that of Linux (sysstat) is read";
 
 const fn sign(name: &'static str, instead: &'static str, words: &'static [&'static str]) -> Sign {
@@ -181,11 +181,13 @@ mod tests {
     fn tools_are_known_by_their_headers() {
         for (line, name) in [
             (
-                "12:00:01 AM       DEV       tps  rd_sec/s  wr_sec/s  avgrq-sz  avgqu-sz     await     svctm     %util",
+                "12:00:01 AM       DEV       tps  rd_sec/s  wr_sec/s  avgrq-sz  avgqu-sz     await \
+                     svctm     %util",
                 "sar -d",
             ),
             (
-                "11:21:05          tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util DEV",
+                "11:21:05          tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await \
+                     %util DEV",
                 "sar -d",
             ),
             (
@@ -193,7 +195,8 @@ mod tests {
                 "sar -u",
             ),
             (
-                "12:00:01 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle",
+                "12:00:01 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  \
+                 %gnice   %idle",
                 "mpstat or sar -u",
             ),
             (
@@ -279,8 +282,10 @@ mod tests {
     fn lines_of_iostat_are_of_no_other_tool() {
         for line in [
             "avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
-            "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await  svctm  %util",
-            "Device             tps    kB_read/s    kB_wrtn/s    kB_dscd/s    kB_read    kB_wrtn    kB_dscd",
+            "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   \
+             await  svctm  %util",
+            "Device             tps    kB_read/s    kB_wrtn/s    kB_dscd/s    kB_read    kB_wrtn   \
+              kB_dscd",
             "     tps      kB/s    rqm/s   await  areq-sz  aqu-sz  %util Device",
             "Linux 6.1.0 (host) 11/22/26 _x86_64_ (2 CPU)",
             "sda 0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 100.00",

@@ -94,7 +94,8 @@ mod tests {
 
     use super::*;
 
-    const HEADER: &str = "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await  svctm  %util";
+    const HEADER: &str = "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s \
+                          avgrq-sz avgqu-sz   await  svctm  %util";
 
     fn learned(line: &str) -> Prefix {
         let mut prefix = Prefix::default();

@@ -222,7 +222,8 @@ fn devices_that_z_leaves_out_completed_nothing() {
 fn long_names_stand_on_a_line_of_their_own() {
     let text = "Device:         rrqm/s   wrqm/s     r/s     w/s   rsec/s   wsec/s avgrq-sz avgqu-sz   await  svctm  %util\n\
         VolGroup00-LogVol00\n                  0.00     0.00    1.00    2.00     8.00    16.00     8.00     0.00    1.00   1.00   0.30\n\
-        sda               0.00     0.00    1.00    2.00     8.00    16.00     8.00     0.00    1.00   1.00   0.30\n";
+        sda               0.00     0.00    1.00    2.00     8.00    16.00     8.00     0.00    \
+        1.00   1.00   0.30\n";
     let (readings, notes) = read_with(text, Options::default());
     assert_eq!(notes.garbage.count, 0);
     assert_eq!(readings[0].sample.devices.len(), 2);

@@ -149,7 +149,11 @@ fn garbage_and_refusals_are_no_answer() {
         |_| status("404 Not Found"),
         |_| status("500 Internal Server Error"),
         |_| {
-            Some("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".into())
+            Some(
+                "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: \
+                  0\r\nConnection: close\r\n\r\n"
+                    .into(),
+            )
         },
         |_| Some("SSH-2.0-OpenSSH_9.2\r\n\r\n".into()),
         |_| Some(String::new()),

@@ -257,7 +257,8 @@ impl fmt::Display for Reason {
                 process,
             } => write!(
                 f,
-                "{} is mounted at {} in the mount namespace of process {process}; unmount it there first",
+                "{} is mounted at {} in the mount namespace of process {process}; unmount it there \
+                 first",
                 subject(device, *relation),
                 point.display()
             ),
@@ -372,7 +373,8 @@ impl Reason {
                 match why {
                     Unclear::Hidden(kind) => write!(
                         f,
-                        "the loop device {holder} shows a file through {kind}, which hides where that file is stored"
+                        "the loop device {holder} shows a file through {kind}, which hides where \
+                         that file is stored"
                     ),
                     Unclear::Unknown => write!(
                         f,

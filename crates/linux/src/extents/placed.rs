@@ -81,7 +81,8 @@ pub enum NotPlaced {
     NoMap,
     /// The file system lists places, and not as offsets on the one device that it is mounted from.
     #[error(
-        "the places that this type of file system ({0:#x}) lists are not offsets on its device; those of ext4 and XFS are"
+        "the places that this type of file system ({0:#x}) lists are not offsets on its device; \
+         those of ext4 and XFS are"
     )]
     OtherPlaces(u32),
     /// The file is on the realtime device of an XFS, which is not the one that it is mounted from.

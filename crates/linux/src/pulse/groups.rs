@@ -335,7 +335,8 @@ mod tests {
             ("system.slice/io.max", ""),
             (
                 "system.slice/db.service/io.max",
-                "259:1 rbps=max wbps=1048576 riops=100 wiops=max\n8:0 rbps=max wbps=max riops=7 wiops=max\n",
+                "259:1 rbps=max wbps=1048576 riops=100 wiops=max\n8:0 rbps=max wbps=max riops=7 \
+                 wiops=max\n",
             ),
             (
                 "system.slice/db.service/io.stat",

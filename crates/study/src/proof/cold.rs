@@ -219,7 +219,8 @@ fn table_of_cold_shares() {
                 got.wrong
             );
             println!(
-                "wait {:>3.0} ms, cold {:>5.1}: covers {:>5.1}, differs {:>5.1}, wrong {:>4.1}, bias {:>5.1}, width {:>4.1}, penalty {:>5.1}, mean {:>3.0} ms",
+                "wait {:>3.0} ms, cold {:>5.1}: covers {:>5.1}, differs {:>5.1}, wrong {:>4.1}, \
+                 bias {:>5.1}, width {:>4.1}, penalty {:>5.1}, mean {:>3.0} ms",
                 1e3 * busy_s,
                 100.0 * volume.truth(),
                 100.0 * got.covers,

@@ -194,7 +194,8 @@ fn table_of_paces() {
                 let worst =
                     |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
                 println!(
-                    "foreground {:>2.0} % of the cap, scatter {scatter}, {seconds:>4} s: held {:>5.1}, background {:>5.1}",
+                    "foreground {:>2.0} % of the cap, scatter {scatter}, {seconds:>4} s: held \
+                     {:>5.1}, background {:>5.1}",
                     100.0 * fore,
                     100.0 * worst(|run| run.0),
                     100.0 * worst(|run| run.1)
@@ -314,7 +315,8 @@ fn table_of_targets_kept() {
                     .collect();
                 let worst = |of: fn(&Kept) -> f64| runs.iter().map(of).fold(0.0, f64::max);
                 println!(
-                    "target {target}, scatter {scatter}, forced {forced_s:>3} s: {:>5.2} times, {:>4.2} % above {:>4.2}",
+                    "target {target}, scatter {scatter}, forced {forced_s:>3} s: {:>5.2} times, \
+                     {:>4.2} % above {:>4.2}",
                     worst(|run| run.times),
                     100.0 * worst(|run| run.above),
                     worst(|run| run.held)

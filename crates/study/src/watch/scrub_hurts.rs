@@ -51,7 +51,8 @@ const AS_MUCH: f64 = 0.8;
 const LEAST_OPS: f64 = 5.0;
 
 const ADVICE: &str = "The check or rebuild takes I/O from the foreground. Slow it down (sync_speed_max of the array in sysfs, or \
-                      sync_max to pause it), or run it when the load is low (disksmith scrub keeps a latency target).";
+                      sync_max to pause it), or run it when the load is low (disksmith scrub keeps \
+                      a latency target).";
 
 /// Compares waits with and without work.
 #[derive(Default)]

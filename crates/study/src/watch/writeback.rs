@@ -14,7 +14,8 @@ use super::{Now, Rule, Sighting};
 const LEAST: Nanos = Nanos::from_secs(3);
 
 const ADVICE: &str = "Writes to files now proceed at the speed of the disks. Lower vm.dirty_background_bytes so that \
-                      the kernel begins to write earlier and in smaller pieces, or find the program that writes.";
+                      the kernel begins to write earlier and in smaller pieces, or find the \
+                      program that writes.";
 
 /// Looks at dirty memory.
 #[derive(Default)]

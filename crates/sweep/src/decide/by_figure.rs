@@ -161,13 +161,16 @@ impl Placing<'_> {
         let Some(ratio) = self.contest.ratios.get(&self.layout) else {
             return (
                 LayoutOutcome::Behind,
-                "was not measured beside the best".to_owned(),
+                "was not measured in the same blocks as the best".to_owned(),
             );
         };
         let ratio = own(objective, self.figure, *ratio);
         if self.contest.ties.contains(&self.layout) {
             let of = range(ratio.low, ratio.high);
-            let why = format!("as good as the best as far as can be told: {of} of its {objective}");
+            let why = format!(
+                "as good as the best as far as can be determined: {of} of its \
+                               {objective}"
+            );
             return (LayoutOutcome::Tie, why);
         }
         let why = format!("{} over {}", self.how(ratio), blocks(measured));

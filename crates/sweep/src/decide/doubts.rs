@@ -28,7 +28,7 @@ pub(super) fn of(observed: &Observed, field: &Field) -> Vec<String> {
 pub(super) fn near_bar(field: &Field, winner: Option<usize>) -> Option<String> {
     let doubt = field.bars.doubt(winner?)?;
     Some(format!(
-        "It is not certain that the best meets what is required: {doubt}."
+        "It is not certain that the best meets the requirements: {doubt}."
     ))
 }
 
@@ -68,8 +68,8 @@ fn few_blocks(field: &Field) -> Option<String> {
         .map(|layout| field.observed.measured(layout))
         .max()?;
     (most == 1).then(|| {
-        "The layouts were measured in 1 block: what differs from one build to the next is not \
-         known yet, and the intervals tell of single runs."
+        "The layouts were measured in 1 block: the variation between builds is not known yet, and \
+         the intervals are those of single runs."
             .to_owned()
     })
 }

@@ -33,7 +33,7 @@ pub(super) fn of(observed: &Observed) -> Option<Drift> {
     );
     let text = match assessed.change {
         None => format!(
-            "{measured}: too seldom to tell a drift; the largest step was {}.",
+            "{measured}: too few to detect a drift; the largest step was {}.",
             amount(assessed.jump)
         ),
         Some(ratio) => format!(

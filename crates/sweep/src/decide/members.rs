@@ -78,8 +78,7 @@ fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
 /// Limit that the largest array of a curve meets: the instance's, its own, or its volumes'.
 fn limit(observed: &Observed, curve: &Explained) -> String {
     let unknown = || {
-        "Whose limit that is cannot be told: the volumes were not measured by themselves."
-            .to_owned()
+        "Whose limit that is cannot be determined: the volumes were not measured alone.".to_owned()
     };
     let (Some(probe), Some(last)) = (&observed.record.probe, curve.curve.points.last()) else {
         return unknown();
@@ -120,16 +119,16 @@ fn limit(observed: &Observed, curve: &Explained) -> String {
     let percent = hundredths(share);
     if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY {
         format!(
-            "{whose}; {array} is {percent} % of that, which cannot be: something slowed the volumes \
-             while they were asked by themselves, such as another load or cold blocks. Whose limit \
-             this is cannot be told."
+            "{whose}; {array} is {percent} % of that, which is impossible: something slowed the \
+             volumes while they were measured alone, such as another load or cold blocks. Whose \
+             limit this is cannot be determined."
         )
     } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
         match few_in_flight(observed, curve) {
             // Each volume alone was asked with all of them.
             Some(few) => format!(
                 "{whose}; {array} is {percent} % of that. Whether the array or the file system \
-                 loses the rest, or too few requests are in flight, cannot be told: {few}."
+                 loses the rest, or too few requests are in flight, cannot be determined: {few}."
             ),
             None => format!(
                 "{whose}; {array} is {percent} % of that: the rest is lost in the array or the \
@@ -154,7 +153,7 @@ struct Cap {
 impl Cap {
     fn text(&self, value: &dyn Fn(f64) -> String) -> String {
         format!(
-            "All {} volumes asked at once give {} and one after another {}, so the instance or its \
+            "All {} volumes measured at once reach {} and one after another {}, so the instance or its \
              host limits them",
             self.volumes,
             value(self.together),
@@ -219,7 +218,7 @@ fn over_curves(ratios: impl Iterator<Item = f64>) -> Option<Effect> {
 fn odd_or_even(ratio: f64, interval: Option<RatioInterval>, of: &str) -> String {
     let reach = |bounds: String| {
         format!(
-            "odd numbers of members reach {} %{bounds} of what lies between their even neighbours \
+            "odd numbers of members reach {} %{bounds} of the mean of their even neighbours \
              ({of}).",
             hundredths(ratio)
         )
@@ -263,7 +262,7 @@ pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
         let figure = Figure::of(&probe.phase, Metric::Iops);
         let all = count as f64;
         format!(
-            "{} is slow: it gives {} alone, {} % of the median of the {count} volumes ({}). Stripes \
+            "{} is slow: it reaches {} alone, {} % of the median of the {count} volumes ({}). Stripes \
              wait for their slowest member, so that all {count} with it give about {} at best \
              instead of {}, with enough requests in flight: replace it, or leave it out.",
             volume.path.display(),
@@ -395,7 +394,7 @@ mod tests {
         let mut alone = EQUAL.map(|rate| 0.5 * rate);
         alone[2] = 700.0;
         let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &alone, 0.5);
-        has(&decided, &["which cannot be", "cannot be told"]);
+        has(&decided, &["which is impossible", "cannot be determined"]);
         let slow = decided.answers.iter().any(|text| text.contains("is slow"));
         assert!(!slow, "{:#?}", decided.answers);
     }
@@ -446,7 +445,7 @@ mod tests {
             let want =
                 "That may be for want of requests: 20 in flight are 3.2 for each of 8 members";
             assert_eq!(blames(&decided, want), few, "{:#?}", decided.answers);
-            assert_eq!(blames(&decided, "in flight, cannot be told"), few);
+            assert_eq!(blames(&decided, "in flight, cannot be determined"), few);
             assert_eq!(blames(&decided, "the rest is lost in the array"), !few);
         }
         let grows = |layout: &Layout| 3000.0 * layout.members as f64;

@@ -164,7 +164,7 @@ fn equals_are_ties() {
     assert!(
         row(&decided, decided.ties[0])
             .why
-            .contains("as good as the best as far as can be told")
+            .contains("as good as the best as far as can be determined")
     );
 }
 

@@ -161,7 +161,7 @@ fn facts(record: &SweepRecord) -> Vec<(&'static str, String)> {
                 if settings.full {
                     "every layout in every block"
                 } else {
-                    "what is worse beyond doubt is dropped"
+                    "layouts that are worse beyond doubt are dropped"
                 }
             ),
         ),

@@ -132,7 +132,7 @@ fn a_sweep_without_prices_and_probe_has_no_charts_of_them() {
 #[test]
 fn a_sweep_that_is_not_over_or_failed_is_still_a_page() {
     let page = render(&sample::unfinished(), &[], &[]);
-    assert!(page.contains("The sweep is not over") && page.contains("not over</p>"));
+    assert!(page.contains("The sweep is not complete") && page.contains("not over</p>"));
     let page = render(&sample::all_failed(), &[], &sample::commands());
     assert!(page.contains("No layout could be built"));
     assert_eq!(sections(&page), ["layouts", "left-out", "facts"]);

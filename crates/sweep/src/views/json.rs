@@ -128,7 +128,7 @@ impl<'a> SurvivorDocument<'a> {
     }
 }
 
-/// What was asked for.
+/// Settings of the sweep.
 #[derive(Serialize)]
 struct SettingsDocument<'a> {
     devices: Vec<VolumeDocument<'a>>,
@@ -379,7 +379,7 @@ impl<'a> DriftDocument<'a> {
     }
 }
 
-/// What one setting does in place of another, all else equal.
+/// Effect of a setting instead of another, all else equal.
 #[derive(Serialize)]
 struct EffectDocument<'a> {
     factor: &'a Factor,
@@ -421,7 +421,7 @@ struct CurveDocument<'a> {
 struct PointDocument<'a> {
     members: usize,
     value: &'a Value,
-    /// What as many members would give if none held another back.
+    /// Rate of this many members if none limited another.
     ideal: Option<f64>,
 }
 

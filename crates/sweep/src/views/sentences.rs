@@ -188,7 +188,7 @@ fn no_winner(decided: &Decided) -> String {
         .any(|row| row.standing == LayoutOutcome::Missed)
         && decided.over
     {
-        "No layout meets what is required."
+        "No layout meets the requirements."
     } else if decided.over {
         "No layout is best."
     } else {
@@ -203,7 +203,7 @@ pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
         return None;
     }
     Some(format!(
-        "As good, as far as can be told: {}.",
+        "As good, as far as can be determined: {}.",
         named(record, decided, &decided.ties)
     ))
 }
@@ -227,7 +227,7 @@ pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> 
         let ties = match survivor.ties.len() {
             0 => String::new(),
             _ => format!(
-                "; not told apart from it: {}",
+                "; not distinguished from it: {}",
                 named(record, decided, &survivor.ties)
             ),
         };
@@ -267,7 +267,7 @@ pub(crate) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> 
         Some("The sweep was given up before it was over.".to_owned())
     } else {
         Some(format!(
-            "The sweep is not over. The same command goes on with it: {}",
+            "The sweep is not complete. The same command continues it: {}",
             resume_command(record)
         ))
     }

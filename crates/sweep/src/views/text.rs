@@ -373,7 +373,7 @@ mod tests {
             flat.contains("not measured: scheduler bfq: the kernel"),
             "{text}"
         );
-        assert!(!text.contains("goes on with it"), "{text}");
+        assert!(!text.contains("continues it"), "{text}");
     }
 
     #[test]

@@ -282,8 +282,8 @@ impl Roster {
         {
             self.said_unlisted = true;
             notes.push(format!(
-                "Which device lies on which is not known, and what each is is told by its name, since \
-                 {why}."
+                "The stacking of devices is unknown, and their kinds are guessed from their names, \
+                 since {why}."
             ));
         }
     }

@@ -186,8 +186,8 @@ fn all_notes(course: &Course, notes: &[String]) -> Vec<String> {
     }
     if course.set_back > 0 {
         all.push(
-            "The time of day was set back meanwhile: lines are broken there, and maps leave out what \
-             has the times of what was before."
+            "The clock was set back meanwhile: lines are interrupted there, and maps leave out \
+             samples with times that occurred before."
                 .to_owned(),
         );
     }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use domain::when::When;
 
-/// What `mark` takes.
+/// Arguments of `mark`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith mark \"deploy 1.4.2\"
@@ -12,7 +12,7 @@ use domain::when::When;
   disksmith mark --list
   disksmith mark --remove 3")]
 pub struct MarkArgs {
-    /// What happened
+    /// Text of the marker
     #[arg(required_unless_present_any = ["list", "remove"])]
     pub text: Option<String>,
     /// When, if not now: '2026-11-20 03:00', a time of today, -2h, or RFC 3339

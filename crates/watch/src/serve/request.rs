@@ -55,7 +55,7 @@ impl Reply {
             Reply::Metrics { .. } => "",
             Reply::NotFound => "The metrics are at /metrics.\n",
             Reply::OtherMethod => "Only GET and HEAD are answered.\n",
-            Reply::Nonsense => "This is no HTTP request.\n",
+            Reply::Nonsense => "This is not an HTTP request.\n",
             Reply::Foreign => "Ask for localhost or an address, or serve at another address.\n",
         }
     }

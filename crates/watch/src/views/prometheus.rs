@@ -262,7 +262,7 @@ fn ours(found: &FindingCounts, text: &mut Text) {
     text.family(
         name,
         "counter",
-        "Time over a cap, as the volume itself says.",
+        "Time over a cap, as reported by the volume.",
     );
     let caps = [
         "volume_iops",

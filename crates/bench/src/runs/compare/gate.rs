@@ -61,8 +61,8 @@ impl Outcome {
 pub(super) fn judge(bar: f64, ratio: Option<RatioInterval>, doubt: Option<&str>) -> Judgement {
     let reaches = |ratio: RatioInterval| {
         format!(
-            "B may be slower by up to {}, which is more than {} twice over: measure longer, or with less \
-             beside it",
+            "B may be slower by up to {}, which is more than {} twice over: measure longer, or \
+             with less other load",
             percent(1.0 - ratio.low),
             percent(bar)
         )

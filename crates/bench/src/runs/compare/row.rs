@@ -127,7 +127,7 @@ impl Row {
         let name = self.name();
         match self.ratio {
             None => format!(
-                "{name}: {}; nothing can be said of the difference.",
+                "{name}: {}; the difference is unknown.",
                 self.without_interval().unwrap_or_default()
             ),
             Some(ratio) if !ratio.shows_difference() => format!("{name}: no difference shown."),

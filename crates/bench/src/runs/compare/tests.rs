@@ -139,7 +139,7 @@ fn the_gate_passes_only_when_all_of_the_baseline_was_compared() {
         (
             "one kind of request is missing",
             |b| drop(b.phases[3].flows.remove(0)),
-            "B does not say how often it did so",
+            "B does not report how often it did so",
         ),
         (
             "no windows",
@@ -321,7 +321,7 @@ fn another_tools_phase_of_the_same_work_is_compared_and_nothing_decided() {
         assert_eq!(comparison.answer(), Answer::No);
         let text = comparison.text(100);
         assert!(text.contains("no interval"), "{text}");
-        assert!(text.contains("cannot be said"), "{text}");
+        assert!(text.contains("is unknown"), "{text}");
         assert!(
             text.lines().all(|line| line.chars().count() <= 100),
             "{text}"

@@ -56,7 +56,7 @@ impl Ready {
         let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
         if !path.is_dir() {
             return Err(Failure::refused(format!(
-                "--suite bonnie writes files of its own, and {} is no directory; name one on the \
+                "--suite bonnie writes files of its own, and {} is not a directory; name one on the \
                  file system to be measured",
                 path.display()
             )));

@@ -147,8 +147,8 @@ pub(crate) fn check_options(args: &BenchArgs) -> Result<(), String> {
     match given.into_iter().find(|(given, _)| *given) {
         None => Ok(()),
         Some((_, option)) => Err(format!(
-            "{option} does not go with --suite bonnie: its tests are a given work, by blocking \
-             calls one after another; --size, --block and --files say how much"
+            "{option} does not go with --suite bonnie: its tests are a fixed amount of work, by \
+             blocking calls one after another; --size, --block and --files set it"
         )),
     }
 }
@@ -180,7 +180,7 @@ impl Tests {
         let added = list.iter().filter(|test| !named(**test));
         let notes = added.map(|test| {
             format!(
-                "{} was made too, since what was asked for works on what it writes.",
+                "{} was run too, since the requested tests work on the files that it writes.",
                 test.name()
             )
         });

@@ -1,7 +1,7 @@
 //! The report: one HTML page that opens offline, for one run or several laid over each other.
 //!
-//! What is shown is prepared here as text (`header`, `results`, `phases`, `facts`) and as figures
-//! (`charts`); the templates beside this file put it in place and escape every string. The
+//! The content is prepared here as text (`header`, `results`, `phases`, `facts`) and as figures
+//! (`charts`); the templates next to this file insert it and escape every string. The
 //! page says everything that matters without its script too: only the charts need it.
 
 mod answer;

@@ -49,7 +49,7 @@ pub(crate) fn run(run: &ImportedRun, judged: &Judged, columns: usize) -> String 
     let mut text = wrap(&header(run), columns, "  ");
     text.push_str("\n\n");
     text.push_str(&layout(&COLUMNS, &cells, columns));
-    let legend = "95 %: not known of an imported run. –: the tool does not say. +++++: too fast \
+    let legend = "95 %: unknown for an imported run. –: not reported by the tool. +++++: too fast \
                   for the tool to give a rate.";
     text.push_str(&wrap(legend, columns, ""));
     text.push_str("\n\n");

@@ -243,7 +243,10 @@ fn refusals_and_failures_are_sentences() {
             "write No space left on device",
             "could not be written on db1: No space left on device.",
         ),
-        ("hash 00", "what arrived on db1 is not what was sent"),
+        (
+            "hash 00",
+            "the program that arrived on db1 differs from the one that was sent",
+        ),
     ] {
         let sentence = refusal("db1", words);
         assert!(
@@ -253,7 +256,8 @@ fn refusals_and_failures_are_sentences() {
     }
     for (said, told) in [
         (
-            "@@@\nIT IS POSSIBLE\nREMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
+            "@@@\nIT IS POSSIBLE\nREMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification \
+             failed.",
             "another host key than the one that is known",
         ),
         (

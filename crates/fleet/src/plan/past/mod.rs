@@ -77,7 +77,8 @@ impl Past {
         let kept = || hosts.iter().filter(|host| host.kept == Some(true));
         if kept().next().is_none() {
             return Err(format!(
-                "{name} has no host that was kept, so it is unknown which were good; give --good, as in --good 'page-write.iops>=10000'."
+                "{name} has no host that was kept, so it is unknown which were good; give --good, \
+                 as in --good 'page-write.iops>=10000'."
             ));
         }
         // More is better in what a race ranks by.
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(goods(&bar), [true, true, false]);
         for (text, told) in [
             ("a\n", "a has neither figure"),
-            ("a figure=fast\n", "'fast', is no number"),
+            ("a figure=fast\n", "'fast', is not a number"),
             ("a figure=5\n", "no host that was kept"),
             ("", "lists no host"),
             ("{", "not the answer"),

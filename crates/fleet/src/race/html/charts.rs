@@ -95,7 +95,8 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>)
     Some(Chart {
         title: format!("By {what}"),
         caption: format!(
-            "Each point is a host that was measured, with the figure that it was ranked by; the number of hosts is behind the {what}"
+            "Each point is a host that was measured, with the figure that it was ranked by; the \
+             number of hosts is behind the {what}"
         ),
         figure: Figure {
             layout: layout(x, y, true).hover(Hover::Closest),

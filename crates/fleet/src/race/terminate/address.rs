@@ -129,7 +129,8 @@ impl UnconfirmedAddress {
             None
         } else if self.found.is_empty() {
             Some(format!(
-                "only the host itself reports that it is {id}, and {address} is not an address that EC2 could know"
+                "only the host itself reports that it is {id}, and {address} is not an address \
+                 that EC2 could know"
             ))
         } else {
             Some(format!(

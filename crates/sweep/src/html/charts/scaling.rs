@@ -45,8 +45,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     );
     if ideals {
         caption.push_str(
-            "; dotted: what so many members give by themselves, each asked with all requests that \
-             are in flight",
+            "; dotted: the sum of so many members alone, each with all requests in flight",
         );
     }
     if view.decided.curves.len() > curves.len() {

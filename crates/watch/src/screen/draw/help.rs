@@ -51,7 +51,8 @@ const SIGNS: [(&str, &str); 7] = [
     ("!, *", "a warning or a note is open on this device"),
     (
         "xsibl",
-        "a member's await against the median of its siblings, over 10 s; ! where it stands out at the same load",
+        "a member's await against the median of its siblings, over 10 s; ! where it stands out at \
+         the same load",
     ),
     (
         "await, aw",

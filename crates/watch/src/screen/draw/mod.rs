@@ -1,6 +1,6 @@
 //! The live screen of `watch`: from its state to widgets. No terminal is touched here.
 //!
-//! What there is no room for goes, by how much it matters: columns of the table, lines of the head,
+//! Parts that do not fit are dropped, the least important first: columns of the table, lines of the head,
 //! findings that are over. Nothing is broken at the edge of the screen.
 
 mod columns;

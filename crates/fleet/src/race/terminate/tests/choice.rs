@@ -39,7 +39,7 @@ fn only_what_was_measured_to_be_bad_and_is_not_tagged_is_terminated() {
     assert!(
         why(&plan, "h8")
             .unwrap()
-            .starts_with("only the list says that it is i-8")
+            .starts_with("only the list states that it is i-8")
     );
 }
 
@@ -360,9 +360,9 @@ fn a_host_that_alone_says_which_instance_it_is_must_be_where_ec2_has_that() {
     };
     assert_eq!(targets(&planned("me@10.0.0.1", false)), ["i-1", "i-6"]);
     for (address, told) in [
-        ("10.0.0.2", "EC2 does not have that at 10.0.0.2"),
-        ("far", "EC2 does not have that at far"),
-        ("alias", "alias is no address that EC2 could know"),
+        ("10.0.0.2", "EC2 does not have it at 10.0.0.2"),
+        ("far", "EC2 does not have it at far"),
+        ("alias", "alias is not an address that EC2 could know"),
     ] {
         let plan = planned(address, false);
         assert_eq!(targets(&plan), ["i-6"], "{address}");

@@ -254,7 +254,7 @@ fn after_an_error_it_is_asked_what_is_gone_and_the_rest_is_not_known() {
     let record = result.run.race.as_ref().unwrap();
     let remarks = crate::race::view::remarks(&result.run, record, &concluded).join(" ");
     assert!(
-        remarks.contains("h6: what came of its instance i-6 is not known"),
+        remarks.contains("h6: the state of its instance i-6 is unknown"),
         "{remarks}"
     );
     assert!(!remarks.contains("not terminated"), "{remarks}");
@@ -383,7 +383,7 @@ fn what_terminates_instead_of_a_rehearsal_does_so_with_one_at_most() {
         assert_eq!(result.states(), [Some(state), None]);
         let error = result.error.unwrap();
         assert!(error.starts_with("'aws ec2 terminate"), "{error}");
-        assert!(error.contains("what came of i-1 is not known"), "{error}");
+        assert!(error.contains("the state of i-1 is unknown"), "{error}");
         // The ledger says the opposite then.
         let is_wrong = error.contains("none of them is terminated, which may not be so");
         assert_eq!(is_wrong, fails_from == 1, "{error}");
