@@ -40,7 +40,7 @@ pub(crate) struct Sink {
     pub(crate) names: Names,
     /// Reasons to doubt the trace.
     pub(crate) caveats: Caveats,
-    order: Reorder,
+    order: Reorder<Io>,
     /// Wall-clock time at the format's time 0, where that was told.
     pub(crate) epoch: Option<Timestamp>,
 }

@@ -165,6 +165,8 @@ pub struct Caveats {
     pub lost: u64,
     /// Completions that fitted more than one request, or none.
     pub ambiguous: u64,
+    /// Records of operations that a trace has no place for, such as commands to a driver.
+    pub skipped: u64,
     /// The recorder was ended before it closed the file.
     pub cut_off: bool,
 }

@@ -1,8 +1,8 @@
 //! Recorded block I/O: what a trace is ([`Io`], [`Header`], [`TraceReader`]), and files of this and other tools.
 //! `replay` reads a trace through [`TraceReader`] only.
 
-#[allow(dead_code, reason = "for the formats that come next")]
 mod decode;
+mod event;
 mod file;
 mod foreign;
 mod input;
@@ -10,7 +10,7 @@ mod io;
 mod names;
 mod open;
 mod order;
-#[allow(dead_code, unused_imports, reason = "for the formats that come next")]
+mod pair;
 mod text;
 
 pub use file::{Tick, TraceWriter};

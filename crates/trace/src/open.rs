@@ -3,9 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use crate::decode::{Decoded, Sink, Zero};
+use crate::decode::{Decode, Decoded, Sink, Zero};
 use crate::file;
-use crate::foreign::blkreplay;
+use crate::foreign::blkparse::{self, Blkparse};
+use crate::foreign::blkreplay::{self, Blkreplay};
+use crate::foreign::blktrace::{self, Blktrace};
+use crate::foreign::csv::{self, Csv, CsvLines};
+use crate::foreign::fio::{self, Iolog, Version};
 use crate::input::{self, Input};
 use crate::io::{ReadError, TraceReader};
 use crate::text::{LineFormat, TextDecoder};
@@ -13,13 +17,20 @@ use crate::text::{LineFormat, TextDecoder};
 /// Bytes by which a format is told: the notices in front of some are of this size.
 const START: usize = 64 << 10;
 
-/// Opens a trace; its format is told by its content. Packed by gzip or zstd it is unpacked as it is read.
+/// Opens a trace; its format is told by its content. Packed by gzip or zstd it is unpacked as it is read. Of
+/// blktrace's files for each processor one is enough, such as `sda.blktrace.0`.
 ///
 /// # Errors
 /// When it cannot be read, or is of no format that is known.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, ReadError> {
     let input = input::open(path).map_err(failed(path))?;
-    read(input, path)
+    let mut others = Vec::new();
+    for other in blktrace::of_all_processors(path) {
+        if other != path {
+            others.push((input::open(&other).map_err(failed(&other))?, other));
+        }
+    }
+    read(input, path, others)
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> ReadError {
@@ -29,17 +40,40 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> ReadError {
     }
 }
 
-/// Reads a trace from any input; `path` is its name in errors.
-fn read(input: Input, path: &Path) -> Result<Box<dyn TraceReader>, ReadError> {
+/// Reads a trace from any input; `path` is its name in errors, and `others` are blktrace's files of the other
+/// processors.
+fn read(
+    input: Input,
+    path: &Path,
+    others: Vec<(Input, std::path::PathBuf)>,
+) -> Result<Box<dyn TraceReader>, ReadError> {
     let (start, input) = input::peek(input, START).map_err(failed(path))?;
     let input: Input = Box::new(input);
     if file::matches(&start) {
         return Ok(Box::new(file::FileReader::open(input, path)?));
     }
+    let sink = |name, zero: Zero| Sink::new(path, name, zero);
+    if blktrace::matches(&start) {
+        let mut inputs = others;
+        inputs.insert(0, (input, path.to_path_buf()));
+        let sink = sink(blktrace::NAME, blktrace::ZERO).with_flushes();
+        return decoded(Blktrace::new(inputs), sink);
+    }
     let text = String::from_utf8_lossy(&start);
+    if let Some(version) = Version::of(&text) {
+        let sink = sink(version.name(), fio::ZERO).with_flushes();
+        return lines(Iolog::new(version), input, sink, path);
+    }
+    if blkparse::matches(&text) {
+        let sink = sink(blkparse::NAME, blkparse::ZERO).with_flushes();
+        return lines(Blkparse::default(), input, sink, path);
+    }
+    if let Some(csv) = Csv::of(&text) {
+        return lines(CsvLines::new(csv), input, sink(csv.name(), csv::ZERO), path);
+    }
     if blkreplay::matches(&text) {
-        let format = blkreplay::Blkreplay::default();
-        return lines(format, blkreplay::NAME, blkreplay::ZERO, input, path);
+        let sink = sink(blkreplay::NAME, blkreplay::ZERO);
+        return lines(Blkreplay::default(), input, sink, path);
     }
     Err(ReadError::Unknown {
         path: path.to_path_buf(),
@@ -48,12 +82,13 @@ fn read(input: Input, path: &Path) -> Result<Box<dyn TraceReader>, ReadError> {
 
 fn lines<F: LineFormat + 'static>(
     format: F,
-    name: &'static str,
-    zero: Zero,
     input: Input,
+    sink: Sink,
     path: &Path,
 ) -> Result<Box<dyn TraceReader>, ReadError> {
-    let decoder = TextDecoder::new(format, input, path);
-    let sink = Sink::new(path, name, zero);
+    decoded(TextDecoder::new(format, input, path), sink)
+}
+
+fn decoded<D: Decode + 'static>(decoder: D, sink: Sink) -> Result<Box<dyn TraceReader>, ReadError> {
     Ok(Box::new(Decoded::open(decoder, sink)?))
 }

@@ -1,79 +1,108 @@
-//! I/Os in the order of their issue, from sources that are nearly so.
+//! Things in the order of their time, from sources that are nearly so.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use record::Nanos;
 
+use crate::event::Event;
 use crate::io::Io;
 
-/// I/Os that are held back at most: those that come later by more than so many are not brought into order.
+/// Things that have a time.
+pub(crate) trait Timed {
+    /// The time.
+    fn time(&self) -> Nanos;
+}
+
+impl Timed for Io {
+    fn time(&self) -> Nanos {
+        self.issued
+    }
+}
+
+impl Timed for Event {
+    fn time(&self) -> Nanos {
+        self.time
+    }
+}
+
+/// Things that are held back at most: those that come later by more than so many are not brought into order.
 pub(crate) const HELD: usize = 1 << 16;
 
-/// A bounded buffer that sorts by time of issue, and keeps the order of I/Os of one time.
+/// A bounded buffer that sorts by time, and keeps the order of things of one time.
 ///
 /// What arrives in order goes through a queue; only what does not costs a heap.
-#[derive(Debug, Default)]
-pub(crate) struct Reorder {
-    in_order: VecDeque<Numbered>,
-    late: BinaryHeap<Reverse<Numbered>>,
+#[derive(Debug)]
+pub(crate) struct Reorder<T> {
+    in_order: VecDeque<Numbered<T>>,
+    late: BinaryHeap<Reverse<Numbered<T>>>,
     count: u64,
 }
 
-/// An I/O with its number among all.
-#[derive(Debug)]
-struct Numbered(u64, Io);
-
-impl Numbered {
-    fn key(&self) -> (Nanos, u64) {
-        (self.1.issued, self.0)
+impl<T: Timed> Default for Reorder<T> {
+    fn default() -> Reorder<T> {
+        Reorder {
+            in_order: VecDeque::new(),
+            late: BinaryHeap::new(),
+            count: 0,
+        }
     }
 }
 
-impl PartialEq for Numbered {
-    fn eq(&self, other: &Numbered) -> bool {
+/// A thing with its number among all.
+#[derive(Debug)]
+struct Numbered<T>(u64, T);
+
+impl<T: Timed> Numbered<T> {
+    fn key(&self) -> (Nanos, u64) {
+        (self.1.time(), self.0)
+    }
+}
+
+impl<T: Timed> PartialEq for Numbered<T> {
+    fn eq(&self, other: &Numbered<T>) -> bool {
         self.key() == other.key()
     }
 }
-impl Eq for Numbered {}
-impl PartialOrd for Numbered {
-    fn partial_cmp(&self, other: &Numbered) -> Option<std::cmp::Ordering> {
+impl<T: Timed> Eq for Numbered<T> {}
+impl<T: Timed> PartialOrd for Numbered<T> {
+    fn partial_cmp(&self, other: &Numbered<T>) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Numbered {
-    fn cmp(&self, other: &Numbered) -> std::cmp::Ordering {
+impl<T: Timed> Ord for Numbered<T> {
+    fn cmp(&self, other: &Numbered<T>) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl Reorder {
-    /// Takes an I/O in.
-    pub(crate) fn push(&mut self, io: Io) {
-        let io = Numbered(self.count, io);
+impl<T: Timed> Reorder<T> {
+    /// Takes a thing in.
+    pub(crate) fn push(&mut self, thing: T) {
+        let thing = Numbered(self.count, thing);
         self.count += 1;
         match self.in_order.back() {
-            Some(last) if last.1.issued > io.1.issued => self.late.push(Reverse(io)),
-            _ => self.in_order.push_back(io),
+            Some(last) if last.1.time() > thing.1.time() => self.late.push(Reverse(thing)),
+            _ => self.in_order.push_back(thing),
         }
     }
 
-    /// Number of I/Os that are held.
+    /// Number of things that are held.
     pub(crate) fn len(&self) -> usize {
         self.in_order.len() + self.late.len()
     }
 
-    /// I/Os that are held, in any order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Io> {
-        let late = self.late.iter().map(|Reverse(io)| &io.1);
-        self.in_order.iter().map(|io| &io.1).chain(late)
+    /// Things that are held, in any order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let late = self.late.iter().map(|Reverse(thing)| &thing.1);
+        self.in_order.iter().map(|thing| &thing.1).chain(late)
     }
 
     /// The earliest that is held, which stays.
-    pub(crate) fn peek(&self) -> Option<&Io> {
+    pub(crate) fn peek(&self) -> Option<&T> {
         match (self.late.peek(), self.in_order.front()) {
             (Some(Reverse(late)), _) if self.late_is_first() => Some(&late.1),
-            (_, first) => first.map(|io| &io.1),
+            (_, first) => first.map(|first| &first.1),
         }
     }
 
@@ -85,10 +114,10 @@ impl Reorder {
     }
 
     /// The earliest that is held.
-    pub(crate) fn pop(&mut self) -> Option<Io> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         match self.late_is_first() {
-            true => self.late.pop().map(|Reverse(io)| io.1),
-            false => self.in_order.pop_front().map(|io| io.1),
+            true => self.late.pop().map(|Reverse(thing)| thing.1),
+            false => self.in_order.pop_front().map(|thing| thing.1),
         }
     }
 }

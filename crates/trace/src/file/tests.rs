@@ -62,7 +62,7 @@ fn write(path: &Path, ios: &[Io], block: usize) {
     writer.set_caveats(Caveats {
         lost: 3,
         ambiguous: 2,
-        cut_off: false,
+        ..Caveats::default()
     });
     assert_eq!(writer.finish().unwrap(), ios.len() as u64);
 }
@@ -139,7 +139,7 @@ proptest! {
         prop_assert_eq!(ios.len(), back.len());
         prop_assert_eq!(&reader.header().devices, &named.devices);
         prop_assert_eq!(reader.header(), &header(&named));
-        prop_assert_eq!(caveats, Caveats { lost: 3, ambiguous: 2, cut_off: false });
+        prop_assert_eq!(caveats, Caveats { lost: 3, ambiguous: 2, ..Caveats::default() });
     }
 }
 

@@ -1,3 +1,8 @@
 //! Formats of other tools.
 
+pub(crate) mod blkparse;
 pub(crate) mod blkreplay;
+pub(crate) mod blktrace;
+pub(crate) mod csv;
+pub(crate) mod fio;
+mod ordered;

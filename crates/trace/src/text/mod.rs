@@ -2,7 +2,7 @@
 
 mod fields;
 
-pub(crate) use fields::{Field, Fields, Malformed, fixed};
+pub(crate) use fields::{Field, Fields, Malformed};
 
 use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};

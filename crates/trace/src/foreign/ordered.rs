@@ -1,0 +1,46 @@
+//! Events of several processors, brought into the order of their time and paired.
+
+use crate::decode::Sink;
+use crate::event::Event;
+use crate::order::{HELD, Reorder};
+use crate::pair::Pairing;
+
+/// Events on their way to I/Os.
+#[derive(Debug, Default)]
+pub(super) struct Ordered {
+    events: Reorder<Event>,
+    pairing: Pairing,
+}
+
+impl Ordered {
+    /// Takes an event in, and gives on what is certain by it.
+    pub(super) fn push(&mut self, event: Event, sink: &mut Sink) {
+        self.events.push(event);
+        while self.events.len() > HELD {
+            self.pair(sink);
+        }
+    }
+
+    /// No more events come.
+    pub(super) fn end(&mut self, sink: &mut Sink) {
+        while self.events.len() > 0 {
+            self.pair(sink);
+        }
+        self.pairing.end();
+        self.give(sink);
+    }
+
+    fn pair(&mut self, sink: &mut Sink) {
+        if let Some(event) = self.events.pop() {
+            self.pairing.push(event);
+            self.give(sink);
+        }
+    }
+
+    fn give(&mut self, sink: &mut Sink) {
+        while let Some(io) = self.pairing.pop() {
+            sink.push(io);
+        }
+        sink.caveats.ambiguous = self.pairing.ambiguous;
+    }
+}

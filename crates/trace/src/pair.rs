@@ -1,0 +1,351 @@
+//! Pairs of issue and completion. Events carry no number of their request, so they are paired by device, operation
+//! and place.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use record::{Bytes, Nanos};
+
+use crate::event::{Event, Step};
+use crate::io::{DeviceIndex, Io, NameIndex, Op};
+
+/// Requests that are held at most, so that they leave in the order of their issue. One that is under way for longer
+/// than so many others leaves without a completion.
+const MOST_HELD: usize = 1 << 18;
+/// Bios that wait for their request at most.
+const MOST_QUEUED: usize = 1 << 16;
+/// Events that are held for a device until it is known how it is traced.
+const MOST_UNDECIDED: usize = 1 << 15;
+
+/// Events that tell of a device's I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traced {
+    /// Requests: they are issued and completed.
+    Requests,
+    /// Bios, as of md and dm, which have no requests: they are queued and completed.
+    Bios,
+}
+
+/// Place of a request that is under way: its first byte that was not completed yet.
+type Key = (DeviceIndex, Op, u64);
+
+/// A request that was issued.
+#[derive(Debug)]
+struct Request {
+    io: Io,
+    /// Bytes that were not completed yet.
+    left: u64,
+    under_way: bool,
+    given_back: bool,
+    /// The next request of the same place.
+    next: Option<u64>,
+}
+
+/// A bio that waits for its request.
+#[derive(Debug)]
+struct Bio {
+    end: u64,
+    time: Nanos,
+    process: Option<NameIndex>,
+}
+
+/// Pairs events, which must come in the order of their time, into I/Os in the order of their issue.
+#[derive(Debug, Default)]
+pub(crate) struct Pairing {
+    requests: VecDeque<Request>,
+    /// Number of the first of `requests`.
+    first: u64,
+    under_way: HashMap<Key, u64>,
+    bios: BTreeMap<Key, Bio>,
+    traced: HashMap<DeviceIndex, Traced>,
+    undecided: HashMap<DeviceIndex, Vec<Event>>,
+    /// Completions that fitted more than one request, or none after the first request.
+    pub(crate) ambiguous: u64,
+    ended: bool,
+}
+
+impl Pairing {
+    /// Sets the events that tell of a device; otherwise the first ones show it.
+    pub(crate) fn set_traced(&mut self, device: DeviceIndex, traced: Traced) {
+        self.traced.insert(device, traced);
+    }
+
+    /// Takes an event in.
+    pub(crate) fn push(&mut self, event: Event) {
+        match self.traced.get(&event.device) {
+            Some(traced) => self.take(event, *traced),
+            None => self.decide(event),
+        }
+    }
+
+    /// All events were taken in: requests that are under way leave without a completion.
+    pub(crate) fn end(&mut self) {
+        let devices: Vec<DeviceIndex> = self.undecided.keys().copied().collect();
+        for device in devices {
+            self.replay(device, Traced::Bios);
+        }
+        self.ended = true;
+    }
+
+    /// The next I/O, if it is complete.
+    pub(crate) fn pop(&mut self) -> Option<Io> {
+        loop {
+            let first = self.requests.front()?;
+            if first.under_way {
+                if !self.ended && self.requests.len() <= MOST_HELD {
+                    return None;
+                }
+                self.unlink(self.first);
+            }
+            self.first += 1;
+            let request = self.requests.pop_front()?;
+            if !request.given_back {
+                return Some(request.io);
+            }
+        }
+    }
+
+    /// Looks whether the device has requests or bios alone.
+    fn decide(&mut self, event: Event) {
+        let held = self.undecided.entry(event.device).or_default();
+        let is_of_bio = |bio: &Event| {
+            bio.step == Step::Queued
+                && (bio.op, bio.offset, bio.length) == (event.op, event.offset, event.length)
+        };
+        let traced = match event.step {
+            Step::Issued | Step::Requeued => Some(Traced::Requests),
+            Step::Completed { .. } if held.iter().any(is_of_bio) => Some(Traced::Bios),
+            _ if held.len() >= MOST_UNDECIDED => Some(Traced::Bios),
+            _ => None,
+        };
+        held.push(event);
+        if let Some(traced) = traced {
+            self.replay(event.device, traced);
+        }
+    }
+
+    fn replay(&mut self, device: DeviceIndex, traced: Traced) {
+        self.traced.insert(device, traced);
+        for event in self.undecided.remove(&device).unwrap_or_default() {
+            self.take(event, traced);
+        }
+    }
+
+    fn take(&mut self, event: Event, traced: Traced) {
+        match (event.step, traced) {
+            (Step::Queued, Traced::Bios) => self.issue(event, None),
+            (Step::Queued, Traced::Requests) => self.queue(event),
+            (Step::Issued, Traced::Requests) => {
+                let bio = self.bios_of(&event);
+                self.issue(event, bio);
+            }
+            (Step::Requeued, Traced::Requests) => self.requeue(&event),
+            (Step::Completed { failed }, _) => self.complete(&event, failed),
+            (Step::Issued | Step::Requeued, Traced::Bios) => {}
+        }
+    }
+
+    fn queue(&mut self, event: Event) {
+        // What never becomes a request, such as a bio that another layer answered, must not pile up.
+        if self.bios.len() >= MOST_QUEUED {
+            self.bios.clear();
+        }
+        let bio = Bio {
+            end: event.offset.0.saturating_add(event.length.0),
+            time: event.time,
+            process: event.process,
+        };
+        self.bios.entry(key(&event)).or_insert(bio);
+    }
+
+    /// The earliest of the bios that a request is made of: it holds several after merges, and a part of one after a
+    /// split.
+    fn bios_of(&mut self, event: &Event) -> Option<Bio> {
+        let (device, op, begin) = key(event);
+        let end = begin.saturating_add(event.length.0);
+        let mut earliest: Option<Bio> = None;
+        if op == Op::Flush {
+            return self.bios.remove(&(device, op, begin));
+        }
+        loop {
+            let before = self.bios.range((device, op, 0)..(device, op, end));
+            let Some((at, bio)) = before.last() else {
+                break;
+            };
+            if bio.end <= begin {
+                break;
+            }
+            let at = *at;
+            let bio = self.bios.remove(&at)?;
+            if bio.end > end {
+                // The rest of the bio is for the next request.
+                let rest = Bio { ..bio };
+                self.bios.insert((device, op, end), rest);
+            }
+            let time = bio.time;
+            if earliest.as_ref().is_none_or(|known| time < known.time) {
+                earliest = Some(bio);
+            }
+        }
+        earliest
+    }
+
+    fn issue(&mut self, event: Event, bio: Option<Bio>) {
+        let number = self.first + self.requests.len() as u64;
+        let process = bio.as_ref().and_then(|bio| bio.process);
+        self.requests.push_back(Request {
+            io: Io {
+                device: event.device,
+                op: event.op,
+                fua: event.fua,
+                offset: place(&event),
+                length: event.length,
+                queued: bio.map(|bio| bio.time),
+                issued: event.time,
+                completed: None,
+                failed: false,
+                process: process.or(event.process),
+                file: None,
+            },
+            left: event.length.0,
+            under_way: true,
+            given_back: false,
+            next: None,
+        });
+        self.link(key(&event), number);
+    }
+
+    /// Adds a request to those of its place.
+    fn link(&mut self, key: Key, number: u64) {
+        let Some(first) = self.under_way.get(&key).copied() else {
+            self.under_way.insert(key, number);
+            return;
+        };
+        let mut at = first;
+        while let Some(next) = self.request(at).and_then(|request| request.next) {
+            at = next;
+        }
+        if let Some(last) = self.request(at) {
+            last.next = Some(number);
+        }
+    }
+
+    /// Takes a request from those of its place.
+    fn unlink(&mut self, number: u64) {
+        let Some(request) = self.request(number) else {
+            return;
+        };
+        let next = request.next.take();
+        request.under_way = false;
+        let key = key_of(request);
+        let Some(first) = self.under_way.get(&key).copied() else {
+            return;
+        };
+        if first == number {
+            match next {
+                Some(next) => self.under_way.insert(key, next),
+                None => self.under_way.remove(&key),
+            };
+            return;
+        }
+        let mut at = first;
+        while let Some(request) = self.request(at) {
+            if request.next == Some(number) {
+                request.next = next;
+                return;
+            }
+            match request.next {
+                Some(further) => at = further,
+                None => return,
+            }
+        }
+    }
+
+    fn request(&mut self, number: u64) -> Option<&mut Request> {
+        let at = number.checked_sub(self.first)?;
+        self.requests.get_mut(usize::try_from(at).ok()?)
+    }
+
+    /// The request that an event is of: of several at one place the one of this length, and among these the first,
+    /// as most devices keep that order.
+    fn find(&mut self, event: &Event) -> Option<u64> {
+        let first = *self.under_way.get(&key(event))?;
+        let (mut at, mut found, mut count) = (Some(first), None, 0_u32);
+        while let Some(number) = at {
+            let request = self.request(number)?;
+            count += 1;
+            if found.is_none() && request.left == event.length.0 {
+                found = Some(number);
+            }
+            at = request.next;
+        }
+        // Flushes are alike: it makes no difference which of them is said to be done.
+        if count > 1 && event.op != Op::Flush {
+            self.ambiguous += 1;
+        }
+        found.or(Some(first))
+    }
+
+    fn complete(&mut self, event: &Event, failed: bool) {
+        let Some(number) = self.find(event) else {
+            // Before the first issue it is of a request that was under way when the trace began.
+            if self.first > 0 || !self.requests.is_empty() {
+                self.ambiguous += 1;
+            }
+            return;
+        };
+        self.unlink(number);
+        let Some(request) = self.request(number) else {
+            return;
+        };
+        request.io.failed |= failed;
+        request.io.completed = Some(event.time);
+        request.left = request.left.saturating_sub(event.length.0);
+        // Nothing follows an error.
+        if request.left > 0 && !failed {
+            request.under_way = true;
+            request.io.completed = None;
+            let key = key_of(request);
+            self.link(key, number);
+        }
+    }
+
+    /// The driver gave the request back: it is issued again later, and counts from then.
+    fn requeue(&mut self, event: &Event) {
+        let Some(number) = self.find(event) else {
+            return;
+        };
+        self.unlink(number);
+        let Some(request) = self.request(number) else {
+            return;
+        };
+        request.given_back = true;
+        let io = request.io;
+        let bio = Bio {
+            end: io.offset.0.saturating_add(io.length.0),
+            time: io.queued.unwrap_or(io.issued),
+            process: io.process,
+        };
+        self.bios.insert(key(event), bio);
+    }
+}
+
+fn key(event: &Event) -> Key {
+    (event.device, event.op, place(event).0)
+}
+
+/// Flushes have no place, though events give one.
+fn place(event: &Event) -> Bytes {
+    match event.op {
+        Op::Flush => Bytes(0),
+        _ => event.offset,
+    }
+}
+
+fn key_of(request: &Request) -> Key {
+    let io = &request.io;
+    let done = io.length.0.saturating_sub(request.left);
+    (io.device, io.op, io.offset.0.saturating_add(done))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+use super::*;
+use proptest::prelude::*;
+
+const DISK: DeviceIndex = DeviceIndex(0);
+const DONE: Step = Step::Completed { failed: false };
+
+fn event(time: u64, step: Step, op: Op, offset: u64, length: u64) -> Event {
+    Event {
+        time: Nanos(time),
+        device: DISK,
+        step,
+        op,
+        fua: false,
+        offset: Bytes(offset),
+        length: Bytes(length),
+        process: None,
+    }
+}
+
+/// I/Os of these events, and the number of ambiguous completions.
+fn paired(events: &[Event]) -> (Vec<Io>, u64) {
+    let mut pairing = Pairing::default();
+    let mut ios = Vec::new();
+    for event in events {
+        pairing.push(*event);
+        ios.extend(std::iter::from_fn(|| pairing.pop()));
+    }
+    pairing.end();
+    ios.extend(std::iter::from_fn(|| pairing.pop()));
+    (ios, pairing.ambiguous)
+}
+
+/// Queued, issued, completed.
+fn times(io: &Io) -> (Option<u64>, u64, Option<u64>) {
+    (
+        io.queued.map(|t| t.0),
+        io.issued.0,
+        io.completed.map(|t| t.0),
+    )
+}
+
+#[test]
+fn io_leaves_in_the_order_of_its_issue() {
+    let (ios, ambiguous) = paired(&[
+        event(0, Step::Queued, Op::Read, 0, 8),
+        event(1, Step::Queued, Op::Read, 100, 8),
+        event(2, Step::Issued, Op::Read, 0, 8),
+        event(3, Step::Issued, Op::Read, 100, 8),
+        event(4, DONE, Op::Read, 100, 8),
+        event(9, DONE, Op::Read, 0, 8),
+    ]);
+    assert_eq!(times(&ios[0]), (Some(0), 2, Some(9)));
+    assert_eq!(times(&ios[1]), (Some(1), 3, Some(4)));
+    assert_eq!((ios.len(), ambiguous), (2, 0));
+}
+
+#[test]
+fn merged_bios_are_queued_with_the_first_and_parts_of_one_with_the_whole() {
+    let (ios, _) = paired(&[
+        event(1, Step::Queued, Op::Write, 8, 8),
+        event(2, Step::Queued, Op::Write, 0, 8),
+        event(3, Step::Issued, Op::Write, 0, 16),
+        event(4, Step::Queued, Op::Write, 100, 20),
+        event(5, Step::Issued, Op::Write, 100, 10),
+        event(6, Step::Issued, Op::Write, 110, 10),
+    ]);
+    assert_eq!(times(&ios[0]), (Some(1), 3, None));
+    assert_eq!(times(&ios[1]), (Some(4), 5, None));
+    assert_eq!(times(&ios[2]), (Some(4), 6, None));
+}
+
+#[test]
+fn completions_of_parts_add_up() {
+    let (ios, ambiguous) = paired(&[
+        event(1, Step::Issued, Op::Read, 0, 24),
+        event(2, DONE, Op::Read, 0, 8),
+        event(3, DONE, Op::Read, 8, 8),
+        event(4, DONE, Op::Read, 16, 8),
+        event(5, Step::Issued, Op::Write, 0, 24),
+        event(6, Step::Completed { failed: true }, Op::Write, 0, 8),
+    ]);
+    assert_eq!(times(&ios[0]), (None, 1, Some(4)));
+    assert!(!ios[0].failed && ios[1].failed);
+    assert_eq!(times(&ios[1]), (None, 5, Some(6)));
+    assert_eq!(ambiguous, 0);
+}
+
+#[test]
+fn a_request_that_was_given_back_is_one_io() {
+    let (ios, _) = paired(&[
+        event(1, Step::Queued, Op::Read, 0, 8),
+        event(2, Step::Issued, Op::Read, 0, 8),
+        event(3, Step::Requeued, Op::Read, 0, 8),
+        event(4, Step::Issued, Op::Read, 0, 8),
+        event(5, DONE, Op::Read, 0, 8),
+    ]);
+    assert_eq!(ios.len(), 1);
+    assert_eq!(times(&ios[0]), (Some(1), 4, Some(5)));
+}
+
+#[test]
+fn requests_of_one_place_are_told_by_their_length_and_counted() {
+    let (ios, ambiguous) = paired(&[
+        event(1, Step::Issued, Op::Read, 0, 8),
+        event(2, Step::Issued, Op::Read, 0, 16),
+        event(3, DONE, Op::Read, 0, 16),
+        event(4, DONE, Op::Read, 0, 8),
+        // Of a request that nobody saw.
+        event(5, DONE, Op::Read, 64, 8),
+    ]);
+    assert_eq!(times(&ios[0]), (None, 1, Some(4)));
+    assert_eq!(times(&ios[1]), (None, 2, Some(3)));
+    assert_eq!(ambiguous, 2);
+}
+
+#[test]
+fn devices_without_requests_are_traced_by_their_bios() {
+    let (ios, ambiguous) = paired(&[
+        event(1, Step::Queued, Op::Read, 0, 8),
+        event(2, Step::Queued, Op::Write, 8, 8),
+        event(3, DONE, Op::Read, 0, 8),
+        event(4, DONE, Op::Write, 8, 8),
+    ]);
+    assert_eq!(times(&ios[0]), (None, 1, Some(3)));
+    assert_eq!(times(&ios[1]), (None, 2, Some(4)));
+    assert_eq!(ambiguous, 0);
+}
+
+#[test]
+fn a_request_that_hangs_holds_back_a_bounded_number() {
+    let mut pairing = Pairing::default();
+    pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
+    let mut left = 0;
+    for n in 1..=MOST_HELD as u64 + 10 {
+        pairing.push(event(n, Step::Issued, Op::Write, n * 8, 8));
+        pairing.push(event(n, DONE, Op::Write, n * 8, 8));
+        while pairing.pop().is_some() {
+            left += 1;
+        }
+    }
+    assert_eq!(left, MOST_HELD as u64 + 11);
+    assert!(pairing.under_way.is_empty());
+}
+
+proptest! {
+    /// Requests of any places and lengths, some under way at once, complete in any order.
+    #[test]
+    fn every_request_leaves_once(requests in prop::collection::vec((0_u64..4, 1_u64..3, 0_u64..20), 1..60)) {
+        let mut events = Vec::new();
+        for (n, (offset, length, latency)) in requests.iter().enumerate() {
+            let n = n as u64;
+            events.push(event(n * 2, Step::Issued, Op::Read, offset * 8, length * 8));
+            events.push(event(n * 2 + latency * 2 + 1, DONE, Op::Read, offset * 8, length * 8));
+        }
+        events.sort_by_key(|event| event.time);
+        let (ios, _) = paired(&events);
+        prop_assert_eq!(ios.len(), requests.len());
+        prop_assert!(ios.iter().all(|io| io.completed.is_some()));
+        let mut sorted = ios.clone();
+        sorted.sort_by_key(|io| io.issued);
+        prop_assert_eq!(sorted, ios);
+    }
+}
