@@ -12,6 +12,7 @@ mod open;
 mod order;
 mod pair;
 mod text;
+mod write;
 
 pub use file::{Tick, TraceWriter};
 pub use io::{

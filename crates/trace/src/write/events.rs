@@ -1,0 +1,96 @@
+//! I/Os as events in the order of their time.
+
+use std::io;
+
+use record::Nanos;
+
+use super::Output;
+use crate::event::{Event, Step};
+use crate::io::{Described, Io};
+use crate::order::{HELD, Reorder};
+
+/// Writer of events.
+pub(super) trait EventOutput {
+    fn event(&mut self, event: &Event, described: &dyn Described) -> io::Result<()>;
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Events on their way to a writer.
+pub(super) struct Events<W> {
+    writer: W,
+    waiting: Reorder<Event>,
+    /// Names are asked for at the end too, when the trace is not at hand any more.
+    known: Known,
+}
+
+/// Names that were used so far.
+#[derive(Default)]
+struct Known {
+    devices: Vec<crate::io::Device>,
+    names: std::collections::HashMap<crate::io::NameIndex, String>,
+}
+
+impl Described for Known {
+    fn devices(&self) -> &[crate::io::Device] {
+        &self.devices
+    }
+
+    fn name(&self, index: crate::io::NameIndex) -> Option<&str> {
+        self.names.get(&index).map(String::as_str)
+    }
+}
+
+impl<W: EventOutput> Events<W> {
+    pub(super) fn new(writer: W) -> Events<W> {
+        Events {
+            writer,
+            waiting: Reorder::default(),
+            known: Known::default(),
+        }
+    }
+
+    fn give(&mut self, keep: usize) -> io::Result<()> {
+        while self.waiting.len() > keep {
+            if let Some(event) = self.waiting.pop() {
+                self.writer.event(&event, &self.known)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W: EventOutput> Output for Events<W> {
+    fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()> {
+        if self.known.devices.len() < described.devices().len() {
+            self.known.devices = described.devices().to_vec();
+        }
+        if let Some(name) = io.process {
+            let known = self.known.names.entry(name);
+            known.or_insert_with(|| described.name(name).unwrap_or_default().to_owned());
+        }
+        let mut push = |time: Option<Nanos>, step| {
+            if let Some(time) = time {
+                self.waiting.push(Event {
+                    time,
+                    device: io.device,
+                    step,
+                    op: io.op,
+                    fua: io.fua,
+                    offset: io.offset,
+                    length: io.length,
+                    process: io.process,
+                });
+            }
+        };
+        // fio's reader and others take the events of queueing alone, so that there is always one.
+        push(Some(io.queued.unwrap_or(io.issued)), Step::Queued);
+        push(Some(io.issued), Step::Issued);
+        push(io.completed, Step::Completed { failed: io.failed });
+        self.give(HELD)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.give(0)?;
+        self.writer.finish()
+    }
+}

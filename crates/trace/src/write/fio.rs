@@ -1,0 +1,97 @@
+//! fio's logs of I/O, which `fio --read_iolog` runs.
+
+use std::io::{self, Write};
+
+use super::Output;
+use crate::io::{Described, Io, Op};
+
+/// Version of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// Times are `wait` actions.
+    Two,
+    /// Times are in front of the lines.
+    Three,
+}
+
+/// fio discards waits below this (HOWTO, "wait").
+const SHORTEST_WAIT_US: u64 = 100;
+
+/// Writer.
+pub(super) struct Iolog<W> {
+    out: W,
+    version: Version,
+    /// Files that were added.
+    added: usize,
+    /// Time that the waits so far make, in µs.
+    waited: u64,
+}
+
+impl<W: Write> Iolog<W> {
+    pub(super) fn new(mut out: W, version: Version) -> io::Result<Iolog<W>> {
+        let number = if version == Version::Two { 2 } else { 3 };
+        writeln!(out, "fio version {number} iolog")?;
+        Ok(Iolog {
+            out,
+            version,
+            added: 0,
+            waited: 0,
+        })
+    }
+
+    fn line(&mut self, micros: u64, rest: std::fmt::Arguments<'_>) -> io::Result<()> {
+        match self.version {
+            Version::Two => writeln!(self.out, "{rest}"),
+            Version::Three => writeln!(self.out, "{micros} {rest}"),
+        }
+    }
+}
+
+/// fio splits at white space, and takes a name without a folder for a file of its own folder.
+fn file_name(described: &dyn Described, place: usize) -> String {
+    let name = described
+        .devices()
+        .get(place)
+        .map_or("", |device| &device.name);
+    let safe = |c: char| {
+        if c.is_whitespace() || c == ':' || c == ',' {
+            '_'
+        } else {
+            c
+        }
+    };
+    match name.chars().map(safe).collect::<String>() {
+        name if name.is_empty() => format!("device{place}"),
+        name if name.starts_with('/') || !name.starts_with(|c: char| c.is_alphabetic()) => name,
+        name => format!("/dev/{name}"),
+    }
+}
+
+impl<W: Write> Output for Iolog<W> {
+    fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()> {
+        let micros = io.issued.0 / 1000;
+        while self.added <= usize::from(io.device.0) {
+            let name = file_name(described, self.added);
+            self.line(micros, format_args!("{name} add"))?;
+            self.line(micros, format_args!("{name} open"))?;
+            self.added += 1;
+        }
+        let name = file_name(described, usize::from(io.device.0));
+        let wait = micros.saturating_sub(self.waited);
+        if self.version == Version::Two && wait >= SHORTEST_WAIT_US {
+            writeln!(self.out, "{name} wait {wait} 0")?;
+            self.waited = micros;
+        }
+        let (offset, length) = (io.offset.0, io.length.0);
+        match io.op {
+            Op::Read => self.line(micros, format_args!("{name} read {offset} {length}")),
+            Op::Write => self.line(micros, format_args!("{name} write {offset} {length}")),
+            Op::Flush => self.line(micros, format_args!("{name} datasync 0 0")),
+            Op::Discard => self.line(micros, format_args!("{name} trim {offset} {length}")),
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()
+    }
+}

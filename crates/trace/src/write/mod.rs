@@ -1,0 +1,201 @@
+//! Traces as other tools read them.
+
+mod blkparse;
+mod blktrace;
+mod events;
+mod fio;
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+
+use crate::file::{Tick, TraceWriter};
+use crate::io::{Described, Header, Io, Op};
+
+/// A format that traces are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// That of this program.
+    Own,
+    /// blktrace's binary events, version 7.
+    Blktrace,
+    /// What blkparse prints.
+    Blkparse,
+    /// fio's log of I/O, version 2.
+    Iolog2,
+    /// The same, version 3.
+    Iolog3,
+}
+
+/// A part of an I/O that not every format holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The time of completion.
+    Completion,
+    /// The time at which it came to the block layer.
+    Queued,
+    /// Durability before the answer (FUA).
+    Fua,
+    /// An error.
+    Failure,
+    /// The process's name.
+    Process,
+    /// The file's name.
+    File,
+    /// Digits of its time below a microsecond.
+    Nanoseconds,
+    /// A length that is no multiple of 512 bytes.
+    OddLength,
+}
+
+impl Part {
+    const ALL: [Part; 8] = [
+        Part::Completion,
+        Part::Queued,
+        Part::Fua,
+        Part::Failure,
+        Part::Process,
+        Part::File,
+        Part::Nanoseconds,
+        Part::OddLength,
+    ];
+
+    fn is_in(self, io: &Io) -> bool {
+        match self {
+            Part::Completion => io.completed.is_some(),
+            Part::Queued => io.queued.is_some(),
+            Part::Fua => io.fua,
+            Part::Failure => io.failed,
+            Part::Process => io.process.is_some(),
+            Part::File => io.file.is_some(),
+            Part::Nanoseconds => !io.issued.0.is_multiple_of(1000),
+            Part::OddLength => !io.offset.0.is_multiple_of(512) || !io.length.0.is_multiple_of(512),
+        }
+    }
+
+    /// Its name, in the plural.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Part::Completion => "times of completion",
+            Part::Queued => "times before the scheduler",
+            Part::Fua => "FUA flags",
+            Part::Failure => "errors",
+            Part::Process => "names of processes",
+            Part::File => "names of files",
+            Part::Nanoseconds => "times of issue below a microsecond",
+            Part::OddLength => "places that are no multiples of 512 bytes",
+        }
+    }
+}
+
+impl Format {
+    /// Parts that the format cannot hold.
+    fn lacks(self) -> &'static [Part] {
+        match self {
+            Format::Own => &[],
+            Format::Blktrace | Format::Blkparse => &[Part::File, Part::OddLength],
+            Format::Iolog2 | Format::Iolog3 => &[
+                Part::Completion,
+                Part::Queued,
+                Part::Fua,
+                Part::Failure,
+                Part::Process,
+                Part::File,
+                Part::Nanoseconds,
+            ],
+        }
+    }
+
+    /// Begins a trace in an empty file.
+    pub(crate) fn begin(self, file: File, header: &Header) -> io::Result<Conversion> {
+        let out = |file| BufWriter::with_capacity(256 << 10, file);
+        let writer: Box<dyn Output> = match self {
+            Format::Own => Box::new(TraceWriter::new(file, header, Tick::EXACT)?),
+            Format::Blktrace => Box::new(events::Events::new(blktrace::Blktrace::new(
+                out(file),
+                header.started,
+            )?)),
+            Format::Blkparse => Box::new(events::Events::new(blkparse::Blkparse::new(out(file)))),
+            Format::Iolog2 => Box::new(fio::Iolog::new(out(file), fio::Version::Two)?),
+            Format::Iolog3 => Box::new(fio::Iolog::new(out(file), fio::Version::Three)?),
+        };
+        Ok(Conversion {
+            writer,
+            lost: self.lacks().iter().map(|part| (*part, 0)).collect(),
+            ios: 0,
+        })
+    }
+}
+
+/// Writer of a format.
+trait Output {
+    fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()>;
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+impl Output for TraceWriter {
+    fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()> {
+        TraceWriter::write(self, io, described)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        TraceWriter::finish(*self).map(|_| ())
+    }
+}
+
+/// A trace that is being written.
+pub(crate) struct Conversion {
+    writer: Box<dyn Output>,
+    lost: Vec<(Part, u64)>,
+    ios: u64,
+}
+
+/// Result of a conversion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Converted {
+    pub(crate) ios: u64,
+    /// Parts that the format could not hold, and of how many I/Os.
+    pub(crate) lost: Vec<(Part, u64)>,
+}
+
+impl Conversion {
+    pub(crate) fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()> {
+        self.ios += 1;
+        for (part, count) in &mut self.lost {
+            *count += u64::from(part.is_in(io));
+        }
+        self.writer.write(io, described)
+    }
+
+    pub(crate) fn finish(self) -> io::Result<Converted> {
+        self.writer.finish()?;
+        let mut lost = self.lost;
+        lost.retain(|(_, count)| *count > 0);
+        lost.sort_by_key(|(part, _)| Part::ALL.iter().position(|one| one == part));
+        Ok(Converted {
+            ios: self.ios,
+            lost,
+        })
+    }
+}
+
+/// A device's number, `major,minor`: its own where it is named so, else one by its place.
+fn number_of(name: &str, place: usize) -> (u32, u32) {
+    let own = name.split_once(',');
+    let own = own.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    let fits = |(major, minor): &(u32, u32)| *major < 1 << 12 && *minor < 1 << 20;
+    own.filter(fits).unwrap_or((259, place as u32))
+}
+
+/// Letters of an operation as the kernel writes them.
+fn rwbs(op: Op, fua: bool) -> &'static str {
+    match (op, fua) {
+        (Op::Read, _) => "R",
+        (Op::Write, false) => "W",
+        (Op::Write, true) => "WFS",
+        (Op::Flush, _) => "FN",
+        (Op::Discard, _) => "D",
+    }
+}
+
+#[cfg(test)]
+mod tests;

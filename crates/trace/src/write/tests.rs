@@ -1,0 +1,146 @@
+use std::path::Path;
+use std::process::Command;
+
+use record::{Bytes, Nanos};
+
+use super::*;
+use crate::io::{Device, DeviceIndex, NameIndex};
+use crate::open;
+
+struct Named(Vec<Device>);
+
+impl Described for Named {
+    fn devices(&self) -> &[Device] {
+        &self.0
+    }
+
+    fn name(&self, index: NameIndex) -> Option<&str> {
+        ["mariadbd", "kworker/0:1H"].get(index.0 as usize).copied()
+    }
+}
+
+fn named() -> Named {
+    let device = |name: &str| Device {
+        name: name.to_owned(),
+        size: None,
+        write_cache: None,
+    };
+    Named(vec![device("8,16"), device("259,1")])
+}
+
+/// Reads, writes, FUA, flushes and discards of two devices, some at once.
+fn ios() -> Vec<Io> {
+    let ops = [Op::Read, Op::Write, Op::Flush, Op::Write, Op::Discard];
+    (0..200_u64)
+        .map(|n| {
+            let op = ops[n as usize % ops.len()];
+            let issued = n * 150_000;
+            Io {
+                device: DeviceIndex((n / 7 % 2) as u16),
+                op,
+                fua: n % 5 == 3,
+                offset: Bytes(if op == Op::Flush { 0 } else { n * 8192 }),
+                length: Bytes(if op == Op::Flush { 0 } else { 4096 }),
+                queued: Some(Nanos(issued.saturating_sub(3000))),
+                issued: Nanos(issued),
+                completed: Some(Nanos(issued + 1000 * (50 + n % 9 * 70))),
+                failed: n % 50 == 11,
+                process: Some(NameIndex((n % 2) as u32)),
+                file: None,
+            }
+        })
+        .collect()
+}
+
+fn write(format: Format, path: &Path) -> Converted {
+    let named = named();
+    let header = Header {
+        format: "test",
+        started: Some("2026-11-24T10:00:00Z".parse().unwrap()),
+        devices: named.0.clone(),
+        has_completions: true,
+        has_flushes: true,
+    };
+    let mut conversion = format.begin(File::create(path).unwrap(), &header).unwrap();
+    for io in ios() {
+        conversion.write(&io, &named).unwrap();
+    }
+    conversion.finish().unwrap()
+}
+
+fn read(path: &Path) -> Vec<Io> {
+    open(path).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn what_blktrace_and_blkparse_hold_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in [Format::Blktrace, Format::Blkparse, Format::Own] {
+        let path = folder.path().join("t.blktrace.0");
+        let converted = write(format, &path);
+        assert_eq!(converted.lost, []);
+        let back = read(&path);
+        assert_eq!(back.len(), 200);
+        for (io, back) in ios().iter().zip(&back) {
+            // Names have other numbers.
+            let nameless = Io {
+                process: back.process,
+                ..*io
+            };
+            assert_eq!(back, &nameless, "{format:?}");
+        }
+        let mut reader = open(&path).unwrap();
+        let second = reader.by_ref().nth(1).unwrap().unwrap();
+        assert_eq!(reader.name(second.process.unwrap()), Some("kworker/0:1H"));
+        assert_eq!(reader.header().devices[0].name, "8,16");
+    }
+}
+
+#[test]
+fn what_fio_holds_comes_back_and_the_rest_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in [Format::Iolog2, Format::Iolog3] {
+        let path = folder.path().join("t.log");
+        let lost = write(format, &path).lost;
+        assert_eq!(lost[0], (Part::Completion, 200));
+        assert!(lost.contains(&(Part::Fua, 40)));
+        let back = read(&path);
+        assert_eq!(back.len(), 200);
+        for (io, back) in ios().iter().zip(&back) {
+            let kept = Io {
+                fua: false,
+                queued: None,
+                completed: None,
+                failed: false,
+                process: None,
+                ..*io
+            };
+            assert_eq!(back, &kept, "{format:?}");
+        }
+    }
+}
+
+#[test]
+fn blkparse_prints_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    write(Format::Blktrace, &folder.path().join("t.blktrace.0"));
+    let run = Command::new("blkparse")
+        .args(["-i", "t"])
+        .current_dir(folder.path())
+        .output();
+    let Ok(printed) = run else {
+        return skip::skipped("there is no blkparse");
+    };
+    let text = String::from_utf8_lossy(&printed.stdout);
+    let path = folder.path().join("printed");
+    std::fs::write(&path, text.as_bytes()).unwrap();
+    let back = read(&path);
+    assert_eq!(back.len(), 200, "{text}");
+    for (io, back) in ios().iter().zip(&back) {
+        let nameless = Io {
+            process: back.process,
+            ..*io
+        };
+        assert_eq!(back, &nameless);
+    }
+}
