@@ -93,6 +93,10 @@ fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
             watch::watch(args, context, &interrupt)
         }
         HostVerb::Mark(args) => watch::mark::mark(args, context),
+        HostVerb::Trace(args) => {
+            let interrupt = ui::signals::interrupt_flag().refused()?;
+            trace::trace(args, context, &interrupt)
+        }
         HostVerb::Cost(args) => cost::cost(args, context),
         HostVerb::Tally(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;

@@ -141,6 +141,23 @@ pub fn map(file: &File, start: u64, len: u64) -> Result<Option<Vec<Extent>>, Ext
     Ok(known.then_some(extents))
 }
 
+/// The extents of a whole file that have a place by now: nothing is written back, so that the question costs the disk
+/// nothing. `None` where there is no FIEMAP.
+///
+/// # Errors
+/// As [`map`].
+pub fn map_placed(file: &File) -> Result<Option<Vec<Extent>>, ExtentsError> {
+    let mut extents = Vec::new();
+    let known = walk(file, 0..u64::MAX, Sync::Never, |extent| {
+        let flags = extent.flags;
+        if !flags.is_unknown() && !flags.is_delayed() && !flags.is_unaligned() {
+            extents.push(extent);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(known.then_some(extents))
+}
+
 /// The share (0 to 1) of the first `len` bytes of a regular file that is a hole, lies behind its
 /// end, or was allocated and never written. `None` for what is no regular file, and where no answer
 /// can be had.

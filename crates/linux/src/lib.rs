@@ -26,5 +26,6 @@ pub mod signature;
 pub mod space;
 pub mod spacemap;
 pub mod swaps;
+pub mod tracefs;
 
 pub use root::{Error, Result, Root};

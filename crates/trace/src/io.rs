@@ -199,13 +199,13 @@ pub trait Described {
     fn name(&self, index: NameIndex) -> Option<&str>;
 }
 
-impl Described for dyn TraceReader + '_ {
+impl Described for &(dyn TraceReader + '_) {
     fn devices(&self) -> &[Device] {
         &self.header().devices
     }
 
     fn name(&self, index: NameIndex) -> Option<&str> {
-        TraceReader::name(self, index)
+        TraceReader::name(*self, index)
     }
 }
 

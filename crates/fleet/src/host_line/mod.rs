@@ -17,6 +17,7 @@ use lab::args::LabArgs;
 use scrub::args::ScrubArgs;
 use sweep::args::SweepArgs;
 use tally::args::TallyArgs;
+use trace::args::TraceArgs;
 use ui::ledger_args::LedgerArgs;
 use warm::args::WarmArgs;
 use watch::args::WatchArgs;
@@ -69,6 +70,8 @@ pub enum HostVerb {
     Watch(Box<WatchArgs>),
     /// Mark a moment with a name, which all graphs over time show
     Mark(MarkArgs),
+    /// Record the block I/O of a workload, look at it, and convert it
+    Trace(TraceArgs),
     /// Price the volumes that carry a measured workload, cheapest first
     Cost(Box<CostArgs>),
     /// Sum events exactly once into roll-ups by minute, hour, day and month, and show them

@@ -82,7 +82,7 @@ impl LineFormat for Iolog {
             "wait" if self.version == Version::Two => {
                 let wait = "the time to wait in µs";
                 let micros = fields.next(wait)?.number::<u64>(wait)?;
-                self.now = self.now + Nanos(micros.saturating_mul(1000));
+                self.now += Nanos(micros.saturating_mul(1000));
                 return Ok(());
             }
             _ => return Err(action.expected(actions).into()),

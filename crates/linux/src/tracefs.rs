@@ -1,0 +1,91 @@
+//! Tracepoints of the kernel by tracefs (Documentation/trace/ftrace.rst, events.rst): an instance of one's own, whose
+//! events are read as the kernel's ring buffer holds them.
+
+mod format;
+mod instance;
+mod mount;
+mod page;
+
+pub use format::{EventFormat, Field};
+pub use instance::{Instance, Losses, Readers};
+pub use mount::Tracefs;
+pub use page::{Page, Raw};
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use record::Nanos;
+use rustix::fs::OFlags;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Time on the clock of instances.
+pub fn now() -> Nanos {
+    nanos(ClockId::Monotonic)
+}
+
+/// Processor time of this process.
+pub fn cpu_time() -> Nanos {
+    nanos(ClockId::ProcessCPUTime)
+}
+
+fn nanos(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Nanos(seconds * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+}
+
+/// Size of the read of [`read_directly`], which every device takes.
+pub const CHECKED: usize = 4096;
+
+/// Reads 4 KiB of a device past the page cache, so that one request reaches it.
+///
+/// # Errors
+/// When the device cannot be read so.
+pub fn read_directly(node: &Path, offset: u64) -> io::Result<()> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::DIRECT.bits().cast_signed())
+        .open(node)?;
+    let mut room = vec![0; 2 * CHECKED];
+    let start = room.as_ptr().align_offset(CHECKED);
+    let aligned = room.get_mut(start..start + CHECKED);
+    file.read_exact_at(aligned.unwrap_or_default(), offset)
+}
+
+/// Reason for which events cannot be traced.
+#[derive(Debug, thiserror::Error)]
+pub enum TracefsError {
+    /// Not root.
+    #[error("tracing needs root (CAP_SYS_ADMIN); run it with sudo")]
+    NotRoot,
+    /// The kernel has no tracefs.
+    #[error("this kernel has no tracefs (CONFIG_TRACING): {0}")]
+    NoTracefs(io::Error),
+    /// The kernel is locked down.
+    #[error(
+        "the kernel is locked down for confidentiality, which forbids tracing (kernel_lockdown(7)); boot with \
+         lockdown=none or lockdown=integrity"
+    )]
+    LockedDown,
+    /// The kernel has no such event.
+    #[error("this kernel has no event {0}: it was built without CONFIG_BLK_DEV_IO_TRACE")]
+    NoEvent(String),
+    /// A format that is not understood.
+    #[error("{}: {detail}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        detail: String,
+    },
+    /// A file of tracefs failed.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,254 @@
+//! An instance: buffers and settings of one's own, which other users of tracing do not see.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::mount::Tracefs;
+use super::{EventFormat, TracefsError};
+use crate::process;
+use crate::root::Root;
+
+/// Start of the names of instances; then the process's number and its time of start.
+const PREFIX: &str = "disksmith-";
+
+/// An instance, which is removed when this is dropped. One whose process was killed is removed by the next.
+#[derive(Debug)]
+pub struct Instance {
+    folder: PathBuf,
+    _tracefs: Tracefs,
+}
+
+/// Events that the kernel could not keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses(pub u64);
+
+impl Instance {
+    /// Makes an instance without events, whose clock is CLOCK_MONOTONIC, and removes those of processes that are gone.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(root: &Root, tracefs: Tracefs) -> Result<Instance, TracefsError> {
+        let instances = tracefs.folder().join("instances");
+        remove_abandoned(root, &instances);
+        let own = process::own(root).map_err(|error| TracefsError::Format {
+            path: instances.clone(),
+            detail: error.to_string(),
+        })?;
+        let mut number = 0;
+        let folder = loop {
+            let name = format!("{PREFIX}{}-{}-{number}", own.pid, own.started);
+            let folder = instances.join(name);
+            match fs::create_dir(&folder) {
+                Ok(()) => break folder,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 100 => {
+                    number += 1;
+                }
+                Err(source) => {
+                    return Err(TracefsError::File {
+                        path: folder,
+                        source,
+                    });
+                }
+            }
+        };
+        let instance = Instance {
+            folder,
+            _tracefs: tracefs,
+        };
+        instance.write("trace_clock", "mono")?;
+        // A full buffer keeps what it has, so that a loss is a gap, and is counted as one.
+        instance.write("options/overwrite", "0")?;
+        Ok(instance)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), TracefsError> {
+        let path = self.folder.join(file);
+        fs::write(&path, text).map_err(|source| TracefsError::File { path, source })
+    }
+
+    /// The format of an event, such as `block/block_rq_issue`.
+    ///
+    /// # Errors
+    /// When the kernel has no such event.
+    pub fn format(&self, event: &str) -> Result<EventFormat, TracefsError> {
+        let path = self.folder.join("events").join(event).join("format");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(TracefsError::NoEvent(event.replace('/', ":")));
+            }
+            Err(source) => return Err(TracefsError::File { path, source }),
+        };
+        EventFormat::parse(&text).ok_or(TracefsError::Format {
+            path,
+            detail: "it names no ID".to_owned(),
+        })
+    }
+
+    /// Begins to trace an event where `filter` holds.
+    ///
+    /// # Errors
+    /// When the kernel does not take the filter.
+    pub fn enable(&self, event: &str, filter: &str) -> Result<(), TracefsError> {
+        self.write(&format!("events/{event}/filter"), filter)?;
+        self.write(&format!("events/{event}/enable"), "1")
+    }
+
+    /// Ends tracing; what is in the buffers stays.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn stop(&self) -> Result<(), TracefsError> {
+        self.write("tracing_on", "0")
+    }
+
+    /// Sets the size of each processor's buffer. It may be changed while events are traced.
+    ///
+    /// # Errors
+    /// When there is not that much memory.
+    pub fn set_buffer(&self, kib: u64) -> Result<(), TracefsError> {
+        self.write("buffer_size_kb", &kib.to_string())
+    }
+
+    /// The readers of the processors' buffers.
+    ///
+    /// # Errors
+    /// When they cannot be opened.
+    pub fn readers(&self) -> Result<Readers, TracefsError> {
+        let folder = self.folder.join("per_cpu");
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| TracefsError::File { path, source }
+        };
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(failed(&folder))? {
+            let path = entry
+                .map_err(failed(&folder))?
+                .path()
+                .join("trace_pipe_raw");
+            let file = OpenOptions::new()
+                .read(true)
+                .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+                .open(&path)
+                .map_err(failed(&path))?;
+            files.push(file);
+        }
+        Ok(Readers {
+            files,
+            page: vec![0; rustix::param::page_size()],
+        })
+    }
+
+    /// Events that were lost so far, of all processors.
+    pub fn losses(&self) -> Losses {
+        let folder = fs::read_dir(self.folder.join("per_cpu"))
+            .into_iter()
+            .flatten();
+        let stats = folder.flatten().map(|cpu| cpu.path().join("stats"));
+        let lost = stats.filter_map(|path| fs::read_to_string(path).ok());
+        Losses(lost.map(|text| lost_of(&text)).sum())
+    }
+}
+
+/// Sum of the lines of `stats` that count losses.
+fn lost_of(text: &str) -> u64 {
+    let count = |line: &str| {
+        let (name, number) = line.split_once(':')?;
+        let is_loss = matches!(name, "overrun" | "commit overrun" | "dropped events");
+        is_loss.then(|| number.trim().parse::<u64>().ok())?
+    };
+    text.lines().filter_map(count).sum()
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Where it fails the next start removes it.
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Removes the instances of processes that are gone. The kernel keeps one that is being read.
+fn remove_abandoned(root: &Root, instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some((pid, started)) = name.to_str().and_then(owner) else {
+            continue;
+        };
+        let is_there = match process::of(root, pid) {
+            Ok(found) => found.is_some_and(|process| process.started == started),
+            Err(_) => true,
+        };
+        if !is_there {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Process of an instance's name, and its time of start.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Readers of the processors' buffers.
+#[derive(Debug)]
+pub struct Readers {
+    files: Vec<File>,
+    page: Vec<u8>,
+}
+
+impl Readers {
+    /// Gives every page that is there to `each`, and the number of pages of the processor that had most.
+    ///
+    /// # Errors
+    /// When a buffer cannot be read.
+    pub fn read(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<usize> {
+        let mut most = 0;
+        for file in &mut self.files {
+            let mut pages = 0;
+            loop {
+                match file.read(&mut self.page) {
+                    Ok(0) => break,
+                    Ok(length) => each(&self.page[..length]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    // Nothing there, a buffer that is being resized, or a processor that was taken away.
+                    Err(error) if is_passing(&error) => break,
+                    Err(error) => return Err(error),
+                }
+                pages += 1;
+            }
+            most = most.max(pages);
+        }
+        Ok(most)
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    let passing = [Errno::AGAIN, Errno::NOMEM, Errno::BUSY, Errno::NODEV];
+    passing
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_the_sum_of_three_lines() {
+        let stats = "entries: 5\noverrun: 1\ncommit overrun: 2\nbytes: 300\ndropped events: 4\nread events: 9\n";
+        assert_eq!(lost_of(stats), 7);
+    }
+
+    #[test]
+    fn an_instance_names_its_process() {
+        assert_eq!(owner("disksmith-12-3456-0"), Some((12, 3456)));
+        assert_eq!(owner("other-12-3456"), None);
+        assert_eq!(owner("disksmith-x"), None);
+    }
+}

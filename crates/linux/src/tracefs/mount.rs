@@ -1,0 +1,83 @@
+//! The place of tracefs: where it is mounted, or a mount that only this process sees.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+use super::TracefsError;
+use crate::root::Root;
+
+/// tracefs, as long as this is held.
+#[derive(Debug)]
+pub struct Tracefs {
+    folder: PathBuf,
+    /// A mount in no namespace: it goes with the process, also when that is killed.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Finds tracefs, and mounts it for this process alone where it is not mounted.
+    ///
+    /// # Errors
+    /// When it cannot be used, with the reason.
+    pub fn open(root: &Root) -> Result<Tracefs, TracefsError> {
+        let found = Tracefs::find(root)?;
+        let instances = found.folder.join("instances");
+        match fs::read_dir(&instances) {
+            Ok(_) => Ok(found),
+            Err(error) => Err(refused(root, instances, error)),
+        }
+    }
+
+    fn find(root: &Root) -> Result<Tracefs, TracefsError> {
+        let mounted = ["kernel/tracing", "kernel/debug/tracing"].map(|path| root.sys.join(path));
+        for folder in mounted {
+            if folder.join("trace_clock").exists() {
+                return Ok(Tracefs {
+                    folder,
+                    _mount: None,
+                });
+            }
+        }
+        let mount = private_mount().map_err(|error| match error {
+            Errno::PERM | Errno::ACCESS => TracefsError::NotRoot,
+            Errno::NODEV | Errno::NOSYS => TracefsError::NoTracefs(error.into()),
+            error => refused(root, PathBuf::from("tracefs"), error.into()),
+        })?;
+        let folder = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        Ok(Tracefs {
+            folder,
+            _mount: Some(mount),
+        })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// The reason why a file of tracefs is not given.
+fn refused(root: &Root, path: PathBuf, source: io::Error) -> TracefsError {
+    let lockdown = fs::read_to_string(root.sys.join("kernel/security/lockdown"));
+    if source.kind() != io::ErrorKind::PermissionDenied {
+        return TracefsError::File { path, source };
+    }
+    match lockdown {
+        Ok(text) if text.contains("[confidentiality]") => TracefsError::LockedDown,
+        _ => TracefsError::NotRoot,
+    }
+}
+
+fn private_mount() -> Result<OwnedFd, Errno> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}

@@ -1,0 +1,144 @@
+//! The arguments of `trace`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::write::Format;
+use domain::values::{Size, Span};
+
+/// Arguments of `trace`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith trace record /dev/nvme1n1 -o mysql.dst --for 10m
+  disksmith trace show mysql.dst
+  disksmith trace convert mysql.dst mysql.log --to fio-iolog-v3")]
+pub struct TraceArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub action: TraceAction,
+}
+
+/// Actions of `trace`.
+#[derive(Debug, Subcommand)]
+pub enum TraceAction {
+    /// Record the block I/O of devices
+    Record(RecordArgs),
+    /// Show a trace: rates, sizes, mix, queue depth, working set, skew, and latency by class, file and process
+    Show(ShowArgs),
+    /// Write a trace in another format
+    Convert(ConvertArgs),
+}
+
+/// Arguments of `trace record`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith trace record /dev/nvme1n1 -o mysql.dst --for 10m
+  disksmith trace record /dev/nvme1n1 -o mysql.dst --comm --dataset /var/lib/mysql
+  disksmith trace record /dev/md0 /dev/sdb /dev/sdc -o array.dst --max-size 2GiB
+
+Needs root. The trace must not lie on a recorded device.")]
+pub struct RecordArgs {
+    /// The devices: disks, arrays or volumes, and no partitions
+    #[arg(required = true)]
+    pub devices: Vec<PathBuf>,
+    /// The file of the trace
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// End after this time [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "DURATION")]
+    pub duration: Option<Span>,
+    /// End when the file is this large
+    #[arg(long, value_name = "SIZE")]
+    pub max_size: Option<Size>,
+    /// Record the names of processes
+    #[arg(long)]
+    pub comm: bool,
+    /// Record the I/O of these processes alone; what the kernel writes for them later is not told
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<u32>,
+    /// Name each I/O by the file of this folder that lies there
+    #[arg(long, value_name = "DIR")]
+    pub dataset: Option<PathBuf>,
+    /// Memory of the kernel for events, for each processor [default: 4 MiB, and up to 64 MiB as the rate grows]
+    #[arg(long, value_name = "SIZE")]
+    pub buffer: Option<Size>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `trace show`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith trace show mysql.dst
+  disksmith trace show sda.blktrace.0
+  disksmith trace show hm_0.csv.gz --json
+
+Reads what 'trace record' writes, blktrace (of the files of all processors one is enough), blkparse, fio iolog v2
+and v3, blkreplay, MSR Cambridge, SYSTOR '17, Alibaba and Tencent, plain or packed by gzip or zstd.")]
+pub struct ShowArgs {
+    /// The trace
+    pub file: PathBuf,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `trace convert`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith trace convert linux-mysql.load.gz mysql.dst
+  disksmith trace convert mysql.dst mysql.log --to fio-iolog-v3
+
+What the format cannot hold is listed, with the number of I/Os that had it.")]
+pub struct ConvertArgs {
+    /// The trace
+    pub from: PathBuf,
+    /// The file to write
+    pub to: PathBuf,
+    /// The format to write
+    #[arg(
+        long = "to",
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "disksmith"
+    )]
+    pub format: FormatArg,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A format that traces are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// What 'trace record' writes
+    Disksmith,
+    /// blktrace's binary events, version 7
+    Blktrace,
+    /// What blkparse prints
+    Blkparse,
+    /// fio's log of I/O, version 2
+    FioIologV2,
+    /// fio's log of I/O, version 3
+    FioIologV3,
+}
+
+impl FormatArg {
+    pub(crate) fn format(self) -> Format {
+        match self {
+            FormatArg::Disksmith => Format::Own,
+            FormatArg::Blktrace => Format::Blktrace,
+            FormatArg::Blkparse => Format::Blkparse,
+            FormatArg::FioIologV2 => Format::Iolog2,
+            FormatArg::FioIologV3 => Format::Iolog3,
+        }
+    }
+}

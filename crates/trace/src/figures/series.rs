@@ -1,0 +1,72 @@
+//! Values over time: a bounded number of slices, which become wider as a trace becomes longer.
+
+use record::Nanos;
+
+/// Slices at most.
+pub(crate) const MOST: usize = 512;
+/// Width of a slice at first.
+const NARROWEST: Nanos = Nanos(100_000_000);
+
+/// Values that can be put together.
+pub(crate) trait Merge: Default {
+    /// Takes in the value of the slice behind.
+    fn merge(&mut self, later: &Self);
+}
+
+/// Slices of time.
+#[derive(Debug)]
+pub(crate) struct Series<T> {
+    width: Nanos,
+    slices: Vec<T>,
+}
+
+impl<T> Default for Series<T> {
+    fn default() -> Series<T> {
+        Series {
+            width: NARROWEST,
+            slices: Vec::new(),
+        }
+    }
+}
+
+impl<T: Merge> Series<T> {
+    /// The slice of a time.
+    pub(crate) fn at(&mut self, time: Nanos) -> &mut T {
+        while time.0 / self.width.0 >= MOST as u64 {
+            self.halve();
+        }
+        let at = (time.0 / self.width.0) as usize;
+        if at >= self.slices.len() {
+            self.slices.resize_with(at + 1, T::default);
+        }
+        &mut self.slices[at]
+    }
+
+    fn halve(&mut self) {
+        self.width = Nanos(self.width.0.saturating_mul(2));
+        let mut halved = Vec::with_capacity(self.slices.len() / 2 + 1);
+        let mut slices = std::mem::take(&mut self.slices).into_iter();
+        while let Some(mut first) = slices.next() {
+            if let Some(second) = slices.next() {
+                first.merge(&second);
+            }
+            halved.push(first);
+        }
+        self.slices = halved;
+    }
+
+    /// The same, to change them.
+    pub(super) fn slices_mut(&mut self) -> &mut [T] {
+        &mut self.slices
+    }
+
+    /// Width of a slice.
+    pub(crate) fn width(&self) -> Nanos {
+        self.width
+    }
+
+    /// The slices, from the start of the trace.
+    pub(crate) fn slices(&self) -> &[T] {
+        &self.slices
+    }
+}

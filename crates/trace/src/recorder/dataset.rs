@@ -1,0 +1,161 @@
+//! Files of a data folder by their places on the recorded devices.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::extents::map_placed;
+
+use super::target::Target;
+use crate::io::{DeviceIndex, Io};
+use ui::exit::Failure;
+
+/// Time between two looks at the files.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Extents that are held at most: 64 MiB.
+const MOST: usize = 1 << 20;
+
+/// A run of a file.
+#[derive(Clone, Debug)]
+struct Run {
+    device: DeviceIndex,
+    begin: u64,
+    end: u64,
+    file: Arc<str>,
+}
+
+/// The files' places, refreshed while the recording runs.
+pub(super) struct Dataset {
+    /// Sorted by device and begin.
+    runs: Vec<Run>,
+    next: Receiver<Vec<Run>>,
+}
+
+/// A folder and the devices below it.
+struct Folder {
+    path: PathBuf,
+    /// Recorded devices by the numbers that files have, and where these begin on them.
+    devices: HashMap<DevNum, (DeviceIndex, u64)>,
+}
+
+impl Dataset {
+    /// Maps the files of a folder, and goes on to do so.
+    pub(super) fn start(
+        root: &Root,
+        devices: &Devices,
+        targets: &[Target],
+        path: &Path,
+    ) -> Result<Dataset, Failure> {
+        let refused = |why: &str| {
+            Failure::refused(format!(
+                "the files of {} cannot be told apart: {why}",
+                path.display()
+            ))
+        };
+        let path = fs::canonicalize(path).map_err(|error| refused(&error.to_string()))?;
+        let mut known = HashMap::new();
+        for (index, target) in targets.iter().enumerate() {
+            let index = DeviceIndex(index as u16);
+            known.insert(target.device.number, (index, 0));
+            for number in &target.partitions {
+                let Some(part) = devices.get(*number) else {
+                    continue;
+                };
+                let start = root
+                    .sys
+                    .join("class/block")
+                    .join(part.sysfs_name())
+                    .join("start");
+                if let Some(sectors) = linux::root::number::<u64>(&start) {
+                    known.insert(*number, (index, sectors * 512));
+                }
+            }
+        }
+        let own = fs::metadata(&path)
+            .map_err(|error| refused(&error.to_string()))?
+            .dev();
+        if !known.contains_key(&DevNum::from_raw(own)) {
+            return Err(refused(
+                "its file system does not lie on a recorded device or a partition of one. Record the device that it is \
+                 mounted from",
+            ));
+        }
+        let folder = Folder {
+            path,
+            devices: known,
+        };
+        let runs = folder.runs();
+        let (send, next) = sync_channel(1);
+        thread::spawn(move || refresh(&folder, &send));
+        Ok(Dataset { runs, next })
+    }
+
+    /// The file that an I/O is of.
+    pub(super) fn file_of(&mut self, io: &Io) -> Option<Arc<str>> {
+        if let Ok(runs) = self.next.try_recv() {
+            self.runs = runs;
+        }
+        let behind = self
+            .runs
+            .partition_point(|run| (run.device, run.begin) <= (io.device, io.offset.0));
+        let run = self.runs.get(behind.checked_sub(1)?)?;
+        let is_in = run.device == io.device && io.offset.0 < run.end && io.length.0 > 0;
+        is_in.then(|| run.file.clone())
+    }
+}
+
+/// Ends when the recording has ended, at the latest with the process.
+fn refresh(folder: &Folder, send: &SyncSender<Vec<Run>>) {
+    loop {
+        thread::sleep(INTERVAL);
+        if send.send(folder.runs()).is_err() {
+            return;
+        }
+    }
+}
+
+impl Folder {
+    fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut folders = vec![self.path.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_file() && runs.len() < MOST {
+                    // A file that was removed meanwhile, or is not to be read, has no name.
+                    let _ = self.add(&entry.path(), &mut runs);
+                }
+            }
+        }
+        runs.sort_by_key(|run| (run.device, run.begin));
+        runs
+    }
+
+    fn add(&self, path: &Path, runs: &mut Vec<Run>) -> Option<()> {
+        let file = File::open(path).ok()?;
+        let number = DevNum::from_raw(file.metadata().ok()?.dev());
+        let (device, start) = *self.devices.get(&number)?;
+        let name: Arc<str> = path.strip_prefix(&self.path).ok()?.to_string_lossy().into();
+        for extent in map_placed(&file).ok()?? {
+            let begin = start.checked_add(extent.physical)?;
+            runs.push(Run {
+                device,
+                begin,
+                end: begin.checked_add(extent.length)?,
+                file: name.clone(),
+            });
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Events of the kernel's tracepoints of the block layer, decoded by the formats that the kernel gives.
+
+use record::{Bytes, Nanos};
+
+use linux::tracefs::{EventFormat, Field, Instance, Raw, TracefsError};
+
+use crate::event::{Event, Step, of_rwbs};
+use crate::io::DeviceIndex;
+
+const SECTOR: u64 = 512;
+
+/// A tracepoint, and what it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tracepoint {
+    Queue,
+    Issue,
+    Requeue,
+    Complete,
+    BioComplete,
+}
+
+impl Tracepoint {
+    /// Its name below `events`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Tracepoint::Queue => "block/block_bio_queue",
+            Tracepoint::Issue => "block/block_rq_issue",
+            Tracepoint::Requeue => "block/block_rq_requeue",
+            Tracepoint::Complete => "block/block_rq_complete",
+            Tracepoint::BioComplete => "block/block_bio_complete",
+        }
+    }
+}
+
+/// Decoder of a tracepoint's events.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    tracepoint: Tracepoint,
+    pub(super) id: u16,
+    pid: Field,
+    device: Field,
+    sector: Field,
+    sectors: Field,
+    rwbs: Field,
+    error: Option<Field>,
+    comm: Option<Field>,
+}
+
+/// An event whose device and process are not looked up yet.
+#[derive(Debug)]
+pub(super) struct Decoded<'a> {
+    pub(super) event: Event,
+    /// The kernel's number of the device.
+    pub(super) device: u32,
+    pub(super) thread: u32,
+    pub(super) comm: Option<std::borrow::Cow<'a, str>>,
+}
+
+impl Decoder {
+    pub(super) fn new(
+        instance: &Instance,
+        tracepoint: Tracepoint,
+    ) -> Result<Decoder, TracefsError> {
+        let format = instance.format(tracepoint.name())?;
+        Decoder::of(tracepoint, &format).ok_or_else(|| TracefsError::Format {
+            path: tracepoint.name().into(),
+            detail: "the event has no dev, sector, nr_sector or rwbs".to_owned(),
+        })
+    }
+
+    fn of(tracepoint: Tracepoint, format: &EventFormat) -> Option<Decoder> {
+        Some(Decoder {
+            tracepoint,
+            id: format.id,
+            pid: format.field("common_pid")?,
+            device: format.field("dev")?,
+            sector: format.field("sector")?,
+            sectors: format.field("nr_sector")?,
+            rwbs: format.field("rwbs")?,
+            error: format.field("error"),
+            comm: format.field("comm"),
+        })
+    }
+
+    /// The event; `None` of what moves no data of a user.
+    pub(super) fn decode<'a>(&self, raw: Raw<'a>) -> Option<Decoded<'a>> {
+        let bytes = raw.bytes;
+        let length = Bytes(self.sectors.number(bytes)?.saturating_mul(SECTOR));
+        let rwbs = self.rwbs.text(bytes)?;
+        let (op, fua) = of_rwbs(&rwbs, length)?;
+        let failed = self
+            .error
+            .and_then(|error| error.number(bytes))
+            .is_some_and(|error| error != 0);
+        // The kernel makes a request of its own of a flush. The one that asked for it, and a write behind which a flush
+        // follows, are completed once more when all of that is done.
+        let is_of_request = !matches!(self.tracepoint, Tracepoint::Queue | Tracepoint::BioComplete);
+        if is_of_request && length == Bytes(0) && !rwbs.starts_with("FF") && !failed {
+            return None;
+        }
+        Some(Decoded {
+            event: Event {
+                time: Nanos(raw.time),
+                device: DeviceIndex(0),
+                step: match self.tracepoint {
+                    Tracepoint::Queue => Step::Queued,
+                    Tracepoint::Issue => Step::Issued,
+                    Tracepoint::Requeue => Step::Requeued,
+                    Tracepoint::Complete | Tracepoint::BioComplete => Step::Completed { failed },
+                },
+                op,
+                fua,
+                offset: Bytes(self.sector.number(bytes)?.saturating_mul(SECTOR)),
+                length,
+                process: None,
+            },
+            device: self.device.number(bytes)? as u32,
+            thread: self.pid.number(bytes)? as u32,
+            comm: self.comm.and_then(|comm| comm.text(bytes)),
+        })
+    }
+}

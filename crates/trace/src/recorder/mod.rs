@@ -1,0 +1,232 @@
+//! `trace record`.
+
+mod capture;
+mod dataset;
+mod decoder;
+mod target;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use linux::block::Devices;
+use linux::tracefs::{cpu_time, now};
+use record::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::args::RecordArgs;
+use crate::convert::create;
+use crate::file::{Tick, TraceWriter};
+use crate::io::{Device, Header};
+use capture::{Capture, Named};
+use dataset::Dataset;
+use target::Target;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+/// Time between two looks at the kernel's buffers.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// I/Os wait in memory for so long at most before their block is written.
+const LONGEST_BLOCK: Nanos = Nanos::from_secs(10);
+
+/// Event that ended a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Ended {
+    /// A signal.
+    Signal,
+    /// `--for` was over.
+    Time,
+    /// `--max-size` was reached.
+    Size,
+    /// The file system of the trace is full.
+    DiskFull,
+}
+
+#[derive(Serialize)]
+struct Document {
+    file: String,
+    devices: Vec<String>,
+    seconds: f64,
+    ios: u64,
+    bytes: u64,
+    lost_events: u64,
+    ambiguous_pairs: u64,
+    buffer_bytes_per_processor: u64,
+    cpu_seconds: f64,
+    ended_by: Ended,
+}
+
+/// Records the I/O of devices until a signal, or a limit.
+pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let devices = Devices::read(&context.root).refused()?;
+    let targets = target::find(&context.root, &devices, &args.devices)?;
+    target::is_elsewhere(&context.root, &devices, &targets, &args.output)?;
+    let mut capture = Capture::start(&context.root, &targets, args).refused()?;
+    let dataset = args.dataset.as_deref();
+    let dataset = dataset.map(|folder| Dataset::start(&context.root, &devices, &targets, folder));
+    let dataset = dataset.transpose()?;
+    let file = create(&args.output, args.force)?;
+    let header = Header {
+        format: "disksmith",
+        started: Some(Timestamp::now()),
+        devices: targets.iter().map(Target::described).collect(),
+        has_completions: true,
+        has_flushes: true,
+    };
+    let writer = TraceWriter::new(file, &header, Tick::RECORDED);
+    let writer = writer.map_err(|error| Failure::Midway(unwritten(&args.output, error)))?;
+    capture.begin();
+    if context.watched {
+        let names: Vec<&str> = header
+            .devices
+            .iter()
+            .map(|device| device.name.as_str())
+            .collect();
+        context.notice(&format!(
+            "recording {}; end it with Ctrl-C",
+            names.join(", ")
+        ));
+    }
+    let mut recording = Recording {
+        capture,
+        writer,
+        dataset,
+        described: Named::new(header.devices),
+        begun: now(),
+        closed: now(),
+    };
+    let ended = recording.run(args, interrupt);
+    let ended = ended.map_err(|error| Failure::Midway(unwritten(&args.output, error)))?;
+    let document = recording.finish(args, ended)?;
+    context.print(&match args.json {
+        true => ui::json::document("trace record", &document),
+        false => text(&document),
+    })?;
+    Ok(Answer::Done)
+}
+
+fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!(
+        "the trace {} could not be written any further; it is readable up to its last block",
+        path.display()
+    ))
+}
+
+/// A recording that runs.
+struct Recording {
+    capture: Capture,
+    writer: TraceWriter,
+    dataset: Option<Dataset>,
+    described: Named,
+    begun: Nanos,
+    /// Time at which a block was last written early.
+    closed: Nanos,
+}
+
+impl Recording {
+    fn run(&mut self, args: &RecordArgs, interrupt: &AtomicBool) -> io::Result<Ended> {
+        let longest = args.duration.map(|time| time.0);
+        loop {
+            let ended = if interrupt.load(Ordering::Relaxed) {
+                Some(Ended::Signal)
+            } else if longest.is_some_and(|longest| now() - self.begun >= longest) {
+                Some(Ended::Time)
+            } else if args
+                .max_size
+                .is_some_and(|most| self.writer.length() >= most.0)
+            {
+                Some(Ended::Size)
+            } else {
+                None
+            };
+            let taken = match ended {
+                Some(_) => self.capture.end().and_then(|()| self.take()),
+                None => self.capture.poll().and_then(|()| self.take()),
+            };
+            match (taken, ended) {
+                (Err(error), _) if error.kind() == io::ErrorKind::StorageFull => {
+                    return Ok(Ended::DiskFull);
+                }
+                (Err(error), _) => return Err(error),
+                (Ok(()), Some(ended)) => return Ok(ended),
+                (Ok(()), None) => sleep(INTERVAL),
+            }
+        }
+    }
+
+    /// Writes what is complete.
+    fn take(&mut self) -> io::Result<()> {
+        self.writer.set_caveats(self.capture.caveats());
+        while let Some(mut io) = self.capture.pop() {
+            if let Some(dataset) = &mut self.dataset
+                && let Some(name) = dataset.file_of(&io)
+            {
+                io.file = Some(self.described.file(&name));
+            }
+            self.writer
+                .write(&io, &self.described.with(&self.capture))?;
+        }
+        if now() - self.closed >= LONGEST_BLOCK {
+            self.closed = now();
+            self.writer.close_block()?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, args: &RecordArgs, ended: Ended) -> Result<Document, Failure> {
+        let caveats = self.capture.caveats();
+        let seconds = (now() - self.begun).as_secs_f64();
+        let buffer = self.capture.buffer();
+        let ios = match self.writer.finish() {
+            Ok(ios) => ios,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                return Err(Failure::Midway(unwritten(&args.output, error)));
+            }
+            Err(error) => return Err(Failure::Midway(unwritten(&args.output, error))),
+        };
+        let devices = self.described.devices.iter();
+        Ok(Document {
+            file: args.output.display().to_string(),
+            devices: devices.map(|device: &Device| device.name.clone()).collect(),
+            seconds,
+            ios,
+            bytes: fs::metadata(&args.output).map_or(0, |metadata| metadata.len()),
+            lost_events: caveats.lost,
+            ambiguous_pairs: caveats.ambiguous,
+            buffer_bytes_per_processor: buffer.0,
+            cpu_seconds: cpu_time().as_secs_f64(),
+            ended_by: ended,
+        })
+    }
+}
+
+fn text(document: &Document) -> String {
+    let per_io = document.bytes as f64 / document.ios.max(1) as f64;
+    let why = match document.ended_by {
+        Ended::Signal | Ended::Time => "",
+        Ended::Size => "; --max-size was reached",
+        Ended::DiskFull => "; the disk of the trace is full, and the trace ends there",
+    };
+    let mut out = format!(
+        "{}: {} of {} in {}, {} ({per_io:.1} bytes an I/O), {:.2} s of processor time{why}\n",
+        document.file,
+        ui::format::count(document.ios as usize, "I/O"),
+        document.devices.join(", "),
+        ui::format::seconds(document.seconds),
+        Bytes(document.bytes),
+        document.cpu_seconds,
+    );
+    if document.lost_events > 0 {
+        out.push_str(&format!(
+            "{} events were lost: record again with --buffer {}\n",
+            document.lost_events,
+            Bytes(document.buffer_bytes_per_processor * 4)
+        ));
+    }
+    out
+}

@@ -1,0 +1,107 @@
+//! Findings about a trace.
+
+use record::{Severity, Verdict};
+use serde::Serialize;
+
+use crate::figures::Figures;
+use crate::io::{Caveats, Header, WriteCache};
+
+/// Share of lost or ambiguous events up to which a trace is doubtful; above it is invalid.
+const DOUBTFUL: f64 = 0.01;
+
+/// A reason to doubt a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct TraceFinding {
+    pub(crate) code: &'static str,
+    pub(crate) severity: Severity,
+    pub(crate) text: String,
+}
+
+/// The verdict of findings.
+pub(crate) fn verdict(findings: &[TraceFinding]) -> Verdict {
+    match findings.iter().map(|finding| finding.severity).max() {
+        Some(Severity::Invalid) => Verdict::Invalid,
+        Some(Severity::Warn) => Verdict::Doubtful,
+        Some(Severity::Note) | None => Verdict::Trusted,
+    }
+}
+
+/// The findings of a trace.
+pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<TraceFinding> {
+    let mut findings = Vec::new();
+    let mut push = |code, severity, text| {
+        findings.push(TraceFinding {
+            code,
+            severity,
+            text,
+        });
+    };
+    let ios = figures.ios();
+    if let Some((severity, share)) = counted(caveats.lost, ios) {
+        push(
+            "lost-events",
+            severity,
+            format!(
+                "{} events were lost, {share} of the I/Os: rates are too low, and some completions belong to other \
+                 I/Os. Record again with a larger --buffer.",
+                caveats.lost
+            ),
+        );
+    }
+    if let Some((severity, share)) = counted(caveats.ambiguous, ios) {
+        push(
+            "ambiguous-pairs",
+            severity,
+            format!(
+                "{} completions ({share}) fit several requests of one place, or none: the latencies of these are \
+                 uncertain.",
+                caveats.ambiguous
+            ),
+        );
+    }
+    if caveats.cut_off {
+        push(
+            "cut-off",
+            Severity::Warn,
+            "The recorder was ended before it closed the file: the trace ends with its last whole block.".to_owned(),
+        );
+    }
+    if caveats.skipped > 0 {
+        push(
+            "skipped-records",
+            Severity::Note,
+            format!(
+                "{} records of other operations were passed over.",
+                caveats.skipped
+            ),
+        );
+    }
+    let through = header
+        .devices
+        .iter()
+        .filter(|device| device.write_cache == Some(WriteCache::Through));
+    let through: Vec<&str> = through.map(|device| device.name.as_str()).collect();
+    if !through.is_empty() {
+        push(
+            "no-flushes-reach-the-device",
+            Severity::Note,
+            format!(
+                "{}: the write cache is \"write through\", so the block layer sends no flushes: a replay on a disk \
+                 with a volatile cache misses them.",
+                through.join(", ")
+            ),
+        );
+    }
+    findings
+}
+
+/// Severity and share of a count of events that are not as they should be.
+fn counted(count: u64, ios: u64) -> Option<(Severity, String)> {
+    let share = count as f64 / ios.max(1) as f64;
+    let severity = if share > DOUBTFUL {
+        Severity::Invalid
+    } else {
+        Severity::Warn
+    };
+    (count > 0).then(|| (severity, ui::format::percent(share)))
+}

@@ -1,0 +1,298 @@
+//! The answer of `trace show`: one document, from which JSON, text and page derive.
+
+mod findings;
+mod text;
+
+pub(crate) use findings::{TraceFinding, verdict};
+pub(crate) use text::text;
+
+use jiff::Timestamp;
+use record::{Bytes, Histogram, Verdict};
+use serde::Serialize;
+
+use crate::figures::{Figures, Group};
+use crate::io::{Described as _, NameIndex, Op, TraceReader, WriteCache};
+
+/// Rows of a table of names at most; JSON has as many.
+const MOST_NAMES: usize = 30;
+/// Sizes that are listed at most.
+const MOST_SIZES: usize = 12;
+/// Points of the working set's growth.
+const GROWTH_POINTS: usize = 20;
+
+/// The document.
+#[derive(Debug, Serialize)]
+pub(crate) struct Shown {
+    pub(crate) file: String,
+    pub(crate) format: &'static str,
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) seconds: f64,
+    pub(crate) verdict: Verdict,
+    pub(crate) findings: Vec<TraceFinding>,
+    pub(crate) ios: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) fua_writes: u64,
+    pub(crate) flushes: u64,
+    pub(crate) discards: u64,
+    pub(crate) failed: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) write_bytes: u64,
+    pub(crate) discard_bytes: u64,
+    pub(crate) iops: f64,
+    pub(crate) bytes_per_s: f64,
+    pub(crate) peak_iops: f64,
+    pub(crate) peak_seconds: f64,
+    /// False where the format has no flushes.
+    pub(crate) flushes_recorded: bool,
+    /// `null` where completions were not recorded.
+    pub(crate) queue_depth: Option<DepthShown>,
+    pub(crate) sequential_percent: f64,
+    pub(crate) distinct_bytes: u64,
+    /// True where it was counted in a sample.
+    pub(crate) distinct_is_estimated: bool,
+    pub(crate) growth: Vec<GrowthShown>,
+    pub(crate) skew: Vec<SkewShown>,
+    pub(crate) sizes: Vec<SizeShown>,
+    pub(crate) lost_events: u64,
+    pub(crate) ambiguous_pairs: u64,
+    pub(crate) skipped_records: u64,
+    pub(crate) cut_off: bool,
+    pub(crate) devices: Vec<DeviceShown>,
+    pub(crate) classes: Vec<GroupShown>,
+    /// Time before the scheduler; `null` where it was not recorded.
+    pub(crate) queued: Option<LatencyShown>,
+    /// `null` where names were not recorded.
+    pub(crate) processes: Option<Vec<GroupShown>>,
+    /// `null` where names were not recorded.
+    pub(crate) files: Option<Vec<GroupShown>>,
+}
+
+/// Queue depth.
+#[derive(Debug, Serialize)]
+pub(crate) struct DepthShown {
+    pub(crate) mean: f64,
+    pub(crate) max: u64,
+}
+
+/// Distinct bytes that were touched by a time.
+#[derive(Debug, Serialize)]
+pub(crate) struct GrowthShown {
+    pub(crate) seconds: f64,
+    pub(crate) distinct_bytes: u64,
+}
+
+/// Share of the I/O that goes to the hottest blocks.
+#[derive(Debug, Serialize)]
+pub(crate) struct SkewShown {
+    pub(crate) hottest_percent: f64,
+    pub(crate) accesses_percent: f64,
+}
+
+/// Number of reads or writes of a length.
+#[derive(Debug, Serialize)]
+pub(crate) struct SizeShown {
+    pub(crate) op: &'static str,
+    pub(crate) bytes: u64,
+    pub(crate) ios: u64,
+}
+
+/// A device.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeviceShown {
+    pub(crate) size_bytes: Option<Bytes>,
+    pub(crate) write_cache: Option<&'static str>,
+    #[serde(flatten)]
+    pub(crate) group: GroupShown,
+}
+
+/// I/Os of a class, a process, a file or a device.
+#[derive(Debug, Serialize)]
+pub(crate) struct GroupShown {
+    pub(crate) name: String,
+    pub(crate) ios: u64,
+    pub(crate) bytes: u64,
+    /// `null` where completions were not recorded.
+    pub(crate) latency: Option<LatencyShown>,
+}
+
+/// Latencies.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct LatencyShown {
+    pub(crate) mean_us: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p999_us: f64,
+    pub(crate) max_us: f64,
+}
+
+impl LatencyShown {
+    fn of(histogram: &Histogram) -> Option<LatencyShown> {
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        (!histogram.is_empty()).then(|| LatencyShown {
+            mean_us: histogram.mean() / 1e3,
+            p50_us: micros(histogram.quantile(0.5)),
+            p99_us: micros(histogram.quantile(0.99)),
+            p999_us: micros(histogram.quantile(0.999)),
+            max_us: micros(histogram.max()),
+        })
+    }
+}
+
+impl GroupShown {
+    fn of(name: String, group: &Group) -> GroupShown {
+        GroupShown {
+            name,
+            ios: group.ios,
+            bytes: group.bytes.0,
+            latency: LatencyShown::of(&group.latency),
+        }
+    }
+}
+
+/// The document of a trace that was read to its end.
+pub(crate) fn document(file: String, reader: &dyn TraceReader, figures: &mut Figures) -> Shown {
+    let header = reader.header();
+    let caveats = reader.caveats();
+    let seconds = figures.end.as_secs_f64();
+    let per_s = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+    let findings = findings::of(figures, header, caveats);
+    let moved = figures.reads.bytes + figures.writes.bytes;
+    let places = figures.reads.ios + figures.writes.ios;
+    let depth = figures.depth();
+    let names =
+        |groups: &std::collections::HashMap<Option<NameIndex>, Group>| named(groups, reader);
+    let slice = figures.over_time.width().as_secs_f64();
+    let peak = figures.over_time.slices().iter();
+    let peak = peak
+        .map(|slice| slice.reads + slice.writes + slice.flushes)
+        .max();
+    let mut devices: Vec<DeviceShown> = Vec::new();
+    for (index, device) in reader.devices().iter().enumerate() {
+        let group = figures.devices.get(&crate::io::DeviceIndex(index as u16));
+        devices.push(DeviceShown {
+            size_bytes: device.size,
+            write_cache: device.write_cache.map(|cache| match cache {
+                WriteCache::Back => "back",
+                WriteCache::Through => "through",
+            }),
+            group: GroupShown::of(device.name.clone(), group.unwrap_or(&Group::default())),
+        });
+    }
+    devices.sort_by_key(|device| std::cmp::Reverse(device.group.ios));
+    let classes = figures.classes.iter();
+    Shown {
+        file,
+        format: header.format,
+        started: header.started,
+        seconds,
+        verdict: verdict(&findings),
+        findings,
+        ios: figures.ios(),
+        reads: figures.reads.ios,
+        writes: figures.writes.ios,
+        fua_writes: figures.fua,
+        flushes: figures.flushes.ios,
+        discards: figures.discards.ios,
+        failed: figures.failed,
+        read_bytes: figures.reads.bytes.0,
+        write_bytes: figures.writes.bytes.0,
+        discard_bytes: figures.discards.bytes.0,
+        iops: per_s(figures.ios() as f64),
+        bytes_per_s: per_s(moved.0 as f64),
+        peak_iops: peak.unwrap_or(0) as f64 / slice,
+        peak_seconds: slice,
+        flushes_recorded: header.has_flushes,
+        queue_depth: depth.map(|depth| DepthShown {
+            mean: depth.mean,
+            max: depth.max,
+        }),
+        sequential_percent: 100.0 * figures.sequential as f64 / places.max(1) as f64,
+        distinct_bytes: figures.distinct().0,
+        distinct_is_estimated: figures.is_sampled(),
+        growth: growth(figures),
+        skew: figures
+            .skew()
+            .into_iter()
+            .map(|skew| SkewShown {
+                hottest_percent: skew.hottest * 100.0,
+                accesses_percent: skew.accesses * 100.0,
+            })
+            .collect(),
+        sizes: sizes(figures),
+        lost_events: caveats.lost,
+        ambiguous_pairs: caveats.ambiguous,
+        skipped_records: caveats.skipped,
+        cut_off: caveats.cut_off,
+        devices,
+        classes: classes
+            .map(|(class, group)| GroupShown::of(class.name(), group))
+            .collect(),
+        queued: LatencyShown::of(&figures.queued),
+        processes: names(&figures.processes),
+        files: names(&figures.files),
+    }
+}
+
+/// Groups by name, the largest first; `None` where no I/O has a name.
+fn named(
+    groups: &std::collections::HashMap<Option<NameIndex>, Group>,
+    reader: &dyn TraceReader,
+) -> Option<Vec<GroupShown>> {
+    if groups.keys().all(Option::is_none) {
+        return None;
+    }
+    let name = |index: &Option<NameIndex>| match index {
+        Some(index) => TraceReader::name(reader, *index)
+            .unwrap_or_default()
+            .to_owned(),
+        None => "(none)".to_owned(),
+    };
+    let mut shown: Vec<GroupShown> = groups
+        .iter()
+        .map(|(index, group)| GroupShown::of(name(index), group))
+        .collect();
+    shown.sort_by(|a, b| b.ios.cmp(&a.ios).then_with(|| a.name.cmp(&b.name)));
+    shown.truncate(MOST_NAMES);
+    Some(shown)
+}
+
+fn growth(figures: &Figures) -> Vec<GrowthShown> {
+    let (width, slices) = (
+        figures.over_time.width().as_secs_f64(),
+        figures.over_time.slices(),
+    );
+    let step = slices.len().div_ceil(GROWTH_POINTS).max(1);
+    let mut points = Vec::new();
+    let mut distinct = 0;
+    for (at, slice) in slices.iter().enumerate() {
+        distinct = distinct.max(slice.distinct);
+        if (at + 1) % step == 0 || at + 1 == slices.len() {
+            points.push(GrowthShown {
+                seconds: (at + 1) as f64 * width,
+                distinct_bytes: distinct,
+            });
+        }
+    }
+    points
+}
+
+fn sizes(figures: &Figures) -> Vec<SizeShown> {
+    let mut sizes: Vec<SizeShown> = figures
+        .sizes
+        .iter()
+        .map(|((op, bytes), ios)| SizeShown {
+            op: if *op == Op::Read { "read" } else { "write" },
+            bytes: *bytes,
+            ios: *ios,
+        })
+        .collect();
+    sizes.sort_by_key(|size| std::cmp::Reverse(size.ios));
+    sizes.truncate(MOST_SIZES);
+    sizes
+}
+
+/// The document as JSON.
+pub(crate) fn json(shown: &Shown) -> String {
+    ui::json::document("trace show", shown)
+}

@@ -1,0 +1,200 @@
+//! The answer of `trace show` as text.
+
+use record::Bytes;
+use ui::format::{date, latency, number, seconds, verdict_sign};
+use ui::table::{Column, layout, wrap};
+use ui::units::rate;
+
+use super::{GroupShown, LatencyShown, Shown};
+
+const NOT_RECORDED: &str = "not recorded";
+
+/// The answer.
+pub(crate) fn text(shown: &Shown, width: usize) -> String {
+    let mut out = String::new();
+    line(&mut out, width, &title(shown));
+    for (name, value) in facts(shown) {
+        line(&mut out, width, &format!("  {name:<12} {value}"));
+    }
+    groups(&mut out, "class", &shown.classes, width);
+    let devices = shown
+        .devices
+        .iter()
+        .filter(|device| device.group.ios > 0)
+        .count();
+    if devices > 1 {
+        let rows = shown
+            .devices
+            .iter()
+            .map(|device| row(&device.group))
+            .collect();
+        table(&mut out, "device", rows, width);
+    }
+    for (name, named) in [("process", &shown.processes), ("file", &shown.files)] {
+        match named {
+            Some(named) => groups(&mut out, name, named, width),
+            None => line(&mut out, width, &format!("\nby {name}: {NOT_RECORDED}")),
+        }
+    }
+    let verdict = format!("{} {:?}", verdict_sign(shown.verdict), shown.verdict).to_lowercase();
+    line(&mut out, width, &format!("\n{verdict}"));
+    for finding in &shown.findings {
+        line(
+            &mut out,
+            width,
+            &format!("  {}: {}", finding.code, finding.text),
+        );
+    }
+    out
+}
+
+fn line(out: &mut String, width: usize, text: &str) {
+    out.push_str(&wrap(text, width, "      "));
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+}
+
+fn title(shown: &Shown) -> String {
+    let started = shown
+        .started
+        .map_or(String::new(), |started| format!(", {}", date(started)));
+    format!(
+        "{}: {}, {}{started}, {}",
+        shown.file,
+        shown.format,
+        ui::format::count(shown.ios as usize, "I/O"),
+        seconds(shown.seconds)
+    )
+}
+
+fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
+    let bytes = |value: u64| Bytes(value).to_string();
+    let flushes = match shown.flushes_recorded {
+        true => number(shown.flushes as f64),
+        false => NOT_RECORDED.to_owned(),
+    };
+    let about = if shown.distinct_is_estimated {
+        "about "
+    } else {
+        ""
+    };
+    let skew = shown.skew.iter().map(|skew| {
+        format!(
+            "{:.0} % to the hottest {:.0} %",
+            skew.accesses_percent, skew.hottest_percent
+        )
+    });
+    let sizes = shown.sizes.iter().take(6).map(|size| {
+        let share = 100.0 * size.ios as f64 / (shown.reads + shown.writes).max(1) as f64;
+        format!("{share:.0} % {}s of {}", size.op, Bytes(size.bytes))
+    });
+    vec![
+        (
+            "rate",
+            format!(
+                "{} IOPS, {}; most in {}: {} IOPS",
+                number(shown.iops),
+                rate(shown.bytes_per_s),
+                seconds(shown.peak_seconds),
+                number(shown.peak_iops)
+            ),
+        ),
+        (
+            "mix",
+            format!(
+                "{} reads ({}), {} writes ({}), of these {} FUA; flushes: {flushes}; discards: {} ({})",
+                number(shown.reads as f64),
+                bytes(shown.read_bytes),
+                number(shown.writes as f64),
+                bytes(shown.write_bytes),
+                number(shown.fua_writes as f64),
+                number(shown.discards as f64),
+                bytes(shown.discard_bytes),
+            ),
+        ),
+        ("sizes", sizes.collect::<Vec<_>>().join(", ")),
+        ("sequential", format!("{:.1} %", shown.sequential_percent)),
+        (
+            "queue depth",
+            shown
+                .queue_depth
+                .as_ref()
+                .map_or(NOT_RECORDED.to_owned(), |depth| {
+                    format!("{:.2} in the mean, at most {}", depth.mean, depth.max)
+                }),
+        ),
+        (
+            "working set",
+            format!("{about}{}{}", bytes(shown.distinct_bytes), grown(shown)),
+        ),
+        ("skew", skew.collect::<Vec<_>>().join(", ")),
+        (
+            "scheduler",
+            shown.queued.map_or(NOT_RECORDED.to_owned(), |queued| {
+                format!(
+                    "{} before the issue in the mean, p99 {}",
+                    micros(queued.mean_us),
+                    micros(queued.p99_us)
+                )
+            }),
+        ),
+    ]
+}
+
+/// Growth of the working set in the second half.
+fn grown(shown: &Shown) -> String {
+    let half = shown
+        .growth
+        .iter()
+        .find(|point| point.seconds >= shown.seconds / 2.0);
+    half.map_or(String::new(), |half| {
+        let share = 100.0 * half.distinct_bytes as f64 / shown.distinct_bytes.max(1) as f64;
+        format!(", {share:.0} % of it in the first half")
+    })
+}
+
+fn micros(value: f64) -> String {
+    latency((value * 1e3) as u64)
+}
+
+fn groups(out: &mut String, name: &str, groups: &[GroupShown], width: usize) {
+    table(out, name, groups.iter().map(row).collect(), width);
+}
+
+fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
+    let columns = [
+        Column::words(name),
+        Column::numbers("I/Os", 1),
+        Column::numbers("bytes", 5),
+        Column::numbers("mean", 6),
+        Column::numbers("p50", 3),
+        Column::numbers("p99", 2),
+        Column::numbers("p99.9", 4),
+        Column::numbers("max", 3),
+    ];
+    out.push('\n');
+    out.push_str(&layout(&columns, &rows, width));
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+}
+
+fn row(group: &GroupShown) -> Vec<String> {
+    let figure = |of: fn(&LatencyShown) -> f64| {
+        group
+            .latency
+            .as_ref()
+            .map_or("-".to_owned(), |latency| micros(of(latency)))
+    };
+    vec![
+        group.name.clone(),
+        number(group.ios as f64).trim_end_matches(".0").to_owned(),
+        Bytes(group.bytes).to_string(),
+        figure(|latency| latency.mean_us),
+        figure(|latency| latency.p50_us),
+        figure(|latency| latency.p99_us),
+        figure(|latency| latency.p999_us),
+        figure(|latency| latency.max_us),
+    ]
+}
