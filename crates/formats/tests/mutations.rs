@@ -3,9 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/mutation.rs"]
+mod mutation;
+
 use formats::{Format, read, write};
+use mutation::{below, mutated};
 use proptest::prelude::*;
 use record::Summary;
+use record::random::SplitMix64;
 
 /// Reads a text and writes it again, as a fuzz target does.
 fn exercise(text: &str) -> usize {
@@ -47,24 +52,8 @@ fn assert_plausible(summary: &Summary) {
     }
 }
 
-/// xorshift64* (Vigna 2014), so that a failure can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
-
 /// Words over which parsers stumble.
-const WORDS: [&str; 22] = [
+const WORDS: &[&str] = &[
     "",
     "-1",
     "0",
@@ -89,44 +78,6 @@ const WORDS: [&str; 22] = [
     ": ",
 ];
 
-fn mutated(text: &str, other: &str, random: &mut Random) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len());
-        let end = (at + random.below(40)).min(bytes.len());
-        match random.below(7) {
-            0 => bytes.truncate(at),
-            1 => drop(bytes.drain(at..end)),
-            2 => {
-                let word = WORDS[random.below(WORDS.len())];
-                bytes.splice(at..end, word.bytes());
-            }
-            3 => {
-                let piece = bytes[at..end].to_vec();
-                bytes.splice(at..at, piece);
-            }
-            4 => {
-                let from = random.below(other.len());
-                bytes.splice(at..end, other.bytes().skip(from).take(200));
-            }
-            // A number becomes another one: most of the mutations of the rest hit no figure.
-            5 => {
-                let digit = bytes[at..].iter().position(u8::is_ascii_digit);
-                if let Some(place) = digit.map(|digit| at + digit) {
-                    let word = WORDS[random.below(WORDS.len())];
-                    bytes.splice(place..=place, word.bytes());
-                }
-            }
-            _ => {
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[test]
 fn no_mutation_of_a_fixture_makes_a_reader_panic() {
     let folder = format!("{}/fixtures", env!("CARGO_MANIFEST_DIR"));
@@ -140,12 +91,17 @@ fn no_mutation_of_a_fixture_makes_a_reader_panic() {
         .iter()
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();
-    let mut random = Random(0x5eed_0f0f);
+    let mut random = SplitMix64::new(0x5eed_0f0f);
     let (mut read, mut refused) = (0, 0);
     for fixture in &fixtures {
         for _ in 0..150 {
-            let other = &fixtures[random.below(fixtures.len())];
-            match exercise(&mutated(fixture, other, &mut random)) {
+            let other = &fixtures[below(&mut random, fixtures.len())];
+            match exercise(&String::from_utf8_lossy(&mutated(
+                fixture.as_bytes(),
+                other.as_bytes(),
+                WORDS,
+                &mut random,
+            ))) {
                 0 => refused += 1,
                 _ => read += 1,
             }

@@ -5,7 +5,9 @@ use record::{
 };
 
 use super::plan::Stream;
-use super::together::Reported;
+
+/// A phase that streams add up to: its name, and the streams by number.
+pub(super) type Reported = (String, Vec<usize>);
 
 /// The phases that streams between two walls add up to, in order.
 pub(super) fn reported(streams: &[Stream]) -> Vec<Reported> {

@@ -12,7 +12,7 @@ use record::{Phase, Window};
 
 use super::files::{Handles, Opened};
 use super::plan::{Plan, Stream};
-use super::sum;
+use super::sum::{self, Reported};
 use crate::measure::{Measured, Watch};
 use crate::phase_plan::{PhasePlan, WINDOW};
 use crate::progress::Progress;
@@ -20,9 +20,6 @@ use crate::session::Session;
 
 /// Interval at which it is looked whether the others must end too.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// A phase that streams add up to: its name, and the streams by number.
-pub(super) type Reported = (String, Vec<usize>);
 
 /// Result of a plan.
 pub(super) struct Ended {

@@ -5,6 +5,8 @@
 mod common;
 mod damage;
 mod forms;
+#[path = "../support/mutation.rs"]
+mod mutation;
 mod mutations;
 mod times;
 mod versions;

@@ -4,7 +4,10 @@
 use formats::iostat::{First, Options, Reader};
 use proptest::prelude::*;
 use record::Nanos;
+use record::random::SplitMix64;
 use record::sample::{DeviceSample, Sample};
+
+use crate::mutation::{below, mutated};
 
 /// Reads a log and holds the samples to what every sample is. Returns how many there were.
 fn exercise(bytes: &[u8], options: Options) -> usize {
@@ -65,24 +68,8 @@ fn figures(device: &DeviceSample) -> impl Iterator<Item = f64> {
     })
 }
 
-/// xorshift64* (Vigna 2014), so that a failure can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
-
 /// Words over which parsers stumble.
-const WORDS: [&str; 24] = [
+const WORDS: &[&str] = &[
     "",
     "-1",
     "1e308",
@@ -109,41 +96,11 @@ const WORDS: [&str; 24] = [
     "  ",
 ];
 
-fn mutated(text: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
-    let mut bytes = text.to_vec();
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len());
-        let end = (at + random.below(60)).min(bytes.len());
-        match random.below(6) {
-            0 => bytes.truncate(at),
-            1 => drop(bytes.drain(at..end)),
-            2 => {
-                let word = WORDS[random.below(WORDS.len())];
-                bytes.splice(at..end, word.bytes());
-            }
-            3 => {
-                let piece = bytes[at..end].to_vec();
-                bytes.splice(at..at, piece);
-            }
-            4 => {
-                let from = random.below(other.len());
-                bytes.splice(at..end, other.iter().skip(from).take(300).copied());
-            }
-            _ => {
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-        }
-    }
-    bytes
-}
-
-fn options(random: &mut Random) -> Options {
+fn options(random: &mut SplitMix64) -> Options {
     Options {
-        columns: (random.below(4) == 0).then(|| "r/s w/s rkB/s wkB/s %util".parse().unwrap()),
-        interval: (random.below(4) == 0).then_some(Nanos::from_secs(5)),
-        first: [First::Tell, First::SinceBoot, First::Interval][random.below(3)],
+        columns: (below(random, 4) == 0).then(|| "r/s w/s rkB/s wkB/s %util".parse().unwrap()),
+        interval: (below(random, 4) == 0).then_some(Nanos::from_secs(5)),
+        first: [First::Tell, First::SinceBoot, First::Interval][below(random, 3)],
         ..Options::default()
     }
 }
@@ -160,12 +117,12 @@ fn no_mutation_of_a_log_makes_the_reader_panic() {
         .iter()
         .map(|path| std::fs::read(path).unwrap())
         .collect();
-    let mut random = Random(0x5eed_0107);
+    let mut random = SplitMix64::new(0x5eed_0107);
     let (mut read, mut refused) = (0, 0);
     for fixture in &fixtures {
         for _ in 0..25 {
-            let other = &fixtures[random.below(fixtures.len())];
-            let bytes = mutated(fixture, other, &mut random);
+            let other = &fixtures[below(&mut random, fixtures.len())];
+            let bytes = mutated(fixture, other, WORDS, &mut random);
             match exercise(&bytes, options(&mut random)) {
                 0 => refused += 1,
                 _ => read += 1,

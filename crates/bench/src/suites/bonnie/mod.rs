@@ -23,8 +23,8 @@ use linux::machine;
 use record::{Bytes, Phase};
 
 use self::data::{InOrder, Seeker, Transfer};
-use self::plan::{Test, Tests};
-use self::small::{FileOp, Small};
+use self::plan::{FileOp, Test, Tests};
+use self::small::Small;
 use crate::args::BenchArgs;
 use crate::measure::{Measured, Watch};
 use crate::phase_plan::PhasePlan;

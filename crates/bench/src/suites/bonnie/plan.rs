@@ -6,7 +6,6 @@ use engine::Choice;
 use linux::space::{self, Space};
 use record::{Bytes, Details, Nanos, Pattern, SmallFiles, Workload};
 
-use super::small::FileOp;
 use crate::args::BenchArgs;
 use crate::descriptors;
 use crate::phase_plan::base;
@@ -29,6 +28,25 @@ const TIMES_MEMORY: u64 = 2;
 const KEPT_FREE: u64 = 20;
 /// Bytes that a small file takes of a disk beside its data, at most: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
+
+/// Operation on each file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileOp {
+    Create,
+    Stat,
+    Delete,
+}
+
+impl FileOp {
+    /// The word for it in a record.
+    pub(super) fn calls(self) -> record::Calls {
+        match self {
+            FileOp::Create => record::Calls::Create,
+            FileOp::Stat => record::Calls::Stat,
+            FileOp::Delete => record::Calls::Delete,
+        }
+    }
+}
 
 /// A test of Bonnie++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,28 +10,9 @@ use record::{Bytes, Direction};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, fsync, mkdirat, openat, statat, syncfs, unlinkat};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
-use super::plan::Files;
+use super::plan::{FileOp, Files};
 use crate::test_folder::Folder;
 use crate::test_folder::names::{self, Round};
-
-/// Operation on each file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileOp {
-    Create,
-    Stat,
-    Delete,
-}
-
-impl FileOp {
-    /// The word for it in a record.
-    pub(super) fn calls(self) -> record::Calls {
-        match self {
-            FileOp::Create => record::Calls::Create,
-            FileOp::Stat => record::Calls::Stat,
-            FileOp::Delete => record::Calls::Delete,
-        }
-    }
-}
 
 /// Data moves in pieces of at most this size.
 const PIECE: Bytes = Bytes::kib(64);

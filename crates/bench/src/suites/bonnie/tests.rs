@@ -8,8 +8,8 @@ use engine::{Control, Observer};
 use record::{Bytes, Direction, Nanos, Pattern, Window};
 
 use super::data::{InOrder, Seeker, Transfer};
-use super::plan::{Files, Test, Tests};
-use super::small::{FileOp, Small};
+use super::plan::{FileOp, Files, Test, Tests};
+use super::small::Small;
 use crate::args::BenchArgs;
 use crate::args::tests::parsed;
 use crate::test_folder::names::Round;
