@@ -7,6 +7,7 @@
 mod answer;
 mod charts;
 mod facts;
+mod groups;
 mod header;
 mod imported;
 mod names;
@@ -15,8 +16,8 @@ mod results;
 
 pub use charts::distribution;
 pub use facts::command_line;
+pub use groups::groups;
 pub use names::Subject;
-pub use phases::groups;
 
 #[cfg(test)]
 mod browser_tests;
@@ -67,7 +68,7 @@ pub(crate) fn page(
     marks: &[Mark],
 ) -> anyhow::Result<Vec<u8>> {
     let subjects = names::subjects(runs);
-    let mut groups = phases::groups(&subjects);
+    let mut groups = groups(&subjects);
     for group in &mut groups {
         group.mark(marks);
     }

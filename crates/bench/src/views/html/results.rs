@@ -2,8 +2,8 @@
 
 use record::{Bytes, Direction, Histogram, Phase};
 
+use super::groups::{Group, Member};
 use super::header::FindingLine;
-use super::phases::{Group, Member};
 use crate::figures::Estimate;
 use crate::figures::device_totals;
 use page::charts::colour_index;
@@ -219,8 +219,8 @@ fn kernel(phase: &Phase, direction: Direction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::views::html::groups::groups;
     use crate::views::html::names::subjects;
-    use crate::views::html::phases::groups;
     use crate::views::sample;
 
     #[test]

@@ -4,7 +4,7 @@
 use page::plot::{Axis, Hover, Mode, Scale, Trace};
 use record::{Direction, Histogram};
 
-use super::super::phases::Group;
+use super::super::groups::Group;
 use super::{Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, rounded};
 use ui::format;
 

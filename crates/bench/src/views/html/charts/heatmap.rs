@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use record::Direction;
 
-use super::super::phases::{Group, Member};
+use super::super::groups::{Group, Member};
 use super::over_time::columns;
 use super::{Chart, Figure, latency_axis, layout, marked, rounded, time_axis};
 

@@ -15,7 +15,7 @@ use page::escape::plain;
 use page::plot::{Axis, Dash, Layout, Line, Shape};
 use record::Direction;
 
-use super::phases::{Group, Member};
+use super::groups::{Group, Member};
 
 /// All charts of a group of phases, of a report on `runs` runs.
 pub(super) fn all(group: &Group<'_>, runs: usize) -> Vec<Chart> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use record::{Direction, Histogram, Phase, Window};
 
-use super::super::phases::{Group, Member};
+use super::super::groups::{Group, Member};
 use super::{
     Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, marked, rounded,
     time_axis,
