@@ -27,11 +27,15 @@
 //! | [`zones`] | does throughput hold across a disk? |
 //! | [`curve`] | how many requests a second keep a latency target? |
 //! | [`outlying`] | which of many alike are not like the others? |
+//! | [`shift`] | is a series at another level after a moment than before? |
+//! | [`change_points`] | when did a series change? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
+//! | [`verdict`] | response times changed: code, load, or the system below? |
 //! | [`watch`] | what is wrong with the disks of a host, from moment to moment? |
 
 pub mod alternation;
 pub mod burnin;
+pub mod change_points;
 pub mod cold;
 pub mod compare;
 pub mod curve;
@@ -39,6 +43,7 @@ pub mod depth;
 mod distribution;
 pub mod drift;
 pub mod effects;
+mod energy;
 pub mod few;
 pub mod foreign;
 pub mod interval;
@@ -52,10 +57,12 @@ mod proof;
 pub mod race;
 mod residual;
 pub mod scaling;
+pub mod shift;
 #[cfg(test)]
 mod simulate;
 pub mod steady;
 pub mod stop;
 pub mod supply;
+pub mod verdict;
 pub mod watch;
 pub mod zones;

@@ -1,0 +1,191 @@
+//! Moments at which a series changed, found without being told where to look: E-divisive (Matteson and James,
+//! 2014), which takes any change of distribution and any number of changes.
+//!
+//! It works on ranks, and no stretch is shorter than [`LEAST_STRETCH`]: a single spike is no change. Permutations
+//! of blocks decide what chance does, and a change must also show against noise with the memory of the series.
+
+use std::ops::Range;
+
+use record::random::SplitMix64;
+
+use crate::energy::{Distances, Sides, block_length, shuffle_blocks};
+use crate::shift::{ranks, step_effect};
+
+/// Shortest stretch between two changes, in slots.
+pub const LEAST_STRETCH: usize = 6;
+
+/// Permutations of one test: a p of 0.01 needs at least 99.
+const PERMUTATIONS: usize = 199;
+/// Largest p of a change by permutations.
+const LEVEL: f64 = 0.01;
+/// Largest p against noise with memory. Smaller, because the place was chosen to make the change large.
+const NOISE_LEVEL: f64 = 1e-3;
+
+/// Indices of the first slot after each change of `values`, in order.
+///
+/// A series of up to some hundred values; the time grows with the square of the length. Values that are not finite
+/// count as zero. Empty where there are fewer than two stretches' worth.
+pub fn change_points(values: &[f64]) -> Vec<usize> {
+    let ranks = ranks(
+        &values
+            .iter()
+            .map(|x| if x.is_finite() { *x } else { 0.0 })
+            .collect::<Vec<_>>(),
+    );
+    let mut found = Vec::new();
+    let mut open: Vec<Range<usize>> = std::iter::once(0..ranks.len()).collect();
+    let mut random = SplitMix64::new(ranks.len() as u64);
+    while let Some(stretch) = open.pop() {
+        if let Some(at) = change_within(&ranks[stretch.clone()], &mut random) {
+            let at = stretch.start + at;
+            found.push(at);
+            open.push(stretch.start..at);
+            open.push(at..stretch.end);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The most likely change of one stretch, if it is one.
+fn change_within(values: &[f64], random: &mut SplitMix64) -> Option<usize> {
+    if values.len() < 2 * LEAST_STRETCH {
+        return None;
+    }
+    let order: Vec<usize> = (0..values.len()).collect();
+    let best = best_split(values, &order)?;
+    let around = &values[..best.end];
+    let length = block_length(around, Sides { split: best.at });
+    let as_large = (0..PERMUTATIONS).filter(|_| {
+        let order = shuffle_blocks(values.len(), length, random);
+        best_split(values, &order).is_some_and(|other| other.statistic >= best.statistic)
+    });
+    let p = (as_large.count() + 1) as f64 / (PERMUTATIONS + 1) as f64;
+    let against_noise = step_effect(around, best.at, &[])?.p;
+    (p <= LEVEL && against_noise <= NOISE_LEVEL).then_some(best.at)
+}
+
+/// A split of a stretch, and how large the energy statistic is between what lies before it and what lies from it
+/// to an end.
+struct Split {
+    at: usize,
+    end: usize,
+    statistic: f64,
+}
+
+/// The split with the largest energy statistic, over all places and all ends of what follows.
+fn best_split(values: &[f64], order: &[usize]) -> Option<Split> {
+    let permuted: Vec<f64> = order.iter().map(|at| values[*at]).collect();
+    let sums = Sums::new(&permuted);
+    let mut best: Option<Split> = None;
+    for at in LEAST_STRETCH..=values.len() - LEAST_STRETCH {
+        for end in at + LEAST_STRETCH..=values.len() {
+            let statistic = sums.statistic(at, end);
+            if best.as_ref().is_none_or(|best| statistic > best.statistic) {
+                best = Some(Split { at, end, statistic });
+            }
+        }
+    }
+    best
+}
+
+/// Sums of the distances over all rectangles that begin at the first pair.
+struct Sums {
+    width: usize,
+    of_corner: Vec<f64>,
+}
+
+impl Sums {
+    fn new(values: &[f64]) -> Self {
+        let distances = Distances::new(values);
+        let width = values.len() + 1;
+        let mut of_corner = vec![0.0; width * width];
+        for row in 0..values.len() {
+            let mut of_row = 0.0;
+            for column in 0..values.len() {
+                of_row += distances.between(row, column);
+                of_corner[(row + 1) * width + column + 1] =
+                    of_corner[row * width + column + 1] + of_row;
+            }
+        }
+        Self { width, of_corner }
+    }
+
+    fn over(&self, rows: Range<usize>, columns: Range<usize>) -> f64 {
+        let corner = |row: usize, column: usize| self.of_corner[row * self.width + column];
+        corner(rows.end, columns.end)
+            - corner(rows.start, columns.end)
+            - corner(rows.end, columns.start)
+            + corner(rows.start, columns.start)
+    }
+
+    fn statistic(&self, at: usize, end: usize) -> f64 {
+        let (n, m) = (at as f64, (end - at) as f64);
+        let between = 2.0 * self.over(0..at, at..end) / (n * m);
+        let within = self.over(0..at, 0..at) / (n * n) + self.over(at..end, at..end) / (m * m);
+        n * m / (n + m) * (between - within)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::share;
+    use crate::simulate::{Process, Rng};
+
+    fn levels(rng: &mut Rng, levels: &[(f64, usize)]) -> Vec<f64> {
+        let stretch = |(level, count): &(f64, usize)| -> Vec<f64> {
+            (0..*count)
+                .map(|_| level * (0.1 * rng.normal()).exp())
+                .collect()
+        };
+        levels.iter().flat_map(stretch).collect()
+    }
+
+    #[test]
+    fn short_and_constant_series_have_no_change() {
+        assert_eq!(change_points(&[]), [0; 0]);
+        assert_eq!(change_points(&[1.0, 9.0, 1.0]), [0; 0]);
+        assert_eq!(change_points(&[5.0; 60]), [0; 0]);
+        assert_eq!(change_points(&[f64::NAN; 60]), [0; 0]);
+    }
+
+    #[test]
+    fn a_change_is_found_at_its_place() {
+        let mut rng = Rng::new(1);
+        let series = levels(&mut rng, &[(10.0, 45), (14.0, 45)]);
+        let found = change_points(&series);
+        assert!(found.len() == 1 && found[0].abs_diff(45) <= 1, "{found:?}");
+    }
+
+    #[test]
+    fn a_change_that_ends_again_is_two() {
+        let mut rng = Rng::new(2);
+        let series = levels(&mut rng, &[(10.0, 50), (20.0, 20), (10.0, 30)]);
+        let found = change_points(&series);
+        assert!(
+            found.len() == 2 && found[0].abs_diff(50) <= 1 && found[1].abs_diff(70) <= 1,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn one_spike_is_no_change() {
+        let found = share(20, 3, |rng| {
+            let mut series = levels(rng, &[(10.0, 80)]);
+            series[37] = 5000.0;
+            !change_points(&series).is_empty()
+        });
+        assert!(found <= 0.05, "{found}");
+    }
+
+    #[test]
+    fn memory_alone_is_seldom_a_change() {
+        for (memory, most) in [(0.0, 0.05), (0.5, 0.05), (0.8, 0.1)] {
+            let found = share(20, 4, |rng| {
+                !change_points(&Process::Ar(memory).series(rng, 80)).is_empty()
+            });
+            assert!(found <= most, "{memory}: {found}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! From the evidence to causes, and from causes to a conclusion.
+
+use super::disks::DiskEvidence;
+use super::inputs::{Metric, Moment, Observed, Windows, part};
+use super::load::LoadEvidence;
+use super::usual::unusual_shift;
+use super::{LEAST_CHANGE, LEVEL};
+use crate::shift::{LEAST_SLOTS, Shift, shift};
+
+/// Smallest superiority (or its complement) of another series that may name a cause: most values exceed most
+/// values before.
+const LEAST_SUPERIORITY: f64 = 0.85;
+/// A response time that rose by more than this times what the disk's latency adds rose for another reason too:
+/// not every I/O of a request waits for the one before.
+const EXCESS: f64 = 1.5;
+/// A disk that is busy for so much of the time has a queue before it that its own latency does not show.
+const SATURATED: f64 = 0.95;
+/// Widest 95 % interval, as a ratio, of which "nothing changed" may be said.
+const NARROW: f64 = 1.5;
+
+/// One cause of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The code that the marker names.
+    Code,
+    /// The request rate.
+    Load,
+    /// A disk, by its name.
+    Disk(String),
+    /// Another series, by its name.
+    Series(String),
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Conclusion {
+    /// The code.
+    Code,
+    /// The load.
+    Load,
+    /// The system below: a disk, or what another series shows.
+    System,
+    /// Causes of more than one kind.
+    Several,
+    /// Response times did not change.
+    NothingChanged,
+    /// Too little was recorded, or nothing that was recorded explains the change.
+    NotEnoughData,
+}
+
+/// Strength of a conclusion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Another cause could not be examined.
+    Low,
+    /// The cause is shown, and another may have contributed.
+    Medium,
+    /// The cause is shown, and the others are excluded.
+    High,
+}
+
+/// A conclusion with the figures that led to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The answer.
+    pub conclusion: Conclusion,
+    /// Its strength.
+    pub certainty: Certainty,
+    /// The causes, in the order in which they were found.
+    pub causes: Vec<Cause>,
+    /// The change of each figure of response times that could be compared; the one that decided comes first.
+    pub changes: Vec<(Metric, Shift)>,
+    /// Evidence on the load.
+    pub load: Option<LoadEvidence>,
+    /// Evidence on each disk that could be compared.
+    pub disks: Vec<DiskEvidence>,
+    /// Change of each other series that could be compared.
+    pub series: Vec<(String, Shift)>,
+}
+
+/// Judges a moment.
+pub fn judge(observed: &Observed, moment: Moment, windows: &Windows) -> Verdict {
+    let metrics = observed.service.metrics();
+    let mut changes: Vec<(Metric, Shift)> = metrics
+        .iter()
+        .filter_map(|(metric, values)| Some((*metric, unusual_shift(values, windows)?)))
+        .collect();
+    let tests = changes.len() as f64;
+    for (_, shift) in &mut changes {
+        shift.p = (shift.p * tests).min(1.0);
+    }
+    changes.sort_by(|(_, a), (_, b)| {
+        let order = |s: &Shift| (!s.shows(LEVEL, LEAST_CHANGE), -s.size().abs());
+        order(a)
+            .partial_cmp(&order(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let mut verdict = Verdict {
+        conclusion: Conclusion::NotEnoughData,
+        certainty: Certainty::Low,
+        causes: Vec::new(),
+        changes,
+        load: None,
+        disks: observed
+            .disks
+            .iter()
+            .filter_map(|disk| DiskEvidence::new(observed, disk, windows))
+            .collect(),
+        series: observed
+            .series
+            .iter()
+            .filter_map(|series| {
+                let change = shift(
+                    part(&series.values, &windows.before),
+                    part(&series.values, &windows.after),
+                )?;
+                Some((series.name.clone(), change))
+            })
+            .collect(),
+    };
+    let Some((metric, change)) = verdict.changes.first().cloned() else {
+        return verdict;
+    };
+    let values = metrics.iter().find(|(other, _)| *other == metric);
+    verdict.load = values.and_then(|(_, values)| LoadEvidence::new(observed, values, windows));
+    if !change.shows(LEVEL, LEAST_CHANGE) {
+        let percentile = |(metric, _): &&(Metric, Shift)| !matches!(metric, Metric::Above(_));
+        let narrow = |(_, shift): &(Metric, Shift)| shift.ratio.high / shift.ratio.low <= NARROW;
+        let mut percentiles = verdict.changes.iter().filter(percentile).peekable();
+        if percentiles.peek().is_some() && percentiles.all(narrow) {
+            verdict.conclusion = Conclusion::NothingChanged;
+            verdict.certainty = Certainty::High;
+        }
+        return verdict;
+    }
+    Reasoning {
+        observed,
+        windows,
+        marked: moment.marked,
+        direction: change.size().signum(),
+    }
+    .conclude(verdict)
+}
+
+/// Reasons about a change of response times in one direction: 1 slower, -1 faster.
+struct Reasoning<'a> {
+    observed: &'a Observed,
+    windows: &'a Windows,
+    marked: bool,
+    direction: f64,
+}
+
+impl Reasoning<'_> {
+    fn conclude(&self, mut verdict: Verdict) -> Verdict {
+        let load = verdict.load.as_ref();
+        let by_load = load.is_some_and(|load| load.explains(self.direction));
+        let changed = verdict
+            .disks
+            .iter()
+            .filter(|disk| disk.changed(self.direction));
+        let changed: Vec<&DiskEvidence> = changed.collect();
+        let demand = verdict
+            .disks
+            .iter()
+            .any(|disk| disk.demand_moved(self.direction));
+        let mut causes = Vec::new();
+        if by_load {
+            causes.push(Cause::Load);
+        }
+        causes.extend(changed.iter().map(|disk| Cause::Disk(disk.name.clone())));
+        let unexplained = causes.is_empty();
+        if !by_load && (unexplained || demand || self.exceeds(&changed)) {
+            causes.extend(self.other_cause(&verdict));
+        }
+        verdict.certainty = self.certainty(&causes, load, demand);
+        verdict.conclusion = conclusion(&causes);
+        verdict.causes = causes;
+        verdict
+    }
+
+    /// The cause where neither load nor disks explain all: a series that changed where each request asks for
+    /// other I/O or nothing is marked; else the code, if there is a marker.
+    fn other_cause(&self, verdict: &Verdict) -> Option<Cause> {
+        let telling = |(_, shift): &&(String, Shift)| {
+            shift.p <= LEVEL
+                && (shift.superiority - 0.5).abs() >= LEAST_SUPERIORITY - 0.5
+                && shift.size().abs() >= LEAST_CHANGE.ln()
+        };
+        let series = verdict.series.iter().filter(telling);
+        let largest = series.max_by(|(_, a), (_, b)| a.size().abs().total_cmp(&b.size().abs()));
+        if self.marked {
+            Some(Cause::Code)
+        } else {
+            largest.map(|(name, _)| Cause::Series(name.clone()))
+        }
+    }
+
+    /// True if response times changed by clearly more than the I/O of a request, at the disks' latency, did.
+    fn exceeds(&self, changed: &[&DiskEvidence]) -> bool {
+        let mean = |window| {
+            let values = part(&self.observed.service.mean_ms, window).iter();
+            let finite: Vec<f64> = values.copied().filter(|x| x.is_finite()).collect();
+            (finite.len() >= LEAST_SLOTS).then(|| crate::noise::mean(&finite))
+        };
+        let (Some(before), Some(after)) = (mean(&self.windows.before), mean(&self.windows.after))
+        else {
+            return false;
+        };
+        let saturated = changed.iter().any(|disk| disk.busy >= SATURATED);
+        let of_disks = changed.iter().map(|disk| {
+            let (before, after) = disk.per_request_ms;
+            (after - before).max(0.0)
+        });
+        let most = EXCESS * of_disks.sum::<f64>() + (LEAST_CHANGE - 1.0) * before;
+        self.direction > 0.0 && !saturated && after - before > most
+    }
+
+    fn certainty(&self, causes: &[Cause], load: Option<&LoadEvidence>, demand: bool) -> Certainty {
+        let load_moved = load.is_some_and(|load| load.moved(self.direction));
+        let curve_known = load.is_some_and(|load| load.at_equal_rate.is_some());
+        match causes {
+            [] => Certainty::Low,
+            // The rate has never been so high: what the code would do at the old one cannot be seen.
+            _ if load_moved && !curve_known => match self.marked {
+                true => Certainty::Low,
+                false => Certainty::Medium,
+            },
+            [Cause::Code] if self.observed.disks.is_empty() => Certainty::Medium,
+            [Cause::Code] | [Cause::Load] => Certainty::High,
+            [Cause::Disk(_)] if self.marked && !demand => Certainty::Medium,
+            [Cause::Disk(_)] => Certainty::High,
+            [_] | [_, _, ..] => Certainty::Medium,
+        }
+    }
+}
+
+fn conclusion(causes: &[Cause]) -> Conclusion {
+    let kind = |cause: &Cause| match cause {
+        Cause::Code => Conclusion::Code,
+        Cause::Load => Conclusion::Load,
+        Cause::Disk(_) | Cause::Series(_) => Conclusion::System,
+    };
+    match causes.first().map(kind) {
+        None => Conclusion::NotEnoughData,
+        Some(first) if causes.iter().all(|cause| kind(cause) == first) => first,
+        Some(_) => Conclusion::Several,
+    }
+}

@@ -1,0 +1,122 @@
+//! A disk as a cause: latency that rose without more I/O to explain it.
+
+use record::EventCode;
+
+use super::inputs::{Disk, Observed, Windows, pairs, part};
+use super::{LEAST_CHANGE, LEVEL};
+use crate::shift::{Effect, Shift, shift, shift_at_equal_load};
+
+/// Smallest change of a disk's latency that counts: I/O of a changed mix differs by some percent anyway.
+const LEAST_AWAIT: f64 = 1.2;
+
+/// What one disk did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskEvidence {
+    /// Its name.
+    pub name: String,
+    /// Change of its latency.
+    pub latency: Shift,
+    /// Change of its IOPS.
+    pub iops: Shift,
+    /// Change of its I/Os per request of the service.
+    pub per_request: Option<Shift>,
+    /// Change of its latency at equal IOPS, on logarithms; `None` where the IOPS do not overlap.
+    pub at_equal_iops: Option<Effect>,
+    /// Codes of the findings that began.
+    pub began: Vec<EventCode>,
+    /// Share of the time in which it was busy after, 0 to 1.
+    pub busy: f64,
+    /// Milliseconds of disk latency in the I/O of one request: before, after.
+    pub per_request_ms: (f64, f64),
+}
+
+impl DiskEvidence {
+    /// Compares the disk's series; `None` where too little was recorded.
+    pub(crate) fn new(observed: &Observed, disk: &Disk, windows: &Windows) -> Option<Self> {
+        let (before, after) = (&windows.before, &windows.after);
+        let change = |values: &[f64]| shift(part(values, before), part(values, after));
+        let ios = disk.iops.iter().map(|iops| iops * observed.slot_s);
+        let requests = observed.service.requests.iter();
+        let per_request: Vec<f64> = ios
+            .zip(requests)
+            .map(|(ios, requests)| ios / requests)
+            .collect();
+        let began = disk.findings.iter().filter(|finding| {
+            let open = |window: &std::ops::Range<usize>| {
+                finding.slots.start < window.end && window.start < finding.slots.end
+            };
+            open(after) && !open(before)
+        });
+        let io_time = |window: &std::ops::Range<usize>| {
+            mean_product(part(&per_request, window), part(&disk.await_ms, window))
+        };
+        Some(Self {
+            name: disk.name.clone(),
+            latency: change(&disk.await_ms)?,
+            iops: change(&disk.iops)?,
+            per_request: change(&per_request),
+            at_equal_iops: shift_at_equal_load(
+                &pairs(&disk.iops, &disk.await_ms, before),
+                &pairs(&disk.iops, &disk.await_ms, after),
+            ),
+            began: began.map(|finding| finding.code).collect(),
+            busy: crate::noise::mean(part(&disk.busy, after)),
+            per_request_ms: (io_time(before), io_time(after)),
+        })
+    }
+
+    /// True if the disk itself changed so as to move response times in `direction`.
+    pub(crate) fn changed(&self, direction: f64) -> bool {
+        let more_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() > 0.0;
+        let own = |code: &EventCode| match says(*code) {
+            Says::Changed => true,
+            Says::AtALimit => !more_io,
+            Says::HowItIsUsed => false,
+        };
+        if direction > 0.0 && self.began.iter().any(own) {
+            return true;
+        }
+        let moved =
+            |effect: Effect| effect.p <= LEVEL && effect.size * direction >= LEAST_AWAIT.ln();
+        let latency =
+            self.latency.shows(LEVEL, LEAST_AWAIT) && self.latency.size() * direction > 0.0;
+        let by_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() * direction > 0.0;
+        latency && self.at_equal_iops.map_or(!by_io, moved)
+    }
+
+    /// True if a request asks for clearly more I/O (or less, for a negative direction) than before.
+    pub(crate) fn demand_moved(&self, direction: f64) -> bool {
+        let moved =
+            |shift: &Shift| shift.shows(LEVEL, LEAST_AWAIT) && shift.size() * direction > 0.0;
+        self.per_request.as_ref().is_some_and(moved)
+    }
+}
+
+/// Meaning of a finding for the question whether the disk changed.
+enum Says {
+    /// The disk, or what runs on it, changed.
+    Changed,
+    /// It reached a limit: a lower limit or more I/O.
+    AtALimit,
+    /// It is used in another way.
+    HowItIsUsed,
+}
+
+fn says(code: EventCode) -> Says {
+    match code {
+        EventCode::VolumeCap
+        | EventCode::InstanceCap
+        | EventCode::CgroupLimit
+        | EventCode::QueueFull
+        | EventCode::Saturated => Says::AtALimit,
+        EventCode::SmallIo | EventCode::Imbalance => Says::HowItIsUsed,
+        _ => Says::Changed,
+    }
+}
+
+/// Mean of the products of two series where both are finite.
+fn mean_product(a: &[f64], b: &[f64]) -> f64 {
+    let products = a.iter().zip(b).map(|(a, b)| a * b);
+    let finite: Vec<f64> = products.filter(|x| x.is_finite()).collect();
+    crate::noise::mean(&finite)
+}

@@ -1,0 +1,218 @@
+//! Series that a verdict is drawn from.
+
+use std::ops::Range;
+
+use record::EventCode;
+
+/// Response times of a service, a value per slot. Slots without requests have NaN for times and shares.
+#[derive(Clone, Debug, Default)]
+pub struct Service {
+    /// Requests in the slot.
+    pub requests: Vec<f64>,
+    /// Mean, in milliseconds.
+    pub mean_ms: Vec<f64>,
+    /// Median, in milliseconds.
+    pub p50_ms: Vec<f64>,
+    /// 95th percentile, in milliseconds.
+    pub p95_ms: Vec<f64>,
+    /// 99th percentile, in milliseconds.
+    pub p99_ms: Vec<f64>,
+    /// Bound of each bucket in milliseconds, and the share of requests above it.
+    pub above: Vec<(f64, Vec<f64>)>,
+}
+
+/// One figure of response times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Metric {
+    /// Median.
+    P50,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// Share of requests that took longer than so many milliseconds.
+    Above(f64),
+}
+
+impl Service {
+    /// The series of each figure, with NaN where a slot has too few requests for it: a percentile says
+    /// nothing unless about one request lies beyond it.
+    pub(crate) fn metrics(&self) -> Vec<(Metric, Vec<f64>)> {
+        let with = |values: &[f64], least: f64| -> Vec<f64> {
+            let pairs = values.iter().zip(&self.requests);
+            pairs
+                .map(|(value, requests)| if *requests >= least { *value } else { f64::NAN })
+                .collect()
+        };
+        let percentiles = [
+            (Metric::P50, with(&self.p50_ms, 2.0)),
+            (Metric::P95, with(&self.p95_ms, 20.0)),
+            (Metric::P99, with(&self.p99_ms, 100.0)),
+        ];
+        let shares = self.above.iter();
+        // Half a request above the bound in place of none, so that a share that rises from nothing is a ratio.
+        let shares = shares.map(|(bound, shares)| {
+            let pairs = shares.iter().zip(&self.requests);
+            let share =
+                |(share, requests): (&f64, &f64)| (share * requests + 0.5) / (requests + 1.0);
+            (
+                Metric::Above(*bound),
+                with(&pairs.map(share).collect::<Vec<_>>(), 20.0),
+            )
+        });
+        percentiles.into_iter().chain(shares).collect()
+    }
+}
+
+/// A finding on a disk while it lasted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskFinding {
+    /// Its code.
+    pub code: EventCode,
+    /// Slots in which it was open.
+    pub slots: Range<usize>,
+}
+
+/// A disk below the service, a value per slot; NaN where it was not recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    /// Its name, with the host's where there are several.
+    pub name: String,
+    /// I/Os a second.
+    pub iops: Vec<f64>,
+    /// Mean latency of an I/O, in milliseconds.
+    pub await_ms: Vec<f64>,
+    /// Share of the time in which it was busy, 0 to 1.
+    pub busy: Vec<f64>,
+    /// Its findings.
+    pub findings: Vec<DiskFinding>,
+}
+
+/// Any other series that may name a cause, such as cache evictions a second.
+#[derive(Clone, Debug)]
+pub struct NamedSeries {
+    /// Its name.
+    pub name: String,
+    /// A value per slot; NaN where there is none.
+    pub values: Vec<f64>,
+}
+
+/// All that is known of a service and what is below it, on one time axis.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Length of a slot, in seconds.
+    pub slot_s: f64,
+    /// The service.
+    pub service: Service,
+    /// Its disks.
+    pub disks: Vec<Disk>,
+    /// Other series.
+    pub series: Vec<NamedSeries>,
+}
+
+/// A moment to judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// First slot after it.
+    pub slot: usize,
+    /// True if a marker (a deploy) is there; false for a change that was found in the series.
+    pub marked: bool,
+}
+
+/// Slots that are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Slots before the moment.
+    pub before: Range<usize>,
+    /// Slots after it.
+    pub after: Range<usize>,
+    /// The same two windows on earlier days.
+    pub days: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// Slots after a moment that are left out: a service that starts again is slow at first.
+const SETTLE: usize = 1;
+/// Earlier days that are looked at.
+const MOST_DAYS: usize = 7;
+
+impl Windows {
+    /// Windows of at most `width` slots around `slot` in a series of `count` slots, of which a day has `day`.
+    /// `bounds` are other changes between which the windows must stay.
+    pub fn around(
+        slot: usize,
+        width: usize,
+        count: usize,
+        day: usize,
+        bounds: Range<usize>,
+    ) -> Self {
+        let settle = |to: usize| (slot + SETTLE).min(to);
+        let to = (slot + SETTLE + width).min(count).min(bounds.end.max(slot));
+        let from = slot.saturating_sub(width).max(bounds.start.min(slot));
+        let (before, after) = (from..slot, settle(to)..to);
+        let earlier = |number: usize| {
+            let back = number * day;
+            let shift = |range: &Range<usize>| -> Option<Range<usize>> {
+                Some(range.start.checked_sub(back)?..range.end.checked_sub(back)?)
+            };
+            Some((shift(&before)?, shift(&after)?))
+        };
+        let days = (1..=MOST_DAYS)
+            .filter(|_| day >= 2 * width)
+            .map_while(earlier);
+        Self {
+            days: days.collect(),
+            before,
+            after,
+        }
+    }
+}
+
+/// Values of a range, without what lies beyond the end of the series.
+pub(crate) fn part<'a>(values: &'a [f64], range: &Range<usize>) -> &'a [f64] {
+    let end = range.end.min(values.len());
+    values.get(range.start.min(end)..end).unwrap_or_default()
+}
+
+/// Pairs of two series in a range.
+pub(crate) fn pairs(loads: &[f64], values: &[f64], range: &Range<usize>) -> Vec<(f64, f64)> {
+    let pairs = part(loads, range).iter().zip(part(values, range));
+    pairs.map(|(load, value)| (*load, *value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_stay_within_the_series_and_between_other_changes() {
+        let windows = Windows::around(100, 30, 1000, 0, 0..1000);
+        assert_eq!((windows.before, windows.after), (70..100, 101..131));
+        let windows = Windows::around(100, 30, 110, 0, 90..105);
+        assert_eq!((windows.before, windows.after), (90..100, 101..105));
+        let windows = Windows::around(0, 30, 0, 0, 0..0);
+        assert!(windows.before.is_empty() && windows.after.is_empty());
+    }
+
+    #[test]
+    fn earlier_days_are_those_that_are_recorded() {
+        let windows = Windows::around(250, 30, 1000, 100, 0..1000);
+        assert_eq!(windows.days, [(120..150, 151..181), (20..50, 51..81)]);
+    }
+
+    #[test]
+    fn percentiles_of_few_requests_are_left_out() {
+        let service = Service {
+            requests: vec![1.0, 50.0, 500.0],
+            p50_ms: vec![5.0; 3],
+            p95_ms: vec![9.0; 3],
+            p99_ms: vec![20.0; 3],
+            ..Service::default()
+        };
+        let known: Vec<usize> = service
+            .metrics()
+            .iter()
+            .map(|(_, values)| values.iter().filter(|x| x.is_finite()).count())
+            .collect();
+        assert_eq!(known, [2, 2, 1]);
+    }
+}

@@ -1,0 +1,53 @@
+//! Load as a cause: a response time that moved along its curve over the request rate.
+
+use super::inputs::{Observed, Windows, pairs};
+use super::usual::unusual_shift;
+use super::{LEAST_CHANGE, LEVEL};
+use crate::shift::{Effect, Shift, shift_at_equal_load};
+
+/// What the request rate did, and what the response time did at equal rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadEvidence {
+    /// Change of the request rate, beyond that of the same hours of earlier days.
+    pub rate: Shift,
+    /// Change of the response time at equal rate, on logarithms; `None` where the rates before and after do not
+    /// overlap, so that the curve cannot be compared.
+    pub at_equal_rate: Option<Effect>,
+}
+
+impl LoadEvidence {
+    /// Compares the rate and the response time `metric`. Earlier days count as before, so that a rate that is new
+    /// today can be compared where it occurred then.
+    pub(crate) fn new(observed: &Observed, metric: &[f64], windows: &Windows) -> Option<Self> {
+        let requests = &observed.service.requests;
+        let rate = unusual_shift(requests, windows)?;
+        let earlier = windows.days.iter().rev();
+        let mut before: Vec<(f64, f64)> = earlier
+            .flat_map(|(before, after)| {
+                [
+                    pairs(requests, metric, before),
+                    pairs(requests, metric, after),
+                ]
+                .concat()
+            })
+            .collect();
+        before.extend(pairs(requests, metric, &windows.before));
+        let after = pairs(requests, metric, &windows.after);
+        Some(Self {
+            rate,
+            at_equal_rate: shift_at_equal_load(&before, &after),
+        })
+    }
+
+    /// True if the rate moved in the direction that makes the response time move as it did.
+    pub(crate) fn moved(&self, direction: f64) -> bool {
+        self.rate.shows(LEVEL, LEAST_CHANGE) && self.rate.size() * direction > 0.0
+    }
+
+    /// True if the rate moved so, and at equal rate nothing is left to explain, or cannot be seen.
+    pub(crate) fn explains(&self, direction: f64) -> bool {
+        let left =
+            |effect: Effect| effect.p <= LEVEL && effect.size * direction >= LEAST_CHANGE.ln();
+        self.moved(direction) && !self.at_equal_rate.is_some_and(left)
+    }
+}

@@ -1,0 +1,29 @@
+//! Response times changed: was it the code, the load, or the system below?
+//!
+//! All series have one value per slot of time (a minute). Two windows around a moment are compared, and the same
+//! hours of earlier days tell how much such windows differ anyway.
+//!
+//! | cause | seen as |
+//! | --- | --- |
+//! | load | requests changed, and at equal rate the response time did not |
+//! | disk | at equal IOPS its latency changed, or latency rose though IOPS did not, or a finding of its own began |
+//! | another series | a recorded series (evictions, say) changed, and nothing else explains it |
+//! | code | there is a marker, and neither load nor disks explain it; or each request asks more I/O than before |
+
+mod causes;
+mod disks;
+mod inputs;
+mod load;
+#[cfg(test)]
+mod proof;
+mod usual;
+
+pub use causes::{Cause, Certainty, Conclusion, Verdict, judge};
+pub use disks::DiskEvidence;
+pub use inputs::{Disk, DiskFinding, Metric, Moment, NamedSeries, Observed, Service, Windows};
+pub use load::LoadEvidence;
+
+/// Largest p of a change that counts.
+pub(crate) const LEVEL: f64 = 0.01;
+/// Smallest change of a response time that counts, as a ratio.
+pub(crate) const LEAST_CHANGE: f64 = 1.1;
