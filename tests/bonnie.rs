@@ -138,7 +138,7 @@ fn a_run_can_be_flushed_at_every_write() {
     let said = place.run(&[&SMALL[..], &["--block", "256k"], &phases].concat());
     let document = said.ends_with(0).json();
     let phases = document["phases"].as_array().unwrap();
-    assert_eq!(phases.len(), 3, "seq-create was made too");
+    assert_eq!(phases.len(), 3, "seq-create was run too");
     // One after each of 16 writes, and one at the end.
     assert_eq!(phases[0]["sync"]["ops"], 17);
     assert_eq!(phases[0]["commit"]["ops"], 16);

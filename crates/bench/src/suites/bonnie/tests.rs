@@ -109,7 +109,7 @@ fn what_a_test_works_on_is_made_first() {
         seeks
             .notes
             .iter()
-            .any(|note| note.starts_with("block-write was made too"))
+            .any(|note| note.starts_with("block-write was run too"))
     );
     assert_eq!(names(&tests_of("char-write")), ["char-write"]);
     assert!(
