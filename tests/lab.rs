@@ -84,7 +84,7 @@ fn with_qemu_what_prepares_a_volume_leaves_it_cold_and_its_failure_is_said() {
     assert_eq!(truth["counters"]["errors"], 0, "{truth:#}");
     let failed = run("echo it fails; exit 4").unwrap().ends_with(3);
     assert_eq!(failed.out, "it fails\n");
-    let words = "what was to prepare it ended with status 4";
+    let words = "its preparation ended with status 4";
     assert!(failed.err.contains(words), "{failed:#?}");
 }
 

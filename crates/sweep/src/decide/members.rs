@@ -461,7 +461,7 @@ mod tests {
             &decided,
             &[
                 "stops scaling at 4 members",
-                "All 8 volumes asked at once give 12,000 IOPS and one after another 24,000 IOPS",
+                "All 8 volumes measured at once reach 12,000 IOPS and one after another 24,000 IOPS",
                 "the instance's limit is reached",
             ],
         );
@@ -519,7 +519,7 @@ mod tests {
         has(
             &slow,
             &[
-                "/dev/nvme3n1 is slow: it gives 2,000 IOPS alone, 67 % of the median of the 8 volumes",
+                "/dev/nvme3n1 is slow: it reaches 2,000 IOPS alone, 67 % of the median of the 8 volumes",
                 "all 8 with it give about 16,000 IOPS at best instead of 24,000 IOPS, with enough",
             ],
         );

@@ -297,7 +297,7 @@ fn the_message_is_about_what_was_named() {
         ("folder", "folder is a folder; name a file in it"),
         ("folder/", "folder/ is a folder; name a file in it"),
         ("new/", "new/ names a folder"),
-        ("none/page.html", "none; make it first"),
+        ("none/page.html", "none does not exist; create it first"),
         ("precious/page.html", "precious is not a folder"),
         ("..", ".. is a folder"),
     ] {

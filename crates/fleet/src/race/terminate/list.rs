@@ -92,7 +92,7 @@ impl Termination {
         match self.state(id) {
             Some(state) if is_gone(state) => None,
             None | Some(UNKNOWN) => Some(format!(
-                "What came of {id} is not known; look with 'aws ec2 describe-instances --instance-ids {id}'."
+                "The state of {id} is unknown; check it with 'aws ec2 describe-instances --instance-ids {id}'."
             )),
             Some(state) => Some(format!(
                 "EC2 was asked to terminate {id}, and answered that it is {state}."

@@ -267,7 +267,7 @@ fn an_answer_that_leaves_one_out_or_lets_it_run_is_no_success() {
             r#"{"TerminatingInstances": [
                 {"InstanceId": "i-6", "CurrentState": {"Name": "shutting-down"}}]}"#,
             [UNKNOWN, "shutting-down"],
-            "What came of i-1 is not known",
+            "The state of i-1 is unknown",
         ),
         (
             r#"{"TerminatingInstances": [
