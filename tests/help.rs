@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 20] = [
     "array",
     "bench",
     "devices",
@@ -27,6 +27,8 @@ const VERBS: [&str; 18] = [
     "watch",
     "zero",
     "fleet",
+    "doctor",
+    "playbook",
 ];
 
 #[test]

@@ -102,6 +102,8 @@ fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             tally::tally(args, context, &interrupt)
         }
+        HostVerb::Doctor(args) => doctor::doctor(args, context),
+        HostVerb::Playbook(args) => doctor::playbook(args, context),
         HostVerb::Lab(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             lab::command::lab(args, context, &interrupt)

@@ -1,1 +1,127 @@
-//! Checks of a host and its database against what its disks were measured to do.
+//! The verbs `doctor` and `playbook`: checks of a host and its database against what its disks were measured to do.
+
+pub mod args;
+mod check;
+mod checks;
+mod client;
+mod collect;
+mod facts;
+mod playbook;
+mod sql;
+mod views;
+mod wal_sync;
+
+use jiff::Timestamp;
+
+use args::{DoctorArgs, PlaybookArgs};
+use check::{Check, CheckResult, Row};
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::output::{Format, OutputFile};
+
+/// Checks the host, and the database that is named. The answer is no where something is to be fixed.
+pub fn doctor(args: &DoctorArgs, context: &mut Context) -> Outcome {
+    if !args.nagios {
+        let rows = match answer(args, context)? {
+            Some(rows) => rows,
+            None => return Ok(Answer::Done),
+        };
+        if !args.check_only {
+            let text = match args.json {
+                true => views::json(&rows),
+                false => views::text(&rows, args.all, context.columns),
+            };
+            context.print(&text)?;
+        }
+        return Ok(
+            match rows.iter().any(|row| row.result() == CheckResult::Fix) {
+                true => Answer::No,
+                false => Answer::Done,
+            },
+        );
+    }
+    let (status, line) = match answer(args, context) {
+        Ok(rows) => views::nagios(&rows.unwrap_or_default()),
+        // The status 2 of other verbs would be taken for a critical state.
+        Err(failure) => views::nagios_unknown(&sentence(&failure.error())),
+    };
+    context.print(&line)?;
+    Ok(Answer::Status(status))
+}
+
+/// The judged checks; `None` where they were only listed.
+fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<Row>>, Failure> {
+    let chosen = chosen(args)?;
+    if args.list {
+        context.print(&views::list(&chosen, context.columns))?;
+        return Ok(None);
+    }
+    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    let facts = collect::facts(args, context, Timestamp::now())?;
+    let rows = check::judge(chosen, &facts);
+    if let Some(page) = page {
+        views::write_page(&page, &facts, &rows).midway()?;
+    }
+    Ok(Some(rows))
+}
+
+/// The checks that are asked for.
+fn chosen(args: &DoctorArgs) -> Result<Vec<&'static Check>, Failure> {
+    let is_named = |check: &Check, name: &String| name == check.name || name == check.area.word();
+    for name in args.check.iter().chain(&args.ignore) {
+        if !checks::all().any(|check| is_named(check, name)) {
+            return Err(Failure::refused(format!(
+                "there is no check and no area '{name}'; 'disksmith doctor --list' has them"
+            )));
+        }
+    }
+    let all = checks::all();
+    Ok(all
+        .filter(|check| {
+            args.check.is_empty() || args.check.iter().any(|name| is_named(check, name))
+        })
+        .filter(|check| !args.ignore.iter().any(|name| is_named(check, name)))
+        .collect())
+}
+
+/// Prints a playbook, or their list.
+pub fn playbook(args: &PlaybookArgs, context: &mut Context) -> Outcome {
+    let text = match &args.name {
+        None => playbook::list(context.columns),
+        Some(name) => playbook::page(name)
+            .ok_or_else(|| {
+                Failure::refused(format!(
+                    "there is no playbook '{name}'; 'disksmith playbook' lists them"
+                ))
+            })?
+            .to_owned(),
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_check_has_a_page() {
+        let mut names: Vec<&str> = checks::all().map(|check| check.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for check in checks::all() {
+            let page = playbook::page(check.playbook);
+            assert!(
+                page.is_some(),
+                "{}: no page docs/playbooks/{}.md",
+                check.name,
+                check.playbook
+            );
+            assert!(
+                check.rule.ends_with('.') && !check.source.is_empty() && !check.reads.is_empty()
+            );
+        }
+    }
+}

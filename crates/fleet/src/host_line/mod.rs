@@ -13,6 +13,7 @@ use bench::imported::args::ImportArgs;
 use bench::runs::args::{CompareArgs, ReportArgs, RunsArgs, ShowArgs};
 use cost::args::CostArgs;
 use devices::args::DevicesArgs;
+use doctor::args::{DoctorArgs, PlaybookArgs};
 use lab::args::LabArgs;
 use scrub::args::ScrubArgs;
 use sweep::args::SweepArgs;
@@ -76,6 +77,10 @@ pub enum HostVerb {
     Cost(Box<CostArgs>),
     /// Sum events exactly once into roll-ups by minute, hour, day and month, and show them
     Tally(Box<TallyArgs>),
+    /// Check the host and its database against what the disks were measured to do
+    Doctor(Box<DoctorArgs>),
+    /// Print what to do about a finding of 'doctor'
+    Playbook(PlaybookArgs),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
 }

@@ -2,6 +2,7 @@
 
 mod figure;
 mod host;
+mod odd;
 mod progress;
 pub(crate) mod view;
 

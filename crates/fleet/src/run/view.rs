@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::run::figure::{Comparison, compare};
+use crate::run::odd::odd;
 use crate::store::{FleetRun, HostOutcome, HostRun};
 use ui::format;
 use ui::json::Document;
@@ -64,6 +65,7 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
         sentences.extend(notes.map(|note| format!("{}: {note}", host.host)));
     }
     sentences.extend(outliers(report));
+    sentences.extend(differences(run));
     for host in run.hosts.iter().filter(|host| !host.collected.is_empty()) {
         sentences.push(format!(
             "{}: its stored answer to {} is in the ledger now.",
@@ -97,6 +99,18 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
         run.id
     ));
     sentences
+}
+
+/// Checks of `doctor` in which a host is not like most others.
+fn differences(run: &FleetRun) -> impl Iterator<Item = String> {
+    let answers: Vec<&Value> = run.hosts.iter().map(|host| &host.answer).collect();
+    odd(&answers).into_iter().filter_map(|one| {
+        let host = run.hosts.get(one.host)?;
+        Some(format!(
+            "{}: differs from most in {}: {}; {} hosts have {}.",
+            host.host, one.check, one.found, one.count, one.usual
+        ))
+    })
 }
 
 fn outliers(report: &RunReport<'_>) -> Vec<String> {

@@ -165,6 +165,22 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
+    /// The events that recordings of a host found since a moment, in the order of time.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn events_since(&self, host: &str, from: Timestamp) -> Result<Vec<Event>> {
+        let read = || {
+            let mut statement = self.connection.prepare(
+                "SELECT body FROM events JOIN recordings AS r ON r.number = recording
+                 WHERE r.host = ?1 AND found > ?2 ORDER BY found, id",
+            )?;
+            let rows = statement.query_map(params![host, sortable(from)], |row| json_at(row, 0))?;
+            rows.collect::<rusqlite::Result<Vec<Event>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
     /// The events of a recording that were not over before `from`.
     fn events(&self, recording: i64, from: Timestamp) -> Result<VecDeque<StoredEvent>> {
         let read = || {

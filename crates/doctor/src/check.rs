@@ -1,0 +1,204 @@
+//! A check: its rule, where the rule is written, and the function that judges facts by it.
+
+use serde::Serialize;
+
+use crate::facts::Facts;
+
+/// Result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CheckResult {
+    /// It is wrong, and the advice puts it right.
+    Fix,
+    /// It is probably not the best.
+    Consider,
+    /// A fact is missing; the advice says how to get it.
+    Unknown,
+    /// It is as it should be.
+    Ok,
+}
+
+impl CheckResult {
+    /// All of them, the gravest first.
+    pub(crate) const ALL: [CheckResult; 4] = [
+        CheckResult::Fix,
+        CheckResult::Consider,
+        CheckResult::Unknown,
+        CheckResult::Ok,
+    ];
+
+    /// The word in tables and JSON.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            CheckResult::Fix => "fix",
+            CheckResult::Consider => "consider",
+            CheckResult::Unknown => "unknown",
+            CheckResult::Ok => "ok",
+        }
+    }
+}
+
+/// Part of the machine that a check is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Area {
+    /// The kernel, the disks and the programs.
+    Host,
+    /// MySQL and MariaDB.
+    Mysql,
+    /// Statements that cannot use their index.
+    Sql,
+    /// PostgreSQL.
+    Postgres,
+    /// Backups and replicas.
+    Safety,
+}
+
+impl Area {
+    /// The word in tables and JSON, and for `--check` and `--ignore`.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Area::Host => "host",
+            Area::Mysql => "mysql",
+            Area::Sql => "sql",
+            Area::Postgres => "postgres",
+            Area::Safety => "safety",
+        }
+    }
+}
+
+/// Certainty of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// The source gives it as it is applied.
+    Documented,
+    /// It follows from the source, with a threshold of this program.
+    Inferred,
+}
+
+/// A check.
+pub(crate) struct Check {
+    /// Name, by which it is chosen and ignored.
+    pub(crate) name: &'static str,
+    pub(crate) area: Area,
+    /// The files or settings that it reads.
+    pub(crate) reads: &'static str,
+    pub(crate) rule: &'static str,
+    /// Document in which the rule stands, or from which it follows.
+    pub(crate) source: &'static str,
+    pub(crate) basis: Basis,
+    /// Page in `docs/playbooks/`, without its ending.
+    pub(crate) playbook: &'static str,
+    /// Judges the facts: one judgement for each thing that it is about, none where there is no such thing.
+    pub(crate) judge: fn(&Facts) -> Vec<Judgement>,
+}
+
+/// Judgement of one thing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judgement {
+    pub(crate) result: CheckResult,
+    /// The value, with the place where it was read.
+    pub(crate) value: String,
+    /// Measurement that it rests on.
+    pub(crate) evidence: Option<String>,
+    pub(crate) advice: String,
+    /// Command that does what is advised; never run here.
+    pub(crate) command: Option<String>,
+}
+
+impl Judgement {
+    fn new(result: CheckResult, value: impl Into<String>, advice: impl Into<String>) -> Judgement {
+        Judgement {
+            result,
+            value: value.into(),
+            evidence: None,
+            advice: advice.into(),
+            command: None,
+        }
+    }
+
+    pub(crate) fn ok(value: impl Into<String>) -> Judgement {
+        Judgement::new(CheckResult::Ok, value, "")
+    }
+
+    pub(crate) fn consider(value: impl Into<String>, advice: impl Into<String>) -> Judgement {
+        Judgement::new(CheckResult::Consider, value, advice)
+    }
+
+    pub(crate) fn fix(value: impl Into<String>, advice: impl Into<String>) -> Judgement {
+        Judgement::new(CheckResult::Fix, value, advice)
+    }
+
+    pub(crate) fn unknown(value: impl Into<String>, advice: impl Into<String>) -> Judgement {
+        Judgement::new(CheckResult::Unknown, value, advice)
+    }
+
+    /// With the measurement that it rests on.
+    pub(crate) fn evidence(self, text: impl Into<String>) -> Judgement {
+        Judgement {
+            evidence: Some(text.into()),
+            ..self
+        }
+    }
+
+    /// With the command that does what is advised.
+    pub(crate) fn command(self, text: impl Into<String>) -> Judgement {
+        Judgement {
+            command: Some(text.into()),
+            ..self
+        }
+    }
+}
+
+/// A judgement with its check: a row of the answer.
+pub(crate) struct Row {
+    pub(crate) check: &'static Check,
+    pub(crate) judgement: Judgement,
+}
+
+impl Row {
+    pub(crate) fn result(&self) -> CheckResult {
+        self.judgement.result
+    }
+
+    /// The source of the rule, and how certain that makes it.
+    pub(crate) fn source(&self) -> String {
+        let basis = match self.check.basis {
+            Basis::Documented => "documented",
+            Basis::Inferred => "inferred",
+        };
+        format!("{} ({basis})", self.check.source)
+    }
+
+    /// The command that prints the page of a finding.
+    pub(crate) fn playbook(&self) -> String {
+        format!("disksmith playbook {}", self.check.playbook)
+    }
+
+    /// True of what is to be done or considered.
+    pub(crate) fn is_finding(&self) -> bool {
+        matches!(self.result(), CheckResult::Fix | CheckResult::Consider)
+    }
+}
+
+/// Judges facts by checks.
+pub(crate) fn judge<'a>(
+    checks: impl IntoIterator<Item = &'static Check> + 'a,
+    facts: &'a Facts,
+) -> Vec<Row> {
+    let rows = checks.into_iter().flat_map(|check| {
+        let judgements = (check.judge)(facts).into_iter();
+        judgements.map(move |judgement| Row { check, judgement })
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    rows.sort_by_key(|row| (row.result(), row.check.area));
+    rows
+}
+
+/// A count, without decimals.
+pub(crate) fn whole(count: f64) -> String {
+    match count < 1000.0 {
+        true => format!("{count:.0}"),
+        false => ui::format::number(count),
+    }
+}

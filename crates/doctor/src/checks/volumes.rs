@@ -1,0 +1,177 @@
+//! Cloud volumes: cold or out of credit, and the caps of volume and instance, by measurement and by EBS's counters.
+
+use std::fs::File;
+
+use linux::block::Device;
+use linux::ebs::Counters;
+use record::EventCode;
+
+use crate::check::{Area, Basis, Check, Judgement};
+use crate::facts::Facts;
+use crate::facts::evidence::cite;
+use ui::format::number;
+
+/// Seconds beyond a cap since the volume was attached that are worth a word.
+const SECONDS: f64 = 60.0;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "cold-volume",
+        area: Area::Host,
+        reads: "events of recordings of 30 days",
+        rule: "No volume still fetches its blocks from a snapshot when they are first read.",
+        source: "Amazon EBS User Guide, \"Initialize Amazon EBS volumes\"",
+        basis: Basis::Documented,
+        playbook: "cold-volume",
+        judge: |facts| by_event(facts, EventCode::Cold, "no cold blocks were seen", cold),
+    },
+    Check {
+        name: "burst-credit",
+        area: Area::Host,
+        reads: "events of recordings of 30 days",
+        rule: "No volume or instance lives on credit that it spends.",
+        source: "Amazon EBS User Guide, \"I/O credits and burst performance\"",
+        basis: Basis::Documented,
+        playbook: "burst-credit",
+        judge: |facts| by_event(facts, EventCode::BurstSpent, "no credit was spent", burst),
+    },
+    Check {
+        name: "volume-cap",
+        area: Area::Host,
+        reads: "EBS's log page 0xD0, events of recordings of 30 days",
+        rule: "A volume is not asked for more than was bought for long.",
+        source: "Amazon EBS User Guide, \"Amazon EBS detailed performance statistics\"",
+        basis: Basis::Documented,
+        playbook: "volume-cap",
+        judge: |facts| caps(facts, &VOLUME),
+    },
+    Check {
+        name: "instance-cap",
+        area: Area::Host,
+        reads: "EBS's log page 0xD0, events of recordings of 30 days",
+        rule: "An instance carries what was bought for its volumes: IOPS beyond its cap are paid for and never used.",
+        source: "Amazon EBS User Guide, \"Amazon EBS detailed performance statistics\"; Amazon EC2 User Guide, \
+                 \"Amazon EBS-optimized instance types\"",
+        basis: Basis::Documented,
+        playbook: "instance-cap",
+        judge: |facts| caps(facts, &INSTANCE),
+    },
+];
+
+/// A finding or a judgement of each disk by an event of a watch.
+fn by_event(
+    facts: &Facts,
+    code: EventCode,
+    fine: &str,
+    found: fn(&Device) -> Judgement,
+) -> Vec<Judgement> {
+    let disks = facts.host.disks().into_iter();
+    let judge = |disk: &Device| {
+        let event = facts.evidence.event(code, std::slice::from_ref(&disk.name));
+        event.map(|event| found(disk).evidence(cite(event)))
+    };
+    let findings: Vec<Judgement> = disks.filter_map(judge).collect();
+    or_silence(findings, facts, format!("{fine} in 30 days"))
+}
+
+/// Findings; without one, that it is well where a watch looked, and that it is not known on a cloud's instance where
+/// none did.
+fn or_silence(found: Vec<Judgement>, facts: &Facts, fine: String) -> Vec<Judgement> {
+    match (found.is_empty(), facts.evidence.is_watched) {
+        (false, _) => found,
+        (true, true) => vec![Judgement::ok(fine)],
+        (true, false) if facts.host.provider.is_some() => vec![Judgement::unknown(
+            "nothing was recorded in 30 days",
+            "Record a day: disksmith watch --record",
+        )],
+        (true, false) => Vec::new(),
+    }
+}
+
+fn cold(disk: &Device) -> Judgement {
+    Judgement::fix(
+        format!("{}: cold", disk.name),
+        "Read every block once before the volume serves.",
+    )
+    .command(format!("disksmith warm /dev/{}", disk.name))
+}
+
+fn burst(disk: &Device) -> Judgement {
+    Judgement::consider(
+        format!("{}: its credit was spent", disk.name),
+        "Buy the rate that is needed: 'disksmith cost' prices it from the recording.",
+    )
+    .command("disksmith cost --workload RECORDING")
+}
+
+/// A cap: its counters, its event and what to do.
+struct Cap {
+    name: &'static str,
+    seconds: fn(&Counters) -> f64,
+    code: EventCode,
+    advice: &'static str,
+}
+
+const VOLUME: Cap = Cap {
+    name: "volume",
+    seconds: |counters| (counters.over_volume_iops_us + counters.over_volume_bytes_us) as f64 / 1e6,
+    code: EventCode::VolumeCap,
+    advice: "Buy more IOPS or throughput, or ask for less: 'disksmith cost' prices what the recording needs.",
+};
+
+const INSTANCE: Cap = Cap {
+    name: "instance",
+    seconds: |counters| {
+        (counters.over_instance_iops_us + counters.over_instance_bytes_us) as f64 / 1e6
+    },
+    code: EventCode::InstanceCap,
+    advice: "Take an instance that carries its volumes, or buy less for them: what lies beyond the cap is wasted.",
+};
+
+fn caps(facts: &Facts, cap: &Cap) -> Vec<Judgement> {
+    let disks = facts.host.disks();
+    let found: Vec<Judgement> = disks
+        .iter()
+        .filter_map(|disk| {
+            let event = facts
+                .evidence
+                .event(cap.code, std::slice::from_ref(&disk.name));
+            let counted = counters(facts, disk).map(|counters| (cap.seconds)(&counters));
+            let value = match counted {
+                Some(seconds) => format!(
+                    "{}: {} s beyond the {}'s cap since it was attached",
+                    disk.name,
+                    number(seconds),
+                    cap.name
+                ),
+                None => format!("{}: at the {}'s cap", disk.name, cap.name),
+            };
+            let is_beyond = counted.is_some_and(|seconds| seconds > SECONDS);
+            match (event, counted) {
+                (Some(event), _) => {
+                    Some(Judgement::consider(value, cap.advice).evidence(cite(event)))
+                }
+                (None, Some(_)) if is_beyond => Some(Judgement::consider(value, cap.advice)),
+                (None, Some(_)) => Some(Judgement::ok(value)),
+                (None, None) => None,
+            }
+        })
+        .collect();
+    or_silence(
+        found,
+        facts,
+        format!("the {}'s cap was not met in 30 days", cap.name),
+    )
+}
+
+/// EBS's counters, which only root may read.
+fn counters(facts: &Facts, disk: &Device) -> Option<Counters> {
+    let is_ebs = disk
+        .model
+        .as_deref()
+        .is_some_and(linux::ebs::StatsPage::is_had_by);
+    let device = File::open(facts.host.root.locate(&disk.node()))
+        .ok()
+        .filter(|_| is_ebs)?;
+    Counters::read(&device).ok()
+}

@@ -1,0 +1,77 @@
+//! Databases through their own clients, which read their own configuration: option files, sockets, services and
+//! password files. A password is never an argument.
+
+pub(crate) mod mysql;
+pub(crate) mod postgres;
+
+use std::time::Duration;
+
+use linux::exec::{Error, Exec};
+
+/// A statement may take so long at the server, in seconds.
+pub(crate) const STATEMENT_S: u32 = 10;
+/// A client may take so long: it connects, and runs a few statements.
+const CLIENT: Duration = Duration::from_secs(60);
+
+/// Standard output of a client.
+///
+/// # Errors
+/// When it is missing, fails or takes too long.
+fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
+    let exec = Exec::new(program).args(args).utf8().bound().limit(CLIENT);
+    match exec.run() {
+        Ok(output) => Ok(output.text()),
+        // The statements are part of the command line, and nothing that helps.
+        Err(Error::Failed { stderr, .. }) => Err(anyhow::anyhow!("{program}: {}", stderr.trim())),
+        Err(Error::Late { .. }) => Err(anyhow::anyhow!(
+            "{program} was not done after {} s and was ended",
+            CLIENT.as_secs()
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// True if a program is on the PATH.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Undoes `%2F` and its like; `None` where it is no UTF-8.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let digits = tail.get(..2).filter(|_| first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_are_undone() {
+        for (text, plain) in [
+            ("%2Ftmp%2fa", "/tmp/a"),
+            ("50%", "50%"),
+            ("%zz", "%zz"),
+            ("", ""),
+        ] {
+            assert_eq!(percent_decoded(text).as_deref(), Some(plain));
+        }
+        assert_eq!(percent_decoded("%ff"), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! Facts that checks judge: a snapshot of the host, of what its disks were measured to do, and of its database.
+
+pub(crate) mod backup;
+pub(crate) mod evidence;
+pub(crate) mod host;
+pub(crate) mod limits;
+pub(crate) mod mysql;
+pub(crate) mod postgres;
+pub(crate) mod server;
+
+use backup::Safety;
+use evidence::Evidence;
+use host::Host;
+use mysql::Mysql;
+use postgres::Postgres;
+
+use crate::sql::Explained;
+
+/// All facts. A part that was not asked for is `None`, and its checks judge nothing.
+pub(crate) struct Facts {
+    pub(crate) host: Host,
+    pub(crate) evidence: Evidence,
+    pub(crate) mysql: Option<Mysql>,
+    pub(crate) postgres: Option<Postgres>,
+    pub(crate) sql: Option<Explained>,
+    pub(crate) safety: Option<Safety>,
+}

@@ -1,0 +1,199 @@
+//! A snapshot of PostgreSQL: settings and statistics.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::client::postgres::PostgresClient;
+use crate::wal_sync::Method;
+
+/// A setting (pg_settings).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) setting: String,
+    pub(crate) unit: Option<String>,
+    pub(crate) pending_restart: bool,
+}
+
+/// A line of a configuration file that does not apply (pg_file_settings).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct FileError {
+    pub(crate) name: Option<String>,
+    pub(crate) error: Option<String>,
+}
+
+/// Counters of the whole cluster.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(crate) struct Statistics {
+    /// Checkpoints by time.
+    pub(crate) timed: f64,
+    /// Checkpoints because the WAL had grown to `max_wal_size`, or by hand.
+    pub(crate) requested: f64,
+    /// Buffers that checkpoints wrote.
+    pub(crate) checkpoint_buffers: f64,
+    /// Seconds since these were reset.
+    pub(crate) seconds: Option<f64>,
+    pub(crate) blocks_hit: f64,
+    pub(crate) blocks_read: f64,
+    pub(crate) is_replica: bool,
+    pub(crate) replay_lag_s: Option<f64>,
+    pub(crate) replicas: f64,
+    pub(crate) archived_age_s: Option<f64>,
+    pub(crate) archive_failing: bool,
+    /// Bytes of all databases.
+    pub(crate) bytes: Option<f64>,
+}
+
+/// A tablespace with a place of its own.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct Tablespace {
+    pub(crate) name: String,
+    pub(crate) path: String,
+}
+
+/// Median time of a WAL write with each method, in seconds, in turns; the fastest first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WalSync {
+    pub(crate) medians: Vec<(Method, f64)>,
+    /// The fastest was faster than the one that is set in every turn.
+    pub(crate) is_clear: bool,
+}
+
+/// The server.
+#[derive(Default)]
+pub(crate) struct Postgres {
+    pub(crate) settings: BTreeMap<String, Setting>,
+    pub(crate) file_errors: Vec<FileError>,
+    pub(crate) statistics: Statistics,
+    pub(crate) tablespaces: Vec<Tablespace>,
+    /// The data folder, where it is one of this host.
+    pub(crate) folder: Option<PathBuf>,
+    /// Measured where `--measure` asks for it.
+    pub(crate) wal_sync: Option<WalSync>,
+    /// Reason for which it was not measured.
+    pub(crate) unmeasured: Option<String>,
+}
+
+impl Postgres {
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// When its settings or statistics cannot be read.
+    pub(crate) fn read(client: &PostgresClient) -> anyhow::Result<Postgres> {
+        let settings: Vec<Setting> =
+            client.rows("SELECT name, setting, unit, pending_restart FROM pg_settings")?;
+        let mut found = Postgres {
+            settings: settings
+                .into_iter()
+                .map(|one| (one.name.clone(), one))
+                .collect(),
+            ..Postgres::default()
+        };
+        let statistics: Vec<Statistics> = client.rows(statistics(found.version()))?;
+        found.statistics = statistics.into_iter().next().unwrap_or_default();
+        // For superusers only.
+        found.file_errors = client
+            .rows(
+                "SELECT name, error FROM pg_file_settings AS f WHERE error IS NOT NULL \
+                 AND NOT EXISTS (SELECT FROM pg_settings AS s WHERE s.name = f.name AND s.pending_restart)",
+            )
+            .unwrap_or_default();
+        found.tablespaces = client
+            .rows(
+                "SELECT spcname AS name, pg_tablespace_location(oid) AS path FROM pg_tablespace \
+                 WHERE pg_tablespace_location(oid) <> ''",
+            )
+            .unwrap_or_default();
+        found.folder = found
+            .text("data_directory")
+            .map(PathBuf::from)
+            .filter(|path| path.join("PG_VERSION").exists());
+        Ok(found)
+    }
+
+    /// A setting as text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(|one| one.setting.as_str())
+    }
+
+    /// A setting without a unit, as a number.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// A setting of memory or disk in bytes, or of time in seconds.
+    pub(crate) fn quantity(&self, name: &str) -> Option<f64> {
+        let one = self.settings.get(name)?;
+        let value: f64 = one.setting.parse().ok()?;
+        let unit = match one.unit.as_deref() {
+            Some("B") | None => 1.0,
+            Some("kB") => 1024.0,
+            Some("8kB") => 8192.0,
+            Some("MB") => 1_048_576.0,
+            Some("ms") => 0.001,
+            Some("s") => 1.0,
+            Some("min") => 60.0,
+            // A block size that is not the usual one.
+            Some(other) => other.strip_suffix("kB")?.parse::<f64>().ok()? * 1024.0,
+        };
+        Some(value * unit)
+    }
+
+    /// `server_version_num`, such as 150018.
+    pub(crate) fn version(&self) -> u32 {
+        self.text("server_version_num")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// The share of blocks that were found in shared buffers.
+    pub(crate) fn hit_share(&self) -> Option<f64> {
+        let all = self.statistics.blocks_hit + self.statistics.blocks_read;
+        (all >= 100_000.0).then(|| self.statistics.blocks_hit / all)
+    }
+}
+
+/// The query of [`Statistics`]: checkpoints have a view of their own since PostgreSQL 17.
+fn statistics(version: u32) -> &'static str {
+    macro_rules! query {
+        ($view:literal, $timed:literal, $requested:literal, $written:literal) => {
+            concat!(
+                "SELECT c.",
+                $timed,
+                " AS timed, c.",
+                $requested,
+                " AS requested, c.",
+                $written,
+                " AS checkpoint_buffers, EXTRACT(EPOCH FROM now() - c.stats_reset)::float8 AS seconds, \
+                 d.blocks_hit, d.blocks_read, pg_is_in_recovery() AS is_replica, \
+                 CASE WHEN pg_is_in_recovery() AND pg_last_wal_receive_lsn() IS DISTINCT FROM pg_last_wal_replay_lsn() \
+                 THEN EXTRACT(EPOCH FROM now() - pg_last_xact_replay_timestamp())::float8 END AS replay_lag_s, \
+                 (SELECT count(*) FROM pg_stat_replication) AS replicas, \
+                 EXTRACT(EPOCH FROM now() - a.last_archived_time)::float8 AS archived_age_s, \
+                 COALESCE(a.last_failed_time > COALESCE(a.last_archived_time, '-infinity'), false) AS archive_failing, \
+                 d.bytes FROM ",
+                $view,
+                " AS c, pg_stat_archiver AS a, (SELECT COALESCE(sum(blks_hit), 0)::float8 AS blocks_hit, \
+                 COALESCE(sum(blks_read), 0)::float8 AS blocks_read, \
+                 sum(pg_database_size(datid))::float8 AS bytes FROM pg_stat_database WHERE datid <> 0 \
+                 AND has_database_privilege(datid, 'CONNECT')) AS d"
+            )
+        };
+    }
+    match version >= 170_000 {
+        true => query!(
+            "pg_stat_checkpointer",
+            "num_timed",
+            "num_requested",
+            "buffers_written"
+        ),
+        false => query!(
+            "pg_stat_bgwriter",
+            "checkpoints_timed",
+            "checkpoints_req",
+            "buffers_checkpoint"
+        ),
+    }
+}

@@ -1,0 +1,124 @@
+//! Database servers that run, with the limits that they run under.
+
+use linux::Root;
+use linux::root::{attribute, names_in};
+
+/// Programs that are taken for a database server.
+const PROGRAMS: [&str; 6] = [
+    "mariadbd",
+    "mysqld",
+    "postgres",
+    "mongod",
+    "redis-server",
+    "clickhouse-serv",
+];
+
+/// A limit of a process: `None` is unlimited.
+pub(crate) type Limit = Option<u64>;
+
+/// A server that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) pid: u32,
+    pub(crate) program: String,
+    /// Soft and hard limit of open files.
+    pub(crate) files: Option<(Limit, Limit)>,
+    /// Soft limit of processes and threads of its user.
+    pub(crate) processes: Option<Limit>,
+    /// Open files; `None` where they may not be listed.
+    pub(crate) open_files: Option<u64>,
+    pub(crate) threads: Option<u64>,
+    /// Memory maps.
+    pub(crate) maps: Option<u64>,
+    /// `pids.max` and `pids.current` of its control group, where that has a limit.
+    pub(crate) group: Option<(u64, u64)>,
+    /// Preferred way of NUMA allocation is none of ours: the nodes that it may use.
+    pub(crate) nodes: Option<String>,
+}
+
+/// The servers, by process. Of PostgreSQL the postmaster alone.
+pub(crate) fn servers(root: &Root) -> linux::Result<Vec<Server>> {
+    let mut found = Vec::new();
+    for name in names_in(&root.proc)? {
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        found.extend(server(root, pid));
+    }
+    let pids: Vec<u32> = found.iter().map(|(server, _)| server.pid).collect();
+    found.retain(|(_, parent)| !pids.contains(parent));
+    Ok(found.into_iter().map(|(server, _)| server).collect())
+}
+
+/// A server and its parent.
+fn server(root: &Root, pid: u32) -> Option<(Server, u32)> {
+    let folder = root.proc.join(pid.to_string());
+    let program = attribute(&folder.join("comm"))?;
+    if !PROGRAMS.contains(&program.as_str()) {
+        return None;
+    }
+    let status = attribute(&folder.join("status")).unwrap_or_default();
+    let field = |name: &str| -> Option<&str> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim_start_matches(':').trim())
+    };
+    let limits = attribute(&folder.join("limits")).unwrap_or_default();
+    let count = |text: Option<String>| text.map(|text| text.lines().count() as u64);
+    let server = Server {
+        pid,
+        files: limit(&limits, "Max open files"),
+        processes: limit(&limits, "Max processes").map(|(soft, _)| soft),
+        open_files: names_in(&folder.join("fd"))
+            .ok()
+            .map(|names| names.len() as u64)
+            .filter(|count| *count > 0),
+        threads: field("Threads").and_then(|text| text.parse().ok()),
+        maps: count(attribute(&folder.join("maps"))),
+        group: group(root, &attribute(&folder.join("cgroup")).unwrap_or_default()),
+        nodes: field("Mems_allowed_list").map(str::to_owned),
+        program,
+    };
+    let parent = field("PPid")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
+    Some((server, parent))
+}
+
+/// Soft and hard limit from a line of `/proc/PID/limits` (proc_pid_limits(5)).
+fn limit(limits: &str, name: &str) -> Option<(Limit, Limit)> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    let mut words = line.split_whitespace();
+    let mut one = || -> Option<Limit> {
+        match words.next()? {
+            "unlimited" => Some(None),
+            number => number.parse().ok().map(Some),
+        }
+    };
+    Some((one()?, one()?))
+}
+
+/// Limit and number of the processes of a control group (cgroups(7), version 2).
+fn group(root: &Root, cgroup: &str) -> Option<(u64, u64)> {
+    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let folder = root.sys.join("fs/cgroup").join(path);
+    let number = |name: &str| attribute(&folder.join(name))?.parse().ok();
+    Some((number("pids.max")?, number("pids.current")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_and_unlimited_is_none() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                    Max processes             63704                unlimited            processes \n\
+                    Max open files            1024                 524288               files     \n";
+        assert_eq!(
+            limit(text, "Max open files"),
+            Some((Some(1024), Some(524_288)))
+        );
+        assert_eq!(limit(text, "Max processes"), Some((Some(63_704), None)));
+        assert_eq!(limit(text, "Max locked memory"), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Playbooks: for each finding a page with its symptom, how to confirm it, what to do now and what to do for good.
+
+use ui::table::{Column, layout};
+
+/// The pages of `docs/playbooks/`.
+macro_rules! pages {
+    ($($name:literal,)+) => {
+        const PAGES: &[(&str, &str)] = &[
+            $(($name, include_str!(concat!("../../../docs/playbooks/", $name, ".md"))),)+
+        ];
+    };
+}
+
+pages! {
+    "alignment",
+    "array-degraded",
+    "array-mismatches",
+    "array-resync",
+    "array-unchecked",
+    "array-writes-slow",
+    "backups",
+    "buffer-pool",
+    "burst-credit",
+    "cannot-create-thread",
+    "checkpoints",
+    "cold-volume",
+    "commits-lost-at-power-cut",
+    "device-queue",
+    "index-not-used",
+    "innodb-flushing",
+    "instance-cap",
+    "io-setup-eagain",
+    "login-rejected-by-limits",
+    "memory-pressure",
+    "mount-options",
+    "no-replica",
+    "nvme-timeout",
+    "placement",
+    "postgres-plans",
+    "replication-lag",
+    "settings-lost-at-restart",
+    "slow-clock",
+    "slow-commits",
+    "too-many-connections",
+    "too-many-open-files",
+    "torn-pages",
+    "volume-cap",
+    "write-stalls",
+}
+
+/// The text of a page.
+pub(crate) fn page(name: &str) -> Option<&'static str> {
+    let found = PAGES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text)
+}
+
+/// The names of the pages with their titles.
+pub(crate) fn list(columns: usize) -> String {
+    let titles = [Column::words("playbook"), Column::words("symptom")];
+    let row = |(name, text): &(&str, &str)| {
+        let title = text.lines().next().unwrap_or_default();
+        vec![
+            (*name).to_owned(),
+            title.trim_start_matches("# ").to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = PAGES.iter().map(row).collect();
+    layout(&titles, &rows, columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks;
+
+    #[test]
+    fn every_page_has_its_parts_and_every_file_is_a_page_of_a_check() {
+        for (name, text) in PAGES {
+            for part in ["# ", "\n## Confirm\n", "\n## Now\n", "\n## For good\n"] {
+                assert!(text.contains(part), "{name}: no {part:?}");
+            }
+            assert!(
+                checks::all().any(|check| check.playbook == *name),
+                "{name} is of no check"
+            );
+        }
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/playbooks");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), PAGES.len());
+    }
+}

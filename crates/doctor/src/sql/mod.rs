@@ -1,0 +1,210 @@
+//! Statements that cannot use their index: EXPLAIN says so in a note (MySQL: warning 1739; MariaDB 10.6.16 and later:
+//! note 1105). A statement is prepared, so that the server takes it for one statement whatever it holds, and is never
+//! executed: it is always the SELECT of [`select::as_select`] behind the word EXPLAIN.
+
+mod out_of_range;
+pub(crate) mod select;
+pub(crate) mod statements;
+pub(crate) mod tokens;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use linux::root::read_bytes;
+
+use crate::client::mysql::{MysqlClient, Row};
+use crate::facts::mysql::Mysql;
+use select::as_select;
+use statements::{Statement, distinct, parse};
+
+/// So many kinds of statements are explained, for so long.
+const MOST: usize = 200;
+const LONGEST: Duration = Duration::from_secs(60);
+/// So much of a slow log is read, from its end.
+const SLOW_LOG: usize = 16 << 20;
+/// Tables of fewer rows are read in no time without an index.
+const FEW_ROWS: f64 = 100.0;
+
+/// A statement that cannot use its index.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unusable {
+    pub(crate) statement: Statement,
+    /// The server's words, or ours for a literal out of range.
+    pub(crate) reason: String,
+    /// Rows that EXPLAIN expects to be read.
+    pub(crate) rows: Option<f64>,
+}
+
+/// Statements that were explained.
+#[derive(Default)]
+pub(crate) struct Explained {
+    /// The places that statements were taken from.
+    pub(crate) sources: Vec<String>,
+    pub(crate) explained: usize,
+    /// Statements that were left out, with the reason of the first.
+    pub(crate) left_out: usize,
+    pub(crate) why_left_out: Option<String>,
+    /// The server names what it cannot use.
+    pub(crate) has_notes: bool,
+    pub(crate) unusable: Vec<Unusable>,
+}
+
+/// Explains the statements of a file, or those that the server remembers.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn explain(
+    client: &MysqlClient,
+    mysql: &Mysql,
+    file: Option<&Path>,
+) -> anyhow::Result<Explained> {
+    let mut found = Explained {
+        has_notes: has_notes(mysql),
+        ..Explained::default()
+    };
+    let statements = match file {
+        Some(path) => {
+            found.sources.push(path.display().to_string());
+            let bytes = read_bytes(path).context("the statements cannot be explained")?;
+            parse(&String::from_utf8_lossy(&bytes))
+        }
+        None => remembered(client, mysql, &mut found.sources),
+    };
+    let began = Instant::now();
+    for (at, statement) in distinct(statements).into_iter().enumerate() {
+        let is_over = at >= MOST || began.elapsed() > LONGEST;
+        let judged = match is_over {
+            true => Err(format!(
+                "no more than {MOST} statements are explained, for {} s",
+                LONGEST.as_secs()
+            )),
+            false => explain_one(client, &statement),
+        };
+        match judged {
+            Ok(unusable) => {
+                found.explained += 1;
+                found.unusable.extend(unusable);
+            }
+            Err(why) => {
+                found.left_out += 1;
+                found.why_left_out.get_or_insert(why);
+            }
+        }
+    }
+    found
+        .unusable
+        .sort_by(|a, b| b.rows.unwrap_or(0.0).total_cmp(&a.rows.unwrap_or(0.0)));
+    Ok(found)
+}
+
+/// MySQL since 5.6 (WL#5894); MariaDB 10.6.16, 10.11.6 and later (MDEV-32203).
+fn has_notes(mysql: &Mysql) -> bool {
+    let version = mysql.version();
+    match mysql.is_mariadb() {
+        true => mysql.variables.contains_key("note_verbosity"),
+        false => version >= (5, 6),
+    }
+}
+
+/// A statement that cannot use its index, or `None`.
+fn explain_one(client: &MysqlClient, statement: &Statement) -> Result<Option<Unusable>, String> {
+    let select = as_select(&statement.text).map_err(str::to_owned)?;
+    let hex: String = format!("EXPLAIN {select}")
+        .bytes()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let script = [
+        format!("SET @disksmith = CONVERT(0x{hex} USING utf8mb4)"),
+        "PREPARE disksmith FROM @disksmith".to_owned(),
+        "EXECUTE disksmith".to_owned(),
+        "SHOW WARNINGS".to_owned(),
+    ];
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    let results = client
+        .results(statement.schema.as_deref(), &script)
+        .map_err(|error| error.to_string())?;
+    let (plan, notes) = match results.as_slice() {
+        [.., plan, notes] => (plan, notes),
+        _ => return Err("the client printed no plan".to_owned()),
+    };
+    let rows = plan
+        .iter()
+        .filter_map(|row| row.get("rows")?.parse().ok())
+        .reduce(f64::max);
+    let reason = notes
+        .iter()
+        .find_map(note)
+        .or_else(|| out_of_range::find(client, statement, &select, plan));
+    Ok(reason
+        .filter(|_| rows.is_none_or(|rows| rows >= FEW_ROWS))
+        .map(|reason| Unusable {
+            statement: statement.clone(),
+            reason,
+            rows,
+        }))
+}
+
+/// The note that a key cannot be used.
+fn note(row: &Row) -> Option<String> {
+    let message = row.get("message")?;
+    let is_note = match row.get("code")?.as_str() {
+        "1739" => true,
+        "1105" => message.starts_with("Cannot use key"),
+        _ => false,
+    };
+    is_note.then(|| message.clone())
+}
+
+/// Statements that the server remembers: samples of digests (MySQL 8), the history of statements, the slow log.
+fn remembered(client: &MysqlClient, mysql: &Mysql, sources: &mut Vec<String>) -> Vec<Statement> {
+    let mut found = Vec::new();
+    for (source, query) in [
+        (
+            "samples of digests",
+            "SELECT schema_name AS s, query_sample_text AS q FROM \
+             performance_schema.events_statements_summary_by_digest \
+             WHERE query_sample_text IS NOT NULL ORDER BY sum_timer_wait DESC LIMIT 1000",
+        ),
+        (
+            "the history of statements",
+            "SELECT current_schema AS s, sql_text AS q FROM performance_schema.events_statements_history_long \
+             WHERE sql_text IS NOT NULL ORDER BY timer_wait DESC LIMIT 1000",
+        ),
+        (
+            "the history of statements of each thread",
+            "SELECT current_schema AS s, sql_text AS q FROM performance_schema.events_statements_history \
+             WHERE sql_text IS NOT NULL ORDER BY timer_wait DESC LIMIT 1000",
+        ),
+        (
+            "mysql.slow_log",
+            "SELECT db AS s, CONVERT(sql_text USING utf8mb4) AS q FROM mysql.slow_log \
+             ORDER BY query_time DESC LIMIT 1000",
+        ),
+    ] {
+        let rows = client.rows(query).unwrap_or_default();
+        if !rows.is_empty() {
+            sources.push(source.to_owned());
+        }
+        found.extend(rows.into_iter().filter_map(|mut row| {
+            let schema = row
+                .remove("s")
+                .filter(|name| !name.is_empty() && name != "NULL");
+            Some(Statement {
+                schema,
+                text: row.remove("q")?,
+            })
+        }));
+    }
+    let log = mysql.folder("slow_query_log_file");
+    if let Some((path, bytes)) = log.and_then(|path| Some((path.clone(), read_bytes(&path).ok()?)))
+    {
+        let tail = &bytes[bytes.len().saturating_sub(SLOW_LOG)..];
+        let statements = parse(&String::from_utf8_lossy(tail));
+        if !statements.is_empty() {
+            sources.push(path.display().to_string());
+        }
+        found.extend(statements);
+    }
+    found
+}

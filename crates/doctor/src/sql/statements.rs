@@ -1,0 +1,128 @@
+//! Statements from a file: a slow log, or statements that end with a semicolon.
+
+use super::tokens::{fingerprint, tokens};
+
+/// A statement, and the schema that it was run in, where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Statement {
+    pub(crate) schema: Option<String>,
+    pub(crate) text: String,
+}
+
+/// The statements of a slow log of MySQL or MariaDB, or of a file of SQL.
+pub(crate) fn parse(text: &str) -> Vec<Statement> {
+    let mut found = Vec::new();
+    let mut schema: Option<String> = None;
+    let mut open = String::new();
+    for line in text.lines() {
+        let is_between = open.trim().is_empty() || is_header(line);
+        if let Some(header) = line.strip_prefix("# ").filter(|_| is_between) {
+            // A statement without an end, cut off by a rotation.
+            open.clear();
+            schema = schema_of(header).or(schema);
+            continue;
+        }
+        open.push_str(line);
+        open.push('\n');
+        // A semicolon within quotes ends no statement: then the quotes are still open.
+        if !line.trim_end().ends_with(';') || tokens(&open).is_none() {
+            continue;
+        }
+        let statement = std::mem::take(&mut open);
+        let statement = statement.trim().trim_end_matches(';').trim_end();
+        let first = statement.split_whitespace().next().unwrap_or_default();
+        if first.eq_ignore_ascii_case("use") {
+            let name = statement[first.len()..].trim().trim_matches('`');
+            schema = Some(name.to_owned());
+        } else if !statement.is_empty() && !statement.starts_with("SET timestamp=") {
+            found.push(Statement {
+                schema: schema.clone(),
+                text: statement.to_owned(),
+            });
+        }
+    }
+    let rest = open.trim();
+    if !rest.is_empty() && tokens(rest).is_some_and(|tokens| !tokens.is_empty()) {
+        found.push(Statement {
+            schema,
+            text: rest.to_owned(),
+        });
+    }
+    found
+}
+
+/// The first headers of a statement, which also end one that was cut off.
+fn is_header(line: &str) -> bool {
+    let first = ["# Time:", "# User@Host:"];
+    first.iter().any(|header| line.starts_with(header))
+}
+
+/// `Thread_id: 4  Schema: app  QC_hit: No` of MariaDB and Percona Server.
+fn schema_of(header: &str) -> Option<String> {
+    let mut words = header.split_whitespace();
+    words.find(|word| *word == "Schema:")?;
+    let name = words.next().filter(|name| !name.ends_with(':'))?;
+    Some(name.to_owned())
+}
+
+/// The first statement of each kind, literals aside.
+pub(crate) fn distinct(statements: Vec<Statement>) -> Vec<Statement> {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut statements = statements;
+    statements.retain(|one| seen.insert((one.schema.clone(), fingerprint(&one.text))));
+    statements
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SLOW_LOG: &str = "/usr/sbin/mariadbd, Version: 10.11.6-MariaDB. started with:\n\
+        Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock\n\
+        Time\t\t    Id Command\tArgument\n\
+        # Time: 261124 11:00:00\n\
+        # User@Host: app[app] @ localhost []\n\
+        # Thread_id: 4  Schema: app  QC_hit: No\n\
+        # Query_time: 2.000100  Lock_time: 0.000050  Rows_sent: 0  Rows_examined: 900000\n\
+        # Rows_affected: 3  Bytes_sent: 11\n\
+        SET timestamp=1732446000;\n\
+        DELETE FROM a\n  WHERE v = 5 AND w = 'x;\ny';\n\
+        # User@Host: app[app] @ localhost []\n\
+        use other;\n\
+        SET timestamp=1732446001;\n\
+        select * from b where v = 6;\n";
+
+    #[test]
+    fn a_slow_log_gives_statements_with_their_schema() {
+        let found = parse(SLOW_LOG);
+        let found: Vec<(Option<&str>, &str)> = found
+            .iter()
+            .map(|one| (one.schema.as_deref(), one.text.as_str()))
+            .collect();
+        assert!(
+            found[0]
+                .1
+                .ends_with("DELETE FROM a\n  WHERE v = 5 AND w = 'x;\ny'"),
+            "{found:?}"
+        );
+        assert_eq!(found[0].0, Some("app"));
+        assert_eq!(found[1], (Some("other"), "select * from b where v = 6"));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_file_of_statements_is_read_and_repeated_ones_are_one() {
+        let found = parse("use app;\nselect 1;\nselect 2;\n-- a note\nupdate t set a=1 where b=2");
+        assert_eq!(found.len(), 3);
+        assert_eq!(distinct(found).len(), 2);
+        assert!(parse("").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: String) {
+            let _ = parse(&text);
+        }
+    }
+}

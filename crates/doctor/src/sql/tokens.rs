@@ -1,0 +1,207 @@
+//! Words of a statement of MySQL, as far as is needed to find its clauses, literals and columns.
+
+/// Kind of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A keyword or a name without quotes.
+    Word,
+    /// A name in backquotes.
+    Name,
+    /// A string in single or double quotes.
+    Text,
+    /// A number.
+    Number,
+    /// Anything else, one character.
+    Symbol,
+}
+
+/// A token, and its place in the statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    pub(crate) kind: Kind,
+    /// As it stands, with its quotes.
+    pub(crate) text: &'a str,
+    pub(crate) at: usize,
+}
+
+impl Token<'_> {
+    /// True if it is this keyword.
+    pub(crate) fn is(&self, word: &str) -> bool {
+        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+    }
+
+    pub(crate) fn end(&self) -> usize {
+        self.at + self.text.len()
+    }
+
+    /// The name or text without its quotes.
+    pub(crate) fn bare(&self) -> &str {
+        match self.kind {
+            Kind::Name | Kind::Text => self
+                .text
+                .get(1..self.text.len().saturating_sub(1))
+                .unwrap_or_default(),
+            _ => self.text,
+        }
+    }
+}
+
+/// The tokens of a statement, without comments. `None` where a quote or comment does not end, or a comment is one
+/// that servers execute.
+pub(crate) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let rest = &bytes[at..];
+        let is_line_comment = byte == b'#'
+            || (rest.starts_with(b"--") && rest.get(2).is_none_or(u8::is_ascii_whitespace));
+        if byte.is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        if is_line_comment {
+            at += rest.iter().position(|c| *c == b'\n').unwrap_or(rest.len());
+            continue;
+        }
+        if rest.starts_with(b"/*") {
+            if matches!(rest.get(2), Some(b'!' | b'M')) {
+                return None;
+            }
+            at += 2 + text.get(at + 2..)?.find("*/")? + 2;
+            continue;
+        }
+        let (kind, length) = match byte {
+            b'\'' | b'"' => (Kind::Text, quoted(rest, true)?),
+            b'`' => (Kind::Name, quoted(rest, false)?),
+            b'0'..=b'9' => (Kind::Number, number(rest)),
+            c if is_word(c) => (Kind::Word, run(rest, is_word)),
+            _ => (Kind::Symbol, 1),
+        };
+        found.push(Token {
+            kind,
+            text: text.get(at..at + length)?,
+            at,
+        });
+        at += length;
+    }
+    Some(found)
+}
+
+fn is_word(c: u8) -> bool {
+    c.is_ascii_alphanumeric() || c == b'_' || c == b'$' || c == b'@' || c >= 0x80
+}
+
+fn run(bytes: &[u8], is_part: fn(u8) -> bool) -> usize {
+    let end = bytes.iter().position(|c| !is_part(*c));
+    end.unwrap_or(bytes.len())
+}
+
+/// Length of a number, or of a name that begins with a digit.
+fn number(bytes: &[u8]) -> usize {
+    run(bytes, |c| is_word(c) || c == b'.')
+}
+
+/// Length of what is quoted, with its quotes; a doubled quote is one within.
+fn quoted(bytes: &[u8], has_escapes: bool) -> Option<usize> {
+    let quote = *bytes.first()?;
+    let mut at = 1;
+    loop {
+        match *bytes.get(at)? {
+            b'\\' if has_escapes => at += 2,
+            c if c == quote && bytes.get(at + 1) == Some(&quote) => at += 2,
+            c if c == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// The statement without what differs between executions: literals become `?`, lists of them one, names small.
+pub(crate) fn fingerprint(text: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for token in tokens(text).unwrap_or_default() {
+        let word = match token.kind {
+            Kind::Text | Kind::Number => "?".to_owned(),
+            _ => token.bare().to_lowercase(),
+        };
+        let is_list = word == "?" && words.len() >= 2 && words.ends_with(&["?".into(), ",".into()]);
+        match is_list {
+            true => drop(words.pop()),
+            false => words.push(word),
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn texts(text: &str) -> Vec<&str> {
+        tokens(text)
+            .unwrap()
+            .iter()
+            .map(|token| token.text)
+            .collect()
+    }
+
+    #[test]
+    fn statements_are_cut_into_words() {
+        assert_eq!(
+            texts("select a.`b c` from t where v='it''s \\' ok' and n>=1.5 -- end"),
+            [
+                "select",
+                "a",
+                ".",
+                "`b c`",
+                "from",
+                "t",
+                "where",
+                "v",
+                "=",
+                "'it''s \\' ok'",
+                "and",
+                "n",
+                ">",
+                "=",
+                "1.5"
+            ]
+        );
+        assert_eq!(texts("a /* b */ c # d\ne"), ["a", "c", "e"]);
+        for open in [
+            "'a",
+            "\"a\\\"",
+            "`a",
+            "/* a",
+            "/*!50000 a */",
+            "/*M!100 a */",
+        ] {
+            assert_eq!(tokens(open), None, "{open}");
+        }
+    }
+
+    #[test]
+    fn statements_that_differ_in_literals_are_one() {
+        let one = fingerprint("SELECT * FROM t WHERE a IN (1, 2,3) AND b = 'x'");
+        assert_eq!(
+            one,
+            fingerprint("select * from `t` where a in (7) and b = \"y\"")
+        );
+        assert_ne!(
+            one,
+            fingerprint("select * from t where a in (7) and c = 'y'")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_cut_or_refused(text: String) {
+            for token in tokens(&text).unwrap_or_default() {
+                prop_assert_eq!(&text[token.at..token.end()], token.text);
+                let _ = token.bare();
+            }
+            let _ = fingerprint(&text);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The answer of `doctor`: text, JSON, a line for Nagios, and a page.
+
+use askama::Template;
+use serde::Serialize;
+
+use crate::check::{Area, Check, CheckResult, Row};
+use crate::facts::Facts;
+use ui::output::OutputFile;
+use ui::table::wrap;
+
+/// Width of the names of parts of a finding.
+const INDENT: &str = "            ";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    checks: Vec<RowDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct RowDocument<'a> {
+    name: &'a str,
+    area: Area,
+    result: CheckResult,
+    value: &'a str,
+    evidence: Option<&'a str>,
+    rule: &'a str,
+    source: String,
+    advice: String,
+    command: Option<&'a str>,
+}
+
+impl<'a> RowDocument<'a> {
+    fn of(row: &'a Row) -> RowDocument<'a> {
+        let judgement = &row.judgement;
+        RowDocument {
+            name: row.check.name,
+            area: row.check.area,
+            result: row.result(),
+            value: &judgement.value,
+            evidence: judgement.evidence.as_deref(),
+            rule: row.check.rule,
+            source: row.source(),
+            advice: match row.is_finding() {
+                true => format!("{} See '{}'.", judgement.advice, row.playbook()),
+                false => judgement.advice.clone(),
+            },
+            command: judgement.command.as_deref(),
+        }
+    }
+}
+
+/// The answer as JSON.
+pub(crate) fn json(rows: &[Row]) -> String {
+    let checks = rows.iter().map(RowDocument::of).collect();
+    ui::json::document("doctor", &Document { checks })
+}
+
+/// The answer for people: findings whole, what is unknown in short, and what is well only when it is asked for.
+pub(crate) fn text(rows: &[Row], with_ok: bool, columns: usize) -> String {
+    let mut text = String::new();
+    for row in rows {
+        match row.result() {
+            CheckResult::Fix | CheckResult::Consider => text.push_str(&finding(row, columns)),
+            CheckResult::Unknown => text.push_str(&short(row, &row.judgement.advice, columns)),
+            CheckResult::Ok if with_ok => {
+                let evidence = row.judgement.evidence.as_deref().unwrap_or_default();
+                text.push_str(&short(row, evidence, columns));
+            }
+            CheckResult::Ok => {}
+        }
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let more = match with_ok || rows.iter().all(|row| row.result() != CheckResult::Ok) {
+        true => ".",
+        false => "; --all shows these too.",
+    };
+    text.push_str(&wrap(&format!("{}{more}", counts(rows)), columns, "  "));
+    text.push('\n');
+    text
+}
+
+fn counts(rows: &[Row]) -> String {
+    let of = |result| rows.iter().filter(|row| row.result() == result).count();
+    format!(
+        "{} to fix, {} to consider, {} unknown, {} ok",
+        of(CheckResult::Fix),
+        of(CheckResult::Consider),
+        of(CheckResult::Unknown),
+        of(CheckResult::Ok)
+    )
+}
+
+/// A name, and text beside it that is wrapped below itself; in a narrow window below the name.
+fn line(name: &str, text: &str, columns: usize) -> String {
+    let indent = if columns > 60 { INDENT } else { "    " };
+    let text = wrap(&format!("{indent}{text}"), columns, indent);
+    match text.strip_prefix(INDENT).filter(|_| columns > 60) {
+        Some(rest) => format!("{name:<width$}{rest}\n", width = INDENT.len()),
+        None => format!("{name}\n{text}\n"),
+    }
+}
+
+fn finding(row: &Row, columns: usize) -> String {
+    let judgement = &row.judgement;
+    let mut text = line(
+        &row.result().word().to_uppercase(),
+        &format!("{}: {}", row.check.name, judgement.value),
+        columns,
+    );
+    let mut part = |name: &str, content: &str| {
+        if !content.is_empty() {
+            text.push_str(&line(&format!("  {name}"), content, columns));
+        }
+    };
+    part("do", &judgement.advice);
+    part(
+        "rule",
+        &format!("{} Source: {}", row.check.rule, row.source()),
+    );
+    part(
+        "evidence",
+        judgement.evidence.as_deref().unwrap_or_default(),
+    );
+    part("command", judgement.command.as_deref().unwrap_or_default());
+    part("more", &row.playbook());
+    text.push('\n');
+    text
+}
+
+fn short(row: &Row, rest: &str, columns: usize) -> String {
+    let dot = if rest.is_empty() { "" } else { ". " };
+    let text = format!("{}: {}{dot}{rest}", row.check.name, row.judgement.value);
+    line(row.result().word(), &text, columns)
+}
+
+/// The checks with their rules.
+pub(crate) fn list(checks: &[&Check], columns: usize) -> String {
+    let one = |check: &&Check| {
+        format!(
+            "{} ({})\n{}\n{}\n{}\n",
+            check.name,
+            check.area.word(),
+            wrap(&format!("  {}", check.rule), columns, "  "),
+            wrap(&format!("  Reads {}.", check.reads), columns, "  "),
+            wrap(&format!("  Source: {}.", check.source), columns, "  ")
+        )
+    };
+    checks.iter().map(one).collect()
+}
+
+/// A status and a line in the form of a Nagios plugin.
+pub(crate) fn nagios(rows: &[Row]) -> (u8, String) {
+    let of = |result| rows.iter().filter(move |row| row.result() == result);
+    let count = |result| of(result).count();
+    let (status, word) = match () {
+        () if count(CheckResult::Fix) > 0 => (2, "CRITICAL"),
+        () if count(CheckResult::Consider) > 0 => (1, "WARNING"),
+        () => (0, "OK"),
+    };
+    let mut names: Vec<&str> = of(CheckResult::Fix)
+        .chain(of(CheckResult::Consider))
+        .map(|row| row.check.name)
+        .collect();
+    names.dedup();
+    let names = match names.is_empty() {
+        true => String::new(),
+        false => format!(": {}", names.join(", ")),
+    };
+    let figures: Vec<String> = CheckResult::ALL
+        .iter()
+        .map(|result| format!("{}={}", result.word(), count(*result)))
+        .collect();
+    (
+        status,
+        format!(
+            "DISKSMITH {word} - {}{names} | {}\n",
+            counts(rows),
+            figures.join(" ")
+        ),
+    )
+}
+
+/// The status and line where there is no answer.
+pub(crate) fn nagios_unknown(why: &str) -> (u8, String) {
+    (
+        3,
+        format!("DISKSMITH UNKNOWN - {}\n", why.replace(['|', '\n'], " ")),
+    )
+}
+
+/// The main part of the page.
+#[derive(Template)]
+#[template(path = "doctor.html")]
+struct Page<'a> {
+    host: &'a str,
+    counts: String,
+    sections: Vec<Section<'a>>,
+}
+
+/// Rows of one result.
+struct Section<'a> {
+    word: &'static str,
+    title: &'static str,
+    class: &'static str,
+    rows: Vec<RowDocument<'a>>,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write_page(output: &OutputFile, facts: &Facts, rows: &[Row]) -> anyhow::Result<()> {
+    let section = |result: CheckResult| {
+        let (title, class) = match result {
+            CheckResult::Fix => ("To fix", "invalid"),
+            CheckResult::Consider => ("To consider", "doubtful"),
+            CheckResult::Unknown => ("Unknown", "note"),
+            CheckResult::Ok => ("Well", "trusted"),
+        };
+        let own = rows.iter().filter(|row| row.result() == result);
+        Section {
+            word: result.word(),
+            title,
+            class,
+            rows: own.map(RowDocument::of).collect(),
+        }
+    };
+    let main = Page {
+        host: &facts.host.name,
+        counts: counts(rows),
+        sections: CheckResult::ALL
+            .map(section)
+            .into_iter()
+            .filter(|one| !one.rows.is_empty())
+            .collect(),
+    };
+    let title = format!("{}: checks – disksmith", facts.host.name);
+    output.write(&page::page(
+        &title,
+        Some(page::TABLE_STYLE),
+        &main,
+        &page::Figures::default(),
+    )?)
+}

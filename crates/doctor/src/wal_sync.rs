@@ -1,0 +1,161 @@
+//! `wal_sync_method` by measurement on the device of the WAL: each method in turn on a file without a name, which is
+//! gone when it is closed, also by a kill. It is what pg_test_fsync does.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::fs::OFlags;
+
+use crate::facts::postgres::WalSync;
+
+/// Size of the file; writes go round in it, as in a segment of the WAL that is used again.
+const FILE: u64 = 16 << 20;
+/// A page of the WAL.
+const PAGE: usize = 8192;
+/// Writes of each method in each turn.
+const WRITES: u64 = 40;
+/// Turns.
+const TURNS: usize = 5;
+
+/// A method that Linux has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Fdatasync,
+    Fsync,
+    OpenDatasync,
+    OpenSync,
+}
+
+impl Method {
+    const ALL: [Method; 4] = [
+        Method::Fdatasync,
+        Method::OpenDatasync,
+        Method::Fsync,
+        Method::OpenSync,
+    ];
+
+    /// The value of `wal_sync_method`.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Method::Fdatasync => "fdatasync",
+            Method::Fsync => "fsync",
+            Method::OpenDatasync => "open_datasync",
+            Method::OpenSync => "open_sync",
+        }
+    }
+
+    fn flags(self) -> OFlags {
+        match self {
+            Method::Fdatasync | Method::Fsync => OFlags::empty(),
+            Method::OpenDatasync => OFlags::DSYNC,
+            Method::OpenSync => OFlags::SYNC,
+        }
+    }
+
+    /// Makes what was written last.
+    fn sync(self, file: &File) -> io::Result<()> {
+        match self {
+            Method::Fdatasync => file.sync_data(),
+            Method::Fsync => file.sync_all(),
+            Method::OpenDatasync | Method::OpenSync => Ok(()),
+        }
+    }
+}
+
+/// Measures the methods in a folder. `now` is the one that is set.
+///
+/// # Errors
+/// When no file can be made and written there.
+pub(crate) fn measure(folder: &Path, now: &str) -> io::Result<WalSync> {
+    let file = tempfile::tempfile_in(folder)?;
+    let zeros = vec![0_u8; 1 << 20];
+    for at in (0..FILE).step_by(zeros.len()) {
+        file.write_all_at(&zeros, at)?;
+    }
+    file.sync_all()?;
+    let mut turns: Vec<[f64; 4]> = Vec::with_capacity(TURNS);
+    for _ in 0..TURNS {
+        let mut medians = [0.0; 4];
+        for (median, method) in medians.iter_mut().zip(Method::ALL) {
+            *median = one_turn(&file, method)?;
+        }
+        turns.push(medians);
+    }
+    Ok(conclude(&turns, now))
+}
+
+/// Median time of a write with a method.
+fn one_turn(file: &File, method: Method) -> io::Result<f64> {
+    let opened = OpenOptions::new()
+        .write(true)
+        .custom_flags(method.flags().bits() as i32)
+        .open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let page = [0x5A_u8; PAGE];
+    let mut times = Vec::with_capacity(WRITES as usize);
+    for number in 0..WRITES {
+        let began = Instant::now();
+        opened.write_all_at(&page, number * PAGE as u64 % FILE)?;
+        method.sync(&opened)?;
+        times.push(began.elapsed().as_secs_f64());
+    }
+    Ok(median(&mut times))
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn conclude(turns: &[[f64; 4]], now: &str) -> WalSync {
+    let mut medians: Vec<(usize, Method, f64)> = Method::ALL
+        .into_iter()
+        .enumerate()
+        .map(|(at, method)| {
+            let mut times: Vec<f64> = turns.iter().map(|turn| turn[at]).collect();
+            (at, method, median(&mut times))
+        })
+        .collect();
+    medians.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let set = Method::ALL.iter().position(|method| method.word() == now);
+    let fastest = medians.first().map(|(at, _, _)| *at);
+    let is_clear = match (set, fastest) {
+        (Some(set), Some(fastest)) => turns.iter().all(|turn| turn[fastest] < turn[set]),
+        _ => false,
+    };
+    WalSync {
+        medians: medians
+            .into_iter()
+            .map(|(_, method, time)| (method, time))
+            .collect(),
+        is_clear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_is_clear_only_when_it_won_every_turn() {
+        let fast = [2.0, 1.0, 3.0, 4.0];
+        let found = conclude(&[fast; 5], "fdatasync");
+        assert_eq!(found.medians[0], (Method::OpenDatasync, 1.0));
+        assert!(found.is_clear);
+        let mut mixed = [fast; 5];
+        mixed[3] = [1.0, 2.0, 3.0, 4.0];
+        assert!(!conclude(&mixed, "fdatasync").is_clear);
+        assert!(!conclude(&[fast; 5], "open_datasync").is_clear);
+    }
+
+    #[test]
+    fn measuring_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = measure(folder.path(), "fdatasync").unwrap();
+        assert_eq!(found.medians.len(), 4);
+        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    }
+}
