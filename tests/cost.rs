@@ -180,3 +180,36 @@ fn misuse_is_refused_with_the_reason() {
         .ends_with(2);
     assert!(said.err.contains("the ledger is empty"), "{said:#?}");
 }
+
+#[test]
+fn a_trace_is_a_workload_and_its_base_load_has_a_price() {
+    let place = Place::new();
+    // A load of blkreplay: 16 KiB reads, 100 in each of two seconds and 900 in a third.
+    let mut load = String::from("start ; sector ; length ; op ; replay_delay ; replay_duration\n");
+    for (second, count) in [(0, 100), (1, 100), (2, 900)] {
+        for at in 0..count {
+            let time = f64::from(second) + f64::from(at) / 1000.0;
+            load.push_str(&format!("{time:.9} ; {} ; 32 ; R ; 0.0 ; 0.001\n", at * 32));
+        }
+    }
+    fs::write(place.path("day.load"), load).unwrap();
+    let found = place
+        .run(&["cost", "--workload", "day.load", "--size", "1GiB", "--json"])
+        .ends_with(0)
+        .json();
+    assert_eq!(found["workload"]["kind"], "trace");
+    assert_eq!(found["workload"]["peak"]["iops"], 900.0);
+    assert_eq!(found["workload"]["base"]["iops"], 100.0);
+    assert_eq!(found["workload"]["seconds"], 3.0);
+    let base = found["base_month"].as_f64().unwrap();
+    assert!(base <= found["choices"][0]["month"].as_f64().unwrap());
+    let said = place
+        .run(&["cost", "--workload", "day.load", "--size", "1GiB"])
+        .ends_with(0);
+    assert!(said.prose().contains("The base load alone"), "{said:#?}");
+    let other = ["cost", "--workload", "day.load", "--device", "nosuch"];
+    place.run(&other).refuses(&["day.load", "nosuch"]);
+    place
+        .run(&["cost", "--workload", "./nosuch"])
+        .refuses(&["./nosuch"]);
+}

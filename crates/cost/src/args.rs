@@ -14,17 +14,19 @@ use domain::values::{Latency, Size};
   disksmith cost --workload last --phase page-mixed --size 500GiB
   disksmith cost --workload 3 --device nvme1n1 --size 2TiB --p99 5ms --instance r6i.2xlarge
   disksmith cost --workload 3 --size 1TiB --have gp3,1TiB,16000,1000
+  disksmith cost --workload day.dst --device nvme1n1 --size 1TiB
   disksmith cost --workload last --size 1TiB --prices azure.toml --region eastus
 
 Exit status 1 says that no volume type carries the workload.")]
 pub struct CostArgs {
-    /// The workload: a run ('last', 'last~1', an id), or a recording of 'watch --record' by its number
-    #[arg(long, value_name = "RUN|RECORDING")]
+    /// The workload: a run ('last', 'last~1', an id), a recording of 'watch --record' by its number, or the
+    /// file of a trace
+    #[arg(long, value_name = "RUN|RECORDING|TRACE")]
     pub workload: String,
     /// Of a run: the phase that is the workload
     #[arg(long)]
     pub phase: Option<String>,
-    /// Of a recording: this device [default: all disks together]
+    /// Of a recording or trace: this device [default: all disks together]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// Size of the data, which must fit

@@ -32,15 +32,7 @@ pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
         .as_deref()
         .map(|name| InstanceLimits::find(name, args.instances.as_deref()))
         .transpose()?;
-    let ledger = context.open_ledger_if_there()?.ok_or_else(|| {
-        Failure::refused("the ledger is empty: measure first ('disksmith bench TARGET'), or record ('disksmith watch --record')")
-    })?;
-    let workload = Workload::read(
-        &ledger,
-        &args.workload,
-        args.phase.as_deref(),
-        args.device.as_deref(),
-    )?;
+    let workload = workload(args, context)?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let report = report(args, &offers, instance, workload, today)?;
     let found = !report.choices.is_empty();
@@ -53,6 +45,31 @@ pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
         true => Answer::Done,
         false => Answer::No,
     })
+}
+
+/// The workload: of a trace's file, or of the ledger.
+fn workload(args: &CostArgs, context: &Context) -> Result<Workload, Failure> {
+    let device = args.device.as_deref();
+    if let Some(path) = Workload::trace_path(&args.workload) {
+        return Workload::of_trace(path, device);
+    }
+    let ledger = context.open_ledger_if_there()?.ok_or_else(|| {
+        Failure::refused("the ledger is empty: measure first ('disksmith bench TARGET'), or record ('disksmith watch --record')")
+    })?;
+    Workload::read(&ledger, &args.workload, args.phase.as_deref(), device)
+}
+
+/// The price of what carries the base load alone, for a workload that changes over time.
+fn base_month(offers: &[Offer], workload: &Workload, goal: &Goal) -> Option<f64> {
+    if workload.intervals.len() < 2 {
+        return None;
+    }
+    let verdicts = choose::all(offers, &workload.base_alone(), goal).into_iter();
+    let months = verdicts.filter_map(|verdict| match verdict {
+        Verdict::Carries(choice) => Some(choice.month),
+        Verdict::RuledOut(_) => None,
+    });
+    months.min_by(f64::total_cmp)
 }
 
 fn offers(args: &CostArgs) -> Result<Vec<Offer>, Failure> {
@@ -100,6 +117,7 @@ fn report(
     let scaling = choices
         .first()
         .and_then(|best| scaling::best(best, &workload, &goal));
+    let base_month = base_month(offers, &workload, &goal);
     let have = args
         .have
         .as_ref()
@@ -113,6 +131,7 @@ fn report(
         instance,
         choices,
         ruled_out,
+        base_month,
         scaling,
         have,
         today,

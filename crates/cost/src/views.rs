@@ -24,6 +24,8 @@ pub(crate) struct Report {
     instance: Option<InstanceLimits>,
     pub(crate) choices: Vec<Choice>,
     ruled_out: Vec<RuledOut>,
+    /// Price of what carries the base load alone.
+    base_month: Option<f64>,
     scaling: Option<Scaling>,
     have: Option<Idle>,
 }
@@ -45,6 +47,7 @@ impl Report {
         instance: Option<InstanceLimits>,
         choices: Vec<Choice>,
         ruled_out: Vec<RuledOut>,
+        base_month: Option<f64>,
         scaling: Option<Scaling>,
         have: Option<Idle>,
         today: Date,
@@ -62,6 +65,7 @@ impl Report {
             instance,
             choices,
             ruled_out,
+            base_month,
             scaling,
             have,
         }
@@ -119,6 +123,7 @@ pub(crate) fn json(report: &Report) -> String {
                 reason: &out.reason,
             })
             .collect(),
+        base_month: report.base_month,
         scaling: report.scaling.as_ref().map(|scaling| ScalingDocument {
             from_hour_utc: scaling.from_hour,
             to_hour_utc: scaling.to_hour,
@@ -147,6 +152,8 @@ struct Document<'a> {
     instance: Option<&'a InstanceLimits>,
     choices: Vec<ChoiceDocument<'a>>,
     ruled_out: Vec<RuledOutDocument<'a>>,
+    /// Price for a month of the cheapest that carries the base load alone.
+    base_month: Option<f64>,
     scaling: Option<ScalingDocument>,
     have: Option<HaveDocument>,
 }
@@ -263,13 +270,17 @@ const COLUMNS: [Column; 9] = [
 pub(crate) fn text(report: &Report, columns: usize) -> String {
     let workload = &report.workload;
     let mut paragraphs = vec![format!(
-        "{} {} at {}, {}: {} IOPS and {} MiB/s at the peak, {} IOPS and {} MiB/s for half of the time.",
+        "{} {}{}, {}: {} IOPS and {} MiB/s at the peak, {} IOPS and {} MiB/s for half of the time.",
         match workload.kind {
             "run" => "Run",
+            "trace" => "Trace",
             _ => "Recording",
         },
         workload.name,
-        workload.host,
+        match workload.host.as_str() {
+            "" => String::new(),
+            host => format!(" at {host}"),
+        },
         date(workload.at),
         number(workload.peak().iops),
         number(workload.peak().mibps()),
@@ -297,6 +308,13 @@ pub(crate) fn text(report: &Report, columns: usize) -> String {
     for (name, counts, reason) in grouped(&report.ruled_out) {
         paragraphs.push(format!("{counts} {name}: {reason}."));
     }
+    let cheapest = report.choices.first();
+    paragraphs.extend(report.base_month.zip(cheapest).map(|(month, best)| {
+        format!(
+            "The base load alone, what half of the time needs, would cost {month:.2} a month; the peak costs {:.2} more.",
+            best.month - month
+        )
+    }));
     paragraphs.extend(report.scaling.as_ref().map(|scaling| {
         format!(
             "Time of day: with {} IOPS and {} MiB/s each from {:02}:00 to {:02}:00 UTC, the cheapest of these costs {:.2} a \

@@ -1,5 +1,7 @@
 //! The workload: so many I/O and bytes a second, steady as in a run, or over time as in a recording.
 
+use std::path::Path;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};
@@ -12,6 +14,8 @@ use ui::exit::{ExitClass as _, Failure};
 pub(crate) const MONTH_S: f64 = 730.0 * 3600.0;
 /// Of all I/O, so many may take longer than the latency of `--p99`.
 const LATE: f64 = 0.01;
+/// Length of an interval of a trace: caps of clouds are kept over a second.
+const STEP: Nanos = Nanos::from_secs(1);
 /// Steps in which a rate between the mean and the peak is tried.
 const STEPS: u32 = 200;
 
@@ -34,7 +38,7 @@ pub(crate) struct Interval {
 /// A workload, and where it was measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
-    /// `run` or `recording`.
+    /// `run`, `recording` or `trace`.
     pub(crate) kind: &'static str,
     pub(crate) name: String,
     pub(crate) host: String,
@@ -87,6 +91,78 @@ impl Workload {
         match word.parse::<i64>() {
             Ok(number) if word.len() < 8 => Workload::of_recording(ledger, number, device),
             _ => Workload::of_run(&ledger.load(word).refused()?, phase),
+        }
+    }
+
+    /// The path of a trace, where the word is one: ids of runs and numbers of recordings have no dot and no slash.
+    pub(crate) fn trace_path(word: &str) -> Option<&Path> {
+        word.contains(['.', '/']).then(|| Path::new(word))
+    }
+
+    /// The workload of a trace: of one device, or of all together.
+    pub(crate) fn of_trace(path: &Path, device: Option<&str>) -> Result<Workload, Failure> {
+        let mut trace = trace::open(path).refused()?;
+        let started = trace.header().started;
+        let mut seconds: Vec<(f64, f64)> = Vec::new();
+        let mut first = None;
+        while let Some(io) = trace.next() {
+            let io = io.midway()?;
+            let named = trace.header().devices.get(usize::from(io.device.0));
+            let is_wanted = device.is_none_or(|name| named.is_some_and(|one| one.name == name));
+            if !is_wanted || !matches!(io.op, trace::Op::Read | trace::Op::Write) {
+                continue;
+            }
+            let first = *first.get_or_insert(io.issued);
+            let at = (io.issued.0.saturating_sub(first.0) / STEP.0) as usize;
+            if at >= seconds.len() {
+                seconds.resize(at + 1, (0.0, 0.0));
+            }
+            if let Some((ops, bytes)) = seconds.get_mut(at) {
+                *ops += 1.0;
+                *bytes += io.length.0 as f64;
+            }
+        }
+        if seconds.is_empty() {
+            return Err(Failure::refused(match device {
+                Some(name) => format!(
+                    "the trace {} has no reads or writes of a device {name}",
+                    path.display()
+                ),
+                None => format!("the trace {} has no reads or writes", path.display()),
+            }));
+        }
+        let at = started.unwrap_or_default();
+        let intervals = seconds.iter().enumerate().map(|(index, (ops, bytes))| {
+            let wall = at.checked_add(jiff::SignedDuration::from_secs(index as i64));
+            let hour = wall.map_or(0, |wall| wall.to_zoned(TimeZone::UTC).hour());
+            Interval {
+                hour: u8::try_from(hour).unwrap_or(0),
+                seconds: STEP.as_secs_f64(),
+                rate: Demand {
+                    iops: ops / STEP.as_secs_f64(),
+                    bytes_per_s: bytes / STEP.as_secs_f64(),
+                },
+            }
+        });
+        Ok(Workload {
+            kind: "trace",
+            name: path.display().to_string(),
+            host: String::new(),
+            at,
+            intervals: intervals.collect(),
+        })
+    }
+
+    /// The base load alone.
+    pub(crate) fn base_alone(&self) -> Workload {
+        let interval = Interval {
+            hour: 0,
+            seconds: self.seconds(),
+            rate: self.base(),
+        };
+        Workload {
+            intervals: vec![interval],
+            ..self.clone()
         }
     }
 
