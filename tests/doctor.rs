@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use support::{PATIENCE, Place, Said, skipped};
+use support::{Place, ProgramOutput, TIMEOUT, is_root, skipped};
 
 /// Result of each check that judged: the gravest of its rows.
-fn results(said: &Said) -> BTreeMap<String, String> {
+fn results(said: &ProgramOutput) -> BTreeMap<String, String> {
     let document = said.json();
     let mut found = BTreeMap::new();
     // The gravest come first.
@@ -184,14 +184,10 @@ impl Server {
             }
             let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
             assert!(self.child.try_wait().unwrap().is_none(), "{}", log());
-            assert!(began.elapsed() < PATIENCE, "{}", log());
+            assert!(began.elapsed() < TIMEOUT, "{}", log());
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     }
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 fn done(command: &mut Command) -> String {
@@ -518,7 +514,7 @@ fn on_postgresql_what_is_set_wrong_is_found_and_what_is_right_is_not() {
     .trim()
         != "1"
     {
-        assert!(began.elapsed() < PATIENCE);
+        assert!(began.elapsed() < TIMEOUT);
     }
     let found = judge(&bad, &[]);
     for (name, result) in [
