@@ -20,9 +20,12 @@ pub(crate) struct Odd {
     pub(crate) count: usize,
 }
 
+/// Result and value of each check of a host.
+type Checks<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
+
 /// Differences of answers of `doctor`: results that more than half of the hosts share and a host does not.
 pub(crate) fn odd(answers: &[&Value]) -> Vec<Odd> {
-    let hosts: Vec<(usize, BTreeMap<&str, (&str, &str)>)> = answers
+    let hosts: Vec<(usize, Checks<'_>)> = answers
         .iter()
         .enumerate()
         .filter(|(_, answer)| answer["command"] == "doctor")
@@ -70,7 +73,7 @@ pub(crate) fn odd(answers: &[&Value]) -> Vec<Odd> {
 }
 
 /// For each check the gravest result, which is the first, with its value.
-fn gravest(answer: &Value) -> BTreeMap<&str, (&str, &str)> {
+fn gravest(answer: &Value) -> Checks<'_> {
     let mut found = BTreeMap::new();
     for row in answer["checks"].as_array().into_iter().flatten() {
         let word = |key: &str| row[key].as_str();
