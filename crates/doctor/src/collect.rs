@@ -39,7 +39,13 @@ pub(crate) fn facts(
         let folders = folders_of_mysql(&server, &host.name);
         add_folders(&mut host, folders);
         if is_wanted(args, "sql") {
-            statements = Some(sql::explain(&client, &server, args.queries.as_deref()).refused()?);
+            let slow_log = server.folder("slow_query_log_file");
+            let asked = sql::Asked {
+                client: &client,
+                has_notes: server.has_notes(),
+                slow_log: slow_log.as_deref(),
+            };
+            statements = Some(sql::explain(&asked, args.queries.as_deref()).refused()?);
         }
         mysql = Some(server);
     }

@@ -19,6 +19,11 @@ use crate::facts::host::Host;
 use crate::facts::mysql::Mysql;
 use crate::facts::postgres::{Postgres, Setting, Statistics};
 
+/// Files with their text, or variables with their value.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+/// Settings with their value and unit.
+type Units<'a> = &'a [(&'a str, &'a str, &'a str)];
+
 /// A host in a folder: an NVMe disk, a SCSI disk with a partition, and RAID 5 of three disks, all set well.
 struct Tree {
     folder: tempfile::TempDir,
@@ -194,7 +199,7 @@ fn each_thing_that_is_set_wrong_on_the_host_is_found_alone() {
         format!("Max processes 63704 63704 processes\nMax open files {files} 524288 files\n")
     };
     let few_files = limits("1024");
-    let table: &[(&str, CheckResult, &[(&str, &str)])] = &[
+    let table: &[(&str, CheckResult, Pairs<'_>)] = &[
         ("file-limit", Consider, &[("proc/77/limits", &few_files)]),
         (
             "nofile-above-nr-open",
@@ -513,7 +518,7 @@ fn place_on(facts: &mut Facts, device: &str, parts: &[&'static str]) {
 fn each_setting_of_mysql_that_is_wrong_for_the_measured_disk_is_found_alone() {
     use CheckResult::{Consider, Fix};
     assert_eq!(found(&mysql(&[], &[])), []);
-    let table: &[(&str, CheckResult, &[(&str, &str)], &[(&str, &str)])] = &[
+    let table: &[(&str, CheckResult, Pairs<'_>, Pairs<'_>)] = &[
         (
             "innodb-io-capacity",
             Fix,
@@ -834,7 +839,7 @@ fn each_setting_of_postgresql_that_is_wrong_for_the_measured_disk_is_found_alone
         ..Statistics::default()
     };
     assert_eq!(found(&postgres(&[], quiet())), []);
-    let table: &[(&str, CheckResult, &[(&str, &str, &str)])] = &[
+    let table: &[(&str, CheckResult, Units<'_>)] = &[
         (
             "random-page-cost",
             Consider,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::client::postgres::PostgresClient;
-use crate::wal_sync::Method;
+use crate::wal_sync::WalSync;
 
 /// A setting (pg_settings).
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -51,14 +51,6 @@ pub(crate) struct Statistics {
 pub(crate) struct Tablespace {
     pub(crate) name: String,
     pub(crate) path: String,
-}
-
-/// Median time of a WAL write with each method, in seconds, in turns; the fastest first.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct WalSync {
-    pub(crate) medians: Vec<(Method, f64)>,
-    /// The fastest was faster than the one that is set in every turn.
-    pub(crate) is_clear: bool,
 }
 
 /// The server.

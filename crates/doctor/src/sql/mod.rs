@@ -14,7 +14,6 @@ use anyhow::Context as _;
 use linux::root::read_bytes;
 
 use crate::client::mysql::{MysqlClient, Row};
-use crate::facts::mysql::Mysql;
 use select::as_select;
 use statements::{Statement, distinct, parse};
 
@@ -50,17 +49,22 @@ pub(crate) struct Explained {
     pub(crate) unusable: Vec<Unusable>,
 }
 
+/// The server whose statements are explained.
+pub(crate) struct Asked<'a> {
+    pub(crate) client: &'a MysqlClient,
+    /// Its version names what it cannot use.
+    pub(crate) has_notes: bool,
+    /// Its slow log, where that is on this host.
+    pub(crate) slow_log: Option<&'a Path>,
+}
+
 /// Explains the statements of a file, or those that the server remembers.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn explain(
-    client: &MysqlClient,
-    mysql: &Mysql,
-    file: Option<&Path>,
-) -> anyhow::Result<Explained> {
+pub(crate) fn explain(asked: &Asked<'_>, file: Option<&Path>) -> anyhow::Result<Explained> {
     let mut found = Explained {
-        has_notes: has_notes(mysql),
+        has_notes: asked.has_notes,
         ..Explained::default()
     };
     let statements = match file {
@@ -69,7 +73,7 @@ pub(crate) fn explain(
             let bytes = read_bytes(path).context("the statements cannot be explained")?;
             parse(&String::from_utf8_lossy(&bytes))
         }
-        None => remembered(client, mysql, &mut found.sources),
+        None => remembered(asked, &mut found.sources),
     };
     let began = Instant::now();
     for (at, statement) in distinct(statements).into_iter().enumerate() {
@@ -79,7 +83,7 @@ pub(crate) fn explain(
                 "no more than {MOST} statements are explained, for {} s",
                 LONGEST.as_secs()
             )),
-            false => explain_one(client, &statement),
+            false => explain_one(asked.client, &statement),
         };
         match judged {
             Ok(unusable) => {
@@ -96,15 +100,6 @@ pub(crate) fn explain(
         .unusable
         .sort_by(|a, b| b.rows.unwrap_or(0.0).total_cmp(&a.rows.unwrap_or(0.0)));
     Ok(found)
-}
-
-/// MySQL since 5.6 (WL#5894); MariaDB 10.6.16, 10.11.6 and later (MDEV-32203).
-fn has_notes(mysql: &Mysql) -> bool {
-    let version = mysql.version();
-    match mysql.is_mariadb() {
-        true => mysql.variables.contains_key("note_verbosity"),
-        false => version >= (5, 6),
-    }
 }
 
 /// A statement that cannot use its index, or `None`.
@@ -157,7 +152,7 @@ fn note(row: &Row) -> Option<String> {
 }
 
 /// Statements that the server remembers: samples of digests (MySQL 8), the history of statements, the slow log.
-fn remembered(client: &MysqlClient, mysql: &Mysql, sources: &mut Vec<String>) -> Vec<Statement> {
+fn remembered(asked: &Asked<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
     let mut found = Vec::new();
     for (source, query) in [
         (
@@ -182,7 +177,7 @@ fn remembered(client: &MysqlClient, mysql: &Mysql, sources: &mut Vec<String>) ->
              ORDER BY query_time DESC LIMIT 1000",
         ),
     ] {
-        let rows = client.rows(query).unwrap_or_default();
+        let rows = asked.client.rows(query).unwrap_or_default();
         if !rows.is_empty() {
             sources.push(source.to_owned());
         }
@@ -196,8 +191,9 @@ fn remembered(client: &MysqlClient, mysql: &Mysql, sources: &mut Vec<String>) ->
             })
         }));
     }
-    let log = mysql.folder("slow_query_log_file");
-    if let Some((path, bytes)) = log.and_then(|path| Some((path.clone(), read_bytes(&path).ok()?)))
+    if let Some((path, bytes)) = asked
+        .slow_log
+        .and_then(|path| Some((path, read_bytes(path).ok()?)))
     {
         let tail = &bytes[bytes.len().saturating_sub(SLOW_LOG)..];
         let statements = parse(&String::from_utf8_lossy(tail));
