@@ -51,6 +51,7 @@ pub mod level;
 mod noise;
 pub mod outlying;
 pub mod pace;
+
 pub mod plateau;
 #[cfg(test)]
 mod proof;

@@ -198,6 +198,7 @@ mod tests {
             in_company,
             is_ebs: false,
             others_share: None,
+            foreground: None,
             exceeded: None,
             unreadable: Ranges::new(),
             left: Bytes(0),

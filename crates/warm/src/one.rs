@@ -16,7 +16,8 @@ use study::depth::verdict::Verdict;
 use super::checkpoint::End;
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
-use super::pace::{IoPolicy, Limit, Pace, Yielded};
+use super::limit::Limit;
+use super::pace::{IoPolicy, Pace};
 use super::plan::{Extent, Plan, Stage};
 use super::present::Present;
 use super::progress::VolumeLine;
@@ -25,9 +26,8 @@ use super::start::StartedVolume;
 use super::turns::Turns;
 use super::watching::Watching;
 use job::{ProgressLines, Resumable};
-use reader::Volume;
+use reader::{ForegroundReport, Volume};
 use ui::exit::sentence;
-use ui::units::{rate, span};
 
 /// What is to be done to a volume.
 pub(crate) struct Task {
@@ -62,7 +62,7 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn manners(&self) -> IoPolicy {
+    fn policy(&self) -> IoPolicy {
         match self.keep_p99 {
             Some(target) => IoPolicy::Target(target),
             None if self.are_parts => IoPolicy::Short,
@@ -115,6 +115,8 @@ pub(crate) struct Warmed {
     /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
     /// counted.
     pub others_share: Option<f64>,
+    /// What the foreground had; `None` where there was none.
+    pub foreground: Option<ForegroundReport>,
     /// For how long more was asked for than the volume or the instance allows, by AWS's own count;
     /// `None` where nobody counts that.
     pub exceeded: Option<Exceeded>,
@@ -218,8 +220,7 @@ fn read(
         line,
         shared.below_ledger.contains(&volume.disk.number),
     );
-    let split = volume.disk.largest_request(shared.root);
-    let pace = Pace::new(shared.limit, shared.manners(), split);
+    let pace = Pace::new(shared.limit, shared.policy());
     let counted = volume.own_counters();
     let began = Instant::now();
     let mut reading = Reading::new(
@@ -262,7 +263,8 @@ fn read(
              again.",
         ));
     }
-    findings.extend(yielded(reading.yielded()));
+    let foreground = reading.foreground().as_ref().map(ForegroundReport::from);
+    findings.extend(yielded(foreground.as_ref()));
     let (size_now, smallest) = reading.sizes();
     findings.extend(resized(volume.size, size_now, smallest));
     let done_now = reading.done_ranges().clone();
@@ -289,6 +291,7 @@ fn read(
         in_company: reading.in_company(),
         is_ebs: volume.is_ebs(),
         others_share: reading.others_share(),
+        foreground,
         exceeded,
         left,
         left_out: plan.left_out.subtract(&done).total(),
@@ -362,36 +365,16 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
         .collect()
 }
 
-/// What is said where it was slower for others.
-fn yielded(yielded: Option<Yielded>) -> Option<Finding> {
-    let Yielded {
-        time,
-        felt,
-        held_to,
-        at_least,
-        least,
-    } = yielded?;
-    let ms = |time: Nanos| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-    let mut text = format!(
-        "For {} others used the disk, and it was read more slowly for them.",
-        span(time.as_secs_f64())
-    );
-    if let (Some(felt), Some(held_to)) = (felt, held_to) {
-        text += &format!(
-            " 9 of 10 reads of a warm page took at most {} beside it; it was held to {}.",
-            ms(felt),
-            ms(held_to)
-        );
-    }
-    if at_least.0 > 0 {
-        text += &format!(
-            " For {} of that time it was read at the lowest rate, {}.",
-            span(at_least.as_secs_f64()),
-            rate(least)
-        );
-    }
-    text += " --keep-p99 sets another bound.";
-    Some(Finding::note(Code::Yielded, text))
+/// The finding that tells of a foreground.
+fn yielded(foreground: Option<&ForegroundReport>) -> Option<Finding> {
+    let foreground = foreground?;
+    let text = format!("{} --keep-p99 sets another target.", foreground.text());
+    let is_unreachable = foreground.target_source == Some("unreachable");
+    Some(if is_unreachable {
+        Finding::warn(Code::Yielded, text)
+    } else {
+        Finding::note(Code::Yielded, text)
+    })
 }
 
 fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
@@ -430,26 +413,6 @@ mod tests {
             (Ending::Failed(String::new()), true, false, End::Midway),
         ] {
             assert_eq!(end(&ending, whole, is_coarse), told, "{ending:?}");
-        }
-    }
-
-    #[test]
-    fn what_others_had_is_said_as_it_was_measured() {
-        assert_eq!(yielded(None), None);
-        let said = yielded(Some(Yielded {
-            time: Nanos::from_secs(40),
-            felt: Some(Nanos(6_200_000)),
-            held_to: Some(Nanos(5_000_000)),
-            at_least: Nanos::from_secs(7),
-            least: 1_048_576.0,
-        }));
-        let text = said.unwrap().text;
-        for words in [
-            "For 40 s others used the disk",
-            "9 of 10 reads of a warm page took at most 6.2 ms beside it; it was held to 5.0 ms",
-            "For 7 s of that time it was read at the lowest rate, 1.0 MiB/s",
-        ] {
-            assert!(text.contains(words), "{text}");
         }
     }
 }

@@ -317,10 +317,11 @@ impl RequestSource for Reading<'_> {
         if let Some(next) = self.next_of_doubt(now) {
             return next;
         }
-        if self.pace.probes(now)
-            && let Some(place) = self.warm_place()
-        {
-            return self.request(now, place, PROBE);
+        if self.pace.probes(now) {
+            match self.warm_place() {
+                Some(place) => return self.request(now, place, PROBE),
+                None => self.pace.cannot_probe(),
+            }
         }
         if self.meter.in_flight() as usize >= self.wanted() {
             return Next::Wait(now + NAP);
@@ -335,7 +336,7 @@ impl RequestSource for Reading<'_> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { len, tag, .. } = done.request;
         if tag == PROBE {
-            self.pace.felt(Bytes(u64::from(len)), done.latency);
+            self.pace.probed(now, Bytes(u64::from(len)), done.latency);
             return self.look(now);
         }
         let range = done.request.range();

@@ -208,6 +208,7 @@ struct VolumeDocument<'a> {
     cold_share: Option<f64>,
     /// Share of the disk's bytes that others moved.
     others_share: Option<f64>,
+    foreground: Option<reader::ForegroundReport>,
     exceeded_s: Option<ExceededDocument>,
     /// Number of requests in flight that was found best.
     in_flight: Option<usize>,
@@ -283,6 +284,7 @@ impl<'a> VolumeDocument<'a> {
             bytes_per_s: one.rate(),
             cold_share: one.cold,
             others_share: one.others_share,
+            foreground: one.foreground.clone(),
             exceeded_s: one.exceeded.map(|exceeded| ExceededDocument {
                 volume_iops: exceeded.volume_iops.as_secs_f64(),
                 volume_bytes: exceeded.volume_bytes.as_secs_f64(),

@@ -26,16 +26,14 @@ pub(crate) struct Watching<'a> {
     line: VolumeLine,
     began: Instant,
     ran_before_s: f64,
-    /// Whether the ledger lies on the same disk, and when it was last being written then.
+    /// True if the ledger lies on the same disk, and if it was written to since the counts were last asked for.
     holds_ledger: bool,
-    last_write: Option<Instant>,
+    wrote: bool,
 }
 
 /// A ledger on the volume itself is told this often: each commit is a write that others could have made,
 /// and waits for the volume.
 const SELDOM: Duration = Duration::from_secs(10);
-/// So long after a commit the file system may still write of it.
-const AFTER: Duration = Duration::from_secs(1);
 
 impl<'a> Watching<'a> {
     /// Looks at `volume`, whose warming stands as `kept` says. `holds_ledger`: the keeper's writes go to the
@@ -68,8 +66,8 @@ impl<'a> Watching<'a> {
             writer,
             line,
             began: Instant::now(),
-            last_write: None,
             holds_ledger,
+            wrote: false,
         }
     }
 
@@ -92,17 +90,6 @@ impl<'a> Watching<'a> {
         self.writer.end(&self.checkpoint, state).err()
     }
 
-    /// Whether what was written of late may be our own, the ledger's.
-    fn writes_itself(&mut self) -> bool {
-        if !self.holds_ledger {
-            return false;
-        }
-        if self.writer.is_writing() {
-            self.last_write = Some(Instant::now());
-        }
-        self.last_write.is_some_and(|last| last.elapsed() < AFTER)
-    }
-
     /// Whether what was read is kept.
     pub(crate) fn writes(&self) -> bool {
         self.writer.writes()
@@ -118,18 +105,11 @@ impl Watch for Watching<'_> {
         let now = self.counter.as_ref()?.read().ok()?;
         let before = self.before.replace(now)?;
         let counts = now.since(&before)?;
-        // Two of our own requests that became one on their way are two all the same.
-        let merged = now.reads_merged.checked_sub(before.reads_merged)?;
-        let (writes, written_bytes) = if self.writes_itself() {
-            (0, 0)
-        } else {
-            (counts.writes, counts.write_bytes)
-        };
         Some(Counted {
-            reads: counts.reads + merged,
-            writes,
             read_bytes: counts.read_bytes,
-            written_bytes,
+            written_bytes: counts.write_bytes,
+            commits: std::mem::take(&mut self.wrote)
+                || self.holds_ledger && self.writer.is_writing(),
         })
     }
 
@@ -143,9 +123,7 @@ impl Watch for Watching<'_> {
         self.checkpoint.unreadable.clone_from(at.unreadable);
         self.checkpoint.ran_s = self.ran_before_s + ran.as_secs_f64();
         self.writer.write(&self.checkpoint);
-        if self.holds_ledger {
-            self.last_write = Some(Instant::now());
-        }
+        self.wrote = self.holds_ledger;
     }
 }
 

@@ -1,122 +1,246 @@
+//! The controller and the detector, step by step.
+
 use proptest::prelude::*;
 
 use super::*;
 
-fn pacer() -> Pacer {
-    Pacer::new(Rates::new(10.0, 1000.0).unwrap(), 0.01).unwrap()
-}
+const TICK_S: f64 = 0.1;
 
-/// Measurements of half a second of a background that uses up its rate.
-fn used(pacer: &Pacer, foreground_s: Option<f64>) -> Interval {
-    Interval {
-        seconds: 0.5,
-        foreground_s,
-        background: pacer.allowed(),
+/// Lets so many seconds pass with a foreground of so many requests a second and this latency, beside a background
+/// that uses what it is allowed.
+fn pass(controller: &mut Controller, seconds: f64, per_s: f64, latency_s: impl Fn(Allowed) -> f64) {
+    for _ in 0..(seconds / TICK_S).round() as usize {
+        let allowed = controller.allowed();
+        let latencies_s = [latency_s(allowed); 4];
+        controller.take(&Sample {
+            seconds: TICK_S,
+            foreground: Foreground {
+                requests: Some(per_s * TICK_S),
+                waited_s: 0.0,
+            },
+            latencies_s: if per_s > 0.0 { &latencies_s } else { &[] },
+            background: match allowed {
+                Allowed::All => 1e8 * TICK_S,
+                Allowed::Rate(rate) => rate * TICK_S,
+                Allowed::Nothing => 0.0,
+            },
+            ..Sample::default()
+        });
     }
 }
 
-/// A pacer that has grown to its ceiling.
-fn grown() -> Pacer {
-    let mut pacer = pacer();
-    for _ in 0..40 {
-        pacer.observe(&used(&pacer, None));
+/// The highest rate allowed in a few seconds, pauses left out.
+fn rate(controller: &mut Controller, per_s: f64, latency_s: impl Fn(Allowed) -> f64) -> f64 {
+    let mut highest = 0.0_f64;
+    for _ in 0..30 {
+        pass(controller, TICK_S, per_s, &latency_s);
+        if let Allowed::Rate(rate) = controller.allowed() {
+            highest = highest.max(rate);
+        }
     }
-    assert_eq!(pacer.allowed(), 1000.0);
-    pacer
+    highest
 }
 
 #[test]
-fn it_begins_at_the_floor_and_has_all_when_alone() {
-    assert_eq!(pacer().allowed(), 10.0);
-    grown();
-}
-
-#[test]
-fn a_passed_target_cuts_at_once_and_again() {
-    let mut pacer = grown();
-    assert_eq!(pacer.observe(&used(&pacer, Some(0.02))), 700.0);
-    assert!((pacer.observe(&used(&pacer, Some(0.02))) - 490.0).abs() < 1e-9);
-}
-
-#[test]
-fn the_cut_is_from_what_was_used() {
-    let mut pacer = grown();
-    let idle = Interval {
-        background: 100.0,
-        ..used(&pacer, Some(0.02))
-    };
-    assert_eq!(pacer.observe(&idle), 70.0);
-}
-
-#[test]
-fn between_calm_and_target_it_stays() {
-    let mut pacer = grown();
-    pacer.observe(&used(&pacer, Some(0.02)));
-    for _ in 0..10 {
-        assert_eq!(pacer.observe(&used(&pacer, Some(0.0095))), 700.0);
-    }
-}
-
-#[test]
-fn after_a_cut_it_returns_to_a_little_below_and_then_creeps() {
-    let mut pacer = grown();
-    pacer.observe(&used(&pacer, Some(0.02)));
-    for _ in 0..8 {
-        pacer.observe(&used(&pacer, Some(0.005)));
-    }
-    assert!(
-        (900.0..950.0).contains(&pacer.allowed()),
-        "{}",
-        pacer.allowed()
+fn an_idle_device_is_given_away_after_a_moment_and_taken_back_at_once() {
+    let mut controller = Controller::new(Targets::default());
+    assert_eq!(controller.allowed(), Allowed::Nothing);
+    pass(&mut controller, 0.6, 0.0, |_| 0.001);
+    assert_eq!(controller.allowed(), Allowed::All);
+    pass(&mut controller, TICK_S, 600.0, |_| 0.001);
+    assert_eq!(
+        controller.allowed(),
+        Allowed::Nothing,
+        "it is measured first"
     );
+    pass(&mut controller, 3.0, 600.0, |_| 0.001);
+    assert!(!matches!(controller.allowed(), Allowed::All));
+    pass(&mut controller, 6.0, 0.0, |_| 0.001);
+    assert_eq!(controller.allowed(), Allowed::All);
 }
 
 #[test]
-fn a_rate_that_is_not_used_does_not_grow() {
-    let mut pacer = pacer();
-    let idle = Interval {
-        background: 1.0,
-        ..used(&pacer, None)
+fn it_grows_from_below_and_backs_off_within_a_second_of_harm() {
+    let mut controller = Controller::new(Targets::default());
+    controller.gives(1e8);
+    let well = |_: Allowed| 0.002;
+    pass(&mut controller, 4.0, 300.0, well);
+    let first = rate(&mut controller, 300.0, well);
+    assert!(first < 2e7, "{first}");
+    pass(&mut controller, 20.0, 300.0, well);
+    let later = rate(&mut controller, 300.0, well);
+    assert!(later > 10.0 * first, "{first} {later}");
+    let slow = |allowed: Allowed| {
+        if allowed == Allowed::Nothing {
+            0.002
+        } else {
+            0.02
+        }
     };
-    assert_eq!(pacer.observe(&idle), 10.0);
+    pass(&mut controller, 1.0, 300.0, slow);
+    let harmed = rate(&mut controller, 300.0, slow);
+    assert!(harmed < 0.1 * later, "{later} {harmed}");
+    assert!(harmed >= 1e6, "it never stops for good: {harmed}");
+    pass(&mut controller, 60.0, 300.0, well);
+    let recovered = rate(&mut controller, 300.0, well);
+    assert!(recovered > 10.0 * harmed, "{harmed} {recovered}");
 }
 
 #[test]
-fn who_suffers_at_the_floor_is_not_our_victim() {
-    let mut pacer = pacer();
-    for _ in 0..6 {
-        assert_eq!(pacer.observe(&used(&pacer, Some(0.03))), 10.0);
+fn a_target_below_what_the_foreground_has_alone_is_unreachable() {
+    let asked = Targets {
+        mean_s: None,
+        p99_s: Some(0.005),
+    };
+    for (own_s, source, kept_s) in [
+        (0.002, Source::Asked, 0.005),
+        (0.010, Source::Unreachable, 0.015),
+    ] {
+        let mut controller = Controller::new(asked);
+        pass(&mut controller, 5.0, 300.0, |_| own_s);
+        let (targets, found) = controller.targets().unwrap();
+        assert_eq!(found, source);
+        assert!(
+            (targets.p99_s.unwrap() - kept_s).abs() < 1e-9,
+            "{targets:?}"
+        );
+        assert_eq!(targets.mean_s, None);
+        let outcome = controller.outcome();
+        assert!(outcome.alone.is_some() && outcome.beside.is_some());
     }
-    assert!((pacer.held_to_s() - 0.045).abs() < 1e-4);
-    assert!(pacer.observe(&used(&pacer, Some(0.03))) > 10.0);
-    // It fades.
-    for _ in 0..1200 {
-        pacer.observe(&used(&pacer, Some(0.001)));
-    }
-    assert_eq!(pacer.held_to_s(), 0.01);
 }
 
 #[test]
-fn senseless_bounds_are_refused() {
-    assert_eq!(Rates::new(0.0, 1.0), None);
-    assert_eq!(Rates::new(2.0, 1.0), None);
-    assert_eq!(Rates::new(1.0, f64::INFINITY), None);
-    let rates = Rates::new(1.0, 2.0).unwrap();
-    assert!(Pacer::new(rates, f64::NAN).is_none());
-    assert!(Pacer::new(rates, 0.0).is_none());
+fn a_foreground_that_waits_behind_the_background_is_listened_to() {
+    let mut controller = Controller::new(Targets::default());
+    pass(&mut controller, 5.0, 0.0, |_| 0.001);
+    let look = |controller: &mut Controller, requests: f64, waited_s: f64| {
+        controller.take(&Sample {
+            seconds: TICK_S,
+            foreground: Foreground {
+                requests: Some(requests),
+                waited_s,
+            },
+            ..Sample::default()
+        })
+    };
+    // Four requests a second, each of a quarter of a second.
+    let mut looks = 0;
+    while look(&mut controller, 0.4, 0.1) == Allowed::All {
+        looks += 1;
+        assert!(looks < 10);
+    }
+    assert_eq!(controller.phase(), Phase::Listening);
+    // Alone it makes three hundred.
+    (0..2).for_each(|_| {
+        look(&mut controller, 30.0, 0.1);
+    });
+    assert!(controller.probes());
+    // A journal makes no more, and is not listened to again soon.
+    let mut controller = Controller::new(Targets::default());
+    pass(&mut controller, 5.0, 0.0, |_| 0.001);
+    (0..5).for_each(|_| {
+        look(&mut controller, 1.0, 0.1);
+    });
+    (0..6).for_each(|_| {
+        look(&mut controller, 0.0, 0.0);
+    });
+    assert_eq!(controller.allowed(), Allowed::All);
+    assert_eq!(look(&mut controller, 1.0, 0.1), Allowed::All);
+}
+
+#[test]
+fn a_deadline_sets_the_least_rate_and_ends_pauses() {
+    let mut controller = Controller::new(Targets::default());
+    pass(&mut controller, 3.0, 300.0, |_| 0.002);
+    controller.at_least(5e8);
+    let slow = |allowed: Allowed| {
+        if allowed == Allowed::Nothing {
+            0.002
+        } else {
+            0.05
+        }
+    };
+    pass(&mut controller, 5.0, 300.0, slow);
+    assert!(controller.is_driven());
+    assert_eq!(controller.allowed(), Allowed::Rate(5e8));
+}
+
+fn counts(read: f64, written: f64, own: f64) -> Option<Counts> {
+    Some(Counts { read, written, own })
+}
+
+#[test]
+fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
+    let mut detector = Detector::default();
+    let block = 524_288.0;
+    let mut seen = 0.0;
+    for look in 0..100 {
+        // Every other look the kernel is ahead by three blocks.
+        let (read, own) = if look % 2 == 0 {
+            (8.0, 5.0)
+        } else {
+            (5.0, 8.0)
+        };
+        let foreground = detector.take(0.04, counts(read * block, 0.0, own * block), true);
+        seen += foreground.requests.unwrap();
+    }
+    assert!(seen < 1.0, "{seen}");
+    // A hundred pages a second beside it are.
+    for look in 0..100 {
+        let (read, own) = if look % 2 == 0 {
+            (8.0, 5.0)
+        } else {
+            (5.0, 8.0)
+        };
+        let read = read * block + 4.0 * 4096.0;
+        seen += detector
+            .take(0.04, counts(read, 0.0, own * block), true)
+            .requests
+            .unwrap();
+    }
+    assert!((350.0..=400.0).contains(&seen), "{seen}");
+    assert_eq!(detector.take(0.04, None, true).requests, None);
+}
+
+#[test]
+fn a_commit_of_the_ledger_is_no_foreground_and_what_is_more_is() {
+    let mut detector = Detector::default();
+    detector.take(0.1, counts(0.0, 0.0, 0.0), false);
+    detector.commits();
+    let of = |detector: &mut Detector, pages: f64| {
+        let seen = detector.take(0.1, counts(0.0, pages * 4096.0, 0.0), false);
+        seen.requests.unwrap()
+    };
+    assert_eq!(of(&mut detector, 20.0), 0.0);
+    assert_eq!(of(&mut detector, 60.0), 16.0);
+    for _ in 0..12 {
+        of(&mut detector, 0.0);
+    }
+    assert_eq!(of(&mut detector, 5.0), 5.0, "a second later");
 }
 
 proptest! {
     #[test]
     fn any_input_is_answered_within_the_bounds(
-        intervals in prop::collection::vec((any::<f64>(), any::<Option<f64>>(), any::<f64>()), 0..60),
-        small in prop::collection::vec((0.0..2.0, prop::option::of(0.0..0.03), 0.0..2000.0), 0..60),
+        looks in prop::collection::vec((any::<f64>(), any::<f64>(), any::<f64>(), any::<f64>()), 0..60),
+        sane in prop::collection::vec((0.0..1.0, 0.0..500.0, 0.0..0.1, 0.0..1e9), 0..200),
     ) {
-        let mut pacer = pacer();
-        for (seconds, foreground_s, background) in intervals.into_iter().chain(small) {
-            let allowed = pacer.observe(&Interval { seconds, foreground_s, background });
-            prop_assert!((10.0..=1000.0).contains(&allowed));
-            prop_assert!(pacer.held_to_s() >= 0.01);
+        let mut controller = Controller::new(Targets::default());
+        for (seconds, requests, latency_s, background) in looks.into_iter().chain(sane) {
+            let latencies_s = [latency_s];
+            let allowed = controller.take(&Sample {
+                seconds,
+                foreground: Foreground { requests: Some(requests), waited_s: latency_s },
+                latencies_s: &latencies_s,
+                waiting_s: latency_s,
+                timed: Some((requests, latency_s)),
+                background,
+                is_busy: false,
+            });
+            if let Allowed::Rate(rate) = allowed {
+                prop_assert!(rate > 0.0 && rate.is_finite(), "{rate}");
+            }
         }
     }
 }

@@ -7,7 +7,8 @@ use engine::list::{Done, List, Lister, Next, Op, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::super::pace::{IoPolicy, Limit, Pace};
+use super::super::limit::Limit;
+use super::super::pace::{IoPolicy, Pace};
 use super::pairs::PAGE;
 use reader::Volume;
 
@@ -109,10 +110,11 @@ impl RequestSource for Burst<'_> {
         let Some(&offset) = self.places.get(self.given) else {
             return Next::End;
         };
-        if self.pace.probes(now)
-            && let Some(probe) = self.probe()
-        {
-            return Next::Request(probe);
+        if self.pace.probes(now) {
+            match self.probe() {
+                Some(probe) => return Next::Request(probe),
+                None => self.pace.cannot_probe(),
+            }
         }
         if self.in_flight >= DEPTH {
             return Next::Wait(now + NAP);
@@ -134,7 +136,7 @@ impl RequestSource for Burst<'_> {
     fn done(&mut self, now: Nanos, done: Done) {
         let bytes = Bytes(u64::from(done.request.len));
         if done.request.tag == PROBE {
-            return self.pace.felt(bytes, done.latency);
+            return self.pace.probed(now, bytes, done.latency);
         }
         self.in_flight = self.in_flight.saturating_sub(1);
         if done.result.is_ok() {
@@ -155,7 +157,7 @@ pub(super) fn together(
 ) -> Vec<Option<Interval>> {
     let limit = Limit::new(limit);
     let one = |volume: &Volume, places: &[u64]| {
-        let pace = Pace::new(&limit, manners, None);
+        let pace = Pace::new(&limit, manners);
         let mut burst = Burst::new(places, block, volume.size, pace);
         let file = volume.direct().ok()?;
         let list = List {
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
-        let pace = Pace::new(limit, IoPolicy::None, None);
+        let pace = Pace::new(limit, IoPolicy::None);
         Burst {
             came,
             ..Burst::new(&[], Bytes(1000), Bytes(0), pace)
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn a_limit_holds_it_back() {
         let limit = Limit::new(Some(Bytes(10_000)));
-        let pace = Pace::new(&limit, IoPolicy::None, None);
+        let pace = Pace::new(&limit, IoPolicy::None);
         let places = [0, 1000, 2000];
         let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);
         let start = Nanos(1_000_000_000);

@@ -8,7 +8,8 @@ use std::fs::File;
 use engine::list::RequestSource;
 use engine::list::simulated::{SimulatedList, Volume as Simulated};
 
-use super::super::pace::{IoPolicy, Limit as Shared, Pace};
+use super::super::limit::Limit as Shared;
+use super::super::pace::{IoPolicy, Pace};
 use super::burst::Burst;
 use super::pairs::PLACES;
 use super::*;
@@ -89,7 +90,7 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
         .map(|index| index * BLOCK.0)
         .collect();
     let limit = Shared::new(None);
-    let pace = || Pace::new(&limit, IoPolicy::None, None);
+    let pace = || Pace::new(&limit, IoPolicy::None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
         burst::DEPTH,
@@ -147,7 +148,7 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let places = places(size, BLOCK, 3);
     let limit = Shared::new(None);
     let manners = IoPolicy::Target(Nanos(5_000_000));
-    let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners, None));
+    let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners));
     let list = List {
         file: &File::open("/dev/null").unwrap(),
         op: Op::Read,

@@ -4,8 +4,8 @@ use record::{Bytes, Ranges};
 use study::cold::forecast::MERGE_BYTES;
 use study::depth::verdict::{self, Binds, Caps, Verdict};
 
-use super::super::pace::Yielded;
 use super::{Over, Reading};
+use study::pace::Outcome;
 
 impl Reading<'_> {
     /// Why nothing more was asked for.
@@ -85,8 +85,8 @@ impl Reading<'_> {
         self.pace.others_share()
     }
 
-    /// What others had while it was slower for them, without having been asked to be.
-    pub(crate) fn yielded(&self) -> Option<Yielded> {
-        self.pace.yielded()
+    /// What the foreground had; `None` where there was none.
+    pub(crate) fn foreground(&self) -> Option<Outcome> {
+        self.pace.outcome()
     }
 }

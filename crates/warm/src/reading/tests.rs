@@ -9,7 +9,10 @@ use engine::Choice;
 use engine::list::simulated::{STRANGERS_BYTES, SimulatedList, Volume};
 use engine::list::{Ended, List, Lister as _, Op};
 
-use super::super::pace::{IoPolicy, Limit, Yielded};
+use study::pace::Outcome;
+
+use super::super::limit::Limit;
+use super::super::pace::IoPolicy;
 use super::super::plan::{Extent, Known};
 use super::*;
 
@@ -89,7 +92,7 @@ fn read_plan<T>(
 ) -> T {
     let size = volume.volume().size;
     let limit = Limit::new(limit);
-    let pace = Pace::new(&limit, there.manners, Some(Bytes::kib(128)));
+    let pace = Pace::new(&limit, there.manners);
     let turns = Turns::new(1, true);
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
@@ -434,7 +437,7 @@ fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64
 struct Idled {
     seconds: f64,
     probes: Vec<Range<Nanos>>,
-    yielded: Option<Yielded>,
+    foreground: Option<Outcome>,
     others_share: f64,
     strangers: Vec<Range<Nanos>>,
 }
@@ -448,16 +451,16 @@ fn idle(volume: Volume, others: std::ops::Range<u64>, pages: u64) -> Idled {
     let mut there = There::new(size);
     there.manners = IoPolicy::Idle;
     there.counts = Some(counting(&volume, others, pages));
-    let (yielded, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
+    let (foreground, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
         assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
-        (reading.yielded(), reading.others_share().unwrap())
+        (reading.foreground(), reading.others_share().unwrap())
     });
     let made = volume.made();
     let probes = made.iter().filter(|one| one.request.tag == PROBE);
     Idled {
         seconds: volume.now().as_secs_f64(),
         probes: probes.map(|one| one.began..one.answered).collect(),
-        yielded,
+        foreground,
         others_share: share,
         strangers: volume.strangers(),
     }
@@ -483,13 +486,13 @@ fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() 
     let size = Bytes::gib(6);
     let cap_s = size.0 as f64 / Bytes::mib(125).0 as f64;
     let alone = idle(Volume::cold(size), 0..0, 0);
-    assert_eq!(alone.yielded, None);
+    assert_eq!(alone.foreground, None);
     let least_s = {
         let volume = SimulatedList::new(Volume::cold(size));
         read(&volume, &mut There::new(size), Ranges::new(), None, |_| {});
         volume.now().as_secs_f64()
     };
-    assert!(alone.probes.len() as f64 <= 10.0 * alone.seconds + 1.0);
+    assert!(alone.probes.len() as f64 <= 10.0 * alone.seconds + 40.0);
     assert!(
         alone.seconds < 1.02 * least_s,
         "{} of {least_s}",
@@ -501,11 +504,15 @@ fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() 
     let felt = latencies(&beside.probes, 17..40);
     assert!(p90(&felt) < 0.0075, "{}", p90(&felt));
     assert!(beside.probes.len() > 1000);
-    let yielded = beside.yielded.unwrap();
-    let time = yielded.time.as_secs_f64();
+    let foreground = beside.foreground.unwrap();
+    let time = foreground.foreground_s;
     assert!((25.0..45.0).contains(&time), "{time}");
-    assert!(yielded.felt.unwrap() < Nanos(10_000_000), "{yielded:?}");
-    assert!(yielded.held_to.unwrap() >= Nanos(5_000_000), "{yielded:?}");
+    let beside_it = foreground.beside.unwrap();
+    let (targets, _) = foreground.targets.unwrap();
+    assert!(
+        beside_it.p99_s < 1.3 * targets.p99_s.unwrap(),
+        "{beside_it:?} {targets:?}"
+    );
     assert!(
         beside.seconds < 1.9 * cap_s,
         "{} of {cap_s}",
@@ -529,7 +536,7 @@ fn with_a_reader(mib_per_s: u64, seconds: u64, reads: Option<std::ops::Range<u64
 fn who_has_one_page_asked_for_is_soon_seen_and_never_starved_however_slow_the_volume() {
     for mib_per_s in [2, 10, 25, 40, 125] {
         let alone = idle(with_a_reader(mib_per_s, 60, None), 0..0, 0);
-        assert_eq!(alone.yielded, None);
+        assert_eq!(alone.foreground, None);
         assert!(
             alone.seconds < 1.04 * 60.0,
             "{mib_per_s}: {}",
@@ -553,10 +560,10 @@ fn who_has_one_page_asked_for_is_soon_seen_and_never_starved_however_slow_the_vo
                 p90(&later) * 1e3,
                 idled.seconds,
                 alone.seconds,
-                idled.yielded,
+                idled.foreground,
             );
             assert!(*unseen.last().unwrap() < longest, "{mib_per_s}: {unseen:?}");
-            assert!(idled.yielded.is_some(), "{mib_per_s} {from}");
+            assert!(idled.foreground.is_some(), "{mib_per_s} {from}");
             // What it would get without us.
             let page_s = f64::max(1.0 / 3000.0, 4096.0 / Bytes::mib(mib_per_s).0 as f64);
             let without = 20.0 / (page_s + 0.0005);
@@ -581,6 +588,6 @@ fn what_cannot_be_read_is_no_strangers_work() {
         ..Volume::cold(size)
     };
     let idled = idle(volume, 0..0, 0);
-    assert_eq!(idled.yielded, None);
+    assert_eq!(idled.foreground, None);
     assert!(idled.others_share < 0.02, "{}", idled.others_share);
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use record::{Bytes, Nanos};
 
-use super::SLACK;
+/// After a pause so much time is made up for at once.
+pub(crate) const SLACK: Nanos = Nanos(50_000_000);
 
 /// A rate that all devices keep to together. Each takes its place in one line behind what all have asked
 /// for so far: they read by turns, and what one of them cannot use is the others'.
@@ -29,13 +30,13 @@ impl Limit {
     }
 
     /// The time of now: what a clock that starts now is behind by.
-    pub(super) fn now(&self) -> Nanos {
+    pub(crate) fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// A request of so many bytes goes; the next one of the same device may go at the time that this
     /// gives.
-    pub(super) fn goes(&self, now: Nanos, bytes: Bytes) -> Nanos {
+    pub(crate) fn goes(&self, now: Nanos, bytes: Bytes) -> Nanos {
         let Some(rate) = self.bytes_per_s else {
             return Nanos(0);
         };

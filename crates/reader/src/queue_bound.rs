@@ -1,11 +1,10 @@
-//! Keeps the queue before others short, whether they are seen or not.
+//! Bound on the requests in flight where no foreground is known.
 //!
-//! A volume takes requests in about the order in which they come, so that everybody waits for what is
-//! queued before him. Who asks for one page after the other and waits half a second for each is hardly
-//! seen in what the kernel counts: the harm hides the victim. So it is asked for a warm page ten times a
-//! second, and the number in flight is bounded by how long that takes. On a volume whose cap is reached
-//! with less that bound costs nothing, since a queue of this length keeps the volume busy; and beside it
-//! somebody gets so many pages a second that he is seen.
+//! A volume serves requests in about the order in which they arrive. A closed-loop foreground that waits half a
+//! second for each page is hardly seen in what the kernel counts. So a page is read ten times a second, and the
+//! number of requests in flight is bounded by its latency. On a volume whose cap is reached with fewer that costs
+//! nothing, since a queue of this length keeps the volume busy; and beside it a closed-loop foreground makes so
+//! many requests a second that it is detected.
 
 use record::Nanos;
 
@@ -28,46 +27,44 @@ const GROWTH: f64 = 1.25;
 /// A cut leaves at least so much: that all stood still for once must not cost much.
 const CUT: f64 = 0.5;
 
-/// How many requests may be in flight.
-#[derive(Debug)]
-pub(super) struct Short {
+/// Bound on the requests in flight.
+#[derive(Clone, Debug)]
+pub struct QueueBound {
     most: f64,
-    /// Whether the bound was passed already.
+    /// True once the bound was passed.
     has_cut: bool,
     /// The latencies of the last probes in seconds, the oldest first.
-    felt: Vec<f64>,
-    /// The least of the last ones that there were enough of.
-    wait_s: Option<f64>,
+    latencies_s: Vec<f64>,
     next_probe: Nanos,
     /// Probes that began before this waited in an earlier queue.
     deaf_until: Nanos,
 }
 
-impl Short {
+impl Default for QueueBound {
+    fn default() -> QueueBound {
+        QueueBound::new()
+    }
+}
+
+impl QueueBound {
     /// Begins with a few in flight.
-    pub(super) fn new() -> Short {
-        Short {
+    pub fn new() -> QueueBound {
+        QueueBound {
             most: FIRST,
             has_cut: false,
-            felt: Vec::new(),
-            wait_s: None,
+            latencies_s: Vec::new(),
             next_probe: Nanos(0),
             deaf_until: Nanos(0),
         }
     }
 
-    /// How many may be in flight, at least one.
-    pub(super) fn most(&self) -> usize {
+    /// Bound now, at least one.
+    pub fn most(&self) -> usize {
         self.most as usize
     }
 
-    /// How long a page waited of late, in seconds: the least of a few probes in a row.
-    pub(super) fn wait_s(&self) -> Option<f64> {
-        self.wait_s
-    }
-
-    /// Whether a probe is due; the next one is due later then.
-    pub(super) fn probes(&mut self, now: Nanos) -> bool {
+    /// True if a probe is due; the next one is due later then.
+    pub fn probes(&mut self, now: Nanos) -> bool {
         let due = now >= self.next_probe;
         if due {
             self.next_probe = now + PROBE_EVERY;
@@ -76,27 +73,28 @@ impl Short {
     }
 
     /// A probe came back while so many requests were in flight.
-    pub(super) fn felt(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
+    pub fn probed(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
         if now - latency < self.deaf_until {
             return;
         }
-        if self.felt.len() == IN_A_ROW {
-            self.felt.remove(0);
+        if self.latencies_s.len() == IN_A_ROW {
+            self.latencies_s.remove(0);
         }
-        self.felt.push(latency.as_secs_f64());
+        self.latencies_s.push(latency.as_secs_f64());
         // A bound that was never passed may be passed by far, and then one probe takes long enough.
         let enough = if self.has_cut { IN_A_ROW } else { 1 };
-        let shortest = self.felt.iter().copied().fold(f64::INFINITY, f64::min);
-        let longest = self.felt.iter().copied().fold(0.0, f64::max);
+        let shortest = self
+            .latencies_s
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        let longest = self.latencies_s.iter().copied().fold(0.0, f64::max);
         let in_flight = in_flight as f64;
-        if self.felt.len() >= enough {
-            self.wait_s = Some(shortest);
-        }
-        if self.felt.len() >= enough && shortest > LONG_S {
+        if self.latencies_s.len() >= enough && shortest > LONG_S {
             let used = self.most.min(in_flight.max(1.0));
             self.most = (used * CUT.max(LONG_S / shortest)).max(1.0);
             self.has_cut = true;
-            self.felt.clear();
+            self.latencies_s.clear();
             // What was in flight until now is still before the next ones.
             self.deaf_until = now + latency;
         } else if longest < ROOM_S && 2.0 * in_flight >= self.most.floor() {
@@ -118,7 +116,7 @@ mod tests {
         wanted: usize,
         stall: impl Fn(f64) -> f64,
     ) -> (usize, f64) {
-        let mut short = Short::new();
+        let mut short = QueueBound::new();
         let (mut now, mut longest) = (Nanos(0), 0.0f64);
         let end = Nanos::from_secs(30);
         while now < end {
@@ -129,7 +127,7 @@ mod tests {
                 longest = longest.max(wait);
             }
             now += PROBE_EVERY.max(Nanos((wait * 1e9) as u64));
-            short.felt(now, Nanos((wait * 1e9) as u64), in_flight);
+            short.probed(now, Nanos((wait * 1e9) as u64), in_flight);
         }
         (short.most().min(wanted), longest)
     }

@@ -1,0 +1,587 @@
+//! The rate of the background.
+
+use std::collections::VecDeque;
+
+use super::detector::{Presence, Watch};
+use super::guard::{BackOff, FASTEST, MeanGuard, SlowGuard};
+use super::outcome::{Collector, Outcome};
+use super::own::{ENOUGH, Own, Throughput};
+use super::{Allowed, Sample, Source, Targets};
+
+/// Room above what the foreground has by itself: the p99 and the mean may become so many times as long.
+const ROOM: f64 = 1.5;
+/// Share of what the device gives to one request after the other that the background always has: the way must
+/// have an end, and the foreground loses less than 3 %.
+const LEAST_SHARE: f64 = 0.02;
+/// The least rate is no more than this, nor less than that, in bytes a second; and before it is known what the
+/// device gives, it is in between.
+const LEAST: f64 = (1 << 20) as f64;
+const SLOWEST: f64 = LEAST / 64.0;
+const UNKNOWN: f64 = LEAST / 16.0;
+/// Before a foreground's first target it is measured so long, in seconds, or as long as it takes to have enough
+/// probes; at most so long.
+const LEARN_S: f64 = 1.0;
+const LEARN_MOST_S: f64 = 20.0;
+/// What was learned so long ago says nothing of a foreground that comes now.
+const STALE_S: f64 = 600.0;
+/// The background works for so long and then pauses for so long, while the foreground is measured by itself: a
+/// ninth of the time, and its own latency and throughput are never older than that.
+const WORK_S: f64 = 2.0;
+const PAUSE_S: f64 = 0.25;
+/// While the rate is sought from below, it works so long at a time: a foreground that loses throughput is
+/// recognized after three times.
+const SEARCH_S: f64 = 0.5;
+/// Probes are sent so far apart on average, in seconds, while the background works and while it pauses; …
+const PROBE_S: f64 = 0.04;
+const PROBE_PAUSED_S: f64 = 0.01;
+/// … and by so many times their own latency, so that they are a small part of a slow device's load.
+const PROBE_SPARES: f64 = 9.0;
+/// A rate that is so many times what was used over so many seconds does not grow (congestion window validation,
+/// RFC 7661). md goes in steps of half a second.
+const UNUSED: f64 = 3.0;
+const USED_S: f64 = 2.0;
+/// A deadline's rate is missed where the background is behind it by so many seconds and bytes.
+const BEHIND_S: f64 = 1.5;
+const BEHIND: f64 = (16 << 20) as f64;
+/// Without a foreground request for so many seconds the rate does not grow: nothing is learned.
+const IDLE_S: f64 = 0.5;
+/// A start ends with so many slow requests beyond the usual, which is a few times a p99's (Page 1954), or with a
+/// mean of a second above its target. The last doubling is taken back.
+const TOO_MANY: f64 = 2.0;
+const USUAL: f64 = 0.025;
+const MEAN_S: f64 = 1.0;
+const TAKEN_BACK: f64 = 0.5;
+/// The search goes on only while latencies come this often, in seconds.
+const UNKNOWN_S: f64 = 0.3;
+/// No guard's rate is more than this above the least of all: it would be late when it matters.
+const AHEAD: f64 = std::f64::consts::LN_2;
+/// Targets are judged over so many seconds for the answer.
+const WINDOW_S: f64 = 5.0;
+/// The latencies that are shown are of so many probes: four seconds of them.
+const SHOWN: usize = 200;
+
+/// Stage of the controller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Phase {
+    /// There is no foreground.
+    Alone,
+    /// A foreground may be hidden by the background's speed, which pauses to see.
+    Listening,
+    /// The foreground is measured before the background begins beside it, for so many seconds so far.
+    Learning(f64),
+    /// The background works, for so many seconds so far.
+    Working(f64),
+    /// It pauses, for so many seconds so far.
+    Pausing(f64),
+}
+
+/// Decides on the rate.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    asked: Targets,
+    watch: Watch,
+    phase: Phase,
+    now_s: f64,
+    own: Own,
+    learned_s: Option<f64>,
+    throughput: Throughput,
+    kept: Option<(Targets, Source)>,
+    rate: f64,
+    least: f64,
+    /// Seconds that one request of the background takes of the device, which a foreground request may wait for.
+    request_s: f64,
+    mean: MeanGuard,
+    slow: SlowGuard,
+    back_off: BackOff,
+    /// The rate without the back-off, as a logarithm.
+    log_rate: f64,
+    /// The same when the last foreground left.
+    settled: Option<f64>,
+    /// Seconds that the next mean counts for.
+    since_mean_s: f64,
+    /// Seconds since the last foreground request.
+    idle_s: f64,
+    start: Option<Start>,
+    bound: Option<f64>,
+    floor: f64,
+    behind: f64,
+    /// Bytes a second of late, while it works.
+    used: f64,
+    collector: Collector,
+    window: Window,
+    shown: VecDeque<f64>,
+    timed: Option<f64>,
+}
+
+/// The search from below.
+#[derive(Clone, Copy, Debug, Default)]
+struct Start {
+    /// Slow requests beyond the usual.
+    slow: f64,
+    /// The mean as a share of its target, averaged.
+    mean: Option<f64>,
+    /// Seconds since the last latency.
+    unknown_s: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    seconds: f64,
+    requests: f64,
+    slow: f64,
+    sum_s: f64,
+}
+
+impl Controller {
+    /// Keeps these targets, or where none is given [`ROOM`] times what the foreground has by itself.
+    pub fn new(asked: Targets) -> Controller {
+        Controller {
+            asked,
+            watch: Watch::new(),
+            phase: Phase::Learning(0.0),
+            now_s: 0.0,
+            own: Own::default(),
+            learned_s: None,
+            throughput: Throughput::default(),
+            kept: None,
+            rate: UNKNOWN,
+            least: UNKNOWN,
+            request_s: 0.0,
+            mean: MeanGuard::default(),
+            slow: SlowGuard::default(),
+            back_off: BackOff::default(),
+            log_rate: UNKNOWN.ln(),
+            settled: None,
+            since_mean_s: 0.0,
+            idle_s: 0.0,
+            start: None,
+            bound: None,
+            floor: 0.0,
+            behind: 0.0,
+            used: 0.0,
+            collector: Collector::default(),
+            window: Window::default(),
+            shown: VecDeque::new(),
+            timed: None,
+        }
+    }
+
+    /// Takes what the device gives to one request after the other, in bytes a second.
+    pub fn gives(&mut self, bytes_per_s: f64) {
+        if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
+            let was_least = self.rate <= self.least;
+            self.least = (LEAST_SHARE * bytes_per_s).clamp(SLOWEST, LEAST);
+            let least = self.least.ln();
+            self.log_rate = if was_least {
+                least
+            } else {
+                self.log_rate.max(least)
+            };
+            self.rate = self.rate.max(self.least);
+            if was_least {
+                self.rate = self.least;
+            }
+        }
+    }
+
+    /// A foreground request may wait for one of the background's, which takes so many seconds of the device.
+    pub fn request_takes(&mut self, seconds: f64) {
+        if seconds >= 0.0 && seconds.is_finite() {
+            self.request_s = seconds;
+        }
+    }
+
+    /// The rate does not fall below this, in bytes a second, whatever the foreground has: a deadline. 0 for none.
+    pub fn at_least(&mut self, bytes_per_s: f64) {
+        self.floor = bytes_per_s;
+    }
+
+    /// True if a deadline demands more than the foreground allows.
+    pub fn is_driven(&self) -> bool {
+        self.floor > self.rate
+    }
+
+    /// True if that is more than could be done for a while.
+    pub fn falls_short(&self) -> bool {
+        self.is_driven() && self.behind >= most_behind(self.floor)
+    }
+
+    /// The stage.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// True if the foreground is being measured by itself.
+    pub fn is_measuring(&self) -> bool {
+        matches!(self.phase, Phase::Learning(_) | Phase::Pausing(_))
+    }
+
+    /// True if probes are wanted. On a device without a foreground they would only delay the background.
+    pub fn probes(&self) -> bool {
+        !matches!(self.phase, Phase::Alone | Phase::Listening)
+    }
+
+    /// Mean time from the completion of one probe to the next, in seconds, where the last took so long.
+    pub fn probe_after_s(&self, latency_s: f64) -> f64 {
+        let least_s = if self.is_measuring() {
+            PROBE_PAUSED_S
+        } else {
+            PROBE_S
+        };
+        least_s.max(PROBE_SPARES * latency_s)
+    }
+
+    /// Targets that are kept, once they are known, and their source.
+    pub fn targets(&self) -> Option<(Targets, Source)> {
+        self.kept
+    }
+
+    /// What the background may do.
+    pub fn allowed(&self) -> Allowed {
+        match self.phase {
+            Phase::Alone => Allowed::All,
+            Phase::Working(_) => Allowed::Rate(self.rate.max(self.floor)),
+            Phase::Listening | Phase::Learning(_) | Phase::Pausing(_) => Allowed::Nothing,
+        }
+    }
+
+    /// Mean latency of late, in seconds, while there is a foreground.
+    pub fn mean_s(&self) -> Option<f64> {
+        let probed = self.shown.iter().sum::<f64>() / self.shown.len().max(1) as f64;
+        let probed = (!self.shown.is_empty()).then_some(probed);
+        self.timed.or(probed).filter(|_| self.probes())
+    }
+
+    /// Latency of late that one probe in a hundred exceeds, in seconds, while there is a foreground.
+    pub fn p99_s(&self) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.shown.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = sorted.len().checked_sub(1 + (sorted.len() / 100).max(1))?;
+        sorted.get(at).copied().filter(|_| self.probes())
+    }
+
+    /// What the foreground had so far.
+    pub fn outcome(&self) -> Outcome {
+        self.collector.outcome(self.kept)
+    }
+
+    /// Takes what was measured since the last call, and gives what the background may do from now on. A sample
+    /// that makes no sense changes nothing.
+    pub fn take(&mut self, sample: &Sample<'_>) -> Allowed {
+        if !sample.is_sane() {
+            return self.allowed();
+        }
+        self.now_s += sample.seconds;
+        let presence = self.watch.take(sample.seconds, &sample.foreground);
+        self.meet(presence);
+        if self.probes() {
+            self.show(sample);
+        }
+        match self.phase {
+            Phase::Alone | Phase::Listening => {}
+            Phase::Learning(so_far) => self.learn(so_far, sample),
+            Phase::Working(so_far) => self.work(so_far, sample),
+            Phase::Pausing(so_far) => self.pause(so_far, sample),
+        }
+        self.allowed()
+    }
+
+    /// Goes by whether there is a foreground.
+    fn meet(&mut self, presence: Presence) {
+        match (presence, self.phase) {
+            (Presence::Absent, Phase::Working(_) | Phase::Pausing(_)) => {
+                self.settled = self.start.is_none().then_some(self.log_rate);
+                self.phase = Phase::Alone;
+            }
+            (Presence::Absent, _) => self.phase = Phase::Alone,
+            (Presence::Suspected, _) => self.phase = Phase::Listening,
+            (Presence::Present, Phase::Alone | Phase::Listening) => {
+                let is_known = self
+                    .learned_s
+                    .is_some_and(|then| self.now_s - then < STALE_S);
+                self.begin();
+                if is_known {
+                    // Half of what it had beside a foreground a moment ago.
+                    if let Some(log_rate) = self.settled {
+                        self.start = None;
+                        self.set(log_rate + TAKEN_BACK.ln());
+                    }
+                    self.phase = Phase::Pausing(0.0);
+                } else {
+                    self.own = Own::default();
+                    self.phase = Phase::Learning(0.0);
+                }
+            }
+            (Presence::Present, _) => {}
+        }
+    }
+
+    /// Begins from below.
+    fn begin(&mut self) {
+        self.rate = self.least;
+        self.back_off = BackOff::default();
+        self.set(self.least.ln());
+        self.start = Some(Start::default());
+        (self.bound, self.throughput) = (None, Throughput::default());
+        self.behind = 0.0;
+        self.shown.clear();
+        self.timed = None;
+    }
+
+    fn show(&mut self, sample: &Sample<'_>) {
+        self.shown.extend(sample.latencies_s);
+        while self.shown.len() > SHOWN {
+            self.shown.pop_front();
+        }
+        if let Some((requests, seconds)) = sample.timed
+            && requests > 0.0
+        {
+            let weight = sample.seconds.min(1.0);
+            let now = seconds / requests;
+            let shown = self.timed.get_or_insert(now);
+            *shown += weight * (now - *shown);
+        }
+        self.collector.foreground_s += sample.seconds;
+    }
+
+    /// Measures a foreground by itself. What the background had in flight is no part of it.
+    fn measure(&mut self, so_far: f64, sample: &Sample<'_>) -> f64 {
+        if sample.is_busy || sample.background > 0.0 {
+            return 0.0;
+        }
+        if so_far > 0.0 {
+            self.own.take(sample.latencies_s, sample.timed);
+            self.collector.take(sample.latencies_s, true);
+            let requests = sample.foreground.requests.unwrap_or(0.0);
+            self.throughput.paused(requests, sample.seconds);
+        }
+        so_far + sample.seconds
+    }
+
+    fn learn(&mut self, so_far: f64, sample: &Sample<'_>) {
+        let so_far = self.measure(so_far, sample);
+        self.phase = Phase::Learning(so_far);
+        let is_enough = so_far >= LEARN_S && self.own.len() >= ENOUGH;
+        if is_enough || so_far >= LEARN_MOST_S {
+            self.throughput = Throughput::default();
+            self.begin();
+            self.know();
+        }
+    }
+
+    fn pause(&mut self, so_far: f64, sample: &Sample<'_>) {
+        let so_far = self.measure(so_far, sample);
+        self.phase = Phase::Pausing(so_far);
+        if so_far >= PAUSE_S {
+            self.throughput.cycle();
+            self.bound = self.throughput.bound();
+            self.own.fade();
+            self.know();
+        }
+    }
+
+    /// Sets the targets by what is known now, and goes to work.
+    fn know(&mut self) {
+        self.learned_s = Some(self.now_s);
+        let own_mean_s = self.own.mean_of_timed_s().or(self.own.mean_of_probes_s());
+        let own = Targets {
+            mean_s: own_mean_s,
+            p99_s: self.own.p99_s(),
+        };
+        let room = |own_s: f64, waits_s: f64| (ROOM * own_s).max(own_s + waits_s);
+        let measured = Targets {
+            mean_s: own.mean_s.map(|own_s| room(own_s, 0.5 * self.request_s)),
+            p99_s: own.p99_s.map(|own_s| room(own_s, self.request_s)),
+        };
+        let mut source = Source::Asked;
+        let mut kept = |asked: Option<f64>, own: Option<f64>, measured: Option<f64>| {
+            let asked = asked?;
+            if own.is_none_or(|own| own <= asked) {
+                return Some(asked);
+            }
+            source = Source::Unreachable;
+            measured
+        };
+        let targets = Targets {
+            mean_s: kept(self.asked.mean_s, own.mean_s, measured.mean_s),
+            p99_s: kept(self.asked.p99_s, own.p99_s, measured.p99_s),
+        };
+        self.kept = Some(if self.asked.is_empty() {
+            (measured, Source::Measured)
+        } else {
+            (targets, source)
+        });
+        self.phase = Phase::Working(0.0);
+    }
+
+    fn work(&mut self, so_far: f64, sample: &Sample<'_>) {
+        let Some((targets, _)) = self.kept else {
+            return;
+        };
+        let requests = sample.foreground.requests.unwrap_or(0.0);
+        self.throughput
+            .worked(requests, sample.seconds, sample.background);
+        self.collector.take(sample.latencies_s, false);
+        self.judge(&targets, sample);
+        self.idle_s = match sample.foreground.requests {
+            Some(requests) if requests <= 0.0 => self.idle_s + sample.seconds,
+            _ => 0.0,
+        };
+        let (before, log_before) = (self.rate, self.log_rate);
+        self.follow(&targets, sample);
+        // What is not used does not grow.
+        let allowed = before.max(self.floor);
+        let most = most_behind(allowed);
+        self.behind =
+            (self.behind + allowed * sample.seconds - sample.background).clamp(-most, 1.1 * most);
+        let is_known = self.idle_s < IDLE_S;
+        if !is_known && self.log_rate > log_before {
+            self.set(log_before);
+        }
+        let weight = (sample.seconds / USED_S).min(1.0);
+        self.used += weight * (sample.background / sample.seconds.max(1e-9) - self.used);
+        let most_log = (UNUSED * self.used).max(UNUSED * self.least).ln();
+        if self.log_rate > most_log && self.log_rate > log_before {
+            self.set(log_before);
+        }
+        if self.rate <= self.least {
+            self.collector.least_s += sample.seconds;
+        }
+        let so_far = so_far + sample.seconds;
+        let work_s = if self.start.is_some() {
+            SEARCH_S
+        } else {
+            WORK_S
+        };
+        self.phase = if so_far >= work_s && !self.is_driven() {
+            Phase::Pausing(0.0)
+        } else {
+            Phase::Working(so_far)
+        };
+    }
+
+    /// The mean of these as a share of its target.
+    fn share_of_mean(&self, targets: &Targets, sample: &Sample<'_>) -> Option<f64> {
+        let target_s = targets.mean_s?;
+        let mean_s = match sample.timed {
+            Some((requests, seconds)) if requests > 0.0 => seconds / requests,
+            _ if sample.latencies_s.is_empty() => return None,
+            _ => sample.latencies_s.iter().sum::<f64>() / sample.latencies_s.len() as f64,
+        };
+        Some(mean_s / target_s)
+    }
+
+    /// Shares of their target of the latencies, and of a probe that still waits.
+    fn shares_of_slow(targets: &Targets, sample: &Sample<'_>) -> Vec<f64> {
+        let Some(target_s) = targets.slow_s().filter(|target_s| *target_s > 0.0) else {
+            return Vec::new();
+        };
+        sample
+            .latencies_s
+            .iter()
+            .map(|one| one / target_s)
+            .collect()
+    }
+
+    fn follow(&mut self, targets: &Targets, sample: &Sample<'_>) {
+        let share_of_mean = self.share_of_mean(targets, sample);
+        let shares = Self::shares_of_slow(targets, sample);
+        self.back_off.pass(sample.seconds);
+        shares.iter().for_each(|share| self.back_off.take(*share));
+        if let Some(slow_s) = targets.slow_s() {
+            // While it waits nothing comes back: each look counts it anew.
+            self.back_off.take(sample.waiting_s / slow_s);
+        }
+        match self.start {
+            Some(start) => self.search(start, &shares, share_of_mean, sample.seconds),
+            None => self.settle(targets, &shares, share_of_mean, sample.seconds),
+        }
+        self.rate = (self.log_rate + self.back_off.log).exp();
+        self.rate = self
+            .rate
+            .min(self.bound.unwrap_or(f64::INFINITY))
+            .max(self.least);
+    }
+
+    /// The rate is sought from below.
+    fn search(&mut self, mut start: Start, shares: &[f64], of_mean: Option<f64>, seconds: f64) {
+        for share in shares {
+            let slow = f64::from(u8::from(*share > 1.0));
+            start.slow = (start.slow + slow - USUAL).max(0.0);
+        }
+        if let Some(share) = of_mean {
+            let mean = start.mean.get_or_insert(share);
+            *mean += (seconds / MEAN_S).min(1.0) * (share - *mean);
+        }
+        let is_over = start.slow >= TOO_MANY || start.mean.is_some_and(|mean| mean > 1.0);
+        start.unknown_s = if shares.is_empty() && of_mean.is_none() {
+            start.unknown_s + seconds
+        } else {
+            0.0
+        };
+        if is_over {
+            self.start = None;
+            self.set(self.log_rate + TAKEN_BACK.ln());
+        } else {
+            self.start = Some(start);
+            let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
+            if start.unknown_s < UNKNOWN_S && !is_bound {
+                self.set(self.log_rate + FASTEST * seconds);
+            }
+        }
+    }
+
+    /// The rate is kept where the targets are met.
+    fn settle(&mut self, targets: &Targets, shares: &[f64], of_mean: Option<f64>, seconds: f64) {
+        let most = self.log_rate + FASTEST * seconds;
+        let mut log_rate = most;
+        self.since_mean_s = (self.since_mean_s + seconds).min(UNKNOWN_S);
+        if let Some(share) = of_mean {
+            self.mean
+                .take(share, std::mem::take(&mut self.since_mean_s));
+        }
+        if targets.p99_s.is_some() {
+            self.slow.take(shares, seconds);
+            log_rate = log_rate.min(self.slow.log_rate);
+        }
+        if targets.mean_s.is_some() {
+            log_rate = log_rate.min(self.mean.log_rate);
+        }
+        let least = self.least.ln();
+        self.log_rate = log_rate.max(least);
+        let within = |log: f64| log.clamp(least, self.log_rate + AHEAD);
+        self.slow.log_rate = within(self.slow.log_rate);
+        self.mean.log_rate = within(self.mean.log_rate);
+    }
+
+    /// Sets the rate, and each guard's.
+    fn set(&mut self, log_rate: f64) {
+        self.log_rate = log_rate.max(self.least.ln());
+        self.mean.log_rate = self.log_rate;
+        self.slow.log_rate = self.log_rate;
+    }
+
+    fn judge(&mut self, targets: &Targets, sample: &Sample<'_>) {
+        let window = &mut self.window;
+        window.seconds += sample.seconds;
+        window.requests += sample.latencies_s.len() as f64;
+        window.sum_s += sample.latencies_s.iter().sum::<f64>();
+        let slow_s = targets.p99_s.unwrap_or(f64::INFINITY);
+        let slow = sample.latencies_s.iter().filter(|one| **one > slow_s);
+        window.slow += slow.count() as f64;
+        if window.seconds >= WINDOW_S {
+            let mean_s = targets.mean_s.unwrap_or(f64::INFINITY);
+            let is_above =
+                window.slow > 0.01 * window.requests || window.sum_s > mean_s * window.requests;
+            if is_above {
+                self.collector.above_s += window.seconds;
+            }
+            self.window = Window::default();
+        }
+    }
+}
+
+/// Bytes by which the background may be behind a rate that it uses.
+fn most_behind(allowed: f64) -> f64 {
+    BEHIND + BEHIND_S * allowed
+}

@@ -1,0 +1,245 @@
+//! Foreground I/O on a device: what the kernel counts less the background's own.
+
+use std::collections::VecDeque;
+
+/// Bytes of a request as databases make them at least. Bytes are counted in these, since the kernel splits and
+/// merges requests, and bytes stay the same.
+const PAGE: f64 = 4096.0;
+/// The kernel counts a completion before the background has noted it, so that for moments its own I/O looks
+/// like foreground. The least excess of so many seconds has none of that.
+const LAG_S: f64 = 0.25;
+/// After a commit of the ledger so many seconds of writes are its own, …
+const COMMIT_S: f64 = 1.0;
+/// … up to so many pages: the file system's journal and metadata beside the ledger's own.
+const COMMIT_PAGES: f64 = 64.0;
+
+/// What the kernel counted on a device since the last look, and the background's own part of it, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Read, of everybody.
+    pub read: f64,
+    /// Written, of everybody.
+    pub written: f64,
+    /// The background's own, as it completed: blocks, pieces, probes.
+    pub own: f64,
+}
+
+/// Foreground I/O of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Foreground {
+    /// Requests, or pages of 4 KiB; `None` where the kernel does not count.
+    pub requests: Option<f64>,
+    /// Seconds in which requests of the foreground were outstanding; zero where the kernel does not tell them
+    /// apart from the background's.
+    pub waited_s: f64,
+}
+
+/// Subtracts the background's own I/O from what the kernel counts.
+#[derive(Clone, Debug, Default)]
+pub struct Detector {
+    now_s: f64,
+    /// Time since which the background's queue is deep.
+    deep_s: f64,
+    /// Bytes beyond the own since the start, with the time, of the last [`LAG_S`].
+    excess: VecDeque<(f64, f64)>,
+    sum: f64,
+    /// Bytes of that which were given so far.
+    given: f64,
+    commit_s: Option<f64>,
+    of_commit: f64,
+}
+
+impl Detector {
+    /// A commit of the ledger to this device is under way.
+    pub fn commits(&mut self) {
+        if !self.is_after_commit() {
+            self.of_commit = COMMIT_PAGES * PAGE;
+        }
+        self.commit_s = Some(self.now_s);
+    }
+
+    fn is_after_commit(&self) -> bool {
+        self.commit_s
+            .is_some_and(|since| self.now_s - since <= COMMIT_S)
+    }
+
+    /// Takes what was counted in so many seconds; `None` where nothing counts. Gives the foreground's part: at
+    /// once, or where the background's queue is `deep`, what surely is.
+    pub fn take(&mut self, seconds: f64, counts: Option<Counts>, deep: bool) -> Foreground {
+        self.now_s += seconds;
+        let Some(counts) = counts else {
+            return Foreground::default();
+        };
+        let mut written = counts.written;
+        if self.is_after_commit() {
+            let ledgers = written.min(self.of_commit);
+            self.of_commit -= ledgers;
+            written -= ledgers;
+        }
+        self.sum += counts.read + written - counts.own;
+        if !deep {
+            self.excess.clear();
+            self.deep_s = self.now_s;
+        }
+        self.excess.push_back((self.now_s, self.sum));
+        while self.excess.len() > 1 && self.excess[0].0 <= self.now_s - LAG_S {
+            self.excess.pop_front();
+        }
+        let least = |least: f64, one: &(f64, f64)| least.min(one.1);
+        let least = self.excess.iter().fold(f64::INFINITY, least);
+        let is_known = !deep || self.now_s - self.deep_s >= LAG_S;
+        let bytes = if is_known {
+            (least - self.given).max(0.0)
+        } else {
+            0.0
+        };
+        self.given += bytes;
+        Foreground {
+            requests: Some(bytes / PAGE),
+            waited_s: 0.0,
+        }
+    }
+}
+
+/// Requests are judged over so many seconds, …
+const OVER_S: f64 = 3.0;
+/// … in which so few are no foreground: a file system's journal, and what asks for the state of a disk now and
+/// then. Ten a second.
+const FEW: f64 = 30.0;
+/// A foreground is gone when it was not seen for so many seconds, twice as many each time that it returns soon:
+/// one that comes in bursts is not to meet a background at full speed each time.
+const GONE_S: f64 = 1.5;
+const GONE_MOST_S: f64 = 60.0;
+/// One that returns after so many seconds comes anew.
+const SOON_S: f64 = 120.0;
+/// Foreground requests that were outstanding for so many seconds of [`OVER_S`] may be few only because the
+/// background at full speed delays each: it pauses, …
+const SUSPECT_S: f64 = 0.3;
+/// … for so long at most, and no longer than until nothing was seen for so long (more than [`LAG_S`]).
+const LISTEN_S: f64 = 1.5;
+const STILL_S: f64 = 0.4;
+/// After a pause in vain the next comes after so long, then after twice as long: a journal waits too.
+const AGAIN_S: f64 = 5.0;
+const AGAIN_MOST_S: f64 = 60.0;
+
+/// Whether a device has a foreground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// None.
+    Absent,
+    /// One may be hidden by the background's own speed: requests are to be counted while it pauses.
+    Suspected,
+    /// One was seen.
+    Present,
+}
+
+/// Decides on the [`Presence`].
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    now_s: f64,
+    /// Seconds, requests and seconds waited of the last [`OVER_S`].
+    recent: VecDeque<(f64, f64, f64)>,
+    presence: Presence,
+    quiet_s: f64,
+    gone_after_s: f64,
+    left_s: Option<f64>,
+    stirred_s: f64,
+    suspected_s: f64,
+    again_s: f64,
+    listened_s: Option<f64>,
+}
+
+impl Watch {
+    pub(super) fn new() -> Watch {
+        Watch {
+            now_s: 0.0,
+            recent: VecDeque::new(),
+            presence: Presence::Present,
+            quiet_s: 0.0,
+            // At first what was not seen within a moment is not there.
+            gone_after_s: STILL_S,
+            left_s: None,
+            stirred_s: 0.0,
+            suspected_s: 0.0,
+            again_s: AGAIN_S,
+            listened_s: None,
+        }
+    }
+
+    pub(super) fn take(&mut self, seconds: f64, seen: &Foreground) -> Presence {
+        self.now_s += seconds;
+        let now_s = self.now_s;
+        let Some(requests) = seen.requests else {
+            // There may be one.
+            self.quiet_s = now_s;
+            self.presence = Presence::Present;
+            return self.presence;
+        };
+        self.recent.push_back((now_s, requests, seen.waited_s));
+        while self
+            .recent
+            .front()
+            .is_some_and(|one| now_s - one.0 >= OVER_S)
+        {
+            self.recent.pop_front();
+        }
+        if requests > 0.0 || seen.waited_s > 0.0 {
+            self.stirred_s = now_s;
+        }
+        let (requests, waited_s) = self
+            .recent
+            .iter()
+            .fold((0.0, 0.0), |all, one| (all.0 + one.1, all.1 + one.2));
+        // At first, when less was seen, fewer are enough.
+        let enough = FEW * (now_s / OVER_S).min(1.0);
+        if requests > enough {
+            self.seen();
+        } else {
+            self.not_seen(waited_s);
+        }
+        self.presence
+    }
+
+    fn seen(&mut self) {
+        self.quiet_s = self.now_s;
+        if self.presence == Presence::Present {
+            return;
+        }
+        let is_back = |left: f64| self.now_s - left < SOON_S;
+        self.gone_after_s = if self.left_s.is_some_and(is_back) {
+            (2.0 * self.gone_after_s).clamp(GONE_S, GONE_MOST_S)
+        } else {
+            GONE_S
+        };
+        self.presence = Presence::Present;
+        (self.again_s, self.listened_s) = (AGAIN_S, None);
+    }
+
+    fn not_seen(&mut self, waited_s: f64) {
+        let now_s = self.now_s;
+        match self.presence {
+            Presence::Present if now_s - self.quiet_s >= self.gone_after_s => {
+                self.presence = Presence::Absent;
+                self.left_s = (self.gone_after_s > STILL_S).then_some(now_s);
+            }
+            Presence::Present => {}
+            Presence::Absent => {
+                let is_due = |last: f64| now_s - last >= self.again_s;
+                if waited_s >= SUSPECT_S && self.listened_s.is_none_or(is_due) {
+                    self.presence = Presence::Suspected;
+                    self.suspected_s = now_s;
+                }
+            }
+            Presence::Suspected => {
+                let is_still = now_s - self.stirred_s.max(self.suspected_s) >= STILL_S;
+                if is_still || now_s - self.suspected_s >= LISTEN_S {
+                    if self.listened_s.is_some() {
+                        self.again_s = (2.0 * self.again_s).min(AGAIN_MOST_S);
+                    }
+                    self.listened_s = Some(now_s);
+                    self.presence = Presence::Absent;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Integrators of the background's rate, one for each latency that is kept, and the answer to harm.
+//!
+//! Each integrator moves the logarithm of its rate by its own error, so that on average the error is zero: of the
+//! mean, that it is at its target; of the p99, that about one probe in a hundred is above it (Robbins and Monro
+//! 1951, "A stochastic approximation method"). That is slow. Harm is answered at once by a back-off that is over
+//! a second or two later, when the integrators have moved to where there is none.
+
+/// Logarithm a second by which a rate grows that keeps a p99, …
+const GROWTH: f64 = 0.02;
+/// … and twice as fast, four times, and so on, after so many seconds each without a slow request.
+const FASTER_S: f64 = 10.0;
+/// Logarithm by which one slow request moves its integrator: at 25 probes a second one in a hundred is slow where
+/// that equals the growth. …
+const STEP: f64 = 0.1;
+/// … and by which the rate backs off, times by how many times its target it took, up to this: one that waits very long is worth a few.
+const BACK_OFF: f64 = 0.3;
+const SEVERITY: f64 = 4.0;
+/// The back-off is over, but for a third of it, after so many seconds, and no deeper than this.
+const RECOVERS_S: f64 = 1.0;
+const DEEPEST: f64 = 6.0;
+/// Logarithm a second by which a mean moves the rate, for each share of its target by which it is away. A mean of
+/// a second's probes scatters by a fifth, which moves the rate by a tenth.
+const GAIN: f64 = 0.6;
+/// Down sooner than up, since the busier a queue is, the more each request more adds to it.
+const DOWN: f64 = 2.0;
+/// No error of one look counts more.
+const MOST: f64 = 3.0;
+/// No rate grows faster than this, as a logarithm a second: it doubles.
+pub(super) const FASTEST: f64 = std::f64::consts::LN_2;
+
+/// The rate, as a logarithm, that keeps a mean.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MeanGuard {
+    pub(super) log_rate: f64,
+}
+
+impl MeanGuard {
+    /// Takes a mean as a share of its target, over so many seconds.
+    pub(super) fn take(&mut self, share: f64, seconds: f64) {
+        let error = (1.0 - share).clamp(-MOST, 1.0);
+        let gain = if error < 0.0 { DOWN * GAIN } else { GAIN };
+        self.log_rate += (gain * error).min(FASTEST) * seconds;
+    }
+}
+
+/// The rate, as a logarithm, that keeps a p99.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SlowGuard {
+    pub(super) log_rate: f64,
+    /// Seconds since the last slow request.
+    well_s: f64,
+}
+
+impl SlowGuard {
+    /// Takes latencies as shares of the target, of so many seconds.
+    pub(super) fn take(&mut self, shares: &[f64], seconds: f64) {
+        let slow = shares.iter().filter(|share| **share > 1.0).count();
+        if slow > 0 {
+            self.log_rate -= STEP * slow as f64;
+            self.well_s = 0.0;
+        } else {
+            self.well_s += seconds;
+        }
+        // The longer none was slow, the surer it is that the rate is too low.
+        self.log_rate += (GROWTH * (1.0 + self.well_s / FASTER_S).powi(2)).min(FASTEST) * seconds;
+    }
+}
+
+/// The factor of the rate that is left after harm, as a logarithm.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BackOff {
+    pub(super) log: f64,
+}
+
+impl BackOff {
+    /// Takes one latency as a share of the target.
+    pub(super) fn take(&mut self, share: f64) {
+        if share > 1.0 {
+            self.log = (self.log - BACK_OFF * share.min(SEVERITY)).max(-DEEPEST);
+        }
+    }
+
+    /// So many seconds pass.
+    pub(super) fn pass(&mut self, seconds: f64) {
+        self.log *= (-seconds / RECOVERS_S).exp();
+    }
+}

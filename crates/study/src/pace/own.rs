@@ -1,0 +1,129 @@
+//! The foreground without the background: its latency, and what its throughput loses.
+
+use std::collections::VecDeque;
+
+/// So many of the last latencies: about a minute of those between two works, so that the load's changes over a
+/// day are followed.
+const LATENCIES: usize = 400;
+/// Fewer say nothing about a p99.
+pub(super) const ENOUGH: usize = 50;
+/// Share of what is known that each cycle of work and pause forgets: a minute of them counts.
+const FORGETS: f64 = 1.0 / 32.0;
+
+/// Latencies of the foreground while the background pauses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Own {
+    latencies_s: VecDeque<f64>,
+    timed: (f64, f64),
+}
+
+impl Own {
+    pub(super) fn take(&mut self, latencies_s: &[f64], timed: Option<(f64, f64)>) {
+        self.latencies_s.extend(latencies_s);
+        while self.latencies_s.len() > LATENCIES {
+            self.latencies_s.pop_front();
+        }
+        if let Some((requests, seconds)) = timed {
+            self.timed.0 += requests;
+            self.timed.1 += seconds;
+        }
+    }
+
+    /// A cycle has ended.
+    pub(super) fn fade(&mut self) {
+        self.timed.0 *= 1.0 - FORGETS;
+        self.timed.1 *= 1.0 - FORGETS;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.latencies_s.len()
+    }
+
+    pub(super) fn mean_of_probes_s(&self) -> Option<f64> {
+        let sum: f64 = self.latencies_s.iter().sum();
+        (!self.latencies_s.is_empty()).then(|| sum / self.latencies_s.len() as f64)
+    }
+
+    pub(super) fn mean_of_timed_s(&self) -> Option<f64> {
+        (self.timed.0 > 0.0).then(|| self.timed.1 / self.timed.0)
+    }
+
+    /// The latency that one in a hundred exceeds.
+    pub(super) fn p99_s(&self) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.latencies_s.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        let above = (sorted.len() / 100).max(1);
+        let at = sorted.len().checked_sub(1 + above)?;
+        sorted.get(at).copied()
+    }
+}
+
+/// Background bytes a second that cost the foreground so much of its throughput.
+pub(super) const LOSS: f64 = 0.005;
+/// That a loss is no chance is known by so many standard errors, of so many cycles.
+const SURELY: f64 = 2.0;
+const LEAST_CYCLES: f64 = 3.0;
+
+/// Throughput of the foreground against the background's rate: how much one byte of the background costs it.
+///
+/// A closed-loop foreground, which waits for each answer, loses by every delay; an open-loop one loses nothing
+/// until the device is full. Each cycle gives one difference between a pause and the work around it; their slope
+/// over the rate (least squares through zero) stays known when the rate changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Throughput {
+    /// Requests and seconds of the pause, and of the work.
+    paused: (f64, f64),
+    worked: (f64, f64),
+    bytes: f64,
+    /// Sums of rate², rate × difference, difference², of weights, and of the paused throughput.
+    xx: f64,
+    xy: f64,
+    yy: f64,
+    cycles: f64,
+    level: f64,
+}
+
+impl Throughput {
+    pub(super) fn paused(&mut self, requests: f64, seconds: f64) {
+        self.paused.0 += requests;
+        self.paused.1 += seconds;
+    }
+
+    pub(super) fn worked(&mut self, requests: f64, seconds: f64, bytes: f64) {
+        self.worked.0 += requests;
+        self.worked.1 += seconds;
+        self.bytes += bytes;
+    }
+
+    /// A cycle has ended.
+    pub(super) fn cycle(&mut self) {
+        let (paused, worked, bytes) = (self.paused, self.worked, self.bytes);
+        (self.paused, self.worked, self.bytes) = ((0.0, 0.0), (0.0, 0.0), 0.0);
+        // A foreground that pauses itself tells nothing.
+        if paused.0 <= 0.0 || worked.0 <= 0.0 || paused.1 <= 0.0 || worked.1 <= 0.0 {
+            return;
+        }
+        let level = paused.0 / paused.1;
+        let lost = level - worked.0 / worked.1;
+        let rate = bytes / worked.1;
+        let keeps = 1.0 - FORGETS;
+        self.xx = keeps * self.xx + rate * rate;
+        self.xy = keeps * self.xy + rate * lost;
+        self.yy = keeps * self.yy + lost * lost;
+        self.cycles = keeps * self.cycles + 1.0;
+        self.level = keeps * self.level + level;
+    }
+
+    /// The rate at which the foreground surely loses [`LOSS`] of its throughput; `None` where it surely loses
+    /// less.
+    pub(super) fn bound(&self) -> Option<f64> {
+        if self.cycles < LEAST_CYCLES || self.xx <= 0.0 {
+            return None;
+        }
+        let slope = self.xy / self.xx;
+        let left = (self.yy - slope * self.xy).max(0.0) / (self.cycles - 1.0);
+        let surely = slope - SURELY * (left / self.xx).sqrt();
+        let level = self.level / self.cycles;
+        (surely > 0.0).then(|| LOSS * level / surely)
+    }
+}

@@ -1,0 +1,383 @@
+//! Devices that queue, with a foreground and a background whose rate the controller sets.
+
+use crate::pace::{Allowed, Controller, Foreground, Sample, Targets};
+use crate::simulate::Rng;
+
+/// Size of a request of the background.
+pub(super) const BLOCK: f64 = (256 << 10) as f64;
+/// The controller is asked so often.
+const TICK_S: f64 = 0.02;
+/// Requests of the background in flight where nothing limits it.
+const DEPTH: usize = 8;
+/// A request of the background waits for an idle gap of its member so many times as long as it takes.
+const GAP: f64 = 25.0;
+
+/// A device.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// A volume with a cap of requests a second, of which a bucket holds so many seconds; a block costs as many
+    /// requests as `per_block`. After `credits` requests the cap is a fifth.
+    Capped {
+        cap: f64,
+        bucket_s: f64,
+        per_block: f64,
+        credits: f64,
+    },
+    /// Members, each a queue; a request takes about 1/`iops`, a block as long.
+    Array { members: usize, iops: f64 },
+}
+
+/// A foreground.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Load {
+    /// Requests a second at random moments, as a share of what the device can do.
+    Open(f64),
+    /// The same in bursts: so many seconds with, and so many without.
+    Bursts(f64, f64, f64),
+    /// The same over a day of so many seconds, between a tenth of it and all.
+    Diurnal(f64, f64),
+    /// Clients that wait for each answer, and then think for so many seconds on average.
+    Closed(usize, f64),
+}
+
+/// A case.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) load: Load,
+    /// Standard deviation of the latency's logarithm.
+    pub(super) scatter: f64,
+    /// The host stands still for up to 0.15 s so many times a minute.
+    pub(super) stalls: f64,
+    pub(super) asked: Targets,
+}
+
+/// Result of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Ran {
+    pub(super) latencies: Vec<f64>,
+    /// Bytes a second of the background, for each second.
+    pub(super) background: Vec<f64>,
+    /// Share of the device that the foreground used.
+    pub(super) used: f64,
+}
+
+struct Device {
+    kind: Kind,
+    scatter: f64,
+    /// Time at which each queue is empty.
+    free_s: Vec<f64>,
+    credits: f64,
+    noise: Rng,
+    stalls: Vec<(f64, f64)>,
+    used_s: f64,
+}
+
+impl Device {
+    fn new(case: &Case, seed: u64, seconds: f64) -> Device {
+        let queues = match case.kind {
+            Kind::Capped { .. } => 1,
+            Kind::Array { members, .. } => members,
+        };
+        let credits = match case.kind {
+            Kind::Capped { credits, .. } => credits,
+            Kind::Array { .. } => 0.0,
+        };
+        let mut of_host = Rng::of(seed, 3);
+        let number = (case.stalls * seconds / 60.0) as usize;
+        let mut stalls: Vec<(f64, f64)> = (0..number)
+            .map(|_| {
+                let at = seconds * of_host.uniform();
+                (at, at + 0.05 + 0.1 * of_host.uniform())
+            })
+            .collect();
+        stalls.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Device {
+            kind: case.kind,
+            scatter: case.scatter,
+            free_s: vec![0.0; queues],
+            credits,
+            noise: Rng::of(seed, 2),
+            stalls,
+            used_s: 0.0,
+        }
+    }
+
+    /// Bytes a second that it gives to blocks.
+    fn gives(&self) -> f64 {
+        match self.kind {
+            Kind::Capped { cap, per_block, .. } => cap / per_block * BLOCK,
+            Kind::Array { members, iops } => members as f64 * iops * BLOCK,
+        }
+    }
+
+    /// A request to a queue at a moment; gives when it comes back.
+    fn serve(&mut self, at: f64, queue: usize, is_block: bool) -> f64 {
+        let at = match self
+            .stalls
+            .iter()
+            .find(|stall| (stall.0..stall.1).contains(&at))
+        {
+            Some(stall) => stall.1,
+            None => at,
+        };
+        let scatter =
+            (self.scatter * self.noise.normal() - 0.5 * self.scatter * self.scatter).exp();
+        match self.kind {
+            Kind::Capped {
+                cap,
+                bucket_s,
+                per_block,
+                ..
+            } => {
+                let requests = if is_block { per_block } else { 1.0 };
+                let cap = if self.credits > 0.0 { cap } else { 0.2 * cap };
+                self.credits -= requests;
+                let free = &mut self.free_s[queue];
+                *free = free.max(at - bucket_s) + requests / cap;
+                if !is_block {
+                    self.used_s += requests / cap;
+                }
+                free.max(at) + 0.001 * scatter
+            }
+            Kind::Array { iops, .. } => {
+                let free = &mut self.free_s[queue];
+                *free = free.max(at) + scatter / iops;
+                if !is_block {
+                    self.used_s += scatter / iops;
+                }
+                *free
+            }
+        }
+    }
+}
+
+/// The moments at which the foreground asks.
+struct Clients {
+    load: Load,
+    capacity: f64,
+    rng: Rng,
+    next_s: Vec<f64>,
+}
+
+impl Clients {
+    fn new(load: Load, capacity: f64, seed: u64) -> Clients {
+        let number = match load {
+            Load::Closed(clients, _) => clients,
+            _ => 1,
+        };
+        let mut clients = Clients {
+            load,
+            capacity,
+            rng: Rng::of(seed, 1),
+            next_s: vec![0.0; number],
+        };
+        for at in 0..number {
+            clients.next_s[at] = 0.001 * at as f64;
+        }
+        clients
+    }
+
+    fn next(&self) -> Option<(usize, f64)> {
+        let least = self.next_s.iter().copied().enumerate();
+        least.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// A request was made at a moment, and came back.
+    fn asked(&mut self, client: usize, at: f64, back: f64) {
+        let exponential = self.rng.exponential();
+        let next = match self.load {
+            Load::Open(share) => at + exponential / (share * self.capacity),
+            Load::Bursts(share, with_s, without_s) => {
+                let next = at + exponential / (share * self.capacity);
+                let period = with_s + without_s;
+                let into = next % period;
+                if into < with_s {
+                    next
+                } else {
+                    next - into + period
+                }
+            }
+            Load::Diurnal(share, day_s) => {
+                let phase = (std::f64::consts::TAU * at / day_s).cos();
+                let now = share * (0.55 - 0.45 * phase);
+                at + exponential / (now * self.capacity)
+            }
+            Load::Closed(_, think_s) => back + exponential * think_s,
+        };
+        self.next_s[client] = next;
+    }
+}
+
+/// Runs a case for so many seconds, with a background or without.
+pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -> Ran {
+    let mut device = Device::new(case, seed, seconds);
+    let capacity = match case.kind {
+        Kind::Capped { cap, .. } => cap,
+        Kind::Array { members, iops } => members as f64 * iops,
+    };
+    let depth = |allowed: &Allowed| {
+        if queues_of(case) > 1 {
+            depth(allowed).max(queues_of(case))
+        } else {
+            depth(allowed)
+        }
+    };
+    let queues = device.free_s.len();
+    let mut clients = Clients::new(case.load, capacity, seed);
+    let mut place = Rng::of(seed, 4);
+    let mut own = Rng::of(seed, 5);
+    let mut controller = Controller::new(case.asked);
+    controller.gives(device.gives());
+    if matches!(case.kind, Kind::Capped { .. }) {
+        controller.request_takes(BLOCK / device.gives());
+    }
+    let (mut latencies, mut background) = (Vec::new(), vec![0.0; seconds as usize]);
+    let mut allowed = controller.allowed();
+    // Of the background: blocks in flight by when they come back, and the time of the next.
+    let mut in_flight: Vec<f64> = Vec::new();
+    let (mut due_s, mut since_s, mut member) = (0.0, 0.0, 0);
+    let mut probe_s = 0.01;
+    let mut probe_back: Option<(f64, f64)> = None;
+    let (mut probes, mut requests, mut waited, mut moved) = (Vec::new(), 0.0, 0.0, 0.0);
+    let mut fore_until = 0.0_f64;
+    let mut tick_s = TICK_S;
+    loop {
+        let (client, fore_s) = clients.next().unwrap_or((0, f64::INFINITY));
+        let back_s = if with_background && allowed != Allowed::Nothing {
+            if in_flight.len() >= depth(&allowed) {
+                in_flight
+                    .iter()
+                    .copied()
+                    .fold(f64::INFINITY, f64::min)
+                    .max(due_s)
+            } else {
+                due_s
+            }
+        } else {
+            f64::INFINITY
+        };
+        let ask_s = if with_background && controller.probes() {
+            probe_s
+        } else {
+            f64::INFINITY
+        };
+        let at = fore_s.min(back_s).min(ask_s).min(tick_s);
+        if at >= seconds {
+            break;
+        }
+        in_flight.retain(|back| {
+            let is_back = *back <= at;
+            if is_back {
+                moved += BLOCK;
+                background[*back as usize] += BLOCK;
+            }
+            !is_back
+        });
+        if at == tick_s {
+            let waiting_s = probe_back.map_or(
+                0.0,
+                |(asked, back)| if back > at { at - asked } else { 0.0 },
+            );
+            if let Some((asked, back)) = probe_back
+                && back <= at
+            {
+                probes.push(back - asked);
+                probe_back = None;
+                probe_s = at + controller.probe_after_s(back - asked) * (0.5 + own.uniform())
+                    - (at - back).max(0.0);
+            }
+            waited += (fore_until.min(at) - (at - TICK_S)).clamp(0.0, TICK_S);
+            allowed = controller.take(&Sample {
+                seconds: TICK_S,
+                foreground: Foreground {
+                    requests: Some(requests),
+                    waited_s: waited,
+                },
+                latencies_s: &probes,
+                waiting_s,
+                timed: None,
+                background: moved,
+                is_busy: !in_flight.is_empty(),
+            });
+            (requests, waited, moved) = (0.0, 0.0, 0.0);
+            probes.clear();
+            due_s = f64::max(due_s, at);
+            tick_s += TICK_S;
+        } else if at == fore_s {
+            let back = device.serve(at, place.below(queues as u64) as usize, false);
+            latencies.push(back - at);
+            requests += 1.0;
+            fore_until = fore_until.max(back);
+            clients.asked(client, at, back);
+        } else if at == ask_s {
+            // One at a time.
+            if let Some((asked, back)) = probe_back {
+                if back > at {
+                    probe_s = back;
+                    continue;
+                }
+                probes.push(back - asked);
+            }
+            let back = device.serve(at, own.below(queues as u64) as usize, false);
+            probe_back = Some((at, back));
+            probe_s = back + controller.probe_after_s(back - at) * (0.5 + own.uniform());
+        } else {
+            let Some(wait_s) = pace(&allowed) else {
+                continue;
+            };
+            if in_flight.len() >= depth(&allowed) {
+                continue;
+            }
+            // Each member is read by itself: the next one that is idle, or that has waited for long.
+            if let (Kind::Array { iops, .. }, Allowed::Rate(_)) = (case.kind, allowed) {
+                let order = (0..queues).map(|step| (member + step) % queues);
+                let idle = order.min_by(|a, b| {
+                    device.free_s[*a]
+                        .max(at)
+                        .total_cmp(&device.free_s[*b].max(at))
+                });
+                member = idle.unwrap_or(0);
+                let free = device.free_s[member];
+                if free > at && at - since_s < GAP / iops {
+                    due_s = free;
+                    continue;
+                }
+            }
+            in_flight.push(device.serve(at, member, true));
+            member = (member + 1) % queues;
+            due_s = f64::max(since_s + wait_s, at + 1e-5).max(at + 0.5 * wait_s);
+            since_s = due_s;
+        }
+    }
+    Ran {
+        latencies,
+        background,
+        used: device.used_s / seconds / queues as f64,
+    }
+}
+
+fn queues_of(case: &Case) -> usize {
+    match case.kind {
+        Kind::Capped { .. } => 1,
+        Kind::Array { members, .. } => members,
+    }
+}
+
+/// Requests in flight: with a rate only as many as it takes for one to follow the other.
+fn depth(allowed: &Allowed) -> usize {
+    match allowed {
+        Allowed::All | Allowed::Nothing => DEPTH,
+        Allowed::Rate(_) => 2,
+    }
+}
+
+/// Seconds between two requests.
+fn pace(allowed: &Allowed) -> Option<f64> {
+    match allowed {
+        Allowed::All => Some(0.0),
+        Allowed::Rate(rate) => Some(BLOCK / rate),
+        Allowed::Nothing => None,
+    }
+}
