@@ -103,7 +103,9 @@ impl ForegroundReport {
             let source = match source {
                 "asked" => "as asked",
                 "measured" => "1.5 times what it has alone, or one request of the background more",
-                _ => "since it exceeds the target that was asked for by itself, which is unreachable",
+                _ => {
+                    "since it exceeds the target that was asked for by itself, which is unreachable"
+                }
             };
             text += &format!(
                 " Kept was {kept} ({source}); it was above for {:.0} s.",

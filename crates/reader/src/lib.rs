@@ -3,6 +3,7 @@
 //! - `work`: what is still to be asked for, what was read, and what cannot be; over `queue`, the
 //!   requests in their order, and `narrowing`, the pieces of those that failed;
 //! - `foreground`: what the foreground had, for the answer;
+//! - `probe`: reads as the foreground makes them;
 //! - `queue_bound`: the bound on requests in flight where no foreground is known;
 //! - `meter`: what comes back, counted;
 //! - `volume`: the device, and by what it is known again.
@@ -11,6 +12,7 @@ mod foreground;
 mod lock;
 mod meter;
 mod narrowing;
+mod probe;
 mod queue;
 mod queue_bound;
 mod volume;
@@ -20,6 +22,7 @@ pub use foreground::{ForegroundReport, LatencyReport};
 pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
+pub use probe::{PROBE_BYTES, Prober};
 pub use queue_bound::QueueBound;
 pub use volume::{Attached, Key, NotOpened, Volume};
 pub use work::{ReadRequest, Work};

@@ -8,7 +8,7 @@ use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
 use super::health::Errors;
-use super::rewrite::{Intent, Sum};
+use super::repair::{Intent, Sum};
 use super::saved_tunables::SavedTunables;
 
 /// Age after which a checkpoint says too little of the array of today.

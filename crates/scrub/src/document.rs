@@ -1,5 +1,6 @@
 //! Parts that the JSON documents of `scrub` share.
 
+use reader::ForegroundReport;
 use record::Ranges;
 use serde::Serialize;
 
@@ -16,6 +17,9 @@ pub(crate) struct ForegroundDocument {
     keep_mean_ns: Option<u64>,
     /// Target of the p99, in nanoseconds.
     keep_p99_ns: Option<u64>,
+    /// Alone and beside the scrub, once it has ended.
+    #[serde(flatten)]
+    whole: Option<ForegroundReport>,
 }
 
 impl ForegroundDocument {
@@ -26,8 +30,9 @@ impl ForegroundDocument {
         ForegroundDocument {
             mean_ns: nanos(at.mean),
             p99_ns: nanos(at.p99),
-            keep_mean_ns: nanos(targets.mean),
-            keep_p99_ns: nanos(targets.p99),
+            keep_mean_ns: nanos(targets.mean_s),
+            keep_p99_ns: nanos(targets.p99_s),
+            whole: at.outcome.as_ref().map(ForegroundReport::from),
         }
     }
 }

@@ -29,10 +29,10 @@ use std::ops::Range;
 use job::StopCause;
 use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
 use record::Nanos;
+use study::pace::{Allowed, Controller, Outcome, Targets};
 
 use super::compare::Compared;
-use super::foreground_latency::{ForegroundSample, Targets};
-use super::pace::{May, Pace};
+use super::foreground::ForegroundSample;
 use direct::Past;
 pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
@@ -81,8 +81,8 @@ pub(crate) trait World {
     fn waits(&mut self) -> Option<Waits>;
     /// Whether the array is there.
     fn is_there(&mut self) -> bool;
-    /// What was felt since the last time; `probing` says whether to probe from now on.
-    fn seen(&mut self, probing: bool) -> ForegroundSample;
+    /// What was seen since the last time; probes go on at least so many seconds apart, or not.
+    fn seen(&mut self, probing: Option<f64>) -> ForegroundSample;
     /// Whether the members can be read and compared past md.
     fn can_compare(&mut self) -> bool;
     /// Begins to read and compare these positions of the check, in lulls of the members with so much time between
@@ -144,6 +144,8 @@ pub(crate) struct At {
     pub company: bool,
     /// Whether the foreground is measured, and the check waits.
     pub measuring: bool,
+    /// What the foreground had, once it has ended.
+    pub outcome: Option<Outcome>,
 }
 
 /// How it ended.
@@ -190,7 +192,9 @@ pub(crate) struct Ended {
 pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     let now = world.now();
     let mut drive = Drive {
-        pace: Pace::new(task.targets, now),
+        pace: Controller::new(task.targets.unwrap_or_default()),
+        felt: now,
+        moved: 0.0,
         fence: SyncWindow::new(task.from, task.chunk, task.wide, now)
             .that_holds_all(task.holds_all),
         at: At {
@@ -220,6 +224,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         Err(error) => drive.trouble(error),
     };
     drive.end(&ending);
+    drive.at.outcome = Some(drive.pace.outcome()).filter(|outcome| outcome.beside.is_some());
     Ended {
         is_own: drive.began && !is_over(&ending),
         fenced: drive.fenced,
@@ -239,7 +244,10 @@ fn is_over(ending: &Ending) -> bool {
 struct Drive<'a, W: World> {
     world: &'a mut W,
     task: &'a Task,
-    pace: Pace,
+    pace: Controller,
+    /// When the controller was last asked, and the bytes done since.
+    felt: Nanos,
+    moved: f64,
     fence: SyncWindow,
     at: At,
     /// Whether md was told to begin, and not to end.
@@ -330,7 +338,7 @@ impl<W: World> Drive<'_, W> {
         if let Some(gives) = self.fence.follow(self.at.live, now)
             && self.past.is_none()
         {
-            self.pace.give(gives);
+            self.pace.gives(gives);
         }
         let moved = self.at.live.0.saturating_sub(before.0);
         let bytes = Sectors(moved).bytes().0 as f64;
@@ -339,11 +347,13 @@ impl<W: World> Drive<'_, W> {
             if let Some(ending) = self.look(now)? {
                 return Ok(Some(ending));
             }
-            self.feel(now, bytes);
+            self.moved += bytes;
+            // What md has in flight shows as progress.
+            self.feel(now, false);
             let kept = self.pace.targets();
-            self.fence.keep(kept.and_then(|kept| kept.of_one()));
+            self.fence.keep(kept.and_then(|(kept, _)| kept.slow_s()));
         } else {
-            self.pace.moved(bytes);
+            self.moved += bytes;
         }
         let passed = self.passed(now);
         if let Some(ending) = self.give_way(now)? {
@@ -352,20 +362,16 @@ impl<W: World> Drive<'_, W> {
         if !self.began {
             return Ok(None);
         }
-        let may = self.pace.may();
+        let may = self.pace.allowed();
         self.fence.hurry(self.pace.is_driven());
         let gate = self.fence.gate(may, self.at.live, bytes, passed);
         if let Some(turned) = self.set(gate)? {
             return Ok(Some(turned));
         }
-        if self.pace.is_measuring() && bytes > 0.0 {
-            // What was let loose before is no part of what the foreground is by itself.
-            self.pace.measure_anew(now);
-        }
         if self.at.of.0 > 0 && self.fence.is_wanted(may, self.at.live, now) {
             let in_flight = match may {
-                May::Rate(_) => self.world.in_flight(),
-                May::All | May::Nothing => 0,
+                Allowed::Rate(_) => self.world.in_flight(),
+                Allowed::All | Allowed::Nothing => 0,
             };
             let stood = self.fence.at();
             if let Some(to) = self.fence.raise(may, self.at.live, in_flight, now)
@@ -377,11 +383,16 @@ impl<W: World> Drive<'_, W> {
         Ok(None)
     }
 
-    /// Takes what others feel, with so many bytes that moved since the last tick.
-    fn feel(&mut self, now: Nanos, bytes: f64) {
-        let seen = self.world.seen(self.pace.probes());
-        // What moved in other ticks was taken with no feeling.
-        self.pace.take(now, &seen, bytes);
+    /// Takes what was measured of the foreground since the last time, beside background I/O that is under way or
+    /// not.
+    fn feel(&mut self, now: Nanos, is_busy: bool) {
+        let probing = self.pace.probes();
+        let seen = self.world.seen(self.pace.probe_gap_s());
+        let before = std::mem::replace(&mut self.felt, now);
+        let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
+        let bytes = std::mem::take(&mut self.moved);
+        self.pace
+            .take(&seen.sample(seconds, bytes, is_busy, probing));
         self.tell();
     }
 
@@ -513,11 +524,13 @@ impl<W: World> Drive<'_, W> {
     }
 
     fn tell(&mut self) {
-        let felt = self.pace.felt();
-        self.at.mean = felt.and_then(super::foreground_latency::ForegroundLatency::mean);
-        self.at.p99 = felt.and_then(super::foreground_latency::ForegroundLatency::p99);
-        self.at.targets = self.pace.targets();
-        self.at.company = felt.is_some();
+        self.at.mean = self.pace.mean_s();
+        self.at.p99 = self.pace.p99_s();
+        self.at.targets = self
+            .pace
+            .targets()
+            .map_or(self.task.targets, |kept| Some(kept.0));
+        self.at.company = self.pace.probes();
         self.at.measuring = self.pace.is_measuring();
         self.world.stands(&self.at);
     }

@@ -5,12 +5,11 @@ use linux::md::sync::Sectors;
 
 use super::checkpoint::Checkpoint;
 use super::deadline::kept_of_both;
-use super::foreground_latency::{IssueMode, ROOM};
-use super::pace::least_of;
 use super::speed::Speed;
 use super::target::Target;
 use super::when::Due;
 use crate::args::ScrubArgs;
+use study::pace::{ROOM, ROOM_OF_MEAN, least_rate};
 use ui::units::{rate, span};
 
 /// Members that are less busy are as good as idle.
@@ -82,9 +81,8 @@ fn promise(args: &ScrubArgs) -> String {
         .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))
         .collect();
     if words.is_empty() {
-        let of_mean = IssueMode::IdleGaps.room_of_mean();
         return format!(
-            "others may have up to {of_mean} times the mean latency and {ROOM} times the p99 that \
+            "others may have up to {ROOM_OF_MEAN} times the mean latency and {ROOM} times the p99 that \
              they have without it, which is measured when there are any"
         );
     }
@@ -124,7 +122,7 @@ fn of_members(speed: Speed, left: f64) -> String {
             span(left / (speed.alone * (1.0 - busy)))
         ),
         _ => {
-            let least = least_of(speed.alone).min(speed.alone);
+            let least = least_rate(speed.alone).min(speed.alone);
             format!(
                 "{alone}. The present load keeps them busy all the time: beside it, it may take {} or \
                  longer, at the least rate of {}.",
@@ -189,7 +187,7 @@ mod tests {
             &first,
             &[
                 "/dev/md0: raid10 of 2 members, 1 MiB of each; md counts 72 GiB to go",
-                "up to 1.5 times the mean latency and 1.5 times the p99",
+                "up to 1.35 times the mean latency and 1.5 times the p99",
             ],
         );
         assert!(!first.contains("takes"), "nothing is known: {first}");

@@ -4,8 +4,51 @@ use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
 
-use super::foreground_latency::ForegroundSample;
-use super::probe::Prober;
+use study::pace::Sample;
+
+use reader::Prober;
+
+/// What was seen since the last look.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ForegroundSample {
+    /// Latencies of the probes that came back, in seconds.
+    pub probes: Vec<f64>,
+    /// Time that a probe waits which has not come back, in seconds.
+    pub waiting: f64,
+    /// Foreground requests to the disks; `None` where the kernel does not count.
+    pub others: Option<u64>,
+    /// Number of requests that the kernel has counted, and the seconds that they took together.
+    pub counted: Option<(u64, f64)>,
+    /// Time that any request to the array was outstanding, in seconds; zero where that is not told.
+    pub busy: f64,
+}
+
+impl ForegroundSample {
+    /// The same for the controller, of so many seconds in which the background did so many bytes, and is busy or
+    /// not. Probes are outstanding too, so that times count only where there are none.
+    pub(crate) fn sample(
+        &self,
+        seconds: f64,
+        background: f64,
+        is_busy: bool,
+        probing: bool,
+    ) -> Sample<'_> {
+        Sample {
+            seconds,
+            foreground: study::pace::Foreground {
+                requests: self.others.map(|others| others as f64),
+                waited_s: if probing { 0.0 } else { self.busy },
+            },
+            latencies_s: &self.probes,
+            waiting_s: self.waiting,
+            timed: self
+                .counted
+                .map(|(requests, seconds)| (requests as f64, seconds)),
+            background,
+            is_busy,
+        }
+    }
+}
 
 /// Watches one device.
 pub(crate) struct Foreground {
@@ -115,18 +158,18 @@ impl Foreground {
         self
     }
 
-    /// What was seen since the last time; with `probing`, probes go on.
-    pub(crate) fn seen(&mut self, probing: bool) -> ForegroundSample {
+    /// What was seen since the last time; probes go on at least so many seconds apart, or not.
+    pub(crate) fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
         self.look(probing, None)
     }
 
     /// The same of a device from which so many requests of our own, beside probes, came back. How long
     /// others' take is told by probes alone then: the kernel counts ours with them.
-    pub(crate) fn seen_beside(&mut self, probing: bool, own: u64) -> ForegroundSample {
+    pub(crate) fn seen_beside(&mut self, probing: Option<f64>, own: u64) -> ForegroundSample {
         self.look(probing, Some(own))
     }
 
-    fn look(&mut self, probing: bool, own: Option<u64>) -> ForegroundSample {
+    fn look(&mut self, probing: Option<f64>, own: Option<u64>) -> ForegroundSample {
         let (probes, waiting) = self.prober.as_ref().map_or((Vec::new(), 0.0), |prober| {
             prober.want(probing);
             prober.take()
@@ -215,11 +258,11 @@ mod tests {
         stat(&disk.join("sda1"), 140);
         stat(&disk.join("sda2"), 160);
         stat(&disk.join("sda3"), 1100);
-        assert_eq!(foreground.seen(false).others, Some(100));
-        assert_eq!(foreground.seen(false).others, Some(0));
+        assert_eq!(foreground.seen(None).others, Some(100));
+        assert_eq!(foreground.seen(None).others, Some(0));
         // One that waits is no request yet, but the time goes on.
         std::fs::write(disk.join("sda1/stat"), "140 0 0 0 0 0 0 0 1 250 250").unwrap();
-        let seen = foreground.seen(false);
+        let seen = foreground.seen(None);
         assert_eq!((seen.others, seen.busy), (Some(0), 0.25));
     }
 }

@@ -14,7 +14,7 @@ use record::Nanos;
 use super::compare::{Compared, Comparer};
 use super::drive::{At, Waiting, Waits, World};
 use super::foreground::Foreground;
-use super::foreground_latency::ForegroundSample;
+use super::foreground::ForegroundSample;
 use super::target::Target;
 
 /// One array of this host.
@@ -118,7 +118,7 @@ impl World for OnHost<'_> {
         self.sync.is_there()
     }
 
-    fn seen(&mut self, probing: bool) -> ForegroundSample {
+    fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
         self.foreground.seen(probing)
     }
 

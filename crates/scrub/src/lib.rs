@@ -1,8 +1,8 @@
 //! The verb `scrub`: md's own check of an array, paced by what the foreground feels.
 //!
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
-//! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
-//!   `host` is its world, with the probes of `probe`;
+//! - `drive`: begins md's check, lets it go on, ends it, as fast as `study::pace` allows;
+//!   `host` is its world;
 //! - `deadline`: tells that a deadline cannot be kept;
 //! - `old`: the tunables as they were; `guard`: who puts them back after a kill; `health`: what md could
 //!   not read;
@@ -28,22 +28,20 @@ mod document;
 mod drive;
 mod forecast;
 mod foreground;
-mod foreground_latency;
 mod guard;
 mod health;
 mod host;
+mod hours;
 mod install;
 mod locate;
 mod lock;
 mod mismatch_ranges;
 mod now;
 mod one;
-mod pace;
 mod places;
-mod probe;
 mod progress;
-mod rate;
 mod read;
+mod repair;
 mod report;
 mod rewrite;
 mod saved_tunables;
@@ -63,26 +61,24 @@ use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
-use jiff::{SignedDuration, Timestamp, Zoned};
-use job::{ProgressLines, Stop, Store};
-use linux::Root;
+use jiff::{Timestamp, Zoned};
+use job::{ProgressLines, Store};
 use linux::block::Devices;
-use record::Nanos;
 
 use crate::args::ScrubArgs;
 use choose::{choose, is_any_degraded, rounds, still};
 use drive::Ending;
 use forecast::{Known, forecast};
-use foreground_latency::Targets;
+use hours::{share, times, wait_for_hours};
 use one::{Scrubbed, Shared};
-use rewrite::RepairMethod;
+use repair::RepairMethod;
 use saved_tunables::SavedTunables;
 use scheduled::Plans;
 use start::{Ask, StartedScrub, start, tidy};
 use target::Target;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
-use when::{Due, Opening, Starts};
+use when::Due;
 
 /// Scrubs arrays, or says how their scrubs stand.
 pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -284,62 +280,6 @@ fn begin(
     Ok(tasks)
 }
 
-/// When it is to be done, and the hours in which it may run, if these were said.
-fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> {
-    // A weekday is meant from now, and not from when the hours begin.
-    let now = Zoned::now();
-    let by = args.by.map(|by| when::moment(by, &now)).transpose();
-    let by = by.refused()?;
-    let opening = args.window.map(|hours| when::opening(hours, &now));
-    let opening = opening.transpose().refused()?;
-    let begins = opening.as_ref().map_or(&now, |opening| &opening.from);
-    match by.as_ref().filter(|by| *by <= begins) {
-        Some(over) => Err(Failure::refused(when::is_over(over, begins, &now))),
-        None => Ok((by, opening)),
-    }
-}
-
-/// What all arrays or disks of the command share.
-fn share<'a>(
-    (root, stop, lines): (&'a Root, Stop<'a>, &'a ProgressLines),
-    args: &ScrubArgs,
-    by: Option<Zoned>,
-    now: &Zoned,
-) -> Shared<'a> {
-    Shared {
-        root,
-        stop,
-        lines,
-        targets: targets_of(args),
-        due: by.map(|by| due(by, args, stop.deadline(), now)),
-        deadline_wins: args.deadline_wins,
-    }
-}
-
-/// When it is to be done, and how much time it has until then, of this start and of those after it.
-fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> Due {
-    let starts = Starts {
-        ends,
-        hours: args.window,
-        lasts: args.lasts.and_then(|lasts| duration(lasts.0)),
-        is_nightly: args.scheduled && args.lasts.is_some(),
-    };
-    Due::new(by, &starts, now)
-}
-
-fn duration(nanos: Nanos) -> Option<SignedDuration> {
-    i64::try_from(nanos.0).ok().map(SignedDuration::from_nanos)
-}
-
-/// What the user wants to be kept.
-fn targets_of(args: &ScrubArgs) -> Option<Targets> {
-    let targets = Targets {
-        mean: args.keep_mean.map(|latency| latency.0.as_secs_f64()),
-        p99: args.keep_p99.map(|latency| latency.0.as_secs_f64()),
-    };
-    (targets != Targets::default()).then_some(targets)
-}
-
 fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
     let mut locks = Vec::new();
     for (number, target) in targets.iter().enumerate() {
@@ -350,32 +290,6 @@ fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
         guard::wait_for_others(target.device.number).map_err(refuse)?;
     }
     Ok(locks)
-}
-
-/// Waits for the hours in which it may run, and says when it has to end; `None` when it was interrupted meanwhile.
-fn wait_for_hours<'a>(
-    opening: Option<Opening>,
-    args: &ScrubArgs,
-    context: &Context,
-    interrupt: &'a AtomicBool,
-) -> Option<Stop<'a>> {
-    let stop = Stop::on(interrupt);
-    if let Some(opening) = &opening
-        && opening.from > Zoned::now()
-    {
-        context.notice(&format!(
-            "disksmith: waiting for {}",
-            opening.from.strftime("%A %H:%M")
-        ));
-        if stop.wait_until(opening.from.timestamp()).is_some() {
-            return None;
-        }
-    }
-    let lasts = args
-        .lasts
-        .and_then(|lasts| Timestamp::now().checked_add(duration(lasts.0)?).ok());
-    let closes = opening.map(|opening| opening.to.timestamp());
-    Some(stop.at([lasts, closes].into_iter().flatten().min()))
 }
 
 /// Says what is about to be done, and what it costs.

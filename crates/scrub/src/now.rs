@@ -11,8 +11,8 @@ use linux::md::sync::Sectors;
 use serde::{Deserialize, Serialize};
 
 use super::drive::At;
-use super::foreground_latency::Targets;
 use super::lock::FOLDER;
+use study::pace::Targets;
 
 /// It is told so often.
 const EACH: SignedDuration = SignedDuration::from_secs(1);
@@ -50,8 +50,8 @@ impl Now {
             rate,
             mean: at.mean,
             p99: at.p99,
-            keep_mean: targets.mean,
-            keep_p99: targets.p99,
+            keep_mean: targets.mean_s,
+            keep_p99: targets.p99_s,
             company: at.company,
             measuring: at.measuring,
         }
@@ -60,8 +60,8 @@ impl Now {
     /// How it stands, as its process knows it.
     pub(super) fn at(&self) -> At {
         let targets = Targets {
-            mean: self.keep_mean,
-            p99: self.keep_p99,
+            mean_s: self.keep_mean,
+            p99_s: self.keep_p99,
         };
         At {
             live: Sectors(self.live),
@@ -158,8 +158,8 @@ pub(super) mod tests {
             of: Sectors(1 << 22),
             p99: Some(0.0031),
             targets: Some(Targets {
-                mean: None,
-                p99: Some(0.005),
+                mean_s: None,
+                p99_s: Some(0.005),
             }),
             company: true,
             ..At::default()

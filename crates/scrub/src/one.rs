@@ -13,7 +13,6 @@ use record::Bytes;
 use super::checkpoint::Checkpoint;
 use super::deadline::Deadline;
 use super::drive::{At, Ended, Ending, Task, drive};
-use super::foreground_latency::Targets;
 use super::guard::{self, Guard};
 use super::health;
 use super::host::OnHost;
@@ -21,11 +20,12 @@ use super::locate::Located;
 use super::mismatch_ranges::MismatchRanges;
 use super::now::Told;
 use super::progress;
-use super::rewrite::{RepairMethod, Repaired};
+use super::repair::{RepairMethod, Repaired};
 use super::saved_tunables::{By, DEPTH, RestoreResult, STRIPES, SavedTunables};
 use super::start::StartedScrub;
 use super::target::Target;
 use super::when::Due;
+use study::pace::Targets;
 use ui::exit::sentence;
 use ui::format::short_latency;
 
@@ -326,7 +326,7 @@ impl Tracker {
         let or = |latency: Option<f64>, word: &str| {
             latency.map(|latency| format!("a {word} of {}", short_latency(latency)))
         };
-        let held = [or(kept.mean, "mean"), or(kept.p99, "p99")];
+        let held = [or(kept.mean_s, "mean"), or(kept.p99_s, "p99")];
         let held: Vec<String> = held.into_iter().flatten().collect();
         let said = format!(
             "disksmith: those who use {} do not have the latency that is to be kept, also while nothing is \

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::document::pairs;
 use super::locate::{Located, Mismatch, Odd, Owner, Owners, Summary, What, harmless};
 use super::one::Scrubbed;
-use super::rewrite::{Fate, Repaired, Sum};
+use super::repair::{Fate, Repaired, Sum};
 use ui::table::{Column, layout, wrap};
 
 /// Number of places that are shown as text; the JSON document has more.

@@ -40,8 +40,8 @@ pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
     };
     let targets = at.targets.unwrap_or_default();
     if at.company {
-        parts.extend(against("p99", at.p99, targets.p99));
-        parts.extend(against("mean", at.mean, targets.mean));
+        parts.extend(against("p99", at.p99, targets.p99_s));
+        parts.extend(against("mean", at.mean, targets.mean_s));
     } else {
         parts.push("nobody else there".to_owned());
     }
@@ -66,8 +66,8 @@ pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::foreground_latency::Targets;
     use super::*;
+    use study::pace::Targets;
 
     #[test]
     fn a_line_says_how_far_how_fast_and_what_it_does_to_others() {
@@ -78,8 +78,8 @@ mod tests {
             p99: Some(0.0031),
             mean: Some(0.001),
             targets: Some(Targets {
-                mean: None,
-                p99: Some(0.005),
+                mean_s: None,
+                p99_s: Some(0.005),
             }),
             company: true,
             mismatches_seen: 8,

@@ -58,7 +58,7 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
 fn row(one: &Scrubbed) -> Vec<String> {
     let seconds = one.seconds;
     let targets = one.at.targets.unwrap_or_default();
-    let felt = match (one.at.p99, targets.p99, one.at.mean, targets.mean) {
+    let felt = match (one.at.p99, targets.p99_s, one.at.mean, targets.mean_s) {
         (Some(felt), Some(target), _, _) => {
             format!("p99 {} of {}", short_latency(felt), short_latency(target))
         }
@@ -324,7 +324,7 @@ mod tests {
     use ui::exit::Failure;
 
     use super::super::checkpoint::{Checkpoint, example};
-    use super::super::rewrite::Repaired;
+    use super::super::repair::Repaired;
     use super::super::target::tests::find;
     use super::*;
 

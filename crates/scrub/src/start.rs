@@ -11,10 +11,11 @@ use linux::{Root, process};
 use record::Ranges;
 
 use super::checkpoint::Checkpoint;
+use super::guard;
 use super::health::Errors;
+use super::repair;
 use super::saved_tunables::{By, RestoreResult, SavedTunables};
 use super::target::Target;
-use super::{guard, rewrite};
 use ui::context::Context;
 use ui::exit::Failure;
 
@@ -72,7 +73,7 @@ fn one(
     devices: &Devices,
 ) -> Vec<String> {
     let intent = kept.rewriting.take();
-    let mut said: Vec<String> = intent.iter().map(rewrite::cut_off).collect();
+    let mut said: Vec<String> = intent.iter().map(repair::cut_off).collect();
     // A boot sets all tunables as they were.
     let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == kept.boot);
     let array = array_of(job.key(), root, devices).filter(|_| is_same_boot);

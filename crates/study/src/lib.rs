@@ -21,7 +21,7 @@
 //! | [`scaling`] | how does the rate grow with the members? |
 //! | [`cold`] | which parts of a volume are cold, and how long does warming take? |
 //! | [`depth`] | how many requests in flight fill the cap and no more? |
-//! | [`pace`] | how much may background work do alongside a foreground? |
+//! | [`pace`] | how much background I/O does a foreground leave room for? |
 //! | [`burnin`] | which of many hosts are the best, and which need not be measured on? |
 //! | [`supply`] | how many must be started so that enough good ones come? |
 //! | [`zones`] | does throughput hold across a disk? |

@@ -11,8 +11,9 @@ use linux::block::Devices;
 use record::{Bytes, Ranges};
 
 use super::finding::Finding;
+use super::left_cold::left_cold;
 use super::plan::{Extent, Known, Plan};
-use super::{report, space};
+use super::space;
 use reader::Volume;
 
 /// What is to be read of a volume, and how far that is known.
@@ -63,7 +64,7 @@ impl Wanted {
             findings.clear();
         }
         let plan = Plan::new(&self.known, volume.size, block, self.extent);
-        findings.extend(report::left_cold(&plan, &self.known, self.extent));
+        findings.extend(left_cold(&plan, &self.known, self.extent));
         Found { plan, findings }
     }
 }

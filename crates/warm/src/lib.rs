@@ -18,6 +18,7 @@ mod files;
 mod finding;
 mod forecast;
 mod later;
+mod left_cold;
 mod limit;
 mod one;
 mod pace;

@@ -191,7 +191,7 @@ impl<'a> Pace<'a> {
             // evenly (Knuth, volume 3, 6.4).
             self.probes = self.probes.wrapping_add(1);
             let part = 0.5 + (self.probes as f64 * 0.618_033_988_75).fract();
-            let after_s = part * controller.probe_after_s(latency.as_secs_f64());
+            let after_s = part * controller.probe_gap_s().unwrap_or_default();
             self.next_probe = now + Nanos((after_s * 1e9) as u64);
             self.interval.latencies_s.push(latency.as_secs_f64());
         }

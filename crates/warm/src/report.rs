@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
-use super::plan::{Extent, Known, Plan};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -114,38 +113,6 @@ fn unreadable(one: &Warmed) -> Option<Finding> {
             extents.join(", ")
         ),
     ))
-}
-
-/// What stays cold by choice.
-pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut cold = plan.left_out.clone();
-    if let Some(held) = &known.held {
-        cold = cold.intersect(held);
-        let not_held = plan.left_out.subtract(held).total();
-        if not_held.0 > 0 {
-            findings.push(Finding::warn(
-                Code::LeftCold,
-                format!(
-                    "{not_held} are left out, since the list of --blocks does not have them. They stay \
-                     cold if it is of another snapshot than this volume's."
-                ),
-            ));
-        }
-    }
-    let left = cold.total();
-    let text = match extent {
-        _ if cold.is_empty() => return findings,
-        Extent::First => {
-            format!("Only what --first names is warmed; {left} stay as they are.")
-        }
-        Extent::Used | Extent::All => format!(
-            "{left} that no file uses stay cold. A file that grows into them is slow: what is written \
-             there by less than a block at a time is fetched first, and so is what is read."
-        ),
-    };
-    findings.push(Finding::warn(Code::LeftCold, text));
-    findings
 }
 
 /// How to go on with a volume that was not read to the end; `None` for one that was.
@@ -307,31 +274,5 @@ fn ending_word(ending: &Ending) -> &'static str {
         Ending::Interrupted => "interrupted",
         Ending::Gone => "gone",
         Ending::Failed(_) => "failed",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use record::Ranges;
-
-    use super::*;
-
-    #[test]
-    fn what_stays_cold_is_told_from_what_the_snapshot_does_not_hold() {
-        let known = Known {
-            first: Ranges::from(0..100),
-            used: Some(Ranges::from(0..400)),
-            held: Some(Ranges::from(0..600)),
-        };
-        let said = |extent| {
-            let plan = Plan::new(&known, Bytes(1000), Bytes(100), extent);
-            let texts = left_cold(&plan, &known, extent);
-            texts.into_iter().map(|one| one.text).collect::<Vec<_>>()
-        };
-        let all = said(Extent::All);
-        assert_eq!(all.len(), 1, "{all:?}");
-        assert!(all[0].starts_with("400 B are left out, since"), "{all:?}");
-        assert!(said(Extent::Used)[1].starts_with("200 B that no file uses"));
-        assert!(said(Extent::First)[1].contains("500 B stay as they are"));
     }
 }

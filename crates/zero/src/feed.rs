@@ -8,6 +8,7 @@ use engine::list::{Done, Errno, Next, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 
 use super::checkpoint::Disk;
+use super::foreground::Gate;
 use super::pace::Clocked;
 use super::place::Place;
 use super::state::{Shared, lock};
@@ -22,30 +23,51 @@ const BURST: Nanos = Nanos(100_000_000);
 
 /// Keeps to so many bytes a second.
 #[derive(Debug)]
-pub(crate) struct Limiter {
+pub(crate) struct Limiter<'a> {
     per_second: Option<Bytes>,
+    gate: Option<&'a Gate>,
     /// Time at which the next request may be issued.
     due: Nanos,
 }
 
-impl Limiter {
-    /// Without a limit it never holds anything up.
-    pub(crate) fn new(per_second: Option<Bytes>) -> Limiter {
+impl<'a> Limiter<'a> {
+    /// Without a limit and a gate it never holds anything up.
+    pub(crate) fn new(per_second: Option<Bytes>, gate: Option<&'a Gate>) -> Limiter<'a> {
         Limiter {
             per_second,
+            gate,
             due: Nanos(0),
         }
     }
 
     /// Time until which to wait; `None` when the next request may be issued.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
-        (self.due > now).then_some(self.due)
+        let closed = self.gate.and_then(|gate| gate.rate(now).err());
+        let until = closed.unwrap_or_default().max(self.due);
+        (until > now).then_some(until)
+    }
+
+    /// Bytes a second of the limit, or of what the foreground leaves if that is less.
+    fn rate(&self, now: Nanos) -> Option<f64> {
+        let left = self.gate.and_then(|gate| gate.rate(now).ok().flatten());
+        let limit = self.per_second.map(|limit| limit.0 as f64);
+        left.into_iter().chain(limit).reduce(f64::min)
+    }
+
+    /// Notes bytes that have completed.
+    pub(crate) fn done(&self, bytes: Bytes) {
+        if let Some(gate) = self.gate {
+            gate.done(bytes);
+        }
     }
 
     /// Notes bytes that were issued.
     pub(crate) fn issued(&mut self, now: Nanos, bytes: Bytes) {
-        if let Some(per_second) = self.per_second {
-            let takes = bytes.0 as f64 * 1e9 / per_second.0 as f64;
+        if let Some(gate) = self.gate {
+            gate.issued();
+        }
+        if let Some(rate) = self.rate(now) {
+            let takes = bytes.0 as f64 * 1e9 / rate;
             self.due = self.due.max(now - BURST) + Nanos(takes as u64);
         }
     }
@@ -64,7 +86,7 @@ pub(crate) struct Stream<'a> {
     shared: &'a Shared,
     todo: VecDeque<Range<u64>>,
     largest: u64,
-    limiter: Limiter,
+    limiter: Limiter<'a>,
     /// `None` where what is written says nothing of the disk's pace: small pieces.
     clocked: Option<Clocked>,
     doubt: Doubt,
@@ -79,7 +101,7 @@ impl<'a> Stream<'a> {
         shared: &'a Shared,
         todo: &Ranges,
         largest: Bytes,
-        limiter: Limiter,
+        limiter: Limiter<'a>,
         timed: bool,
     ) -> Stream<'a> {
         Stream {
@@ -207,6 +229,7 @@ impl RequestSource for Stream<'_> {
 
     fn done(&mut self, now: Nanos, done: Done) {
         let range = done.request.range();
+        self.limiter.done(Bytes(range.end - range.start));
         if let Err(error) = done.result {
             let gone = self
                 .doubt
@@ -228,19 +251,19 @@ impl RequestSource for Stream<'_> {
 }
 
 /// Writes the places of a group one at a time, twice each: all of them, and then all again.
-pub(crate) struct Twice {
+pub(crate) struct Twice<'a> {
     places: Vec<Range<u64>>,
     asked: usize,
-    limiter: Limiter,
+    limiter: Limiter<'a>,
     /// Time of each write, in the order of the places; `None` when it failed.
     took: Vec<Option<Nanos>>,
     /// The places of which a write failed, and what the kernel said.
     pub failed: Vec<(Range<u64>, std::io::Error)>,
 }
 
-impl Twice {
+impl<'a> Twice<'a> {
     /// For these places.
-    pub(crate) fn new(places: Vec<Range<u64>>, limiter: Limiter) -> Twice {
+    pub(crate) fn new(places: Vec<Range<u64>>, limiter: Limiter<'a>) -> Twice<'a> {
         Twice {
             places,
             asked: 0,
@@ -266,7 +289,7 @@ impl Twice {
     }
 }
 
-impl RequestSource for Twice {
+impl RequestSource for Twice<'_> {
     fn depth(&self) -> u32 {
         1
     }
@@ -284,6 +307,7 @@ impl RequestSource for Twice {
     }
 
     fn done(&mut self, _now: Nanos, done: Done) {
+        self.limiter.done(Bytes(u64::from(done.request.len)));
         if let Err(error) = done.result {
             self.failed.push((done.request.range(), as_io(error)));
         }

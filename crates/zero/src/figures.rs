@@ -1,5 +1,6 @@
 //! Results of zeroed disks, in sentences.
 
+use reader::ForegroundReport;
 use record::Ranges;
 use study::compare::{RatioInterval, ratio_of_intervals};
 use study::interval::Interval;
@@ -18,6 +19,8 @@ pub(crate) struct Finished {
     pub disk: Disk,
     /// Result of reading a sample of its places.
     pub back: ReadBack,
+    /// What the foreground had; `None` where there was none.
+    pub foreground: Option<ForegroundReport>,
 }
 
 impl Finished {
@@ -244,6 +247,7 @@ mod tests {
                 ..for_tests(Bytes::mib(300))
             },
             back: ReadBack::default(),
+            foreground: None,
         };
         one.about_first_writes()
     }
@@ -271,7 +275,12 @@ mod tests {
                 ..for_tests(Bytes::MIB)
             };
             let back = ReadBack::default();
-            Finished { disk, back }.about_first_writes()
+            Finished {
+                disk,
+                back,
+                foreground: None,
+            }
+            .about_first_writes()
         };
         says(unknown(Method::Discard), "too few places");
         assert_eq!(unknown(Method::Writes), None);

@@ -6,6 +6,7 @@ pub mod args;
 mod checkpoint;
 mod feed;
 mod figures;
+mod foreground;
 mod pace;
 mod place;
 mod progress;
@@ -23,12 +24,16 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use engine::list::Lister;
 use job::{CheckpointWriter, EndState, ProgressLines, Resumable};
+use linux::Root;
+use linux::block::Devices;
+use reader::ForegroundReport;
 use record::Ranges;
 
 use crate::args::ZeroArgs;
 use again::{Settled, again};
 use checkpoint::{Checkpoint, Disk};
 use figures::Finished;
+use foreground::{Gate, Watch};
 use place::Place;
 use progress::DiskLine;
 use sample::read_back;
@@ -57,13 +62,20 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
             ));
         }
     }
-    let ended = all(&mut ready, args, context.watched, &engine::Disks, interrupt);
+    let (ended, foreground) = all(
+        &mut ready,
+        args,
+        context.watched,
+        &engine::Disks,
+        &context.root,
+        interrupt,
+    );
     if let Some(why) = unfinished(&ready.checkpoint.disks, &ended) {
         let hint = Resumable::if_written(ready.writer.writes()).hint();
         let command = command(&ready, &[]);
         return Err(Failure::Midway(anyhow!("{why}\n{hint}\n  {command}")));
     }
-    let (finished, failures) = finish(&ready.places, &ready.checkpoint.disks);
+    let (finished, failures) = finish(&ready.places, &ready.checkpoint.disks, &foreground);
     // What was found out is worth more than what the ledger makes of it.
     let printed = if finished.is_empty() {
         Ok(())
@@ -137,8 +149,9 @@ fn all(
     args: &ZeroArgs,
     watched: bool,
     lister: &dyn Lister,
+    root: &Root,
     interrupt: &AtomicBool,
-) -> Vec<Result<(), Stop>> {
+) -> (Vec<Result<(), Stop>>, Vec<Option<ForegroundReport>>) {
     let shared: Vec<Shared> = ready
         .checkpoint
         .disks
@@ -151,21 +164,35 @@ fn all(
     let lines = ProgressLines::new(watched);
     let disks = ready.checkpoint.disks.iter();
     let mut lines: Vec<DiskLine> = disks.map(|disk| DiskLine::new(&lines, disk)).collect();
+    let gates: Vec<Gate> = places.iter().map(|_| Gate::new()).collect();
+    let watches = places.iter().map(|place| {
+        let devices = Devices::read(root).ok()?;
+        Watch::of(place, &devices, root)
+    });
+    let watches: Vec<Option<Watch>> = watches.collect();
     let began = Instant::now();
     let mut is_new = false;
-    let ended = thread::scope(|scope| {
+    let (ended, foreground) = thread::scope(|scope| {
+        let mut watchers = Vec::new();
         let threads: Vec<_> = places
             .iter()
             .zip(&shared)
-            .map(|(place, shared)| {
+            .zip(&gates)
+            .zip(watches)
+            .map(|(((place, shared), gate), watch)| {
                 scope.spawn(|| shared.keep_settling(place));
+                let is_watched = watch.is_some();
                 let work = Work {
                     place,
                     shared,
                     lister,
                     limit,
+                    gate: is_watched.then_some(gate),
                     interrupt,
                 };
+                let watching =
+                    watch.map(|watch| scope.spawn(move || watch.run(gate, &shared.ended)));
+                watchers.push(watching);
                 scope.spawn(move || work.run())
             })
             .collect();
@@ -192,7 +219,11 @@ fn all(
             let lost = |_| Err(Stop::Gone("its thread has failed".to_owned()));
             thread.join().unwrap_or_else(lost)
         });
-        ends.collect()
+        let ends: Vec<_> = ends.collect();
+        let foreground = watchers
+            .into_iter()
+            .map(|watcher| watcher.and_then(|watcher| watcher.join().ok().flatten()));
+        (ends, foreground.collect())
     });
     lines.into_iter().for_each(DiskLine::end);
     // All that settle have ended: nothing comes after this.
@@ -200,7 +231,7 @@ fn all(
     if let Err(error) = ready.writer.save(&ready.checkpoint) {
         tell_failure(&error);
     }
-    ended
+    (ended, foreground)
 }
 
 /// Takes what has become durable. Whether there was any.
@@ -249,14 +280,22 @@ fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
 
 /// Takes the stamps away and reads samples back, of all disks at once. The disks that are done, and
 /// a sentence for each that is not: its stamp could not be taken away.
-fn finish(places: &[Place], disks: &[Disk]) -> (Vec<Finished>, Vec<String>) {
+fn finish(
+    places: &[Place],
+    disks: &[Disk],
+    foreground: &[Option<ForegroundReport>],
+) -> (Vec<Finished>, Vec<String>) {
     let mut finished = Vec::new();
     let mut failures = Vec::new();
     thread::scope(|scope| {
         let threads: Vec<_> = places
             .iter()
             .zip(disks)
-            .map(|(place, disk)| (scope.spawn(move || finish_one(place, disk)), disk))
+            .zip(foreground)
+            .map(|((place, disk), foreground)| {
+                let finishing = scope.spawn(move || finish_one(place, disk, foreground.clone()));
+                (finishing, disk)
+            })
             .collect();
         for (thread, disk) in threads {
             let lost = |_| Err("its thread has failed".to_owned());
@@ -269,7 +308,11 @@ fn finish(places: &[Place], disks: &[Disk]) -> (Vec<Finished>, Vec<String>) {
     (finished, failures)
 }
 
-fn finish_one(place: &Place, disk: &Disk) -> Result<Finished, String> {
+fn finish_one(
+    place: &Place,
+    disk: &Disk,
+    foreground: Option<ForegroundReport>,
+) -> Result<Finished, String> {
     if let Some(why) = place.resized() {
         return Err(why);
     }
@@ -283,6 +326,7 @@ fn finish_one(place: &Place, disk: &Disk) -> Result<Finished, String> {
     Ok(Finished {
         back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts)),
         disk: disk.clone(),
+        foreground,
     })
 }
 
@@ -308,7 +352,7 @@ mod tests {
         let unwritable = tempfile::NamedTempFile::new().unwrap();
         places[1].direct = std::fs::File::open(unwritable.path()).unwrap();
         places[2].direct.set_len(2 << 20).unwrap();
-        let (finished, failures) = finish(&places, &disks);
+        let (finished, failures) = finish(&places, &disks, &[None, None, None]);
         assert_eq!(finished.len(), 1);
         assert!(finished[0].is_well() && finished[0].disk.path == Path::new("/dev/a"));
         assert_eq!(failures.len(), 2);

@@ -159,6 +159,7 @@ struct FoundDocument<'a> {
     not_written: Vec<PlaceDocument>,
     why_not_written: Option<&'a str>,
     read_back: BackDocument,
+    foreground: Option<&'a reader::ForegroundReport>,
     well: bool,
 }
 
@@ -251,6 +252,7 @@ impl<'a> FoundDocument<'a> {
                 not_zero: places(&back.not_zero),
                 unreadable: places(&back.unreadable),
             },
+            foreground: one.foreground.as_ref(),
             well: one.is_well(),
         }
     }

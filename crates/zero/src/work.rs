@@ -11,6 +11,7 @@ use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
 use super::feed::{DEPTH, Doubt, Limiter, Stream, Twice, is_away};
+use super::foreground::Gate;
 use super::pace::Clocked;
 use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
@@ -44,6 +45,8 @@ pub(crate) struct Work<'a> {
     pub lister: &'a dyn Lister,
     /// At most so many bytes a second.
     pub limit: Option<Bytes>,
+    /// What the foreground leaves, where that is watched.
+    pub gate: Option<&'a Gate>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
 }
@@ -133,7 +136,7 @@ impl Work<'_> {
 
     /// Writes zeros over a set of bytes.
     fn stream(&self, todo: &Ranges, largest: Bytes, timed: bool) -> Result<(), Stop> {
-        let limiter = Limiter::new(self.limit);
+        let limiter = Limiter::new(self.limit, self.gate);
         let mut stream = Stream::new(self.place, self.shared, todo, largest, limiter, timed);
         let ended = self.list(&mut stream, DEPTH, largest);
         match stream.gone.take() {
@@ -161,7 +164,8 @@ impl Work<'_> {
     /// Has the device zero what is left.
     fn offload(&self, how: Offload) -> Result<(), Stop> {
         let began = Instant::now();
-        let mut limiter = Limiter::new(self.limit);
+        // The kernel counts what the device zeroes by itself as no bytes written.
+        let mut limiter = Limiter::new(self.limit, None);
         let mut clocked = Clocked::start(&lock(&self.shared.now).pace, Nanos(0));
         let left = self.left();
         let mut doubt = Doubt::default();
@@ -234,7 +238,7 @@ impl Work<'_> {
         let mut passes = Passes::default();
         for group in places(&of, seed).chunks(GROUP) {
             self.hear()?;
-            let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit));
+            let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit, self.gate));
             let ended = self.list(&mut twice, 1, PLACE);
             let (pairs, written) = twice.pairs();
             written.iter().for_each(|range| self.zeroed(range));

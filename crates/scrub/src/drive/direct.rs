@@ -16,9 +16,8 @@ use linux::md::sync::{Action, Look, Sectors, Tunable, Until};
 use record::Nanos;
 
 use super::super::compare::{Compared, REQUEST};
-use super::super::foreground_latency::IssueMode;
-use super::super::pace::May;
 use super::{Drive, Ending, LOOK, PATIENCE, SyncWindow, TICK, Throttle, World};
+use study::pace::Allowed;
 
 /// A step reads of each member what so many requests give at most: more than one where the pace demands it, so that
 /// members need not wait for each other after each; few, as it is not broken off where somebody comes.
@@ -95,8 +94,8 @@ impl Past {
     }
 
     /// So many seconds passed.
-    fn pass(&mut self, may: May, seconds: f64) {
-        if let May::Rate(rate) = may {
+    fn pass(&mut self, may: Allowed, seconds: f64) {
+        if let Allowed::Rate(rate) = may {
             let one = self.request.bytes().0 as f64 / rate.max(1.0);
             self.deep = ((STEP_S / one) as u64).clamp(1, DEEPEST);
             self.apart = Nanos((APART * one.min(STEP_S) * 1e9) as u64);
@@ -188,7 +187,7 @@ impl<W: World> Drive<'_, W> {
     pub(super) fn rest(&self, now: Nanos) -> Nanos {
         match &self.past {
             Some(past) if !self.began => past.rest(),
-            _ => self.fence.rest(self.pace.may(), self.at.live, now),
+            _ => self.fence.rest(self.pace.allowed(), self.at.live, now),
         }
     }
 
@@ -201,7 +200,7 @@ impl<W: World> Drive<'_, W> {
         let now = self.world.now();
         let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
         let is_of_use = !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
-        is_of_use && matches!(self.pace.may(), May::Rate(_)) && self.world.can_compare()
+        is_of_use && matches!(self.pace.allowed(), Allowed::Rate(_)) && self.world.can_compare()
     }
 
     /// Ends md's check, where others would wait for it, and goes on past md. At a stop it is known what is done.
@@ -245,7 +244,6 @@ impl<W: World> Drive<'_, W> {
             let from = self.fence.stands_at(self.at.done);
             self.past = Some(Past::new(from, self.at.of, unit, wide));
         }
-        self.pace.go(IssueMode::IdleGaps);
         Ok(None)
     }
 
@@ -319,7 +317,7 @@ impl<W: World> Drive<'_, W> {
             && let Some(compared) = self.world.compared(step)
             && let Some(gives) = past.come(&compared)
         {
-            self.pace.give(gives);
+            self.pace.gives(gives);
         }
         if past.suspected >= SUSPECTED {
             self.lost = Some(now);
@@ -334,18 +332,15 @@ impl<W: World> Drive<'_, W> {
             if let Some(ending) = self.look_past(now)? {
                 return Ok(Some(Some(ending)));
             }
-            self.feel(now, bytes);
+            self.moved += bytes;
+            let is_busy = self.past.as_ref().is_some_and(|past| past.reads.is_some());
+            self.feel(now, is_busy);
             // Where md does not hold all others up, it has more of the queues with its many requests.
             if !self.task.holds_all && self.pace.falls_short() {
                 self.lost = Some(now);
             }
         } else {
-            self.pace.moved(bytes);
-        }
-        let is_read = self.past.as_ref().is_some_and(|past| past.reads.is_some());
-        if self.pace.is_measuring() && (bytes > 0.0 || is_read) {
-            // As of what md was let loose to do: what was read is no part of what they have by themselves.
-            self.pace.measure_anew(now);
+            self.moved += bytes;
         }
         let seconds = self.passed(now);
         self.go_on(now, seconds).map(Some)
@@ -353,7 +348,7 @@ impl<W: World> Drive<'_, W> {
 
     /// Begins the next step, or md's check, or is done.
     fn go_on(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
-        let may = self.pace.may();
+        let may = self.pace.allowed();
         let Some(past) = &mut self.past else {
             return Ok(None);
         };
@@ -361,20 +356,20 @@ impl<W: World> Drive<'_, W> {
         if past.is_at_rest() && past.at >= past.of {
             return Ok(Some(self.done()));
         }
-        if (may == May::All || self.lost.is_some()) && past.reads.is_none() {
+        if (may == Allowed::All || self.lost.is_some()) && past.reads.is_none() {
             // What is suspected lies behind what is done.
             self.past = None;
             return self.send(self.at.done, None);
         }
         if past.is_whole()
             && past.reads.is_none()
-            && may != May::Nothing
+            && may != Allowed::Nothing
             && let Some(suspect) = past.suspects.pop_front()
         {
             self.at.done = suspect.start;
             return self.send(suspect.start, Some(suspect.end));
         }
-        if matches!(may, May::Rate(_))
+        if matches!(may, Allowed::Rate(_))
             && let Some(step) = past.next()
         {
             let lulls = (!self.pace.is_driven()).then_some(past.apart);
@@ -390,7 +385,6 @@ impl<W: World> Drive<'_, W> {
     /// Lets md check from there on; up to `to`, if that is given, and then it goes on past md.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
         let now = self.world.now();
-        self.pace.go(IssueMode::Steps);
         self.fence = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
             .that_holds_all(self.task.holds_all)
             .that_stops_at(to);

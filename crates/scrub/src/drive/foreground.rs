@@ -20,8 +20,8 @@ fn task(targets: Option<Targets>) -> Task {
 
 fn p99(seconds: f64) -> Option<Targets> {
     Some(Targets {
-        mean: None,
-        p99: Some(seconds),
+        mean_s: None,
+        p99_s: Some(seconds),
     })
 }
 
@@ -135,7 +135,8 @@ fn a_deadline_far_away_leaves_the_steering_to_what_is_felt() {
     let told: Vec<&At> = model.told.iter().filter(|at| at.live.0 > 0).collect();
     let measuring = told.iter().filter(|at| at.measuring).count();
     let share = measuring as f64 / told.len() as f64;
-    assert!(share < 0.1, "it measures {share:.2} of the time");
+    // A pause of a quarter of a second every three.
+    assert!(share < 0.2, "it measures {share:.2} of the time");
     let (got, demanded) = (rate(&model, 60, 300), of as f64 / 3000.0);
     println!("{got:.0} sectors a second, of which the deadline demands {demanded:.0}");
     assert!(got > 1.5 * demanded, "{got:.0} of {demanded:.0}");
@@ -153,7 +154,8 @@ fn noise_alone_does_not_keep_it_low() {
         run(&mut model, None, 300);
         let got = rate(&model, 60, 300) / (0.4 * FASTEST);
         println!("{noise:?}: {got:.2}");
-        assert!(got > 0.75, "{noise:?}: {got:.2}");
+        // The pauses, for which md drains, cost a sixth.
+        assert!(got > 0.6, "{noise:?}: {got:.2}");
     }
 }
 
@@ -168,8 +170,8 @@ fn a_foreground_that_is_slow_by_itself_does_not_stop_the_check() {
         };
         let ended = run(&mut model, p99(0.005), 180);
         let got = rate(&model, 10, 180) * 512.0;
-        assert!(got > super::super::pace::LEAST / 2.0, "{noise:?}: {got}");
-        let kept = ended.at.targets.unwrap().p99.unwrap();
+        assert!(got > study::pace::LEAST / 2.0, "{noise:?}: {got}");
+        let kept = ended.at.targets.unwrap().p99_s.unwrap();
         assert!(kept > 0.050, "it is held to what it has: {kept}");
         assert!(rate(&model, 120, 180) > 0.2 * FASTEST, "and goes on");
     }
@@ -296,7 +298,7 @@ fn the_least_rate_costs_few_superblocks() {
         ..at(0.3, Noise::None)
     };
     run(&mut model, None, 180);
-    let mib = model.position * 512.0 / super::super::pace::LEAST;
+    let mib = model.position * 512.0 / study::pace::LEAST;
     assert!((10.0..400.0).contains(&mib), "near the least: {mib}");
     let each = f64::from(model.superblocks) / mib;
     println!("{each:.1} superblocks for each MiB");

@@ -145,7 +145,8 @@ pub(super) struct Model {
     waited: f64,
     seen_at: u64,
     probes_at: u64,
-    probing: bool,
+    /// Least time between two probes, in seconds, if there are any.
+    probing: Option<f64>,
     pub random: u64,
     /// For each second: sectors checked, and the mean latency of the foreground.
     pub history: Vec<(f64, f64)>,
@@ -209,7 +210,7 @@ impl Model {
             waited: 0.0,
             seen_at: 0,
             probes_at: 0,
-            probing: false,
+            probing: None,
             random: 1,
             history: Vec::new(),
             second: (0.0, 0.0, 0),
@@ -321,11 +322,13 @@ impl Model {
                 };
             }
         }
-        if self.probing && self.now >= self.probes_at {
+        if let Some(gap_s) = self.probing
+            && self.now >= self.probes_at
+        {
             // At odd moments: at even ones each would meet the same moment of a step.
-            let odd = (self.draw() * 2e7) as u64;
             let felt = latency * self.noise() + waits + self.rest_of(one_read);
-            self.probes_at = self.now + SECOND / 100 + odd + (felt * 1e9) as u64;
+            let gap_s = gap_s * (0.5 + self.draw());
+            self.probes_at = self.now + ((gap_s + felt) * 1e9) as u64;
             self.probed.push(felt);
         }
         self.second.0 += self.position - before + read;
@@ -544,7 +547,7 @@ impl World for Model {
         self.there
     }
 
-    fn seen(&mut self, probing: bool) -> ForegroundSample {
+    fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
         let probes = std::mem::take(&mut self.probed);
         let others = std::mem::take(&mut self.others);
         let busy = std::mem::take(&mut self.busy);

@@ -3,7 +3,7 @@
 use linux::md::sync::{Sectors, Tunable};
 use record::{Bytes, Nanos};
 
-use super::super::pace::May;
+use study::pace::Allowed;
 
 /// A speed limit that is none, in KiB a second.
 const FULL: u64 = 10_000_000;
@@ -113,6 +113,8 @@ pub(super) struct SyncWindow {
     stop: Option<Sectors>,
     /// Bytes that may be checked now, beyond where md is; negative when it went too far.
     credit: f64,
+    /// The last rate allowed, in bytes a second.
+    rate: f64,
     /// Bytes a second, averaged.
     speed: f64,
     /// When md stood at it last, and after how long it must again.
@@ -145,6 +147,7 @@ impl SyncWindow {
             last: None,
             stop: None,
             credit: 0.0,
+            rate: 0.0,
             speed: 0.0,
             stood: now,
             stands: FIRST_STAND,
@@ -235,24 +238,34 @@ impl SyncWindow {
     }
 
     /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
-    pub(super) fn gate(&mut self, may: May, live: Sectors, bytes: f64, seconds: f64) -> Throttle {
+    pub(super) fn gate(
+        &mut self,
+        may: Allowed,
+        live: Sectors,
+        bytes: f64,
+        seconds: f64,
+    ) -> Throttle {
         let weight = (seconds / AVERAGE_S).min(1.0);
         if seconds > 0.0 {
             self.speed += weight * (bytes / seconds - self.speed);
         }
         match may {
-            May::All => {
+            Allowed::All => {
                 self.credit = 0.0;
                 self.shut = false;
                 self.waits = None;
                 return Throttle::Open;
             }
-            May::Nothing => {
+            Allowed::Nothing => {
                 self.credit -= bytes;
-                self.shut = self.ahead(live).0 > 0;
+                // A step is soon done, and md would sleep for half a second. What was let loose on an idle array
+                // is not.
+                let step = self.step(self.rate).bytes().0 as f64;
+                self.shut = self.ahead(live).bytes().0 as f64 > 2.0 * step;
                 self.waits = None;
             }
-            May::Rate(rate) => {
+            Allowed::Rate(rate) => {
+                self.rate = rate;
                 let step = self.step(rate).bytes().0 as f64;
                 let most = 2.0 * step;
                 let least = -(OWES_S * rate).max(most);
@@ -272,12 +285,12 @@ impl SyncWindow {
     }
 
     /// So long nothing is to be done at this pace.
-    pub(super) fn rest(&self, may: May, live: Sectors, now: Nanos) -> Nanos {
+    pub(super) fn rest(&self, may: Allowed, live: Sectors, now: Nanos) -> Nanos {
         let rate = match may {
-            May::Rate(rate) => rate,
-            May::Nothing => return SLOW_TICK,
+            Allowed::Rate(rate) => rate,
+            Allowed::Nothing => return SLOW_TICK,
             // The fence is far, and who comes is looked for no more often.
-            May::All => return SLOWEST_TICK,
+            Allowed::All => return SLOWEST_TICK,
         };
         if let Some((began, _)) = self.step {
             let so_far = now.0.saturating_sub(began.0);
@@ -293,18 +306,18 @@ impl SyncWindow {
     }
 
     /// Whether it should be raised, as far as the pace goes.
-    pub(super) fn is_wanted(&self, may: May, live: Sectors, now: Nanos) -> bool {
+    pub(super) fn is_wanted(&self, may: Allowed, live: Sectors, now: Nanos) -> bool {
         // Where it must stand, it does until what is done was kept.
         if self.is_last() || self.must_stand(now) {
             return false;
         }
         let ahead = self.ahead(live);
         match may {
-            May::Nothing => false,
-            May::All => ahead.bytes().0 as f64 <= RAISED_AT * self.reach(),
+            Allowed::Nothing => false,
+            Allowed::All => ahead.bytes().0 as f64 <= RAISED_AT * self.reach(),
             // How long it takes is seen only where it begins when md stands.
-            May::Rate(_) if self.spares_all() && ahead.0 > 0 => false,
-            May::Rate(rate) => {
+            Allowed::Rate(_) if self.spares_all() && ahead.0 > 0 => false,
+            Allowed::Rate(rate) => {
                 let step = self.step(rate);
                 let spent = ahead.bytes().0 as f64;
                 ahead.0 * 2 <= step.0 && self.credit - spent >= step.bytes().0 as f64
@@ -316,21 +329,21 @@ impl SyncWindow {
     /// than at other moments.
     pub(super) fn raise(
         &mut self,
-        may: May,
+        may: Allowed,
         live: Sectors,
         in_flight: u64,
         now: Nanos,
     ) -> Option<Sectors> {
-        if let May::Rate(rate) = may
+        if let Allowed::Rate(rate) = may
             && self.is_better_later(rate, in_flight as f64, now)
         {
             return None;
         }
         self.waits = None;
         let to = match may {
-            May::Nothing => return None,
-            May::Rate(rate) => Sectors(self.at.0 + self.step(rate).0),
-            May::All => {
+            Allowed::Nothing => return None,
+            Allowed::Rate(rate) => Sectors(self.at.0 + self.step(rate).0),
+            Allowed::All => {
                 let ahead = Sectors::of(Bytes(self.reach() as u64));
                 Sectors((live.0 + ahead.0).div_ceil(self.unit.0) * self.unit.0)
             }
@@ -341,7 +354,7 @@ impl SyncWindow {
             return None;
         }
         let units = (to.0 - self.at.0) as f64 / self.unit.0 as f64;
-        self.step = matches!(may, May::Rate(_)).then_some((now, units));
+        self.step = matches!(may, Allowed::Rate(_)).then_some((now, units));
         self.at = to;
         Some(to)
     }

@@ -8,11 +8,11 @@ use linux::Root;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::{Bounds, Controller};
 
-use super::super::pace::May;
 use super::checkpoint::Checkpoint;
 use super::share::Share;
 use super::source::Part;
 use reader::{Meter, ReadRequest, Work};
+use study::pace::Allowed;
 use ui::exit::sentence;
 
 /// What is asked for at once while nobody else is there.
@@ -119,7 +119,7 @@ impl<'a> Member<'a> {
     }
 
     fn look(&mut self, now: Nanos) {
-        let is_free = self.share.may() == May::All;
+        let is_free = self.share.may() == Allowed::All;
         if let (Some(interval), Some(depth)) = (self.meter.interval(now), &mut self.depth)
             && is_free
         {
@@ -148,11 +148,11 @@ impl<'a> Member<'a> {
     /// How many requests are wanted in flight, of which size.
     fn wanted(&self) -> (usize, Bytes) {
         match self.share.may() {
-            May::All => (
+            Allowed::All => (
                 self.depth.as_ref().map_or(START_DEPTH, Controller::depth),
                 BLOCK,
             ),
-            May::Rate(_) | May::Nothing => (1, SMALL),
+            Allowed::Rate(_) | Allowed::Nothing => (1, SMALL),
         }
     }
 

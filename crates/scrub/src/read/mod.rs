@@ -23,7 +23,8 @@ use jiff::Zoned;
 use job::{Interval, Previous, ProgressLines, Request, Started, Takeover, Turns};
 use linux::block::Devices;
 
-use super::{lock, share, times, wait_for_hours};
+use super::hours::{share, times, wait_for_hours};
+use super::lock;
 use crate::args::ScrubArgs;
 use checkpoint::Checkpoint;
 use reader::lock_disks;

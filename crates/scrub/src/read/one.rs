@@ -10,12 +10,12 @@ use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
 use record::{Bytes, Nanos};
+use study::pace::{Allowed, Controller};
 
 use super::super::deadline::Deadline;
 use super::super::drive::At;
 use super::super::foreground::Foreground;
 use super::super::one::Shared;
-use super::super::pace::{May, Pace};
 use super::super::progress;
 use super::checkpoint::Checkpoint;
 use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
@@ -143,7 +143,8 @@ struct Steering<'a> {
     share: &'a Share,
     shared: &'a Shared<'a>,
     foreground: Foreground,
-    pace: Pace,
+    pace: Controller,
+    felt: Nanos,
     /// Bytes a second that all members give together while each is at a request in company.
     gives: Option<f64>,
     began: Instant,
@@ -159,7 +160,8 @@ impl<'a> Steering<'a> {
         Steering {
             foreground: Foreground::of(&source.felt, shared.root)
                 .and_beside(&source.shared, shared.root),
-            pace: Pace::new(shared.targets, Nanos(0)),
+            pace: Controller::new(shared.targets.unwrap_or_default()),
+            felt: Nanos(0),
             gives: None,
             line: shared.lines.line(&source.path()),
             deadline: Deadline::new(
@@ -203,7 +205,7 @@ impl<'a> Steering<'a> {
     fn tick(&mut self) {
         let now = Nanos::from(self.began.elapsed());
         let (bytes, requests) = self.share.since();
-        let probing = self.pace.probes();
+        let (probes, probing) = (self.pace.probes(), self.pace.probe_gap_s());
         let seen = match self.source.array {
             Some(_) => self.foreground.seen(probing),
             None => self.foreground.seen_beside(probing, requests),
@@ -222,13 +224,12 @@ impl<'a> Steering<'a> {
             let all = gives * self.source.parts.len() as f64;
             let known = self.gives.get_or_insert(all);
             *known += LAST_COUNTS * (all - *known);
-            self.pace.give(*known);
+            self.pace.gives(*known);
         }
-        self.pace.take(now, &seen, bytes as f64);
-        if self.pace.is_measuring() && self.share.is_busy() {
-            self.pace.measure_anew(now);
-        }
-        self.share.set(self.pace.may());
+        let before = std::mem::replace(&mut self.felt, now);
+        let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
+        let sample = seen.sample(seconds, bytes as f64, self.share.is_busy(), probes);
+        self.share.set(self.pace.take(&sample));
     }
 
     fn order(&self) -> Option<Ending> {
@@ -249,15 +250,18 @@ impl<'a> Steering<'a> {
     }
 
     fn show(&mut self) {
-        let felt = self.pace.felt();
         let passed = self.share.passed();
         self.at = At {
             live: Sectors::of(Bytes(passed)),
             of: Sectors::of(Bytes(self.of)),
-            mean: felt.and_then(|felt| felt.mean()).or(self.at.mean),
-            p99: felt.and_then(|felt| felt.p99()).or(self.at.p99),
-            targets: self.pace.targets(),
-            company: self.pace.may() != May::All,
+            mean: self.pace.mean_s().or(self.at.mean),
+            p99: self.pace.p99_s().or(self.at.p99),
+            targets: self
+                .pace
+                .targets()
+                .map_or(self.shared.targets, |kept| Some(kept.0)),
+            outcome: Some(self.pace.outcome()).filter(|outcome| outcome.beside.is_some()),
+            company: self.pace.allowed() != Allowed::All,
             measuring: self.pace.is_measuring(),
             ..At::default()
         };

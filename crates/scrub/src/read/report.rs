@@ -240,7 +240,12 @@ fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
         _ => "itself".to_owned(),
     };
     let targets = one.read.at.targets.unwrap_or_default();
-    let felt = match (one.read.at.p99, targets.p99, one.read.at.mean, targets.mean) {
+    let felt = match (
+        one.read.at.p99,
+        targets.p99_s,
+        one.read.at.mean,
+        targets.mean_s,
+    ) {
         (Some(felt), Some(target), _, _) => {
             format!("p99 {} of {}", short_latency(felt), short_latency(target))
         }

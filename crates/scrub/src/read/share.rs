@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use record::Nanos;
 
-use super::super::pace::May;
+use study::pace::Allowed;
 
 /// After a pause so much time is made up for at once.
 const SLACK: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ pub(crate) struct Share {
 
 #[derive(Debug)]
 struct Turn {
-    may: May,
+    may: Allowed,
     not_before: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Share {
     pub(crate) fn new(passed: u64) -> Share {
         Share {
             turn: Mutex::new(Turn {
-                may: May::Nothing,
+                may: Allowed::Nothing,
                 not_before: Instant::now(),
             }),
             moved: AtomicU64::new(0),
@@ -59,12 +59,12 @@ impl Share {
     }
 
     /// Says what may be done from now on.
-    pub(crate) fn set(&self, may: May) {
+    pub(crate) fn set(&self, may: Allowed) {
         self.turn().may = may;
     }
 
     /// What may be done.
-    pub(crate) fn may(&self) -> May {
+    pub(crate) fn may(&self) -> Allowed {
         self.turn().may
     }
 
@@ -73,9 +73,9 @@ impl Share {
     pub(crate) fn has_room(&self) -> Result<(), Option<Duration>> {
         let turn = self.turn();
         match turn.may {
-            May::All => Ok(()),
-            May::Nothing => Err(None),
-            May::Rate(_) => match turn.not_before.checked_duration_since(Instant::now()) {
+            Allowed::All => Ok(()),
+            Allowed::Nothing => Err(None),
+            Allowed::Rate(_) => match turn.not_before.checked_duration_since(Instant::now()) {
                 Some(wait) if !wait.is_zero() => Err(Some(wait)),
                 _ => Ok(()),
             },
@@ -85,7 +85,7 @@ impl Share {
     /// A request for so many bytes goes.
     pub(crate) fn goes(&self, bytes: u64) {
         let mut turn = self.turn();
-        if let May::Rate(rate) = turn.may {
+        if let Allowed::Rate(rate) = turn.may {
             let now = Instant::now();
             let earliest = now.checked_sub(SLACK).unwrap_or(now);
             let takes = Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or_default();
@@ -97,7 +97,7 @@ impl Share {
     /// A request came back with so many bytes, which the kernel counts as so many requests, after so long.
     pub(crate) fn came(&self, bytes: u64, requests: u64, took: Nanos) {
         self.in_flight.fetch_sub(1, Relaxed);
-        if matches!(self.may(), May::Rate(_)) {
+        if matches!(self.may(), Allowed::Rate(_)) {
             self.took.fetch_add(took.0, Relaxed);
             self.taken.fetch_add(bytes, Relaxed);
         }
@@ -142,7 +142,7 @@ mod tests {
     fn several_who_ask_get_one_rate_together() {
         let share = Share::new(7);
         assert_eq!(share.has_room(), Err(None), "nothing was allowed yet");
-        share.set(May::Rate(1e6));
+        share.set(Allowed::Rate(1e6));
         // 50 ms are made up for, and one more request may always begin.
         let mut taken = 0;
         let wait = loop {
@@ -154,7 +154,7 @@ mod tests {
         };
         assert!((1..=12).contains(&taken), "{taken}");
         assert!(wait <= Duration::from_millis(70), "{wait:?}");
-        share.set(May::All);
+        share.set(Allowed::All);
         for _ in 0..100 {
             assert_eq!(share.has_room(), Ok(()));
             share.goes(10_000);
@@ -165,7 +165,7 @@ mod tests {
         }
         assert!(!share.is_busy());
         assert_eq!(share.gives(), None, "in company only");
-        share.set(May::Rate(1e6));
+        share.set(Allowed::Rate(1e6));
         share.goes(0);
         share.came(10_000, 0, Nanos(5_000_000));
         assert_eq!((share.gives(), share.gives()), (Some(2e6), None));

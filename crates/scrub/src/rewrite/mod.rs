@@ -15,7 +15,6 @@ mod host;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, ensure};
@@ -23,15 +22,14 @@ use domain::raid::Redundancy;
 use job::{Job, Store};
 use linux::Root;
 use linux::block::Devices;
-use serde::{Deserialize, Serialize};
 
 use self::host::OnHost;
-pub(crate) use self::window::Fate;
 use self::window::{Block, Window, rewrite};
 use super::checkpoint::Checkpoint;
 use super::guard::{self, Guard};
-use super::locate::{self, BLOCK, Geometry, Located, NotCompared, Odd, Opened};
+use super::locate::{self, Geometry, Located, NotCompared, Odd, Opened};
 use super::one::Scrubbed;
+use super::repair::{Fate, Intent, RepairMethod, Repaired, Sum, blocks};
 use super::start::FROM;
 use super::target::Target;
 use ui::context::Context;
@@ -39,17 +37,6 @@ use ui::exit::Failure;
 
 /// Writes wait to so much at once at most, in bytes of positions, or to one chunk where that is more.
 const MOST: u64 = 1 << 20;
-
-/// Method of a repair.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RepairMethod {
-    /// By a rewrite of what one member has wrong, as the others say.
-    Others,
-    /// By md, which does not know what is wrong.
-    Md,
-    /// Not at all, for this reason: more could be told than md takes notice of.
-    Not(String),
-}
 
 /// Method of an array's repair.
 pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
@@ -65,64 +52,6 @@ pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
         }
         Err(why) => RepairMethod::Not(why.to_string()),
     }
-}
-
-/// A rewrite that was begun, as the ledger notes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Intent {
-    /// The positions of the check.
-    pub positions: Range<u64>,
-    /// The slots of the members that are written to.
-    pub slots: Vec<u32>,
-}
-
-/// Totals of a repair, as the ledger keeps them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Sum {
-    /// Bytes of the check's positions that were wrong on a member, and agree now.
-    pub restored: u64,
-    /// Bytes of the check's positions that differ still.
-    pub left: u64,
-}
-
-/// Result of a repair.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Repaired {
-    /// By the positions of blocks.
-    pub fates: BTreeMap<u64, Fate>,
-    /// The sum of it.
-    pub sum: Sum,
-    /// True if it was interrupted before its end.
-    pub interrupted: bool,
-    /// Trouble that needs attention, as a clause.
-    pub trouble: Option<String>,
-}
-
-impl Repaired {
-    /// Result for a range of positions: the worst of its blocks. `None` where nothing was tried.
-    pub(crate) fn fate(&self, positions: &Range<u64>) -> Option<&Fate> {
-        let fates = blocks(positions).map(|block| self.fates.get(&block));
-        fates
-            .max_by_key(|fate| fate.map_or(u8::MAX, badness))
-            .flatten()
-    }
-}
-
-fn badness(fate: &Fate) -> u8 {
-    match fate {
-        Fate::Agrees => 0,
-        Fate::Restored => 1,
-        Fate::Untold => 2,
-        Fate::Ambiguous => 3,
-        Fate::Refused(_) => 4,
-        Fate::Failed(_) => 5,
-    }
-}
-
-/// The positions of the blocks in which a range lies.
-fn blocks(positions: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
-    let first = positions.start / BLOCK * BLOCK;
-    (first..positions.end).step_by(BLOCK as usize)
 }
 
 /// Rewrites what was located of an array, and keeps in the ledger what is left.
@@ -325,15 +254,4 @@ impl<'a> Noted<'a> {
         }
         Ok(())
     }
-}
-
-/// Consequence of a kill in the middle of a rewrite, as a sentence.
-pub(crate) fn cut_off(intent: &Intent) -> String {
-    let Range { start, end } = intent.positions;
-    let slots: Vec<String> = intent.slots.iter().map(u32::to_string).collect();
-    format!(
-        "A repair was ended while it wrote to the member in slot {}, at positions {start} to {end} of the \
-         check: each sector there is as it was, or as the other members say. 'scrub --repair' goes on.",
-        slots.join(" and ")
-    )
 }

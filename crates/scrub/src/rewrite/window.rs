@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use super::super::locate::{BLOCK, Buffer, Geometry, Group, Odd, Place, judge, restored};
+use super::super::repair::Fate;
 
 /// So often it is tried to have md forget the stripes that it keeps in memory.
 const FORGETS: u32 = 4;
@@ -46,23 +47,6 @@ pub(crate) struct Window {
     pub positions: Range<u64>,
     /// In order; at least one.
     pub blocks: Vec<Block>,
-}
-
-/// The outcome for a block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It was written anew, read again, and agrees with the others.
-    Restored,
-    /// It agreed by then, and was not written.
-    Agrees,
-    /// No single member is wrong there, so that nothing was written.
-    Ambiguous,
-    /// Two copies, or one parity: nothing tells which member is wrong, so that nothing was written.
-    Untold,
-    /// Nothing was written, for this reason.
-    Refused(String),
-    /// It was written, and is not known to agree with the others.
-    Failed(String),
 }
 
 /// The outcome for a window.

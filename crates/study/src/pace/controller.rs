@@ -8,14 +8,17 @@ use super::outcome::{Collector, Outcome};
 use super::own::{ENOUGH, Own, Throughput};
 use super::{Allowed, Sample, Source, Targets};
 
-/// Room above what the foreground has by itself: the p99 and the mean may become so many times as long.
-const ROOM: f64 = 1.5;
+/// Room above what the foreground has by itself: its p99 may become so many times as long, …
+pub const ROOM: f64 = 1.5;
+/// … and its mean: md's check goes in steps, with which more of the slowest requests coincide than of all, so that
+/// a mean of 1.5 times has a p99.9 of more.
+pub const ROOM_OF_MEAN: f64 = 1.35;
 /// Share of what the device gives to one request after the other that the background always has: the way must
 /// have an end, and the foreground loses less than 3 %.
 const LEAST_SHARE: f64 = 0.02;
 /// The least rate is no more than this, nor less than that, in bytes a second; and before it is known what the
 /// device gives, it is in between.
-const LEAST: f64 = (1 << 20) as f64;
+pub const LEAST: f64 = (1 << 20) as f64;
 const SLOWEST: f64 = LEAST / 64.0;
 const UNKNOWN: f64 = LEAST / 16.0;
 /// Before a foreground's first target it is measured so long, in seconds, or as long as it takes to have enough
@@ -25,8 +28,8 @@ const LEARN_MOST_S: f64 = 20.0;
 /// What was learned so long ago says nothing of a foreground that comes now.
 const STALE_S: f64 = 600.0;
 /// The background works for so long and then pauses for so long, while the foreground is measured by itself: a
-/// ninth of the time, and its own latency and throughput are never older than that.
-const WORK_S: f64 = 2.0;
+/// twelfth of the time, and its own latency and throughput are never older than that.
+const WORK_S: f64 = 3.0;
 const PAUSE_S: f64 = 0.25;
 /// While the rate is sought from below, it works so long at a time: a foreground that loses throughput is
 /// recognized after three times.
@@ -34,7 +37,7 @@ const SEARCH_S: f64 = 0.5;
 /// Probes are sent so far apart on average, in seconds, while the background works and while it pauses; …
 const PROBE_S: f64 = 0.04;
 const PROBE_PAUSED_S: f64 = 0.01;
-/// … and by so many times their own latency, so that they are a small part of a slow device's load.
+/// … and by so many times the foreground's own latency, so that they are a small part of a slow device's load.
 const PROBE_SPARES: f64 = 9.0;
 /// A rate that is so many times what was used over so many seconds does not grow (congestion window validation,
 /// RFC 7661). md goes in steps of half a second.
@@ -170,7 +173,7 @@ impl Controller {
     pub fn gives(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             let was_least = self.rate <= self.least;
-            self.least = (LEAST_SHARE * bytes_per_s).clamp(SLOWEST, LEAST);
+            self.least = least_rate(bytes_per_s);
             let least = self.least.ln();
             self.log_rate = if was_least {
                 least
@@ -221,14 +224,15 @@ impl Controller {
         !matches!(self.phase, Phase::Alone | Phase::Listening)
     }
 
-    /// Mean time from the completion of one probe to the next, in seconds, where the last took so long.
-    pub fn probe_after_s(&self, latency_s: f64) -> f64 {
+    /// Mean time from the completion of one probe to the next, in seconds; `None` where none are wanted.
+    pub fn probe_gap_s(&self) -> Option<f64> {
         let least_s = if self.is_measuring() {
             PROBE_PAUSED_S
         } else {
             PROBE_S
         };
-        least_s.max(PROBE_SPARES * latency_s)
+        let own_s = self.own.mean_of_probes_s().unwrap_or(0.0);
+        self.probes().then_some(least_s.max(PROBE_SPARES * own_s))
     }
 
     /// Targets that are kept, once they are known, and their source.
@@ -388,10 +392,12 @@ impl Controller {
             mean_s: own_mean_s,
             p99_s: self.own.p99_s(),
         };
-        let room = |own_s: f64, waits_s: f64| (ROOM * own_s).max(own_s + waits_s);
+        let room = |room: f64, own_s: f64, waits_s: f64| (room * own_s).max(own_s + waits_s);
         let measured = Targets {
-            mean_s: own.mean_s.map(|own_s| room(own_s, 0.5 * self.request_s)),
-            p99_s: own.p99_s.map(|own_s| room(own_s, self.request_s)),
+            mean_s: own
+                .mean_s
+                .map(|own_s| room(ROOM_OF_MEAN, own_s, 0.5 * self.request_s)),
+            p99_s: own.p99_s.map(|own_s| room(ROOM, own_s, self.request_s)),
         };
         let mut source = Source::Asked;
         let mut kept = |asked: Option<f64>, own: Option<f64>, measured: Option<f64>| {
@@ -579,6 +585,11 @@ impl Controller {
             self.window = Window::default();
         }
     }
+}
+
+/// The least rate where the device gives so much to one request after the other, both in bytes a second.
+pub fn least_rate(gives: f64) -> f64 {
+    (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
 }
 
 /// Bytes by which the background may be behind a rate that it uses.

@@ -6,12 +6,12 @@
 //! a second or two later, when the integrators have moved to where there is none.
 
 /// Logarithm a second by which a rate grows that keeps a p99, …
-const GROWTH: f64 = 0.02;
+const GROWTH: f64 = 0.04;
 /// … and twice as fast, four times, and so on, after so many seconds each without a slow request.
 const FASTER_S: f64 = 10.0;
 /// Logarithm by which one slow request moves its integrator: at 25 probes a second one in a hundred is slow where
 /// that equals the growth. …
-const STEP: f64 = 0.1;
+const STEP: f64 = 0.2;
 /// … and by which the rate backs off, times by how many times its target it took, up to this: one that waits very long is worth a few.
 const BACK_OFF: f64 = 0.3;
 const SEVERITY: f64 = 4.0;
@@ -21,8 +21,6 @@ const DEEPEST: f64 = 6.0;
 /// Logarithm a second by which a mean moves the rate, for each share of its target by which it is away. A mean of
 /// a second's probes scatters by a fifth, which moves the rate by a tenth.
 const GAIN: f64 = 0.6;
-/// Down sooner than up, since the busier a queue is, the more each request more adds to it.
-const DOWN: f64 = 2.0;
 /// No error of one look counts more.
 const MOST: f64 = 3.0;
 /// No rate grows faster than this, as a logarithm a second: it doubles.
@@ -38,8 +36,7 @@ impl MeanGuard {
     /// Takes a mean as a share of its target, over so many seconds.
     pub(super) fn take(&mut self, share: f64, seconds: f64) {
         let error = (1.0 - share).clamp(-MOST, 1.0);
-        let gain = if error < 0.0 { DOWN * GAIN } else { GAIN };
-        self.log_rate += (gain * error).min(FASTEST) * seconds;
+        self.log_rate += (GAIN * error).min(FASTEST) * seconds;
     }
 }
 

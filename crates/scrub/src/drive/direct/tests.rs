@@ -187,7 +187,7 @@ fn what_is_read_of_a_member_is_spread_over_the_time_of_a_step() {
     // Of each of four members, or pairs of them, one request gives 1 MiB.
     for (rate, deep, apart) in [(0.5, 1, 70), (12.0, 1, 58), (45.0, 4, 15), (1000.0, 4, 0)] {
         past.credit = 0.0;
-        past.pass(May::Rate(rate * mib), 0.0);
+        past.pass(Allowed::Rate(rate * mib), 0.0);
         assert_eq!(
             (past.deep, past.apart.0 / 1_000_000),
             (deep, apart),

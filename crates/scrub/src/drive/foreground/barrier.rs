@@ -1,8 +1,8 @@
 //! The steering against RAID 10, which holds all others up while it is at a request of the check.
 
-use super::super::super::pace::least_of;
 use super::super::model::Barrier;
 use super::*;
+use study::pace::least_rate;
 
 /// RAID 10 over four pairs of volumes, of which each reads 64 KiB in 2.6 ms, under the load of [`at`]. Half of
 /// what they can do and a little more is lost until the slowest of what was begun has come back.
@@ -99,7 +99,7 @@ fn who_waits_for_a_barrier_waits_little_at_every_load() {
         let felt = felt(share, Steps::ByTime);
         assert!(felt.mean < 1.45, "{share}: {:.2}", felt.mean);
         assert!(felt.p99 < 1.5 && felt.p999 < 1.5, "{share}");
-        assert!(felt.got > least_of(0.0), "{share}: {:.0}", felt.got);
+        assert!(felt.got > least_rate(0.0), "{share}: {:.0}", felt.got);
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 /// 1 MiB a second.
-const RATE: May = May::Rate(1_048_576.0);
+const RATE: Allowed = Allowed::Rate(1_048_576.0);
 
 /// Of RAID 10 over four pairs with chunks of 64 KiB, with a latency that is kept, in seconds.
 fn ten(kept: f64) -> SyncWindow {
@@ -91,13 +91,13 @@ fn alone_md_stands_soon_and_then_seldom() {
         // 50 MiB a second.
         live = Sectors(before.0 + 10_240).min(fence.at());
         let bytes = Sectors(live.0 - before.0).bytes().0 as f64;
-        fence.gate(May::All, live, bytes, 0.1);
+        fence.gate(Allowed::All, live, bytes, 0.1);
         if live == fence.at() {
             fence.stood(now);
             stood.push(ms);
         }
-        if fence.is_wanted(May::All, live, now) {
-            fence.raise(May::All, live, 0, now);
+        if fence.is_wanted(Allowed::All, live, now) {
+            fence.raise(Allowed::All, live, 0, now);
         }
     }
     // The first is the beginning.

@@ -285,7 +285,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
             {
                 probes.push(back - asked);
                 probe_back = None;
-                probe_s = at + controller.probe_after_s(back - asked) * (0.5 + own.uniform())
+                probe_s = at + controller.probe_gap_s().unwrap_or(0.04) * (0.5 + own.uniform())
                     - (at - back).max(0.0);
             }
             waited += (fore_until.min(at) - (at - TICK_S)).clamp(0.0, TICK_S);
@@ -322,7 +322,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
             }
             let back = device.serve(at, own.below(queues as u64) as usize, false);
             probe_back = Some((at, back));
-            probe_s = back + controller.probe_after_s(back - at) * (0.5 + own.uniform());
+            probe_s = back + controller.probe_gap_s().unwrap_or(0.04) * (0.5 + own.uniform());
         } else {
             let Some(wait_s) = pace(&allowed) else {
                 continue;

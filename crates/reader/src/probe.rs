@@ -1,13 +1,12 @@
-//! What a database would feel: single direct reads of an array, at random places and moments.
+//! Probes: single direct reads of a device, at random places and moments, as a database makes them.
 //!
-//! The array is opened for each read alone, so that nobody is kept from stopping it. The moments are
-//! random because the check goes on in steps: probes at even distances would meet each step at the
-//! same moment.
+//! The device is opened for each read alone, so that an array can be stopped. The moments are random because
+//! md's check goes on in steps: probes at even distances would meet each step at the same moment.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -16,10 +15,7 @@ use record::Bytes;
 use rustix::fs::OFlags;
 
 /// What a probe reads: a page.
-const PROBE: usize = 4096;
-/// Between two probes are at least so many microseconds, and at most three times as many: 50 a
-/// second cost an array next to nothing.
-const LEAST_US: u64 = 10_000;
+pub const PROBE_BYTES: usize = 4096;
 /// How often it is looked whether probes are wanted.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -33,14 +29,15 @@ struct Shown {
 
 #[derive(Debug)]
 struct Shared {
-    wanted: AtomicBool,
+    /// Mean time between two probes, in microseconds; zero where none are wanted.
+    gap_us: AtomicU64,
     over: AtomicBool,
     shown: Mutex<Shown>,
 }
 
 /// Probes an array on a thread of its own, which ends with this, unless a probe does not come back.
 #[derive(Debug)]
-pub(crate) struct Prober {
+pub struct Prober {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,9 +47,9 @@ impl Prober {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(node: PathBuf, size: Bytes) -> std::io::Result<Prober> {
+    pub fn start(node: PathBuf, size: Bytes) -> std::io::Result<Prober> {
         let shared = Arc::new(Shared {
-            wanted: AtomicBool::new(false),
+            gap_us: AtomicU64::new(0),
             over: AtomicBool::new(false),
             shown: Mutex::default(),
         });
@@ -66,14 +63,15 @@ impl Prober {
         })
     }
 
-    /// Says whether to probe from now on.
-    pub(crate) fn want(&self, wanted: bool) {
-        self.shared.wanted.store(wanted, Relaxed);
+    /// Sets the mean time between two probes, in seconds; `None` for no probes.
+    pub fn want(&self, gap_s: Option<f64>) {
+        let gap_us = gap_s.map_or(0, |gap_s| ((gap_s * 1e6) as u64).max(1));
+        self.shared.gap_us.store(gap_us, Relaxed);
     }
 
     /// How long each of those took that came back since the last time, in seconds, and how long one
     /// waits that has not.
-    pub(crate) fn take(&self) -> (Vec<f64>, f64) {
+    pub fn take(&self) -> (Vec<f64>, f64) {
         let mut shown = self.shared.shown();
         let waits = shown
             .waits
@@ -107,17 +105,19 @@ impl Shared {
     fn run(&self, node: &PathBuf, size: Bytes) {
         let seed = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut random = Random(seed.as_nanos() as u64 | 1);
-        let places = (size.0 / PROBE as u64).max(1);
-        let mut space = vec![0_u8; 2 * PROBE];
-        let start = space.as_ptr().align_offset(PROBE);
+        let places = (size.0 / PROBE_BYTES as u64).max(1);
+        let mut space = vec![0_u8; 2 * PROBE_BYTES];
+        let start = space.as_ptr().align_offset(PROBE_BYTES);
+
         while !self.over.load(Relaxed) {
-            if !self.wanted.load(Relaxed) {
+            let gap_us = self.gap_us.load(Relaxed);
+            if gap_us == 0 {
                 sleep(LOOK);
                 continue;
             }
-            let pause = LEAST_US + random.below(2 * LEAST_US);
-            sleep(Duration::from_micros(pause));
-            let Some(buffer) = space.get_mut(start..start + PROBE) else {
+            // Half of it to one and a half times.
+            sleep(Duration::from_micros(gap_us / 2 + random.below(gap_us)));
+            let Some(buffer) = space.get_mut(start..start + PROBE_BYTES) else {
                 return;
             };
             let opened = File::options()
@@ -131,7 +131,7 @@ impl Shared {
             let read = std::os::unix::fs::FileExt::read_at(
                 &file,
                 buffer,
-                random.below(places) * PROBE as u64,
+                random.below(places) * PROBE_BYTES as u64,
             );
             let mut shown = self.shown();
             shown.waits = None;
@@ -172,7 +172,7 @@ mod tests {
         let prober = Prober::start(file, Bytes::mib(1)).unwrap();
         sleep(Duration::from_millis(100));
         assert_eq!(prober.take().0.len(), 0);
-        prober.want(true);
+        prober.want(Some(0.01));
         let mut seen = 0;
         for _ in 0..200 {
             sleep(Duration::from_millis(50));

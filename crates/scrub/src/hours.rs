@@ -1,0 +1,97 @@
+//! The hours, the deadline and the targets of a command, which a check and `--read` share.
+
+use std::sync::atomic::AtomicBool;
+
+use jiff::{SignedDuration, Timestamp, Zoned};
+use job::{ProgressLines, Stop};
+use linux::Root;
+use record::Nanos;
+use study::pace::Targets;
+use ui::context::Context;
+use ui::exit::{ExitClass as _, Failure};
+
+use super::one::Shared;
+use super::when::{self, Due, Opening, Starts};
+use crate::args::ScrubArgs;
+
+/// When it is to be done, and the hours in which it may run, if these were said.
+pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> {
+    // A weekday is meant from now, and not from when the hours begin.
+    let now = Zoned::now();
+    let by = args.by.map(|by| when::moment(by, &now)).transpose();
+    let by = by.refused()?;
+    let opening = args.window.map(|hours| when::opening(hours, &now));
+    let opening = opening.transpose().refused()?;
+    let begins = opening.as_ref().map_or(&now, |opening| &opening.from);
+    match by.as_ref().filter(|by| *by <= begins) {
+        Some(over) => Err(Failure::refused(when::is_over(over, begins, &now))),
+        None => Ok((by, opening)),
+    }
+}
+
+/// What all arrays or disks of the command share.
+pub(crate) fn share<'a>(
+    (root, stop, lines): (&'a Root, Stop<'a>, &'a ProgressLines),
+    args: &ScrubArgs,
+    by: Option<Zoned>,
+    now: &Zoned,
+) -> Shared<'a> {
+    Shared {
+        root,
+        stop,
+        lines,
+        targets: targets_of(args),
+        due: by.map(|by| due(by, args, stop.deadline(), now)),
+        deadline_wins: args.deadline_wins,
+    }
+}
+
+/// When it is to be done, and how much time it has until then, of this start and of those after it.
+fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> Due {
+    let starts = Starts {
+        ends,
+        hours: args.window,
+        lasts: args.lasts.and_then(|lasts| duration(lasts.0)),
+        is_nightly: args.scheduled && args.lasts.is_some(),
+    };
+    Due::new(by, &starts, now)
+}
+
+fn duration(nanos: Nanos) -> Option<SignedDuration> {
+    i64::try_from(nanos.0).ok().map(SignedDuration::from_nanos)
+}
+
+/// What the user wants to be kept.
+fn targets_of(args: &ScrubArgs) -> Option<Targets> {
+    let targets = Targets {
+        mean_s: args.keep_mean.map(|latency| latency.0.as_secs_f64()),
+        p99_s: args.keep_p99.map(|latency| latency.0.as_secs_f64()),
+    };
+    (targets != Targets::default()).then_some(targets)
+}
+
+/// Waits for the hours in which it may run, and says when it has to end; `None` when it was interrupted meanwhile.
+pub(crate) fn wait_for_hours<'a>(
+    opening: Option<Opening>,
+    args: &ScrubArgs,
+    context: &Context,
+    interrupt: &'a AtomicBool,
+) -> Option<Stop<'a>> {
+    let stop = Stop::on(interrupt);
+    if let Some(opening) = &opening
+        && opening.from > Zoned::now()
+    {
+        context.notice(&format!(
+            "disksmith: waiting for {}",
+            opening.from.strftime("%A %H:%M")
+        ));
+        if stop.wait_until(opening.from.timestamp()).is_some() {
+            return None;
+        }
+    }
+    let lasts = args
+        .lasts
+        .and_then(|lasts| Timestamp::now().checked_add(duration(lasts.0)?).ok());
+    let closes = opening.map(|opening| opening.to.timestamp());
+    Some(stop.at([lasts, closes].into_iter().flatten().min()))
+}

@@ -1,0 +1,105 @@
+//! A repair as the ledger and the answer know it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::locate::BLOCK;
+
+/// Method of a repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RepairMethod {
+    /// By a rewrite of what one member has wrong, as the others say.
+    Others,
+    /// By md, which does not know what is wrong.
+    Md,
+    /// Not at all, for this reason: more could be told than md takes notice of.
+    Not(String),
+}
+
+/// The outcome for a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was written anew, read again, and agrees with the others.
+    Restored,
+    /// It agreed by then, and was not written.
+    Agrees,
+    /// No single member is wrong there, so that nothing was written.
+    Ambiguous,
+    /// Two copies, or one parity: nothing tells which member is wrong, so that nothing was written.
+    Untold,
+    /// Nothing was written, for this reason.
+    Refused(String),
+    /// It was written, and is not known to agree with the others.
+    Failed(String),
+}
+
+/// A rewrite that was begun, as the ledger notes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    /// The positions of the check.
+    pub positions: Range<u64>,
+    /// The slots of the members that are written to.
+    pub slots: Vec<u32>,
+}
+
+/// Totals of a repair, as the ledger keeps them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sum {
+    /// Bytes of the check's positions that were wrong on a member, and agree now.
+    pub restored: u64,
+    /// Bytes of the check's positions that differ still.
+    pub left: u64,
+}
+
+/// Result of a repair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repaired {
+    /// By the positions of blocks.
+    pub fates: BTreeMap<u64, Fate>,
+    /// The sum of it.
+    pub sum: Sum,
+    /// True if it was interrupted before its end.
+    pub interrupted: bool,
+    /// Trouble that needs attention, as a clause.
+    pub trouble: Option<String>,
+}
+
+impl Repaired {
+    /// Result for a range of positions: the worst of its blocks. `None` where nothing was tried.
+    pub(crate) fn fate(&self, positions: &Range<u64>) -> Option<&Fate> {
+        let fates = blocks(positions).map(|block| self.fates.get(&block));
+        fates
+            .max_by_key(|fate| fate.map_or(u8::MAX, badness))
+            .flatten()
+    }
+}
+
+fn badness(fate: &Fate) -> u8 {
+    match fate {
+        Fate::Agrees => 0,
+        Fate::Restored => 1,
+        Fate::Untold => 2,
+        Fate::Ambiguous => 3,
+        Fate::Refused(_) => 4,
+        Fate::Failed(_) => 5,
+    }
+}
+
+/// The positions of the blocks in which a range lies.
+pub(crate) fn blocks(positions: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
+    let first = positions.start / BLOCK * BLOCK;
+    (first..positions.end).step_by(BLOCK as usize)
+}
+
+/// Consequence of a kill in the middle of a rewrite, as a sentence.
+pub(crate) fn cut_off(intent: &Intent) -> String {
+    let Range { start, end } = intent.positions;
+    let slots: Vec<String> = intent.slots.iter().map(u32::to_string).collect();
+    format!(
+        "A repair was ended while it wrote to the member in slot {}, at positions {start} to {end} of the \
+         check: each sector there is as it was, or as the other members say. 'scrub --repair' goes on.",
+        slots.join(" and ")
+    )
+}
