@@ -48,6 +48,7 @@ bench: needs
 	bench/disk-vs-fio
 	bench/jobs-vs-fio
 	bench/suites-vs-originals
+	bench/background-vs-alone
 	bench/warm-vs-dd
 	bench/scrub-vs-md
 	bench/watch-cost
