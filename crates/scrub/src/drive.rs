@@ -191,8 +191,10 @@ pub(crate) struct Ended {
 /// Drives a check until it ends. The tunables are then to be put back.
 pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     let now = world.now();
+    let mut pace = Controller::new(task.targets.unwrap_or_default());
+    pace.goes_in_steps(true);
     let mut drive = Drive {
-        pace: Controller::new(task.targets.unwrap_or_default()),
+        pace,
         felt: now,
         moved: 0.0,
         fence: SyncWindow::new(task.from, task.chunk, task.wide, now)

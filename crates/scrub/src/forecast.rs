@@ -9,7 +9,7 @@ use super::speed::Speed;
 use super::target::Target;
 use super::when::Due;
 use crate::args::ScrubArgs;
-use study::pace::{ROOM, ROOM_OF_MEAN, least_rate};
+use study::pace::{ROOM, least_rate};
 use ui::units::{rate, span};
 
 /// Members that are less busy are as good as idle.
@@ -82,7 +82,7 @@ fn promise(args: &ScrubArgs) -> String {
         .collect();
     if words.is_empty() {
         return format!(
-            "others may have up to {ROOM_OF_MEAN} times the mean latency and {ROOM} times the p99 that \
+            "others may have up to {ROOM} times the mean latency and the p99 that \
              they have without it, which is measured when there are any"
         );
     }
@@ -187,7 +187,7 @@ mod tests {
             &first,
             &[
                 "/dev/md0: raid10 of 2 members, 1 MiB of each; md counts 72 GiB to go",
-                "up to 1.35 times the mean latency and 1.5 times the p99",
+                "up to 1.5 times the mean latency and the p99",
             ],
         );
         assert!(!first.contains("takes"), "nothing is known: {first}");

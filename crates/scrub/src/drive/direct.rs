@@ -238,6 +238,7 @@ impl<W: World> Drive<'_, W> {
             }
         }
         (self.fenced, self.lost) = (false, None);
+        self.pace.goes_in_steps(false);
         if self.past.is_none() {
             let (unit, wide) = (self.fence.unit(), self.task.wide);
             // Where it began is known, though it may be no place where md could stop.
@@ -384,6 +385,7 @@ impl<W: World> Drive<'_, W> {
 
     /// Lets md check from there on; up to `to`, if that is given, and then it goes on past md.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
+        self.pace.goes_in_steps(true);
         let now = self.world.now();
         self.fence = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
             .that_holds_all(self.task.holds_all)

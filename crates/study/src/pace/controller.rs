@@ -10,9 +10,9 @@ use super::{Allowed, Sample, Source, Targets};
 
 /// Room above what the foreground has by itself: its p99 may become so many times as long, …
 pub const ROOM: f64 = 1.5;
-/// … and its mean: md's check goes in steps, with which more of the slowest requests coincide than of all, so that
-/// a mean of 1.5 times has a p99.9 of more.
-pub const ROOM_OF_MEAN: f64 = 1.35;
+/// … and its mean too, or so many times where the background goes in steps: a mean of 1.5 times has a p99.9 of
+/// more there.
+const ROOM_OF_MEAN: f64 = 1.35;
 /// Share of what the device gives to one request after the other that the background always has: the way must
 /// have an end, and the foreground loses less than 3 %.
 const LEAST_SHARE: f64 = 0.02;
@@ -91,6 +91,8 @@ pub struct Controller {
     kept: Option<(Targets, Source)>,
     rate: f64,
     least: f64,
+    /// Room of the mean.
+    room_of_mean: f64,
     /// Seconds that one request of the background takes of the device, which a foreground request may wait for.
     request_s: f64,
     mean: MeanGuard,
@@ -149,6 +151,7 @@ impl Controller {
             kept: None,
             rate: UNKNOWN,
             least: UNKNOWN,
+            room_of_mean: ROOM,
             request_s: 0.0,
             mean: MeanGuard::default(),
             slow: SlowGuard::default(),
@@ -185,6 +188,12 @@ impl Controller {
                 self.rate = self.least;
             }
         }
+    }
+
+    /// The background goes in steps, as md's check does, or by single requests: with steps more of the slowest
+    /// foreground requests coincide than of all.
+    pub fn goes_in_steps(&mut self, steps: bool) {
+        self.room_of_mean = if steps { ROOM_OF_MEAN } else { ROOM };
     }
 
     /// A foreground request may wait for one of the background's, which takes so many seconds of the device.
@@ -396,7 +405,7 @@ impl Controller {
         let measured = Targets {
             mean_s: own
                 .mean_s
-                .map(|own_s| room(ROOM_OF_MEAN, own_s, 0.5 * self.request_s)),
+                .map(|own_s| room(self.room_of_mean, own_s, 0.5 * self.request_s)),
             p99_s: own.p99_s.map(|own_s| room(ROOM, own_s, self.request_s)),
         };
         let mut source = Source::Asked;

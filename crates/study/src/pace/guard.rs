@@ -44,19 +44,24 @@ impl MeanGuard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SlowGuard {
     pub(super) log_rate: f64,
-    /// Seconds since the last slow request.
+    /// Seconds since the last slow request, and slow ones in a row.
     well_s: f64,
+    in_row: f64,
 }
 
 impl SlowGuard {
     /// Takes latencies as shares of the target, of so many seconds.
     pub(super) fn take(&mut self, shares: &[f64], seconds: f64) {
-        let slow = shares.iter().filter(|share| **share > 1.0).count();
-        if slow > 0 {
-            self.log_rate -= STEP * slow as f64;
-            self.well_s = 0.0;
-        } else {
-            self.well_s += seconds;
+        self.well_s += seconds;
+        for share in shares {
+            if *share > 1.0 {
+                // Each more in a row is less chance.
+                self.in_row = (self.in_row + 1.0).min(SEVERITY);
+                self.log_rate -= STEP * self.in_row;
+                self.well_s = 0.0;
+            } else {
+                self.in_row = 0.0;
+            }
         }
         // The longer none was slow, the surer it is that the rate is too low.
         self.log_rate += (GROWTH * (1.0 + self.well_s / FASTER_S).powi(2)).min(FASTEST) * seconds;

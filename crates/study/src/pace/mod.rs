@@ -13,7 +13,7 @@ mod guard;
 mod outcome;
 mod own;
 
-pub use controller::{Controller, LEAST, Phase, ROOM, ROOM_OF_MEAN, least_rate};
+pub use controller::{Controller, LEAST, Phase, ROOM, least_rate};
 pub use detector::{Counts, Detector, Foreground};
 pub use outcome::{Latency, Outcome};
 
