@@ -39,9 +39,41 @@ pub(super) fn first_data(region: &Region) -> io::Result<Option<u64>> {
         .map(|at| (at, SAMPLE));
     for (at, length) in pieces(0, head).chain(pieces(tail, size)).chain(samples) {
         let bytes = region.read(at, length)?;
-        if let Some(data) = bytes.iter().position(|&byte| byte != 0) {
+        if let Some(data) = first_not_zero(&bytes) {
             return Ok(Some(at + data as u64));
         }
     }
     Ok(None)
+}
+
+/// Compares blocks, and looks for the byte only in one that differs: this is most of a look at an empty disk.
+fn first_not_zero(bytes: &[u8]) -> Option<usize> {
+    const ZEROS: [u8; SAMPLE as usize] = [0; SAMPLE as usize];
+    let differs = |block: &&[u8]| ZEROS.get(..block.len()) != Some(*block);
+    let (number, block) = bytes
+        .chunks(ZEROS.len())
+        .enumerate()
+        .find(|(_, block)| differs(block))?;
+    let within = block.iter().position(|&byte| byte != 0)?;
+    Some(number * ZEROS.len() + within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_not_zero;
+
+    #[test]
+    fn the_first_byte_that_is_not_zero_is_found_wherever_it_is() {
+        for length in [0, 1, 4096, 10_000] {
+            let mut bytes = vec![0; length];
+            assert_eq!(first_not_zero(&bytes), None);
+            for at in (0..length)
+                .rev()
+                .filter(|at| at % 997 == 0 || at % 4096 == 4095)
+            {
+                bytes[at] = 1;
+                assert_eq!(first_not_zero(&bytes), Some(at), "{at} of {length}");
+            }
+        }
+    }
 }
