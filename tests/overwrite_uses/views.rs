@@ -1,11 +1,11 @@
 //! A machine that is seen in part only: from a container, or with lists of the kernel hidden.
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
-use crate::loops::{Loop, Mounted};
+use crate::loops::{Loop, Mounted, run};
 use crate::support::{self, Place, ProgramOutput};
 use crate::ways::{Holder, statements_of};
 use crate::{MIB, row};
@@ -118,7 +118,7 @@ fn with_root_a_loop_device_that_cannot_be_judged_from_here_keeps_all_else_from_b
 
 /// Without privileges `/proc/PID/map_files` may not be followed.
 #[test]
-fn with_root_a_user_is_kept_from_a_file_that_a_program_of_their_own_has_mapped() {
+fn with_root_a_user_is_kept_from_what_a_program_of_their_own_has_mapped() {
     if !support::is_root() {
         return;
     }
@@ -147,10 +147,20 @@ fn with_root_a_user_is_kept_from_a_file_that_a_program_of_their_own_has_mapped()
         .arg(&file)
         .status();
     assert!(made.unwrap().success());
+    let Some(device) = Loop::new(16) else { return };
+    // A node of its own: the permissions of the system's stay as they are.
+    let number = fs::metadata(&device.node).unwrap().rdev();
+    let node = path("node");
+    let [major, minor] =
+        [rustix::fs::major(number), rustix::fs::minor(number)].map(|part| part.to_string());
+    run(
+        "mknod",
+        &["-m", "666", node.to_str().unwrap(), "b", &major, &minor],
+    );
     // What else stands against it, such as a loop device over a file that a user cannot see, is no concern here.
-    let bench = || {
+    let bench = |target: &Path| {
         let mut command = as_nobody(&path("disksmith"));
-        let name = file.to_str().unwrap();
+        let name = target.to_str().unwrap();
         command.args([
             "bench",
             name,
@@ -163,17 +173,15 @@ fn with_root_a_user_is_kept_from_a_file_that_a_program_of_their_own_has_mapped()
         ]);
         support::said(&mut command)
     };
-    for way in ["mapped, shared", "mapped, private"] {
-        let mut program = as_nobody(Path::new("python3"));
-        let holder = Holder::of(&mut program, &file, &statements_of(way));
-        let said = bench();
-        row(
-            &format!("bench by a user, {way}"),
-            "refusal",
-            &said,
-            said.status != Some(2),
-        );
-        said.refuses(&["mapped into memory by python3"]);
-        drop(holder);
+    for target in [&file, &node] {
+        for way in ["mapped, shared", "mapped, private"] {
+            let mut program = as_nobody(Path::new("python3"));
+            let holder = Holder::of(&mut program, target, &statements_of(way));
+            let said = bench(target);
+            let state = format!("bench of {} by a user, {way}", target.display());
+            row(&state, "refusal", &said, said.status != Some(2));
+            said.refuses(&["mapped into memory by python3"]);
+            drop(holder);
+        }
     }
 }

@@ -5,16 +5,17 @@
 //! examined (proc_pid_fd(5), proc_pid_fdinfo(5), proc_pid_map_files(5)). A thread may have descriptors of its
 //! own, and those of a process whose first thread has ended are seen in its other threads only.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
 use rustix::fs::OFlags;
 
 use crate::block::DevNum;
-use crate::root::{Root, attribute};
+use crate::root::{Root, attribute, unescape};
 
 mod rings;
 mod threads;
@@ -103,10 +104,11 @@ pub(super) fn using(root: &Root, target: Storage, storage: &[Storage]) -> io::Re
             break;
         }
         std::thread::sleep(MOMENT);
-        let again = look(root, &wanted)?;
-        programs
-            .found
-            .retain(|program| again.found.contains(program));
+        let mut pids: Vec<u32> = programs.found.iter().map(|program| program.pid).collect();
+        pids.dedup();
+        let again = pids.into_iter().map(|pid| of_process(root, pid, &wanted));
+        let again: Vec<Program> = again.filter_map(Result::ok).flatten().collect();
+        programs.found.retain(|program| again.contains(program));
     }
     Ok(programs)
 }
@@ -114,27 +116,12 @@ pub(super) fn using(root: &Root, target: Storage, storage: &[Storage]) -> io::Re
 fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Programs> {
     let mut programs = Programs::default();
     for entry in fs::read_dir(&root.proc)? {
-        let entry = entry?;
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        let folder = entry.path();
-        match holds_of_threads(root, &folder, pid, &|storage| wanted(pid, storage)) {
-            Ok(holds) => {
-                let name =
-                    attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());
-                let program = |(storage, hold)| Program {
-                    pid,
-                    name: name.clone(),
-                    hold,
-                    storage,
-                };
-                programs.found.extend(holds.into_iter().map(program));
-            }
+        match of_process(root, pid, wanted) {
+            Ok(found) => programs.found.extend(found),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 programs.unreadable += 1;
             }
@@ -143,6 +130,27 @@ fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Progra
         }
     }
     Ok(programs)
+}
+
+/// The uses of the storage by one process.
+fn of_process(
+    root: &Root,
+    pid: u32,
+    wanted: &dyn Fn(u32, Storage) -> bool,
+) -> io::Result<Vec<Program>> {
+    let folder = root.proc.join(pid.to_string());
+    let holds = holds_of_threads(root, &folder, pid, &|storage| wanted(pid, storage))?;
+    if holds.is_empty() {
+        return Ok(Vec::new());
+    }
+    let name = attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());
+    let program = |(storage, hold)| Program {
+        pid,
+        name: name.clone(),
+        hold,
+        storage,
+    };
+    Ok(holds.into_iter().map(program).collect())
 }
 
 /// Uses of the storage by a process, each once, with those of only some of its threads.
@@ -217,10 +225,21 @@ fn mappings(process: &Path) -> Vec<Storage> {
         .filter_map(|link| storage_at(&link.path()))
         .collect();
     if mapped.is_empty() {
-        // To follow a link takes a capability; the numbers in `maps` tell files, though no devices.
-        return attribute(&process.join("maps")).map_or_else(Vec::new, |maps| files_in_maps(&maps));
+        // To follow a link takes a capability. The numbers in `maps` tell files, and the paths devices and files of
+        // btrfs, whose numbers there are not those of stat(2).
+        let maps = attribute(&process.join("maps")).unwrap_or_default();
+        let named = paths_in_maps(&maps);
+        let named = named.iter().filter_map(|path| storage_at(path));
+        return files_in_maps(&maps).into_iter().chain(named).collect();
     }
     mapped
+}
+
+/// The paths that lines of `maps` end with, each once.
+fn paths_in_maps(maps: &str) -> BTreeSet<PathBuf> {
+    let path = |line: &str| line.find('/').map(|at| unescape(&line.as_bytes()[at..]));
+    let paths = maps.lines().filter_map(path);
+    paths.map(PathBuf::from).collect()
 }
 
 /// The files that lines of `maps` name by device and inode: `7f… r--p 00000000 fd:01 4312 /srv/data`.
@@ -269,6 +288,8 @@ mod tests {
         let maps = "7f0 r--p 00000000 fd:01 4312 /srv/a file\n7f1 rw-p 00000000 00:00 0 [heap]\n";
         let file = Storage::File(rustix::fs::makedev(0xfd, 1), 4312);
         assert_eq!(files_in_maps(maps), [file]);
+        let named = BTreeSet::from([PathBuf::from("/srv/a file")]);
+        assert_eq!(paths_in_maps(maps), named);
     }
 
     #[test]
