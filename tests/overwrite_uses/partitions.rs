@@ -16,7 +16,7 @@ fn with_root_a_partition_is_refused_that_is_mounted_by_a_loop_device_over_its_di
         return crate::support::skipped("no loop device");
     };
     let partition = disk.add_partition();
-    run("mkfs.ext4", &["-q", "-F", &partition.node]);
+    partition.mkfs();
     let over = Loop::part_of(&disk.node, &["--offset", "1048576"]).unwrap();
     let consent = format!("{}=ext4", partition.node);
     let _mounted = Mounted::new(over.path());

@@ -116,6 +116,12 @@ pub(crate) const OF_DEVICES: [&str; 6] = [
     "the journal of a mounted file system",
 ];
 
+/// Ways in which a program has a file system mounted, to which the kernel writes.
+pub(crate) const MOUNTS: [&str; 2] = [
+    "mounted in another namespace",
+    "unmounted, with a file of it open",
+];
+
 /// Ways to use storage that harm nobody when it is overwritten.
 pub(crate) const HARMLESS: [&str; 2] = ["not used", "open for reading"];
 

@@ -201,7 +201,7 @@ fn root_loop_a_swap_file_is_refused() {
 fn root_loop_the_disk_of_a_mounted_partition_is_refused() {
     let Some(disk) = Loop::new(16) else { return };
     let partition = disk.add_partition();
-    run("mkfs.ext4", &["-q", "-F", &partition.node]);
+    partition.mkfs();
     let mount = Mounted::new(&partition.node);
     let whole = reasons(&disk.node, "");
     assert_eq!(
