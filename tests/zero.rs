@@ -12,11 +12,10 @@ mod support;
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::thread::sleep;
-use std::time::Duration;
 
 use disk::{Disk, MIB, not_zero, only};
 use loops::{Loop, Mounted, SwapOn, Throttle, digest, fill, make, run};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::{Place, Running};
 
@@ -171,7 +170,7 @@ fn with_root_what_is_in_use_is_refused_whatever_is_said() {
     fill(device.path(), 64);
     {
         let partition = device.add_partition();
-        run("mkfs.ext4", &["-q", "-F", &partition.node]);
+        partition.mkfs();
         let mounted = Mounted::new(&partition.node);
         let point = mounted.point.to_str().unwrap().to_owned();
         run("mount", &["-o", "remount,ro", &point]);
@@ -284,12 +283,15 @@ fn with_root_of_two_at_once_on_one_disk_the_second_is_refused() {
     let Some(disk) = Disk::new(&place, "disk.img", 40 * MIB) else {
         return;
     };
-    let running = disk.start(&place, &["--limit", "10MiB/s"]);
-    sleep(Duration::from_millis(1500));
+    let mut running = disk.start(&place, &["--limit", "10MiB/s"]);
+    running.wait_until("zeroes nothing", || !disk.zero_places().is_empty());
+    // However long the others take, it is not done before.
+    running.signal(Signal::STOP);
     disk.zero(&place, &[]).refuses(&["is claimed by something"]);
     // With a ledger of its own too.
     disk.zero(&Place::new(), &[])
         .refuses(&["is claimed by something"]);
+    running.signal(Signal::CONT);
     running.end().ends_with(0);
     assert_eq!(not_zero(&disk.device.node), 0);
 }

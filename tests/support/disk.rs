@@ -5,8 +5,9 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -71,7 +72,38 @@ impl Disk {
     }
 
     pub(crate) fn start(&self, place: &Place, arguments: &[&str]) -> Running {
-        Running::start(&mut place.command(&self.words(arguments)))
+        Running::start(&mut self.command(place, arguments))
+    }
+
+    pub(crate) fn command(&self, place: &Place, arguments: &[&str]) -> Command {
+        place.command(&self.words(arguments))
+    }
+
+    /// The places, one in each MiB, that are zero, behind the first block, which has a stamp. They are read in the
+    /// file: in the device's own page cache they would stay as they were.
+    pub(crate) fn zero_places(&self) -> Vec<u64> {
+        let file = File::open(&self.file).unwrap();
+        let is_zero = |at: &u64| {
+            let mut block = [1; 4096];
+            file.read_exact_at(&mut block, *at).unwrap();
+            block == [0; 4096]
+        };
+        let last = file.metadata().unwrap().len() - 4096;
+        (4096..last).step_by(MIB as usize).filter(is_zero).collect()
+    }
+
+    /// Starts a zeroing with a command, and waits until more of the disk is zero than was, its first 3 MiB
+    /// included: these come after a sample of random places.
+    pub(crate) fn start_and_wait(&self, command: &mut Command) -> Running {
+        let before = self.zero_places().len();
+        let mut running = Running::start(command);
+        running.wait_until("zeroes nothing", || self.has_come_beyond(before));
+        running
+    }
+
+    pub(crate) fn has_come_beyond(&self, before: usize) -> bool {
+        let now = self.zero_places();
+        now.len() > before && now.iter().take_while(|at| **at < 3 * MIB).count() == 3
     }
 
     /// Bytes allocated behind it.

@@ -100,19 +100,19 @@ fn with_qemu_a_limit_that_volumes_share_is_found() {
     let place = Place::new();
     let volumes = [
         "--volumes",
-        "2xcold,throughput=40MiB:500MiB",
+        "2xcold,throughput=13MiB:170MiB",
         "--instance-throughput",
-        "48MiB",
+        "16MiB",
     ];
-    // An emulated machine beside other work does not always ask for all that the limit gives, and then nothing
-    // is held by it: up to three looks.
+    // The limits are low, so that an emulated machine beside other work asks for all that they give. Where it does
+    // not, nothing is held by them: up to three looks.
     for look in 1.. {
         let Some(said) = in_lab(&place, &volumes, SHARED) else {
             return;
         };
         let document = said.ends_with(0).json();
         for volume in document["volumes"].as_array().unwrap() {
-            assert_eq!(number(&volume["read_bytes"]), 500 * MIB, "{volume}");
+            assert_eq!(number(&volume["read_bytes"]), 170 * MIB, "{volume}");
             assert!(codes(volume).is_empty(), "{volume}");
         }
         let found = codes(&document);
