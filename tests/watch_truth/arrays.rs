@@ -33,7 +33,7 @@ fn with(mut devices: Vec<String>, array: &str) -> Vec<String> {
 /// A disk, or a member of an array, answers nothing for some seconds.
 pub(crate) fn stalled(machine: &mut Machine, dice: &mut Random, times: Times) {
     let begins = dice.between(times.soon.0, times.soon.1);
-    let length = dice.between(4, 9);
+    let length = dice.between(4, 9) * times.stretch;
     let latency = dice.between(5, 10);
     let stall = format!(",stall={begins}s+{length}s");
     let members = dice.one(&[1, 1, 2, 3]);

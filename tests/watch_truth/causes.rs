@@ -16,6 +16,8 @@ pub(crate) struct Times {
     pub(crate) after: (u64, u64),
     /// The same of what needs half a minute.
     pub(crate) early: (u64, u64),
+    /// Factor of the lengths of what lasts only for some seconds.
+    pub(crate) stretch: u64,
 }
 
 impl Times {
@@ -24,12 +26,14 @@ impl Times {
         soon: (8, 38),
         after: (27, 36),
         early: (2, 22),
+        stretch: 1,
     };
     /// For one of some seconds, where there is time only for what is seen at once.
     pub(crate) const SHORT: Times = Times {
         soon: (3, 5),
         after: (5, 5),
         early: (0, 0),
+        stretch: 1,
     };
 }
 

@@ -38,6 +38,13 @@ impl Table {
         Table(rows)
     }
 
+    /// True if each cause was found in each of its plays.
+    pub(crate) fn is_complete(&self) -> bool {
+        let with_cause = self.0.iter().filter(|(cause, _)| cause.is_some());
+        let mut rows = with_cause.map(|(_, row)| row);
+        rows.all(|row| row.found.len() == row.played)
+    }
+
     /// Panics unless each cause was found in this share of its plays at least, and what is not so was found in
     /// this share of the plays at most: of those without a cause, of those with one, and of each cause that
     /// was played so often that one such play is no larger share.
