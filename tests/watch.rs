@@ -87,8 +87,9 @@ fn plain_lines_fit_and_know_the_devices_that_are_named() {
 #[test]
 fn ctrl_c_ends_it_quietly_and_well() {
     let place = Place::new();
-    let running = Running::start(&mut place.command(&["watch", "--json", "--interval", "100ms"]));
-    std::thread::sleep(Duration::from_millis(700));
+    let mut running =
+        Running::start(&mut place.command(&["watch", "--json", "--interval", "100ms"]));
+    running.wait_for_text("\"sample\"");
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
     assert!(!said.err.contains("disksmith:"), "{said:#?}");

@@ -740,8 +740,8 @@ fn what_old_versions_tell_of_all_requests_together_is_shown() {
 #[test]
 fn ctrl_c_ends_the_reading_of_what_has_no_report() {
     let place = Place::new();
-    let running = Running::start(&mut place.command(&["watch", "--parse", "/dev/zero"]));
-    std::thread::sleep(Duration::from_millis(700));
+    let mut running = Running::start(&mut place.command(&["watch", "--parse", "/dev/zero"]));
+    running.wait_for_handler(Signal::INT);
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
     assert_eq!(said.out, "", "{said:#?}");

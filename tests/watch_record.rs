@@ -117,8 +117,8 @@ fn a_time_without_a_recording_is_answered_with_what_there_is() {
 fn two_recorders_of_one_host_are_refused() {
     let place = Place::new();
     let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
-    let running = Running::start(&mut place.command(&arguments));
-    std::thread::sleep(Duration::from_millis(1500));
+    let mut running = Running::start(&mut place.command(&arguments));
+    running.wait_for_text("\"sample\"");
     place
         .run(&["watch", "--record", "--count", "1"])
         .refuses(&["has been recording the host", "watch without --record"]);
@@ -163,12 +163,11 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
     // A file is where the folder should be.
     std::fs::write(&folder, "").unwrap();
     let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
-    let running = Running::start(place.command(&arguments).env("DISKSMITH_LEDGER", &ledger));
-    std::thread::sleep(Duration::from_millis(1500));
+    let mut running = Running::start(place.command(&arguments).env("DISKSMITH_LEDGER", &ledger));
+    running.wait_for_text("Nothing is recorded just now");
     std::fs::remove_file(&folder).unwrap();
     std::fs::create_dir(&folder).unwrap();
-    // A batch is written every five seconds.
-    std::thread::sleep(Duration::from_secs(7));
+    running.wait_for_text("Recording goes on");
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
     assert!(
@@ -187,8 +186,8 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
 fn a_recording_that_is_removed_continues_as_another() {
     let place = Place::new();
     let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
-    let running = Running::start(&mut place.command(&arguments));
-    std::thread::sleep(Duration::from_secs(2));
+    let mut running = Running::start(&mut place.command(&arguments));
+    running.wait_for_text("\"sample\"");
     place
         .run(&["runs", "recordings", "--remove", "1"])
         .ends_with(0);

@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -192,24 +193,71 @@ impl ProgramOutput {
 /// The program at work, which is killed if the test ends before it does.
 pub(crate) struct Running {
     child: Child,
-    said: [Option<JoinHandle<String>>; 2],
+    said: [Option<Listener>; 2],
 }
 
-/// Reads all that comes, on a thread of its own, so that the program never waits for a reader.
-fn listen(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
-    let mut pipe = pipe?;
-    Some(std::thread::spawn(move || {
-        let mut text = String::new();
-        pipe.read_to_string(&mut text).unwrap();
-        text
-    }))
+/// A thread that reads all that comes, so that the program never waits for a reader.
+struct Listener {
+    heard: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Listener {
+    fn on(pipe: Option<impl Read + Send + 'static>) -> Option<Listener> {
+        let mut pipe = pipe?;
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&heard);
+        let thread = std::thread::spawn(move || {
+            let mut piece = [0; 65536];
+            loop {
+                match pipe.read(&mut piece).unwrap() {
+                    0 => return,
+                    length => into.lock().unwrap().extend_from_slice(&piece[..length]),
+                }
+            }
+        });
+        Some(Listener { heard, thread })
+    }
+
+    fn all(self) -> String {
+        self.thread.join().unwrap();
+        String::from_utf8(std::mem::take(&mut self.heard.lock().unwrap())).unwrap()
+    }
 }
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Running {
         let mut child = command.spawn().unwrap();
-        let said = [listen(child.stdout.take()), listen(child.stderr.take())];
+        let said = [
+            Listener::on(child.stdout.take()),
+            Listener::on(child.stderr.take()),
+        ];
         Running { child, said }
+    }
+
+    /// Waits until it has printed some words, on standard output or error.
+    pub(crate) fn wait_for_text(&mut self, words: &str) {
+        let heard = self.said.each_ref().map(|said| {
+            let said = said.as_ref().map(|said| Arc::clone(&said.heard));
+            said.unwrap_or_default()
+        });
+        let words = words.as_bytes();
+        let has = |heard: &Arc<Mutex<Vec<u8>>>| {
+            let heard = heard.lock().unwrap();
+            heard.windows(words.len()).any(|part| part == words)
+        };
+        self.wait_until("does not print it", || heard.iter().any(has));
+    }
+
+    /// Waits until a signal does not end it any more, since it asks for an end of its own.
+    pub(crate) fn wait_for_handler(&mut self, signal: Signal) {
+        let status = format!("/proc/{}/status", self.child.id());
+        self.wait_until("handles no signal", || {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            caught.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+        });
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -267,10 +315,8 @@ impl Running {
             assert!(began.elapsed() < TIMEOUT, "it does not end");
             std::thread::sleep(Duration::from_millis(2));
         }
-        let [out, err] = self.said.each_mut().map(|said| {
-            said.take()
-                .map_or(String::new(), |thread| thread.join().unwrap())
-        });
+        let all = |said: &mut Option<Listener>| said.take().map_or(String::new(), Listener::all);
+        let [out, err] = self.said.each_mut().map(all);
         let status = self.child.wait().unwrap().code();
         ProgramOutput { status, out, err }
     }
