@@ -6,7 +6,6 @@
 mod support;
 
 use std::io::Read as _;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;

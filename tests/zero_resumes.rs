@@ -93,7 +93,9 @@ fn with_root_a_signature_that_it_has_erased_itself_is_none_any_more() {
     let words = ["zero", disk.path(), "--destroy", &named];
     for signal in [Signal::KILL, Signal::INT] {
         let mut command = place.command(&[&words[..], &["--limit", "20MiB/s"]].concat());
-        let running = disk.start_and_wait(&mut command);
+        let before = disk.zero_places().len();
+        let mut running = Running::start(&mut command);
+        running.wait_until("zeroes nothing", || disk.zero_places().len() > before);
         running.signal(signal);
         let said = running.end();
         assert_ne!(said.status, Some(2), "{said:#?}");
