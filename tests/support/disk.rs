@@ -106,6 +106,14 @@ impl Disk {
         now.len() > before && now.iter().take_while(|at| **at < 3 * MIB).count() == 3
     }
 
+    /// True if the superblock of an ext4 is in its place. mkfs discards a disk, so that its zeros tell little then.
+    pub(crate) fn has_ext4(&self) -> bool {
+        let mut magic = [0; 2];
+        let file = File::open(&self.file).unwrap();
+        file.read_exact_at(&mut magic, 1024 + 56).unwrap();
+        magic == [0x53, 0xEF]
+    }
+
     /// Bytes allocated behind it.
     pub(crate) fn allocated(&self) -> u64 {
         fs::metadata(&self.file).unwrap().blocks() * 512
