@@ -75,7 +75,7 @@ pub struct RecordArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith trace show mysql.dst
-  disksmith trace show sda.blktrace.0
+  disksmith trace show sda.blktrace.0 --report sda.html
   disksmith trace show hm_0.csv.gz --json
 
 Reads what 'trace record' writes, blktrace (of the files of all processors one is enough), blkparse, fio iolog v2
@@ -86,6 +86,12 @@ pub struct ShowArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Also write a page with rate, latency and queue depth over time, and a heat map of places
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Let the page replace a file that is no page of disksmith
+    #[arg(long, requires = "report")]
+    pub force: bool,
 }
 
 /// Arguments of `trace convert`.

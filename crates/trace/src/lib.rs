@@ -9,6 +9,7 @@ mod event;
 mod figures;
 mod file;
 mod foreign;
+mod html;
 mod input;
 mod io;
 mod names;

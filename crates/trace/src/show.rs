@@ -2,19 +2,27 @@
 
 use crate::args::ShowArgs;
 use crate::figures::Figures;
+use crate::html;
 use crate::open::open;
 use crate::views;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::output::{Format, OutputFile};
 
 /// Shows a trace.
 pub(crate) fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
+    let output = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     let mut reader = open(&args.file).refused()?;
     let mut figures = Figures::default();
     for io in reader.by_ref() {
         figures.add(&io.refused()?);
     }
     let shown = views::document(args.file.display().to_string(), &*reader, &mut figures);
+    if let Some(output) = output {
+        let devices = reader.header().devices.iter();
+        let devices: Vec<String> = devices.map(|device| device.name.clone()).collect();
+        html::write(&output, &shown, &figures, &devices).midway()?;
+    }
     let text = match args.json {
         true => views::json(&shown),
         false => views::text(&shown, context.columns),

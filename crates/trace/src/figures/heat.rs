@@ -58,7 +58,6 @@ impl HeatMap {
         *cell = cell.saturating_add(1);
     }
 
-    #[allow(dead_code, reason = "the page comes next")]
     pub(crate) fn columns(&self) -> &Series<Column> {
         &self.columns
     }

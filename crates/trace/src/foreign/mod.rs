@@ -6,3 +6,6 @@ pub(crate) mod blktrace;
 pub(crate) mod csv;
 pub(crate) mod fio;
 mod ordered;
+
+#[cfg(test)]
+mod tests;

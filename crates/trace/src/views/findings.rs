@@ -17,6 +17,13 @@ pub(crate) struct TraceFinding {
     pub(crate) text: String,
 }
 
+impl TraceFinding {
+    /// Its severity as a word.
+    pub(crate) fn word(&self) -> &'static str {
+        ui::format::severity(self.severity)
+    }
+}
+
 /// The verdict of findings.
 pub(crate) fn verdict(findings: &[TraceFinding]) -> Verdict {
     match findings.iter().map(|finding| finding.severity).max() {

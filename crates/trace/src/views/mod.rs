@@ -4,7 +4,7 @@ mod findings;
 mod text;
 
 pub(crate) use findings::{TraceFinding, verdict};
-pub(crate) use text::text;
+pub(crate) use text::{COLUMNS, facts, row, text, title};
 
 use jiff::Timestamp;
 use record::{Bytes, Histogram, Verdict};
@@ -295,4 +295,58 @@ fn sizes(figures: &Figures) -> Vec<SizeShown> {
 /// The document as JSON.
 pub(crate) fn json(shown: &Shown) -> String {
     ui::json::document("trace show", shown)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::io::{Header, Io, ReadError};
+
+    struct Read(Header);
+
+    impl Iterator for Read {
+        type Item = Result<Io, ReadError>;
+
+        fn next(&mut self) -> Option<Self::Item> {
+            None
+        }
+    }
+
+    impl TraceReader for Read {
+        fn header(&self) -> &Header {
+            &self.0
+        }
+
+        fn name(&self, _: NameIndex) -> Option<&str> {
+            None
+        }
+
+        fn caveats(&self) -> crate::io::Caveats {
+            crate::io::Caveats {
+                lost: 1,
+                ..Default::default()
+            }
+        }
+    }
+
+    /// The document of a trace with these figures, of which one event was lost.
+    pub(crate) fn shown(figures: &mut Figures) -> Shown {
+        let header = Header {
+            format: "disksmith",
+            started: None,
+            devices: Vec::new(),
+            has_completions: true,
+            has_flushes: true,
+        };
+        document("t".to_owned(), &Read(header), figures)
+    }
+
+    #[test]
+    fn few_lost_events_are_doubtful_and_more_are_invalid() {
+        for (ios, verdict) in [(1000, Verdict::Doubtful), (50, Verdict::Invalid)] {
+            let mut figures = Figures::default();
+            (0..ios).for_each(|n| figures.add(&crate::io::tests::read_at(n, 0)));
+            assert_eq!(shown(&mut figures).verdict, verdict);
+        }
+    }
 }

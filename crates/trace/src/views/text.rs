@@ -9,6 +9,11 @@ use super::{GroupShown, LatencyShown, Shown};
 
 const NOT_RECORDED: &str = "not recorded";
 
+/// Heads of the columns behind the name.
+pub(crate) const COLUMNS: [&str; 7] = ["I/Os", "bytes", "mean", "p50", "p99", "p99.9", "max"];
+/// Columns with a higher number go first in a narrow window.
+const RANKS: [u8; 7] = [1, 5, 6, 3, 2, 4, 3];
+
 /// The answer.
 pub(crate) fn text(shown: &Shown, width: usize) -> String {
     let mut out = String::new();
@@ -55,7 +60,8 @@ fn line(out: &mut String, width: usize, text: &str) {
     }
 }
 
-fn title(shown: &Shown) -> String {
+/// The trace in one line.
+pub(crate) fn title(shown: &Shown) -> String {
     let started = shown
         .started
         .map_or(String::new(), |started| format!(", {}", date(started)));
@@ -68,7 +74,8 @@ fn title(shown: &Shown) -> String {
     )
 }
 
-fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
+/// Its figures, with their names.
+pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
     let bytes = |value: u64| Bytes(value).to_string();
     let flushes = match shown.flushes_recorded {
         true => number(shown.flushes as f64),
@@ -163,16 +170,9 @@ fn groups(out: &mut String, name: &str, groups: &[GroupShown], width: usize) {
 }
 
 fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
-    let columns = [
-        Column::words(name),
-        Column::numbers("I/Os", 1),
-        Column::numbers("bytes", 5),
-        Column::numbers("mean", 6),
-        Column::numbers("p50", 3),
-        Column::numbers("p99", 2),
-        Column::numbers("p99.9", 4),
-        Column::numbers("max", 3),
-    ];
+    let mut columns = vec![Column::words(name)];
+    let others = COLUMNS.iter().zip(RANKS);
+    columns.extend(others.map(|(title, rank)| Column::numbers(title, rank)));
     out.push('\n');
     out.push_str(&layout(&columns, &rows, width));
     if !out.ends_with('\n') {
@@ -180,7 +180,8 @@ fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
     }
 }
 
-fn row(group: &GroupShown) -> Vec<String> {
+/// Cells of a group: its name, then those of [`COLUMNS`].
+pub(crate) fn row(group: &GroupShown) -> Vec<String> {
     let figure = |of: fn(&LatencyShown) -> f64| {
         group
             .latency

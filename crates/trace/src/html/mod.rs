@@ -1,0 +1,100 @@
+//! The page of a trace: rate, latency and queue depth over time, the places that were touched, and the distribution
+//! of latency by class.
+
+mod charts;
+
+use askama::Template;
+use page::ChartView;
+use ui::output::OutputFile;
+
+use crate::figures::Figures;
+use crate::io::DeviceIndex;
+use crate::views::{self, COLUMNS, Shown, TraceFinding};
+
+/// A table of groups.
+struct Table {
+    title: &'static str,
+    rows: Vec<Vec<String>>,
+}
+
+/// The main part of the page.
+#[derive(Template)]
+#[template(path = "trace.html")]
+struct Page<'a> {
+    heading: String,
+    facts: Vec<(&'static str, String)>,
+    findings: &'a [TraceFinding],
+    charts: Vec<ChartView>,
+    heads: &'static [&'static str],
+    tables: Vec<Table>,
+}
+
+/// Writes the page of a trace; `devices` are the names of its devices by their number.
+pub(crate) fn write(
+    output: &OutputFile,
+    shown: &Shown,
+    figures: &Figures,
+    devices: &[String],
+) -> anyhow::Result<()> {
+    output.write(&page(shown, figures, devices)?)
+}
+
+fn page(shown: &Shown, figures: &Figures, devices: &[String]) -> anyhow::Result<Vec<u8>> {
+    let name = |index: DeviceIndex| {
+        let name = devices.get(usize::from(index.0));
+        name.cloned().unwrap_or_default()
+    };
+    let mut drawn = page::Figures::default();
+    let charts = charts::all(figures, name);
+    let main = Page {
+        heading: views::title(shown),
+        facts: views::facts(shown),
+        findings: &shown.findings,
+        charts: charts.into_iter().map(|chart| drawn.add(chart)).collect(),
+        heads: &COLUMNS,
+        tables: tables(shown),
+    };
+    page::page(&format!("{} – disksmith", shown.file), None, &main, &drawn)
+}
+
+fn tables(shown: &Shown) -> Vec<Table> {
+    let groups = [
+        ("Classes", Some(&shown.classes)),
+        ("Processes", shown.processes.as_ref()),
+        ("Files", shown.files.as_ref()),
+    ];
+    let tables = groups.into_iter().filter_map(|(title, groups)| {
+        Some(Table {
+            title,
+            rows: groups?.iter().map(views::row).collect(),
+        })
+    });
+    tables.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::tests::read_at;
+    use crate::io::{Io, Op};
+    use record::Nanos;
+
+    #[test]
+    fn every_chart_is_drawn() {
+        let mut figures = Figures::default();
+        let mut random = record::random::SplitMix64::new(5);
+        for n in 0..4000 {
+            let issued = n * 2_000_000;
+            figures.add(&Io {
+                op: if n % 3 == 0 { Op::Write } else { Op::Read },
+                completed: Some(Nanos(issued + 50_000 + random.below(5_000_000))),
+                ..read_at(issued, random.below(1 << 20) * 4096)
+            });
+        }
+        let shown = crate::views::tests::shown(&mut figures);
+        let page = page(&shown, &figures, &["vd<a>".to_owned()]).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(!page.contains("vd<a>"));
+        page::browser::assert_drawn("trace", &page);
+    }
+}
