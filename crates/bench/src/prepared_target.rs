@@ -175,6 +175,7 @@ impl PreparedTarget {
             machine: self.machine.clone(),
             suite: self.suite.to_owned(),
             p99_target: None,
+            replay: None,
             phases,
             notes: Vec::new(),
             interrupted: false,

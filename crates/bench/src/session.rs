@@ -59,6 +59,7 @@ impl Session<'_> {
             machine,
             suite: self.args.suite_name().to_owned(),
             p99_target: self.args.p99_target(),
+            replay: None,
             phases: measured.phases,
             notes,
             interrupted,

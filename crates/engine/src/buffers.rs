@@ -53,6 +53,29 @@ impl Buffers {
         Buffers::map(block, slots as usize)
     }
 
+    /// As [`one_each`](Buffers::one_each), where the end of each 4 KiB, `zeros` of it from 0 to 1, holds zeros and the
+    /// rest random bytes.
+    ///
+    /// # Errors
+    /// When the kernel does not allow so much.
+    pub(crate) fn partly_zeros(
+        block: usize,
+        slots: u32,
+        seed: u64,
+        zeros: f64,
+    ) -> io::Result<Buffers> {
+        let mut buffers = Buffers::map(block, slots as usize)?;
+        buffers.fill(seed);
+        let kept = ALIGNMENT - (ALIGNMENT as f64 * zeros.clamp(0.0, 1.0)) as usize;
+        for slot in (0..slots).filter(|_| kept < ALIGNMENT) {
+            for page in buffers.slice(slot).chunks_mut(ALIGNMENT) {
+                let kept = kept.min(page.len());
+                page[kept..].fill(0);
+            }
+        }
+        Ok(buffers)
+    }
+
     /// One buffer of zeros that all slots share. It is only to be written from.
     ///
     /// # Errors
@@ -135,12 +158,19 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts_mut(self.address(slot), self.block) }
     }
 
-    /// Makes a slot's next write differ from all others in each 4 KiB, so that a device that
-    /// removes duplicates stores it again.
+    /// Makes a slot's next write of a whole block differ from all others, as [`Buffers::stamp_first`] does.
     #[inline]
     pub(crate) fn stamp(&self, slot: u32, random: &mut Random) {
+        self.stamp_first(slot, self.block, random);
+    }
+
+    /// Makes a slot's next write of `len` bytes differ from all others in each 4 KiB, so that a device that
+    /// removes duplicates stores it anew.
+    #[inline]
+    pub(crate) fn stamp_first(&self, slot: u32, len: usize, random: &mut Random) {
         let address = self.address(slot);
-        for offset in (0..self.block.saturating_sub(7)).step_by(ALIGNMENT) {
+        let end = len.min(self.block);
+        for offset in (0..end.saturating_sub(7)).step_by(ALIGNMENT) {
             // SAFETY: the word lies inside the buffer, at an aligned offset of an aligned buffer.
             // Slots may share a buffer while the kernel reads it for another write; the write is
             // volatile since it goes to memory that is shared in this sense, and whichever value

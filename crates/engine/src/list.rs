@@ -12,6 +12,7 @@
 //! - [`simulated`]: a volume in virtual time, for tests of what feeds lists.
 
 mod drive;
+mod memory;
 mod pool;
 mod real;
 mod ring;
@@ -24,27 +25,68 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use record::{Bytes, EngineUsed, Nanos};
+use record::{Bytes, CpuTime, EngineUsed, Nanos};
 pub use rustix::io::Errno;
 
 use crate::disks::Disks;
 use crate::job::{Choice, EngineError};
 
 /// A list may have at most so many requests in flight.
-pub const MOST_IN_FLIGHT: u32 = 1024;
+pub const MOST_IN_FLIGHT: u32 = 16_384;
 
-/// Operation of a list's requests.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Reads, and does not look at what it read.
     Read,
-    /// Writes zeros from memory, which every device takes.
-    WriteZeros,
+    /// Writes what [`List::memory`] holds for writes.
+    Write,
+    /// Writes, and is answered when the data is durable: RWF_DSYNC, for which a device is asked by FUA where
+    /// it has that (pwritev2(2)).
+    WriteDurable,
+    /// Makes durable what was written before: fdatasync(2). It has no offset and no length.
+    Flush,
+    /// Gives the blocks back: fallocate(2) with FALLOC_FL_PUNCH_HOLE, which a device takes as a discard that
+    /// leaves zeros.
+    Discard,
+}
+
+/// Memory that a list's requests use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Memory {
+    /// Reads only, each into a buffer of its own: some layers, such as dm-integrity, look at the bytes that were
+    /// read, and would find errors in a buffer that others read into as well.
+    Reads,
+    /// Writes only, of zeros from one buffer, which every device takes.
+    Zeros,
+    /// Reads and writes. The memory is bounded, whatever is in flight: where that needs more, reads share
+    /// buffers, and writes do. Each 4 KiB written differs from all others.
+    Mixed {
+        /// Start of the random content.
+        seed: u64,
+        /// Share of each 4 KiB written that is zeros, 0 to 1: what a compressing layer saves.
+        compressible: f64,
+    },
+}
+
+impl Memory {
+    /// True if a request of this operation can use it.
+    fn fits(self, op: Op) -> bool {
+        match op {
+            Op::Read => self != Memory::Zeros,
+            Op::Write | Op::WriteDurable => self != Memory::Reads,
+            Op::Flush | Op::Discard => true,
+        }
+    }
 }
 
 /// A request to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
+    /// Operation.
+    pub op: Op,
+    /// Number of the file in [`List::files`].
+    pub file: u16,
     /// Position, in bytes from the start of the target. A multiple of what direct I/O wants there, which is
     /// the logical block size on a block device.
     pub offset: u64,
@@ -55,12 +97,27 @@ pub struct Request {
 }
 
 impl Request {
-    /// The request for a range of bytes, which is far below 4 GiB long, as [`List::largest`] is.
+    /// The request of the list's first file for a range of bytes, which is far below 4 GiB long, as
+    /// [`List::largest`] is.
     #[must_use]
-    pub fn of(range: &Range<u64>, tag: u64) -> Request {
+    pub fn of(op: Op, range: &Range<u64>, tag: u64) -> Request {
         Request {
+            op,
+            file: 0,
             offset: range.start,
             len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),
+            tag,
+        }
+    }
+
+    /// A read of the list's first file.
+    #[must_use]
+    pub fn read(offset: u64, len: u32, tag: u64) -> Request {
+        Request {
+            op: Op::Read,
+            file: 0,
+            offset,
+            len,
             tag,
         }
     }
@@ -127,7 +184,7 @@ pub enum Next {
     /// Issue this.
     Request(Request),
     /// Issue nothing until this time since the list began, or until something comes back. A time
-    /// that has passed is a wait of 100 us.
+    /// that has passed is a wait of 100 us. What is due within 10 us is waited for awake.
     Wait(Nanos),
     /// Issue nothing any more. It is final: who may want to repeat a request that is in flight says
     /// `Wait` until it has come back.
@@ -151,10 +208,10 @@ pub trait RequestSource {
 
 /// A list to run.
 pub struct List<'a> {
-    /// The open file or device, with O_DIRECT.
-    pub file: &'a File,
-    /// Operation of all requests.
-    pub op: Op,
+    /// The open files or devices, with O_DIRECT.
+    pub files: &'a [&'a File],
+    /// Memory that is read into and written from.
+    pub memory: Memory,
     /// The most that [`RequestSource::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
     pub most_in_flight: u32,
     /// The largest request, at most 64 MiB. Reads use memory of this size for each that is in
@@ -176,12 +233,14 @@ pub enum Ended {
 }
 
 /// Summary of a list's run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListEnd {
     /// Interface that the I/O used.
     pub kind: EngineUsed,
     /// Event that ended it.
     pub ended: Ended,
+    /// Processor time that this process used meanwhile, with the kernel threads that io_uring runs in its name.
+    pub cpu: CpuTime,
 }
 
 /// Something that runs lists: the disks themselves, or a simulation. Several lists may run at once,

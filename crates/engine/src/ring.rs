@@ -16,8 +16,6 @@ use crate::backend::Completion;
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 
-/// The first registered file.
-pub(crate) const FILE: types::Fixed = types::Fixed(0);
 /// Marks the answer of a timer, which belongs to no slot.
 const TIMER: u64 = u64::MAX;
 
@@ -226,20 +224,27 @@ impl Ring {
     #[inline]
     pub(crate) fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
         self.wake_by(wake_at);
-        match self.ring.submit_and_wait(1) {
-            Ok(_) => Ok(()),
-            // A signal came, or the kernel is short of memory for a moment: what was queued stays
-            // queued, and the next round submits it.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-                ) || error.raw_os_error() == Some(libc::EBUSY) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
+        forgive(self.ring.submit_and_wait(1))
+    }
+
+    /// Submits what was queued, and has the kernel finish what has come back, without waiting.
+    ///
+    /// # Errors
+    /// When the ring itself fails.
+    #[inline]
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
+        let queued = self.ring.submission().len() as u32;
+        if queued == 0 && self.in_flight == 0 {
+            return Ok(());
         }
+        // With deferred task run, answers are only made when they are asked for.
+        const GETEVENTS: u32 = 1;
+        // SAFETY: the queued entries are sound, as who queued them promised, and no signal mask is given.
+        let entered = unsafe {
+            let submitter = self.ring.submitter();
+            submitter.enter::<libc::sigset_t>(queued, 0, GETEVENTS, None)
+        };
+        forgive(entered)
     }
 
     /// Takes the answers that are there.
@@ -256,6 +261,23 @@ impl Ring {
                 });
             }
         }
+    }
+}
+
+/// The outcome of a call into the ring. If a signal came, or the kernel is short of memory for a moment, what was
+/// queued stays queued, and the next round submits it.
+fn forgive(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Ok(_) => Ok(()),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+            ) || error.raw_os_error() == Some(libc::EBUSY) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -19,8 +19,11 @@ pub(crate) const IMPORTED_FORM: u32 = 2;
 /// The form of the documents of runs with [`record::Details`]: a program that does not know them
 /// would show draws by Zipf's law as even ones, and sizes that differ as their mean.
 pub(crate) const DETAILED_FORM: u32 = 3;
+/// The form of the documents of replays ([`record::Replay`]): a program that does not know them would show the
+/// load of a trace as one that was asked for.
+pub(crate) const REPLAY_FORM: u32 = 4;
 /// The newest form that this program knows.
-const NEWEST: u32 = DETAILED_FORM;
+const NEWEST: u32 = REPLAY_FORM;
 
 /// Beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's text).
 const LEVEL: u8 = 6;
@@ -51,9 +54,11 @@ impl Document {
         faithful(run)?;
         let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
         let mut workloads = run.phases.iter().map(|phase| &phase.workload);
-        let form = match workloads.any(|workload| workload.details.is_some()) {
-            true => DETAILED_FORM,
-            false => FORM,
+        let detailed = workloads.any(|workload| workload.details.is_some());
+        let form = match (&run.replay, detailed) {
+            (Some(_), _) => REPLAY_FORM,
+            (None, true) => DETAILED_FORM,
+            (None, false) => FORM,
         };
         Ok(Document::of_json(form, &json))
     }
@@ -97,7 +102,9 @@ impl Document {
             detail,
         };
         match self.form {
-            ..=FORM | DETAILED_FORM => self.read().map(Box::new).map(StoredRun::Measured),
+            ..=FORM | DETAILED_FORM | REPLAY_FORM => {
+                self.read().map(Box::new).map(StoredRun::Measured)
+            }
             IMPORTED_FORM => self.read().map(Box::new).map(StoredRun::Imported),
             newer => {
                 return Err(Error::NewerRun {
@@ -129,6 +136,7 @@ impl Document {
 /// Piece by piece, because a long run read back as a whole would take as much memory again.
 fn faithful(run: &Run) -> Result<()> {
     same(run, "target", &run.target)?;
+    same(run, "replay", &run.replay)?;
     for phase in &run.phases {
         let name = &phase.name;
         same(run, name, &phase.workload)?;

@@ -93,6 +93,7 @@ pub(crate) fn small_run(minute: i64) -> Run {
         },
         suite: "database".into(),
         p99_target: None,
+        replay: None,
         phases: Vec::new(),
         notes: vec!["The phase load was left out.".into()],
         interrupted: false,

@@ -48,11 +48,23 @@ pub enum Code {
     Imported,
     /// The tool that measured says itself that something went wrong.
     Failed,
+    /// I/Os of a trace were issued after they were due.
+    Late,
+    /// The recorder of a trace lost events, or the trace lacks some.
+    LostEvents,
+    /// I/Os of a trace lie beyond the target's end.
+    Clipped,
+    /// A cache answered more reads than when they were recorded.
+    #[serde(rename = "cache-warmer-than-recorded")]
+    CacheWarmer,
+    /// Recorded times were shaped by a limit of the disk that they were recorded on.
+    #[serde(rename = "recorded-behind-a-cap")]
+    BehindACap,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 14] = [
+    pub const ALL: [Code; 19] = [
         Code::Unwritten,
         Code::Cached,
         Code::Unsteady,
@@ -67,6 +79,11 @@ impl Code {
         Code::Zones,
         Code::Imported,
         Code::Failed,
+        Code::Late,
+        Code::LostEvents,
+        Code::Clipped,
+        Code::CacheWarmer,
+        Code::BehindACap,
     ];
 
     /// The word for it in tables and JSON.
@@ -86,6 +103,11 @@ impl Code {
             Code::Zones => "zones",
             Code::Imported => "imported",
             Code::Failed => "failed",
+            Code::Late => "late",
+            Code::LostEvents => "lost-events",
+            Code::Clipped => "clipped",
+            Code::CacheWarmer => "cache-warmer-than-recorded",
+            Code::BehindACap => "recorded-behind-a-cap",
         }
     }
 }

@@ -14,6 +14,7 @@ mod phase;
 pub mod raid;
 pub mod random;
 mod ranges;
+mod replay;
 mod run;
 pub mod sample;
 mod summary;
@@ -31,6 +32,10 @@ pub use phase::{
     ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Gap, Phase, Stopped, Surroundings,
 };
 pub use ranges::{Ranges, RangesError};
+pub use replay::{
+    LoadSlice, OffsetMap, Pace, Replay, ReplayClass, ReplayCounts, ReplaySettings, ReplayedDevice,
+    ReplayedTrace,
+};
 pub use run::{Cache, CacheKind, Origin, Run, RunId, Target, TargetKind};
 pub use summary::{
     CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile, PhaseSummary,

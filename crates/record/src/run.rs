@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::random::mix;
-use crate::{Bytes, Machine, Nanos, Phase};
+use crate::{Bytes, Machine, Nanos, Phase, Replay};
 
 /// The name of a run in the ledger, such as `20261121-204512-k7q2m4xz`: its start in UTC and eight
 /// characters that keep two runs of one second apart, also where their ledgers are joined later.
@@ -163,6 +163,9 @@ pub struct Run {
     pub notes: Vec<String>,
     /// True if a signal ended it before its last phase was done.
     pub interrupted: bool,
+    /// The trace that was replayed, where the run is a replay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<Replay>>,
 }
 
 #[cfg(test)]

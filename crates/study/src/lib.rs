@@ -24,6 +24,7 @@
 //! | [`pace`] | how much background I/O does a foreground leave room for? |
 //! | [`burnin`] | which of many hosts are the best, and which need not be measured on? |
 //! | [`supply`] | how many must be started so that enough good ones come? |
+//! | [`replay`] | what are the figures of a replay worth? |
 //! | [`zones`] | does throughput hold across a disk? |
 //! | [`curve`] | how many requests a second keep a latency target? |
 //! | [`outlying`] | which of many alike are not like the others? |
@@ -56,6 +57,7 @@ pub mod plateau;
 #[cfg(test)]
 mod proof;
 pub mod race;
+pub mod replay;
 mod residual;
 pub mod scaling;
 pub mod shift;

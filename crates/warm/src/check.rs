@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use engine::Choice;
-use engine::list::{Ended, List, Lister, Op};
+use engine::list::{Ended, List, Lister, Memory};
 use record::{Bytes, Nanos};
 use study::cold::forecast::{Forecast, Work, forecast};
 use study::cold::sample::{LEAST_PAIRS, Sample, assess};
@@ -123,8 +123,8 @@ fn sample<'a>(
     }
     let file = volume.direct().refused()?;
     let list = List {
-        file: &file,
-        op: Op::Read,
+        files: &[&file],
+        memory: Memory::Reads,
         most_in_flight: DEPTH,
         largest: Bytes(u64::from(PAGE)),
         choice: Choice::Auto,

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use engine::Choice;
-use engine::list::{Ended, List, Lister, Op};
+use engine::list::{Ended, List, Lister, Memory};
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::ebs::Exceeded;
@@ -346,8 +346,8 @@ fn run(
         )
     })?;
     let list = List {
-        file: &file,
-        op: Op::Read,
+        files: &[&file],
+        memory: Memory::Reads,
         // One more for a probe.
         most_in_flight: MOST_DEPTH as u32 + 1,
         largest: block,

@@ -13,7 +13,7 @@ mod together;
 
 use std::ops::Range;
 
-use engine::list::{Done, Next, Request, RequestError, RequestSource};
+use engine::list::{Done, Next, Op, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 use study::cold::stream::Stream;
 use study::depth::{Bounds, Controller};
@@ -208,7 +208,7 @@ impl<'a> Reading<'a> {
             self.meter.issued(now);
             self.pace.goes(now, Bytes(range.end - range.start));
         }
-        Next::Request(Request::of(&range, tag))
+        Next::Request(Request::of(Op::Read, &range, tag))
     }
 
     fn look(&mut self, now: Nanos) {

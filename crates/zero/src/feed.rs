@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use engine::list::{Done, Errno, Next, Request, RequestError, RequestSource};
+use engine::list::{Done, Errno, Next, Op, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 
 use super::checkpoint::Disk;
@@ -76,7 +76,7 @@ impl<'a> Limiter<'a> {
     /// piece, which is far below 4 GiB.
     fn request(&mut self, now: Nanos, range: Range<u64>) -> Request {
         self.issued(now, Bytes(range.end - range.start));
-        Request::of(&range, 0)
+        Request::of(Op::Write, &range, 0)
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use engine::Choice;
-use engine::list::{Ended, List, Lister, Op, RequestSource};
+use engine::list::{Ended, List, Lister, Memory, RequestSource};
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
@@ -147,8 +147,8 @@ impl Work<'_> {
 
     fn list(&self, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) -> Result<(), Stop> {
         let list = List {
-            file: &self.place.direct,
-            op: Op::WriteZeros,
+            files: &[&self.place.direct],
+            memory: Memory::Zeros,
             most_in_flight: depth,
             largest,
             choice: Choice::Auto,

@@ -277,6 +277,7 @@ fn run_of(phase: Phase) -> Run {
         },
         suite: "database".to_owned(),
         p99_target: None,
+        replay: None,
         phases: vec![phase],
         notes: Vec::new(),
         interrupted: false,

@@ -80,6 +80,7 @@ pub fn database_run(seed: u64) -> (Run, Conclusion) {
         machine: machine(),
         suite: "database".to_owned(),
         p99_target: None,
+        replay: None,
         phases,
         notes: Vec::new(),
         interrupted: false,

@@ -6,19 +6,27 @@ use record::Nanos;
 
 use crate::job::EngineError;
 use crate::list::submitter::{Completed, Submitter};
-use crate::list::{Done, Ended, Errno, List, Next, Request, RequestError, RequestSource};
+use crate::list::{
+    Done, Ended, Errno, List, Memory, Next, Op, Request, RequestError, RequestSource,
+};
 
 /// The depth may change and the interrupt come while nothing else happens, so both are examined
 /// this often: too rarely to cost a processor, and soon enough for who waits.
 const LOOK_AGAIN: Nanos = Nanos(10_000_000);
 /// A feed that waits for a time that has passed would otherwise be asked again at once, forever.
 const SHORTEST_WAIT: Nanos = Nanos(100_000);
+/// A wait that is shorter is spent awake: to sleep and be woken takes longer, and what is due would be late.
+const AWAKE: Nanos = Nanos(10_000);
 
 /// Limits that a request must keep to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Offset and length are multiples of this many bytes.
     pub alignment: u32,
+    /// Number of files.
+    pub files: usize,
+    /// Memory that requests use.
+    pub memory: Memory,
     /// The most bytes.
     pub largest: u64,
 }
@@ -31,8 +39,19 @@ impl Limits {
     fn check(self, request: &Request) -> Result<(), EngineError> {
         let Request { offset, len, .. } = *request;
         let alignment = u64::from(self.alignment);
-        let problem = if len == 0 || u64::from(len) > self.largest {
-            format!("lengths must be from 1 to {} bytes", self.largest)
+        // A discard has no memory, and may be as long as it will.
+        let largest = match request.op {
+            Op::Discard => u64::from(u32::MAX),
+            _ => self.largest,
+        };
+        let problem = if usize::from(request.file) >= self.files {
+            "the list has no such file".to_owned()
+        } else if !self.memory.fits(request.op) {
+            "the list has no memory for its operation".to_owned()
+        } else if request.op == Op::Flush {
+            return Ok(());
+        } else if len == 0 || u64::from(len) > largest {
+            format!("lengths must be from 1 to {largest} bytes")
         } else if !offset.is_multiple_of(alignment) || !u64::from(len).is_multiple_of(alignment) {
             format!("direct I/O on this target wants multiples of {alignment} bytes")
         } else if i64::try_from(offset).is_err() {
@@ -133,7 +152,10 @@ impl<W: Submitter> Drive<'_, W> {
                     self.start(slot, request);
                 }
                 Next::Wait(until) => {
-                    self.not_before = until.max(now + SHORTEST_WAIT);
+                    self.not_before = match until > now {
+                        true => until,
+                        false => now + SHORTEST_WAIT,
+                    };
                     return Ok(false);
                 }
                 Next::End => return Ok(true),
@@ -155,7 +177,11 @@ impl<W: Submitter> Drive<'_, W> {
         if self.not_before > now {
             wake_at = wake_at.min(self.not_before);
         }
-        self.way.submit_and_wait(wake_at)?;
+        if wake_at <= now + AWAKE {
+            self.way.submit(wake_at)?;
+        } else {
+            self.way.submit_and_wait(wake_at)?;
+        }
         let mut answers = std::mem::take(&mut self.answers);
         self.way.reap(&mut answers);
         for answer in answers.drain(..) {
@@ -177,7 +203,7 @@ impl<W: Submitter> Drive<'_, W> {
             began,
             // Saturating: readings of the counter on two processors may be a few ticks apart.
             latency: answer.at - began,
-            result: outcome(answer.result, request.len),
+            result: outcome(answer.result, &request),
         };
         self.feed.done(self.way.now(), done);
     }
@@ -192,10 +218,11 @@ impl<W: Submitter> Drive<'_, W> {
 }
 
 /// Meaning of the kernel's result.
-fn outcome(result: i32, asked: u32) -> Result<(), RequestError> {
+fn outcome(result: i32, request: &Request) -> Result<(), RequestError> {
     match u32::try_from(result) {
         Err(_) => Err(RequestError::Kernel(Errno::from_raw_os_error(-result))),
-        Ok(moved) if moved == asked => Ok(()),
+        Ok(_) if matches!(request.op, Op::Flush | Op::Discard) => Ok(()),
+        Ok(moved) if moved == request.len => Ok(()),
         Ok(moved) => Err(RequestError::Short { moved }),
     }
 }

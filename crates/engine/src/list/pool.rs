@@ -12,17 +12,18 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
 use record::Nanos;
+use rustix::fs::FallocateFlags;
+use rustix::io::ReadWriteFlags;
 
-use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::job::EngineError;
+use crate::list::memory::Sources;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
 use crate::list::{Errno, List, Op, Request};
 
 /// State that the threads of a list share.
 pub(super) struct Shared<'a> {
-    file: &'a File,
-    op: Op,
+    files: &'a [&'a File],
     stopwatch: Stopwatch,
     queue: Mutex<Queue>,
     /// Told when a call is queued, and when there will be no more.
@@ -39,11 +40,12 @@ struct Queue {
 #[derive(Clone, Copy)]
 struct Call {
     slot: u32,
+    /// The buffer that it reads into or writes from; none of a flush or a discard.
     address: Address,
     request: Request,
 }
 
-/// Address of a slot's buffer.
+/// Address of a buffer.
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
@@ -53,25 +55,42 @@ unsafe impl Send for Address {}
 
 impl Call {
     /// Makes the call: bytes moved, or an error number.
-    fn make(self, file: &File, op: Op) -> Result<usize, Errno> {
+    fn make(self, files: &[&File]) -> Result<usize, Errno> {
         let Request { offset, len, .. } = self.request;
+        // The loop checks that there is one.
+        let file = files
+            .get(usize::from(self.request.file))
+            .ok_or(Errno::BADF)?;
         loop {
-            let moved = match op {
+            let moved = match self.request.op {
                 Op::Read => {
-                    // SAFETY: the slot has a buffer of its own, at least as long as the request
-                    // (the loop checks that), and the slot is not used again before this call is
-                    // answered. The mapping outlives the threads.
+                    // SAFETY: the buffer is at least as long as the request (the loop checks that), and
+                    // nobody looks at what it holds, also where slots share one. The mapping outlives the
+                    // threads.
                     let buffer =
                         unsafe { std::slice::from_raw_parts_mut(self.address.0, len as usize) };
                     rustix::io::pread(file.as_fd(), buffer, offset)
                 }
-                Op::WriteZeros => {
-                    // SAFETY: the one buffer of zeros is as long as the largest request, and nobody
-                    // writes to it after it was made. The mapping outlives the threads.
+                Op::Write | Op::WriteDurable => {
+                    // SAFETY: the buffer is as long as the largest request, and what changes in it while
+                    // it is written is fine (`Buffers::stamp`). The mapping outlives the threads.
                     let buffer =
                         unsafe { std::slice::from_raw_parts(self.address.0, len as usize) };
-                    rustix::io::pwrite(file.as_fd(), buffer, offset)
+                    let flags = match self.request.op {
+                        Op::WriteDurable => ReadWriteFlags::DSYNC,
+                        _ => ReadWriteFlags::empty(),
+                    };
+                    let buffers = [std::io::IoSlice::new(buffer)];
+                    rustix::io::pwritev2(file.as_fd(), &buffers, offset, flags)
                 }
+                Op::Flush => rustix::fs::fdatasync(file.as_fd()).map(|()| 0),
+                Op::Discard => rustix::fs::fallocate(
+                    file.as_fd(),
+                    FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+                    offset,
+                    u64::from(len),
+                )
+                .map(|()| 0),
             };
             if moved != Err(Errno::INTR) {
                 return moved;
@@ -84,8 +103,7 @@ impl<'a> Shared<'a> {
     /// For a list.
     pub(super) fn new(list: &List<'a>, clock: Clock) -> Shared<'a> {
         Shared {
-            file: list.file,
-            op: list.op,
+            files: list.files,
             stopwatch: Stopwatch::start(clock),
             queue: Mutex::default(),
             wanted: Condvar::new(),
@@ -99,7 +117,7 @@ impl<'a> Shared<'a> {
     /// A thread's life: one call after the other, until there will be no more.
     fn work(&self, answers: &Sender<Completed>) {
         while let Some(call) = self.take() {
-            let result = match call.make(self.file, self.op) {
+            let result = match call.make(self.files) {
                 Ok(moved) => moved as i32,
                 Err(errno) => -errno.raw_os_error(),
             };
@@ -134,7 +152,7 @@ impl<'a> Shared<'a> {
 pub(super) struct Pool<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     shared: &'env Shared<'env>,
-    buffers: &'env Buffers,
+    buffers: &'env Sources,
     threads: u32,
     /// Requests that were queued and whose answers have not been taken.
     in_flight: u32,
@@ -147,14 +165,14 @@ pub(super) struct Pool<'scope, 'env> {
 }
 
 impl<'scope, 'env> Pool<'scope, 'env> {
-    /// With its first thread, and `buffers` for the list's deed.
+    /// With its first thread, and the list's memory.
     ///
     /// # Errors
     /// When not even one thread can be had.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         shared: &'env Shared<'env>,
-        buffers: &'env Buffers,
+        buffers: &'env Sources,
     ) -> io::Result<Pool<'scope, 'env>> {
         let (sender, receiver) = channel();
         let mut pool = Pool {
@@ -210,7 +228,11 @@ impl Submitter for Pool<'_, '_> {
     fn push(&mut self, slot: u32, request: &Request) {
         let call = Call {
             slot,
-            address: Address(self.buffers.address(slot)),
+            address: Address(match request.op {
+                Op::Read => self.buffers.to_read(slot),
+                Op::Write | Op::WriteDurable => self.buffers.to_write(slot, request.len),
+                Op::Flush | Op::Discard => std::ptr::null_mut(),
+            }),
             request: *request,
         };
         self.shared.queue().calls.push_back(call);
@@ -224,6 +246,10 @@ impl Submitter for Pool<'_, '_> {
     fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError> {
         let left = wake_at - self.now();
         self.first = self.receiver.recv_timeout(left.into()).ok();
+        Ok(())
+    }
+
+    fn submit(&mut self, _: Nanos) -> Result<(), EngineError> {
         Ok(())
     }
 
@@ -248,29 +274,29 @@ mod tests {
 
     use super::*;
     use crate::job::Choice;
+    use crate::list::Memory;
 
     #[test]
     fn there_are_as_many_threads_as_were_in_flight_and_they_end() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(16 << 20).unwrap();
         let list = List {
-            file: &file,
-            op: Op::Read,
+            files: &[&file],
+            memory: Memory::Reads,
             most_in_flight: 16,
             largest: Bytes::mib(1),
             choice: Choice::Sync,
             interrupt: &AtomicBool::new(false),
         };
         let shared = Shared::new(&list, Clock::monotonic());
-        let buffers = Buffers::one_each(1 << 20, 16).unwrap();
+        let buffers = Sources::new(Memory::Reads, 1 << 20, 16).unwrap();
         let answers = thread::scope(|scope| {
             let mut pool = Pool::new(scope, &shared, &buffers).unwrap();
             let mut answers = Vec::new();
             for (round, most) in [(5, 5), (16, 16), (3, 16)] {
                 for slot in 0..round {
                     let offset = u64::from(slot) << 20;
-                    let (len, tag) = (1 << 20, 0);
-                    pool.push(slot, &Request { offset, len, tag });
+                    pool.push(slot, &Request::read(offset, 1 << 20, 0));
                 }
                 let wanted = answers.len() + round as usize;
                 while answers.len() < wanted {

@@ -8,14 +8,14 @@ use std::thread;
 use record::{Bytes, EngineKind, EngineUsed};
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 
-use crate::buffers::Buffers;
-use crate::clock::{Clock, monotonic_nanos};
+use crate::clock::{Clock, cpu_since, monotonic_nanos, process_cpu_time};
 use crate::disks::{drift, note};
 use crate::job::{Choice, EngineError, LARGEST_BLOCK};
 use crate::list::drive::{Limits, drive};
+use crate::list::memory::Sources;
 use crate::list::pool::{Pool, Shared};
 use crate::list::ring::Ringed;
-use crate::list::{Ended, Errno, List, ListEnd, MOST_IN_FLIGHT, Op, RequestSource};
+use crate::list::{Ended, Errno, List, ListEnd, MOST_IN_FLIGHT, RequestSource};
 
 /// Alignment of direct I/O before kernels told theirs: a sector.
 const SECTOR: u32 = 512;
@@ -23,12 +23,18 @@ const SECTOR: u32 = 512;
 /// As [`super::run`].
 pub(super) fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
     check(list)?;
-    let limits = Limits {
-        alignment: alignment(list.file).map_err(unasked)?,
+    let mut limits = Limits {
+        alignment: 1,
+        files: list.files.len(),
+        memory: list.memory,
         largest: list.largest.0,
     };
+    for file in list.files {
+        limits.alignment = limits.alignment.max(alignment(file).map_err(unasked)?);
+    }
     let clock = Clock::best();
     let began = (clock.now(), monotonic_nanos());
+    let used = process_cpu_time();
     let (kind, mut detail, ended) = go(list, limits, clock, feed)?;
     let passed = (clock.now(), monotonic_nanos());
     note(&mut detail, drift(clock, began, passed));
@@ -37,7 +43,8 @@ pub(super) fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListE
         clock: clock.kind(),
         detail,
     };
-    Ok(ListEnd { kind, ended })
+    let cpu = cpu_since(process_cpu_time(), used);
+    Ok(ListEnd { kind, ended, cpu })
 }
 
 /// Checks what does not depend on the requests.
@@ -63,8 +70,11 @@ pub(super) fn check_figures(list: &List<'_>) -> Result<(), EngineError> {
 
 fn check(list: &List<'_>) -> Result<(), EngineError> {
     check_figures(list)?;
-    let flags = rustix::fs::fcntl_getfl(list.file).map_err(unasked)?;
-    if !flags.contains(OFlags::DIRECT) {
+    for file in list.files {
+        let flags = rustix::fs::fcntl_getfl(file).map_err(unasked)?;
+        if flags.contains(OFlags::DIRECT) {
+            continue;
+        }
         return Err(EngineError::Unfit(
             "the target is open without O_DIRECT, and the page cache would answer in its place; \
              open it with O_DIRECT"
@@ -93,15 +103,10 @@ fn alignment(file: &File) -> Result<u32, Errno> {
     Ok(if told == 0 { SECTOR } else { told })
 }
 
-/// Memory for a list's requests. Reads have a buffer each: some layers, such as dm-integrity, look
-/// at the bytes that were read, and would find errors in a buffer that others read into as well.
-fn buffers(list: &List<'_>) -> Result<Buffers, EngineError> {
+/// Memory for a list's requests.
+fn buffers(list: &List<'_>) -> Result<Sources, EngineError> {
     let largest = list.largest.0 as usize;
-    match list.op {
-        Op::Read => Buffers::one_each(largest, list.most_in_flight),
-        Op::WriteZeros => Buffers::zeros(largest),
-    }
-    .map_err(EngineError::Setup)
+    Sources::new(list.memory, largest, list.most_in_flight).map_err(EngineError::Setup)
 }
 
 fn go(

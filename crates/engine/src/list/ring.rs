@@ -5,14 +5,14 @@
 use std::io;
 use std::mem::ManuallyDrop;
 
-use io_uring::opcode;
+use io_uring::{opcode, types};
 
-use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::job::EngineError;
+use crate::list::memory::Sources;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
 use crate::list::{List, Op, Request};
-use crate::ring::{FILE, Ring, RingFeatures};
+use crate::ring::{Ring, RingFeatures};
 use record::Nanos;
 
 /// A list's ring. Its buffers are not registered: pinning them costs little next to requests of
@@ -20,24 +20,22 @@ use record::Nanos;
 pub(super) struct Ringed {
     ring: Ring,
     /// Given back only when nothing is in flight: the kernel may use it until then.
-    buffers: ManuallyDrop<Buffers>,
-    op: Op,
+    buffers: ManuallyDrop<Sources>,
     stopwatch: Stopwatch,
 }
 
 impl Ringed {
-    /// For a list, on the thread that will run it, with `buffers` for its deed.
+    /// For a list, on the thread that will run it, with its memory.
     ///
     /// # Errors
     /// The kernel's error when it refused the ring.
-    pub(super) fn new(list: &List<'_>, buffers: Buffers, clock: Clock) -> io::Result<Ringed> {
-        let ring = Ring::new(&[list.file], list.most_in_flight, clock)?;
+    pub(super) fn new(list: &List<'_>, buffers: Sources, clock: Clock) -> io::Result<Ringed> {
+        let ring = Ring::new(list.files, list.most_in_flight, clock)?;
         // The kernel takes a large request in several pieces, and without waiting it takes none.
         ring.let_block(list.most_in_flight);
         Ok(Ringed {
             ring,
             buffers: ManuallyDrop::new(buffers),
-            op: list.op,
             stopwatch: Stopwatch::start(clock),
         })
     }
@@ -64,18 +62,32 @@ impl Submitter for Ringed {
     }
 
     fn push(&mut self, slot: u32, request: &Request) {
-        let address = self.buffers.address(slot);
-        let entry = match self.op {
-            Op::Read => opcode::Read::new(FILE, address, request.len)
+        let file = types::Fixed(u32::from(request.file));
+        let entry = match request.op {
+            Op::Read => opcode::Read::new(file, self.buffers.to_read(slot), request.len)
                 .offset(request.offset)
                 .build(),
-            Op::WriteZeros => opcode::Write::new(FILE, address, request.len)
+            Op::Write | Op::WriteDurable => {
+                let flags = match request.op {
+                    Op::WriteDurable => libc::RWF_DSYNC,
+                    _ => 0,
+                };
+                opcode::Write::new(file, self.buffers.to_write(slot, request.len), request.len)
+                    .offset(request.offset)
+                    .rw_flags(flags)
+                    .build()
+            }
+            Op::Flush => opcode::Fsync::new(file)
+                .flags(types::FsyncFlags::DATASYNC)
+                .build(),
+            Op::Discard => opcode::Fallocate::new(file, u64::from(request.len))
                 .offset(request.offset)
+                .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
                 .build(),
         };
         // SAFETY: the request is not longer than a buffer (the loop checks that), and the buffers
-        // stay in place until the completion has arrived. A slot that reads has a buffer of its own, which
-        // is never read; slots that write share one, which is never changed.
+        // stay in place until the completion has arrived. What was read is never looked at; where slots that
+        // write share a buffer, whichever of its values the device gets is fine (`Buffers::stamp`).
         unsafe { self.ring.push(slot, entry) };
     }
 
@@ -83,6 +95,10 @@ impl Submitter for Ringed {
         self.ring
             .submit_and_wait(self.stopwatch.ticks_at(wake_at))
             .map_err(EngineError::Ring)
+    }
+
+    fn submit(&mut self, _: Nanos) -> Result<(), EngineError> {
+        self.ring.submit().map_err(EngineError::Ring)
     }
 
     fn reap(&mut self, into: &mut Vec<Completed>) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use record::{Bytes, ClockKind, EngineKind, EngineUsed, Nanos};
+use record::{Bytes, ClockKind, CpuTime, EngineKind, EngineUsed, Nanos};
 
 use crate::job::EngineError;
 use crate::list::drive::{Limits, drive};
@@ -66,8 +66,6 @@ impl Volume {
 /// A request that was made, as the volume saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulatedRequest {
-    /// Operation.
-    pub op: Op,
     /// The request.
     pub request: Request,
     /// Time of issue, in virtual time since the volume was made.
@@ -166,7 +164,7 @@ impl SimulatedList {
     }
 
     /// Takes a request that is issued at `began`, and gives its fate.
-    fn make(&self, op: Op, request: Request, began: Nanos) -> SimulatedRequest {
+    fn make(&self, request: Request, began: Nanos) -> SimulatedRequest {
         let mut state = self.state();
         self.let_the_stranger_read(&mut state, began);
         let turn = state.turn.max(began);
@@ -174,7 +172,7 @@ impl SimulatedList {
         let mut answered = self.take(&mut state, span, began);
         let mut result = self.result_of(&request, span);
         if result.is_ok() {
-            let there = self.touch(&mut state, op, request.offset, span, turn);
+            let there = self.touch(&mut state, request.op, request.offset, span, turn);
             answered = answered.max(there + self.volume.latency);
         }
         if let Some(gone) = self.volume.gone_at.filter(|gone| *gone <= answered) {
@@ -182,7 +180,6 @@ impl SimulatedList {
             answered = gone.max(began);
         }
         let made = SimulatedRequest {
-            op,
             request,
             began,
             answered,
@@ -219,7 +216,7 @@ impl SimulatedList {
             let is_covered = offset <= starts && ends <= end;
             let there = match state.there.get(&index) {
                 Some(there) => *there,
-                None if op == Op::WriteZeros && is_covered => turn,
+                None if op != Op::Read && is_covered => turn,
                 None => self.fetch(state, turn),
             };
             state.there.insert(index, there);
@@ -248,12 +245,13 @@ impl Lister for SimulatedList {
         check_figures(list)?;
         let limits = Limits {
             alignment: 512,
+            files: list.files.len(),
+            memory: list.memory,
             largest: list.largest.0,
         };
         let start = self.now();
         let mut way = Simulation {
             lister: self,
-            op: list.op,
             start,
             now: Nanos(0),
             issued: 0,
@@ -269,6 +267,7 @@ impl Lister for SimulatedList {
         Ok(ListEnd {
             kind,
             ended: ended?,
+            cpu: CpuTime::default(),
         })
     }
 }
@@ -276,7 +275,6 @@ impl Lister for SimulatedList {
 /// One list's way to the volume.
 struct Simulation<'a> {
     lister: &'a SimulatedList,
-    op: Op,
     /// The volume's time when the list began.
     start: Nanos,
     now: Nanos,
@@ -292,7 +290,7 @@ impl Submitter for Simulation<'_> {
 
     fn push(&mut self, slot: u32, request: &Request) {
         let began = self.start + self.now;
-        let made = self.lister.make(self.op, *request, began);
+        let made = self.lister.make(*request, began);
         let result = match made.result {
             Ok(moved) => moved as i32,
             Err(errno) => -errno.raw_os_error(),
@@ -309,6 +307,10 @@ impl Submitter for Simulation<'_> {
         self.now = self.now.max(until);
         self.lister.state().now = self.start + self.now;
         Ok(())
+    }
+
+    fn submit(&mut self, until: Nanos) -> Result<(), EngineError> {
+        self.submit_and_wait(until)
     }
 
     fn reap(&mut self, into: &mut Vec<Completed>) {

@@ -14,6 +14,12 @@ pub(super) trait Submitter {
     /// Queues a slot's request, which has none in flight.
     fn push(&mut self, slot: u32, request: &Request);
 
+    /// Submits what was queued, and looks for answers without sleeping. Virtual time goes on to `until`.
+    ///
+    /// # Errors
+    /// As [`Submitter::submit_and_wait`].
+    fn submit(&mut self, until: Nanos) -> Result<(), EngineError>;
+
     /// Submits what was queued, and waits until an answer is there or until `wake_at`. It may
     /// return earlier.
     ///

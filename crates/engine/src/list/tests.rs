@@ -25,6 +25,7 @@ enum Step {
 
 /// Follows its steps, and checks at each call what can be checked.
 struct Script {
+    op: Op,
     steps: Vec<Step>,
     at: usize,
     depth: u32,
@@ -39,6 +40,7 @@ struct Script {
 impl Script {
     fn new(steps: Vec<Step>) -> Script {
         Script {
+            op: Op::Read,
             steps,
             at: 0,
             depth: 4,
@@ -87,7 +89,13 @@ impl RequestSource for Script {
                 }
                 Some(Step::Give { offset, len }) => {
                     let tag = self.given.len() as u64;
-                    let request = Request { offset, len, tag };
+                    let request = Request {
+                        op: self.op,
+                        file: 0,
+                        offset,
+                        len,
+                        tag,
+                    };
                     self.given.push((now, request));
                     self.in_flight.insert(tag, request);
                     if let Some((flag, after)) = self.interrupt
@@ -117,13 +125,17 @@ fn run(
 ) -> Result<ListEnd, EngineError> {
     let file = File::open("/dev/null").unwrap();
     let list = List {
-        file: &file,
-        op,
+        files: &[&file],
+        memory: match op {
+            Op::Read => Memory::Reads,
+            _ => Memory::Zeros,
+        },
         most_in_flight: 256,
         largest: Bytes::mib(1),
         choice: Choice::Auto,
         interrupt,
     };
+    feed.op = op;
     lister.run(&list, feed)
 }
 
@@ -182,7 +194,7 @@ fn what_is_overwritten_need_not_be_fetched() {
         len: 4096,
     };
     let mut feed = Script::new(vec![Step::Depth(1), whole, part]);
-    run(&lister, Op::WriteZeros, &AtomicBool::new(false), &mut feed).unwrap();
+    run(&lister, Op::Write, &AtomicBool::new(false), &mut feed).unwrap();
     assert!(feed.done[0].1.latency < Nanos(5 * MS));
     assert!(feed.done[1].1.latency > Nanos(30 * MS));
     assert_eq!(lister.cold_blocks(), 6);

@@ -8,7 +8,7 @@ fn a_request_that_comes_back_short_is_told_and_the_rest_continues() {
     let file = open_direct(&scratch.path);
     for choice in BOTH {
         let mut feed = Script::new(pieces(2 * MIB, 64 << 10), |_| 8);
-        let end = run(&file, Op::Read, choice, &mut feed).unwrap();
+        let end = run(&file, Memory::Reads, choice, &mut feed).unwrap();
         assert_eq!(end.ended, Ended::End);
         assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
         for done in feed.done.iter().filter(|done| done.request.tag >= 16) {
@@ -28,8 +28,8 @@ fn an_error_of_the_kernel_is_told_with_its_number() {
         .open(&scratch.path)
         .unwrap();
     for choice in BOTH {
-        let mut feed = Script::new(pieces(MIB, 64 << 10), |_| 8);
-        run(&file, Op::WriteZeros, choice, &mut feed).unwrap();
+        let mut feed = Script::new(writes(pieces(MIB, 64 << 10)), |_| 8);
+        run(&file, Memory::Zeros, choice, &mut feed).unwrap();
         assert_eq!(feed.done.len(), 16);
         let refused = Err(RequestError::Kernel(Errno::BADF));
         assert!(feed.done.iter().all(|done| done.result == refused));
@@ -40,11 +40,7 @@ fn an_error_of_the_kernel_is_told_with_its_number() {
 fn what_direct_io_does_not_take_is_refused_and_the_rest_comes_back() {
     let scratch = scratch(MIB);
     let file = open_direct(&scratch.path);
-    let good = Request {
-        offset: 0,
-        len: 65536,
-        tag: 1,
-    };
+    let good = Request::read(0, 65536, 1);
     let bad = [
         Request {
             offset: 100,
@@ -60,10 +56,15 @@ fn what_direct_io_does_not_take_is_refused_and_the_rest_comes_back() {
             offset: 1 << 63,
             ..good
         },
+        Request { file: 1, ..good },
+        Request {
+            op: Op::Write,
+            ..good
+        },
     ];
     for (choice, bad) in BOTH.into_iter().flat_map(|c| bad.map(|bad| (c, bad))) {
         let mut feed = Script::new([good, good, bad, good], |_| 8);
-        let error = run(&file, Op::Read, choice, &mut feed).unwrap_err();
+        let error = run(&file, Memory::Reads, choice, &mut feed).unwrap_err();
         assert!(matches!(error, EngineError::Unfit(_)), "{error}");
         let text = error.to_string();
         let named = format!("of {} bytes at byte {}", bad.len, bad.offset);
@@ -82,14 +83,14 @@ fn a_list_that_makes_no_sense_is_refused() {
     let interrupt = AtomicBool::new(false);
     for (file, most_in_flight, largest, word) in [
         (&direct, 0, Bytes::kib(64), "in flight"),
-        (&direct, 1025, Bytes::kib(64), "in flight"),
+        (&direct, 16_385, Bytes::kib(64), "in flight"),
         (&direct, 1, Bytes(0), "largest"),
         (&direct, 1, Bytes::mib(65), "largest"),
         (&cached, 1, Bytes::kib(64), "O_DIRECT"),
     ] {
         let list = List {
-            file,
-            op: Op::Read,
+            files: &[file],
+            memory: Memory::Reads,
             most_in_flight,
             largest,
             choice: Choice::Auto,
@@ -157,7 +158,7 @@ fn with_root_errors_of_a_device_are_told_and_the_rest_continues() {
             .unwrap();
         backing.set_len(4 * MIB).unwrap();
         let mut feed = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
-        let end = run(&file, Op::Read, choice, &mut feed).unwrap();
+        let end = run(&file, Memory::Reads, choice, &mut feed).unwrap();
         assert_eq!(end.ended, Ended::End);
         assert_eq!(good_tags(&feed.done), (0..8).collect::<Vec<_>>());
         assert_eq!(feed.done.len(), 16);
@@ -165,8 +166,8 @@ fn with_root_errors_of_a_device_are_told_and_the_rest_continues() {
         let bad = feed.done.iter().filter(|done| done.result == failed);
         assert_eq!(bad.count(), 8);
         // To write is to make the file whole again.
-        let mut feed = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
-        run(&file, Op::WriteZeros, choice, &mut feed).unwrap();
+        let mut feed = Script::new(writes(pieces(8 * MIB, 512 << 10)), |_| 4);
+        run(&file, Memory::Zeros, choice, &mut feed).unwrap();
         assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
         let content = std::fs::read(&device.node).unwrap();
         assert_eq!(content.len() as u64, 8 * MIB);

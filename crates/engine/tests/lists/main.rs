@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use engine::list::{
-    Done, Ended, Errno, List, ListEnd, Next, Op, Request, RequestError, RequestSource,
+    Done, Ended, Errno, List, ListEnd, Memory, Next, Op, Request, RequestError, RequestSource,
 };
 use engine::{Choice, EngineError, list};
 use record::{Bytes, EngineKind, Nanos};
@@ -99,21 +99,30 @@ fn pieces(end: u64, len: u32) -> Vec<Request> {
         .map(|tag| {
             let offset = tag * u64::from(len);
             let len = u64::from(len).min(end - offset) as u32;
-            Request { offset, len, tag }
+            Request::read(offset, len, tag)
         })
         .collect()
 }
 
+/// The same places, to be written.
+fn writes(requests: Vec<Request>) -> Vec<Request> {
+    let write = |request| Request {
+        op: Op::Write,
+        ..request
+    };
+    requests.into_iter().map(write).collect()
+}
+
 fn run_with(
     file: &File,
-    op: Op,
+    memory: Memory,
     choice: Choice,
     interrupt: &AtomicBool,
     feed: &mut dyn RequestSource,
 ) -> Result<ListEnd, EngineError> {
     let list = List {
-        file,
-        op,
+        files: &[file],
+        memory,
         most_in_flight: 64,
         largest: Bytes::kib(512),
         choice,
@@ -124,11 +133,11 @@ fn run_with(
 
 fn run(
     file: &File,
-    op: Op,
+    memory: Memory,
     choice: Choice,
     feed: &mut dyn RequestSource,
 ) -> Result<ListEnd, EngineError> {
-    run_with(file, op, choice, &AtomicBool::new(false), feed)
+    run_with(file, memory, choice, &AtomicBool::new(false), feed)
 }
 
 /// The tags of what came back well, sorted.
@@ -150,16 +159,16 @@ fn each_request_is_made_once_and_zeros_are_written_where_asked() {
         let file = open_direct(&scratch.path);
         let all = pieces(SIZE, 128 << 10);
         let mut reads = Script::new(all.clone(), |_| 16);
-        let end = run(&file, Op::Read, choice, &mut reads).unwrap();
+        let end = run(&file, Memory::Reads, choice, &mut reads).unwrap();
         assert_eq!((end.kind.kind, end.ended), (kind, Ended::End));
         assert_eq!(good_tags(&reads.done), (0..129).collect::<Vec<_>>());
         assert_eq!(reads.most_seen, 16);
         // Every third piece, and the short one at the end.
         let is_written = |tag: u64| tag.is_multiple_of(3) || tag == 128;
         let some: Vec<Request> = all.into_iter().filter(|r| is_written(r.tag)).collect();
-        let mut writes = Script::new(some.clone(), |_| 16);
-        run(&file, Op::WriteZeros, choice, &mut writes).unwrap();
-        assert_eq!(good_tags(&writes.done).len(), some.len());
+        let mut script = Script::new(writes(some.clone()), |_| 16);
+        run(&file, Memory::Zeros, choice, &mut script).unwrap();
+        assert_eq!(good_tags(&script.done).len(), some.len());
         let content = std::fs::read(&scratch.path).unwrap();
         assert_eq!(content.len() as u64, SIZE);
         for (tag, piece) in content.chunks(128 << 10).enumerate() {
@@ -181,7 +190,7 @@ fn changes_of_the_depth_are_followed() {
     let file = open_direct(&scratch.path);
     for choice in BOTH {
         let mut feed = Script::new(pieces(8 * MIB, 16 << 10), depth);
-        run(&file, Op::Read, choice, &mut feed).unwrap();
+        run(&file, Memory::Reads, choice, &mut feed).unwrap();
         assert_eq!(good_tags(&feed.done), (0..512).collect::<Vec<_>>());
         assert_eq!(feed.most_seen, 64);
         // Alone in flight, they come back in the order in which they were issued.
@@ -200,8 +209,8 @@ fn lists_run_at_once_each_with_a_thousand_in_flight() {
                     let file = open_direct(&scratch.path);
                     let interrupt = AtomicBool::new(false);
                     let list = List {
-                        file: &file,
-                        op: Op::Read,
+                        files: &[&file],
+                        memory: Memory::Reads,
                         most_in_flight: 1024,
                         largest: Bytes::kib(512),
                         choice,
@@ -215,5 +224,56 @@ fn lists_run_at_once_each_with_a_thousand_in_flight() {
                 });
             }
         });
+    }
+}
+
+#[test]
+fn requests_of_all_operations_go_to_the_files_that_they_name() {
+    let memory = Memory::Mixed {
+        seed: 1,
+        compressible: 0.75,
+    };
+    for choice in BOTH {
+        let scratches = [scratch(MIB), scratch(MIB)];
+        let files = [&scratches[0], &scratches[1]].map(|one| open_direct(&one.path));
+        let request = |op, file, offset, tag| Request {
+            op,
+            file,
+            offset,
+            len: if op == Op::Flush { 0 } else { 65536 },
+            tag,
+        };
+        let requests = [
+            request(Op::Read, 0, 0, 0),
+            request(Op::Write, 1, 65536, 1),
+            request(Op::WriteDurable, 1, 131_072, 2),
+            request(Op::Flush, 1, 0, 3),
+            request(Op::Discard, 0, 524_288, 4),
+        ];
+        let list = List {
+            files: &[&files[0], &files[1]],
+            memory,
+            most_in_flight: 8,
+            largest: Bytes::kib(64),
+            choice,
+            interrupt: &AtomicBool::new(false),
+        };
+        let mut feed = Script::new(requests, |_| 1);
+        list::run(&list, &mut feed).unwrap();
+        assert_eq!(good_tags(&feed.done), [0, 1, 2, 3, 4], "{:?}", feed.done);
+        let content = scratches.map(|one| std::fs::read(one.path).unwrap());
+        for (number, block) in content[0].chunks(65536).enumerate() {
+            let expected = if number == 8 { 0 } else { 7 };
+            assert!(block.iter().all(|byte| *byte == expected), "{number}");
+        }
+        let written = &content[1][65536..196_608];
+        for page in written.chunks(4096) {
+            let zeros = page.iter().rev().take_while(|byte| **byte == 0).count();
+            assert!((3072..3080).contains(&zeros), "{zeros}");
+        }
+        let pages: std::collections::BTreeSet<&[u8]> = written.chunks(4096).collect();
+        assert_eq!(pages.len(), 32, "each page differs");
+        assert!(content[1][..65536].iter().all(|byte| *byte == 7));
+        assert!(content[1][196_608..].iter().all(|byte| *byte == 7));
     }
 }

@@ -31,11 +31,7 @@ impl RequestSource for Pause {
             2 => return Next::End,
             _ => self.given += 1,
         }
-        Next::Request(Request {
-            offset: self.given * 4096,
-            len: 4096,
-            tag: self.given,
-        })
+        Next::Request(Request::read(self.given * 4096, 4096, self.given))
     }
 
     fn done(&mut self, _: Nanos, done: Done) {
@@ -54,7 +50,7 @@ fn a_wait_passes_without_spinning_and_then_it_continues() {
     let file = open_direct(&scratch.path);
     for (choice, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {
         // The first call finds the clock, which is no part of this.
-        run(&file, Op::Read, choice, &mut Script::new([], |_| 1)).unwrap();
+        run(&file, Memory::Reads, choice, &mut Script::new([], |_| 1)).unwrap();
         let mut feed = Pause {
             began: Instant::now(),
             until: Nanos(500_000_000),
@@ -64,7 +60,7 @@ fn a_wait_passes_without_spinning_and_then_it_continues() {
             done: Vec::new(),
         };
         let cpu = thread_cpu_time();
-        run(&file, Op::Read, choice, &mut feed).unwrap();
+        run(&file, Memory::Reads, choice, &mut feed).unwrap();
         let cpu = thread_cpu_time() - cpu;
         assert_eq!(good_tags(&feed.done), [1, 2]);
         assert!(feed.done[0].began < feed.done[1].began, "{:?}", feed.done);
@@ -94,11 +90,8 @@ impl RequestSource for Endless<'_> {
         if self.given == self.after {
             self.interrupt.store(true, Relaxed);
         }
-        Next::Request(Request {
-            offset: self.given % 16 * 65536,
-            len: 65536,
-            tag: self.given,
-        })
+        let offset = self.given % 16 * 65536;
+        Next::Request(Request::read(offset, 65536, self.given))
     }
 
     fn done(&mut self, _: Nanos, done: Done) {
@@ -119,7 +112,7 @@ fn an_interrupt_lets_what_is_in_flight_come_back_and_issues_no_more() {
             given: 0,
             back: 0,
         };
-        let end = run_with(&file, Op::Read, choice, &interrupt, &mut feed).unwrap();
+        let end = run_with(&file, Memory::Reads, choice, &interrupt, &mut feed).unwrap();
         assert_eq!(end.ended, Ended::Interrupted);
         assert_eq!((feed.given, feed.back), (1000, 1000));
     }
@@ -142,7 +135,8 @@ fn an_interrupt_ends_a_long_wait() {
     for choice in BOTH {
         let (interrupt, began) = (AtomicBool::new(false), Instant::now());
         let end = std::thread::scope(|scope| {
-            let list = scope.spawn(|| run_with(&file, Op::Read, choice, &interrupt, &mut Sleeper));
+            let list =
+                scope.spawn(|| run_with(&file, Memory::Reads, choice, &interrupt, &mut Sleeper));
             std::thread::sleep(Duration::from_millis(100));
             interrupt.store(true, Relaxed);
             list.join().unwrap().unwrap()

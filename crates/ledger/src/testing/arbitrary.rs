@@ -224,6 +224,7 @@ prop_compose! {
             machine,
             suite,
             p99_target: p99_target.map(Nanos),
+            replay: None,
             phases,
             notes,
             interrupted,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::list::{Done, Next, Request, RequestSource};
+use engine::list::{Done, Next, Op, Request, RequestSource};
 use job::{CheckpointWriter, EndState};
 use linux::Root;
 use record::{Bytes, Nanos, Ranges};
@@ -194,7 +194,7 @@ impl RequestSource for Member<'_> {
         };
         self.meter.issued(now);
         self.share.goes(range.end - range.start);
-        Next::Request(Request::of(&range, tag))
+        Next::Request(Request::of(Op::Read, &range, tag))
     }
 
     fn done(&mut self, now: Nanos, done: Done) {

@@ -5,7 +5,7 @@ use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use engine::Choice;
-use engine::list::{Ended, List, Lister, Op};
+use engine::list::{Ended, List, Lister, Memory};
 use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
@@ -117,8 +117,8 @@ fn read_part(
         .map_err(|error| format!("the kernel refuses direct I/O on {path}: {error}"))
         .and_then(|file| {
             let list = List {
-                file: &file,
-                op: Op::Read,
+                files: &[&file],
+                memory: Memory::Reads,
                 most_in_flight: MOST_DEPTH as u32,
                 largest: BLOCK,
                 choice: Choice::Auto,

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use engine::Choice;
-use engine::list::{Done, List, Lister, Next, Op, Request, RequestSource};
+use engine::list::{Done, List, Lister, Memory, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
@@ -90,11 +90,8 @@ impl Burst<'_> {
     fn probe(&mut self) -> Option<Request> {
         self.probes += 1;
         let at = self.probes.wrapping_mul(SPREAD) % self.places.len().max(1);
-        self.places.get(at).map(|&offset| Request {
-            offset,
-            len: PAGE,
-            tag: PROBE,
-        })
+        let place = self.places.get(at);
+        place.map(|&offset| Request::read(offset, PAGE, PROBE))
     }
 }
 
@@ -126,11 +123,7 @@ impl RequestSource for Burst<'_> {
         self.in_flight += 1;
         self.pace.goes(now, Bytes(u64::from(self.block)));
         debug_assert!(offset + u64::from(self.block) <= self.size);
-        Next::Request(Request {
-            offset,
-            len: self.block,
-            tag: BLOCK,
-        })
+        Next::Request(Request::read(offset, self.block, BLOCK))
     }
 
     fn done(&mut self, now: Nanos, done: Done) {
@@ -161,8 +154,8 @@ pub(super) fn together(
         let mut burst = Burst::new(places, block, volume.size, pace);
         let file = volume.direct().ok()?;
         let list = List {
-            file: &file,
-            op: Op::Read,
+            files: &[&file],
+            memory: Memory::Reads,
             most_in_flight: DEPTH + 1,
             largest: block,
             choice: Choice::Auto,

@@ -102,10 +102,9 @@ impl<'a> Pairs<'a> {
         let pairs = (self.depth as usize / 2).max(1);
         let until = (self.given + pairs).min(self.places.len());
         for place in self.given..until {
-            let request = |of: usize, again: bool| Request {
-                offset: self.places[of],
-                len: PAGE,
-                tag: 2 * place as u64 + u64::from(again),
+            let request = |of: usize, again: bool| {
+                let tag = 2 * place as u64 + u64::from(again);
+                Request::read(self.places[of], PAGE, tag)
             };
             let mut both = vec![request(place, false)];
             both.extend(self.beside(place).map(|warm| request(warm, true)));

@@ -5,8 +5,8 @@ mod stalls;
 use std::collections::BTreeSet;
 use std::fs::File;
 
-use engine::list::RequestSource;
 use engine::list::simulated::{SimulatedList, Volume as Simulated};
+use engine::list::{Memory, RequestSource};
 
 use super::super::limit::Limit as Shared;
 use super::super::pace::{IoPolicy, Pace};
@@ -72,8 +72,8 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
 
 fn run(volume: &SimulatedList, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) {
     let list = List {
-        file: &File::open("/dev/null").unwrap(),
-        op: Op::Read,
+        files: &[&File::open("/dev/null").unwrap()],
+        memory: Memory::Reads,
         most_in_flight: depth,
         largest,
         choice: Choice::Auto,
@@ -150,8 +150,8 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let manners = IoPolicy::Target(Nanos(5_000_000));
     let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners));
     let list = List {
-        file: &File::open("/dev/null").unwrap(),
-        op: Op::Read,
+        files: &[&File::open("/dev/null").unwrap()],
+        memory: Memory::Reads,
         most_in_flight: burst::DEPTH + 1,
         largest: BLOCK,
         choice: Choice::Auto,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use engine::Choice;
 use engine::list::simulated::{STRANGERS_BYTES, SimulatedList, Volume};
-use engine::list::{Ended, List, Lister as _, Op};
+use engine::list::{Ended, List, Lister as _, Memory};
 
 use study::pace::Outcome;
 
@@ -96,8 +96,8 @@ fn read_plan<T>(
     let turns = Turns::new(1, true);
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
-        file: &File::open("/dev/null").unwrap(),
-        op: Op::Read,
+        files: &[&File::open("/dev/null").unwrap()],
+        memory: Memory::Reads,
         most_in_flight: MOST_DEPTH as u32 + 1,
         largest: UNIT,
         choice: Choice::Auto,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use engine::list::Op;
 use engine::list::simulated::{SimulatedList, Volume};
 
 use super::*;
@@ -54,7 +55,7 @@ fn zeroed(
 /// Bytes that a simulation was asked to write and did.
 fn written(simulated: &SimulatedList) -> Ranges {
     let made = simulated.made().into_iter();
-    let well = made.filter(|made| made.result.is_ok() && made.op == Op::WriteZeros);
+    let well = made.filter(|made| made.result.is_ok() && made.request.op == Op::Write);
     well.map(|made| {
         let request = made.request;
         request.offset..request.offset + u64::from(request.len)

@@ -32,6 +32,7 @@ fn run_of(host: &str) -> Run {
         },
         suite: "database".to_owned(),
         p99_target: None,
+        replay: None,
         phases: Vec::new(),
         notes: Vec::new(),
         interrupted: true,

@@ -1,0 +1,66 @@
+//! Memory that a list's requests read into and write from.
+
+use std::cell::RefCell;
+use std::io;
+
+use crate::buffers::Buffers;
+use crate::list::Memory;
+use crate::random::Random;
+
+/// Most memory that reads use, and writes, where a list has both.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The buffers of a list.
+pub(super) struct Sources {
+    reads: Option<Buffers>,
+    writes: Option<Buffers>,
+    /// Makes each write differ; none where all of them are zeros.
+    stamps: Option<RefCell<Random>>,
+}
+
+impl Sources {
+    /// Buffers for requests of up to `largest` bytes, of which `slots` may be in flight.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory.
+    pub(super) fn new(memory: Memory, largest: usize, slots: u32) -> io::Result<Sources> {
+        Ok(match memory {
+            Memory::Reads => Sources {
+                reads: Some(Buffers::one_each(largest, slots)?),
+                writes: None,
+                stamps: None,
+            },
+            Memory::Zeros => Sources {
+                reads: None,
+                writes: Some(Buffers::zeros(largest)?),
+                stamps: None,
+            },
+            Memory::Mixed { seed, compressible } => {
+                let fitting = (MOST_BYTES / largest.max(1)).clamp(1, slots as usize) as u32;
+                Sources {
+                    reads: Some(Buffers::one_each(largest, fitting)?),
+                    writes: Some(Buffers::partly_zeros(largest, fitting, seed, compressible)?),
+                    stamps: Some(RefCell::new(Random::new(seed))),
+                }
+            }
+        })
+    }
+
+    /// Buffer that a slot reads into.
+    pub(super) fn to_read(&self, slot: u32) -> *mut u8 {
+        self.reads
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |buffers| buffers.address(slot))
+    }
+
+    /// Buffer that a slot writes `len` bytes from.
+    pub(super) fn to_write(&self, slot: u32, len: u32) -> *mut u8 {
+        let Some(buffers) = &self.writes else {
+            return std::ptr::null_mut();
+        };
+        if let Some(stamps) = &self.stamps {
+            buffers.stamp_first(slot, len as usize, &mut stamps.borrow_mut());
+        }
+        buffers.address(slot)
+    }
+}

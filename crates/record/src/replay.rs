@@ -1,0 +1,187 @@
+//! A replay: recorded I/O that was issued again, and how long it took then and now.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Direction, Histogram};
+
+/// Rule by which a replay times its I/Os.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// Open loop: each I/O at its recorded time.
+    #[default]
+    Recorded,
+    /// An I/O that was issued only after others had completed waits for these, and for its think time.
+    Dependencies,
+    /// In the recorded order, with a fixed number in flight.
+    Asap,
+}
+
+/// Rule by which recorded offsets become offsets of the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OffsetMap {
+    /// As recorded; what lies beyond the target's end is left out.
+    #[default]
+    Exact,
+    /// Modulo the target's size.
+    Wrap,
+    /// The touched parts of the device side by side, in their order.
+    Compact,
+}
+
+/// A trace that was replayed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayedTrace {
+    /// Path of the file.
+    pub path: String,
+    /// Its format.
+    pub format: String,
+    /// I/Os in it, of all devices that were replayed.
+    pub ios: u64,
+    /// Seconds from its first I/O to its last.
+    pub seconds: f64,
+    /// Events that its recorder lost.
+    pub lost: u64,
+    /// Completions that fitted more than one request, or none.
+    pub ambiguous: u64,
+    /// True if its recorder was ended before it closed the file.
+    pub cut_off: bool,
+    /// True if it holds completions.
+    pub has_completions: bool,
+    /// True if it holds flushes.
+    pub has_flushes: bool,
+}
+
+/// A device of the trace, and its target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplayedDevice {
+    /// Its name in the trace.
+    pub name: String,
+    /// Path of its target.
+    pub target: String,
+    /// Size of the target.
+    pub size: Bytes,
+    /// End of the last byte that the trace touches.
+    pub reach: Bytes,
+    /// Bytes of the device that the map keeps room for; `None` where the map does not ask.
+    pub footprint: Option<Bytes>,
+}
+
+/// Settings of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplaySettings {
+    /// Rule of times.
+    pub pace: Pace,
+    /// Factor by which recorded times are shortened.
+    pub speed: f64,
+    /// Most I/Os in flight.
+    pub depth: u32,
+    /// Rule of offsets.
+    pub map: OffsetMap,
+    /// True if writes, flushes and discards are left out.
+    pub reads_only: bool,
+    /// True if discards are issued.
+    pub discards: bool,
+    /// Share of each 4 KiB written that compresses away.
+    pub compressible: f64,
+}
+
+/// I/Os of one kind, as they were recorded and as they were replayed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplayClass {
+    /// Name, such as `read 16K` or `log write`.
+    pub name: String,
+    /// Direction of its I/Os.
+    pub direction: Direction,
+    /// I/Os that were replayed.
+    pub ios: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub failed: u64,
+    /// I/Os that failed when they were recorded.
+    pub failed_recorded: u64,
+    /// Recorded latency in nanoseconds of the I/Os that were replayed; empty where it was not recorded.
+    pub recorded: Histogram,
+    /// Latency in nanoseconds, from the time at which an I/O was due, by equal parts of the replay's time.
+    pub replayed: Vec<Histogram>,
+    /// Latency in nanoseconds from the time of issue.
+    pub service: Histogram,
+}
+
+impl ReplayClass {
+    /// Latency over the whole replay.
+    pub fn all(&self) -> Histogram {
+        let mut all = Histogram::new();
+        self.replayed.iter().for_each(|part| all.merge(part));
+        all
+    }
+}
+
+/// I/Os that were not replayed as they were recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayCounts {
+    /// I/Os of the trace that were looked at.
+    pub ios: u64,
+    /// I/Os that were issued.
+    pub issued: u64,
+    /// I/Os left out, as they lie beyond the target's end.
+    pub clipped: u64,
+    /// I/Os cut short at the target's end, or at the longest request that is made.
+    pub shortened: u64,
+    /// I/Os whose offset was changed by the map.
+    pub remapped: u64,
+    /// I/Os widened to the target's block size.
+    pub widened: u64,
+    /// Writes and flushes left out, as only reads were asked for.
+    pub left_out: u64,
+    /// Discards left out.
+    pub discards_left_out: u64,
+    /// I/Os issued while as many were in flight as may be.
+    pub full: u64,
+    /// Times that the trace was not read fast enough.
+    pub starved: u64,
+}
+
+/// State of the load over one slice of the replay's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadSlice {
+    /// I/Os that were due in it, by the recorded times.
+    pub due: u64,
+    /// I/Os that came back when they were recorded.
+    pub recorded_ios: u64,
+    /// Bytes of these.
+    pub recorded_bytes: u64,
+    /// I/Os in flight when they were recorded, as a mean over the slice.
+    pub recorded_in_flight: f64,
+    /// I/Os that came back.
+    pub replayed_ios: u64,
+    /// I/Os in flight or due, as a mean over the slice.
+    pub replayed_in_flight: f64,
+}
+
+/// A trace that was replayed on a target: what was recorded beside what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The trace.
+    pub trace: ReplayedTrace,
+    /// Its devices.
+    pub devices: Vec<ReplayedDevice>,
+    /// Settings.
+    pub settings: ReplaySettings,
+    /// Kinds of I/Os, in the order in which they are shown.
+    pub classes: Vec<ReplayClass>,
+    /// Time in nanoseconds from when an I/O was due until it was issued.
+    pub lateness: Histogram,
+    /// Counts of what differs from the trace.
+    pub counts: ReplayCounts,
+    /// Length of a slice of the load, in seconds of the replay.
+    pub slice_seconds: f64,
+    /// Load over time.
+    pub load: Vec<LoadSlice>,
+    /// Latency in nanoseconds of recorded reads that found nothing else in flight.
+    pub lone_recorded: Histogram,
+    /// Latency in nanoseconds of replayed reads that found nothing else in flight.
+    pub lone_replayed: Histogram,
+}

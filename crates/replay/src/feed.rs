@@ -1,0 +1,228 @@
+//! The second pass over a trace, on a thread of its own: I/Os in the order of their arrival, ready to be issued,
+//! ahead of their time by a bounded number.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::SyncSender;
+
+use engine::list;
+use record::ReplayCounts;
+use trace::{Io, Op, ReadError, TraceReader};
+
+use crate::arrival;
+use crate::class::{Class, Classifier};
+use crate::depend::{Inference, Waits};
+use crate::map::Placer;
+
+/// I/Os that are handed over at once.
+pub(crate) const BATCH: usize = 1024;
+/// Batches that may wait.
+pub(crate) const BATCHES: usize = 64;
+/// I/Os that are held back to be sorted by arrival: a trace has them in the order of issue.
+const HELD: usize = 4096;
+
+/// An I/O to be replayed.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// Its number among those that are replayed.
+    pub number: u64,
+    /// Recorded arrival, in nanoseconds since the first.
+    pub at: u64,
+    /// Recorded latency, in nanoseconds.
+    pub latency: Option<u64>,
+    pub class: Class,
+    pub op: list::Op,
+    pub file: u16,
+    pub offset: u64,
+    pub len: u32,
+    /// True if nothing else was in flight when it came.
+    pub was_alone: bool,
+    /// True if it failed when it was recorded.
+    pub had_failed: bool,
+    /// What it waited for; only where that is asked for.
+    pub waits: Waits,
+}
+
+/// What the thread does with the I/Os.
+pub(crate) struct Sorting {
+    /// For each device of the trace: the file, and the map of its offsets; `None` of a device that is left out.
+    pub devices: Vec<Option<(u16, Placer)>>,
+    pub reads_only: bool,
+    pub discards: bool,
+    /// True if it is inferred what each I/O waited for.
+    pub infers: bool,
+    /// Arrival of the first I/O.
+    pub first: u64,
+}
+
+/// Counts at the end of the pass.
+#[derive(Debug, Default)]
+pub(crate) struct FeedEnd {
+    pub counts: ReplayCounts,
+    pub failed: Option<ReadError>,
+}
+
+/// Reads the trace and hands over its I/Os, until its end, an error, or nobody wants more.
+pub(crate) fn run(
+    mut reader: Box<dyn TraceReader>,
+    sorting: &Sorting,
+    to: &SyncSender<Vec<Item>>,
+    over: &AtomicBool,
+) -> FeedEnd {
+    let mut feed = Feed {
+        sorting,
+        classes: Classifier::default(),
+        inference: Inference::default(),
+        busy_until: 0,
+        latest: 0,
+        numbers: 0,
+        batch: Vec::with_capacity(BATCH),
+        end: FeedEnd::default(),
+    };
+    let mut held: BinaryHeap<Reverse<Held>> = BinaryHeap::with_capacity(HELD + 1);
+    let mut order = 0_u64;
+    while let Some(io) = reader.next() {
+        let io = match io {
+            Ok(io) => io,
+            Err(error) => {
+                feed.end.failed = Some(error);
+                break;
+            }
+        };
+        order += 1;
+        let came = arrival(&io);
+        held.push(Reverse(Held { came, order, io }));
+        if held.len() > HELD
+            && let Some(Reverse(first)) = held.pop()
+            && !feed.take(&first, reader.as_ref(), to)
+        {
+            return feed.end;
+        }
+        if over.load(Relaxed) {
+            return feed.end;
+        }
+    }
+    while let Some(Reverse(first)) = held.pop() {
+        if over.load(Relaxed) || !feed.take(&first, reader.as_ref(), to) {
+            return feed.end;
+        }
+    }
+    let rest = std::mem::take(&mut feed.batch);
+    if !rest.is_empty() {
+        let _ = to.send(rest);
+    }
+    feed.end
+}
+
+/// An I/O that is held back.
+struct Held {
+    came: u64,
+    order: u64,
+    io: Io,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        (self.came, self.order) == (other.came, other.order)
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+        (self.came, self.order).cmp(&(other.came, other.order))
+    }
+}
+
+struct Feed<'a> {
+    sorting: &'a Sorting,
+    classes: Classifier,
+    inference: Inference,
+    /// Completion of all I/Os so far.
+    busy_until: u64,
+    /// Arrival of the last I/O.
+    latest: u64,
+    numbers: u64,
+    batch: Vec<Item>,
+    end: FeedEnd,
+}
+
+impl Feed<'_> {
+    /// Hands an I/O over. False if nobody wants more.
+    fn take(&mut self, held: &Held, reader: &dyn TraceReader, to: &SyncSender<Vec<Item>>) -> bool {
+        let io = &held.io;
+        let place = self.sorting.devices.get(usize::from(io.device.0));
+        let Some((file, placer)) = place.and_then(Option::as_ref) else {
+            return true;
+        };
+        let (file, name) = (*file, io.file.and_then(|file| reader.name(file)));
+        let class = self.classes.class(io, name);
+        let Some(mut item) = self.item(held, class, file, placer) else {
+            return true;
+        };
+        self.numbers += 1;
+        item.number = self.numbers - 1;
+        if self.sorting.infers {
+            let completed = item.latency.map(|latency| item.at + latency);
+            item.waits = self.inference.waits(item.number, item.at, completed);
+        }
+        self.batch.push(item);
+        if self.batch.len() < BATCH {
+            return true;
+        }
+        let full = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        to.send(full).is_ok()
+    }
+
+    /// What is to be issued for an I/O; `None` where it is left out.
+    fn item(&mut self, held: &Held, class: Class, file: u16, placer: &Placer) -> Option<Item> {
+        let io = &held.io;
+        let counts = &mut self.end.counts;
+        counts.ios += 1;
+        self.latest = self.latest.max(held.came);
+        let at = self.latest.saturating_sub(self.sorting.first);
+        let latency = io.completed.map(|done| done.0.saturating_sub(held.came));
+        let was_alone = self.busy_until <= at;
+        self.busy_until = self.busy_until.max(at + latency.unwrap_or(0));
+        if self.sorting.reads_only && io.op != Op::Read {
+            counts.left_out += 1;
+            return None;
+        }
+        if io.op == Op::Discard && !self.sorting.discards {
+            counts.discards_left_out += 1;
+            return None;
+        }
+        let op = match io.op {
+            Op::Read => list::Op::Read,
+            Op::Write if io.fua => list::Op::WriteDurable,
+            Op::Write => list::Op::Write,
+            Op::Flush => list::Op::Flush,
+            Op::Discard => list::Op::Discard,
+        };
+        let (offset, len) = match op {
+            list::Op::Flush => (0, 0),
+            _ => placer.place(io.offset.0, io.length.0, counts)?,
+        };
+        Some(Item {
+            number: 0,
+            at,
+            latency,
+            class,
+            op,
+            file,
+            offset,
+            len,
+            was_alone,
+            had_failed: io.failed,
+            waits: Waits::default(),
+        })
+    }
+}

@@ -1,0 +1,275 @@
+//! Offsets of a trace on a target.
+
+use record::{OffsetMap, ReplayCounts};
+
+/// Unit of the map of touched parts, as a power of two, while the device is small.
+const SMALLEST_UNIT: u32 = 16;
+/// Most bits of the map of a device: 16 MiB of memory.
+const MOST_BITS: u64 = 1 << 27;
+/// Sizes are rounded to this before offsets wrap, so that pages keep their alignment.
+const WRAP_UNIT: u64 = 1 << 20;
+
+/// The parts of a device that a trace touches, in units that grow with the device.
+#[derive(Clone, Debug)]
+pub(crate) struct Touched {
+    shift: u32,
+    words: Vec<u64>,
+}
+
+impl Default for Touched {
+    fn default() -> Touched {
+        Touched {
+            shift: SMALLEST_UNIT,
+            words: Vec::new(),
+        }
+    }
+}
+
+impl Touched {
+    /// Adds the bytes from `start` to `end`, of which there is at least one.
+    pub(crate) fn add(&mut self, start: u64, end: u64) {
+        while (end - 1) >> self.shift >= MOST_BITS {
+            self.coarsen();
+        }
+        let (first, last) = (start >> self.shift, (end - 1) >> self.shift);
+        let needed = (last / 64 + 1) as usize;
+        if self.words.len() < needed {
+            self.words.resize(needed, 0);
+        }
+        for unit in first..=last {
+            self.words[(unit / 64) as usize] |= 1 << (unit % 64);
+        }
+    }
+
+    /// Doubles the unit.
+    fn coarsen(&mut self) {
+        self.shift += 1;
+        let pair = |pair: &[u64]| {
+            let half = |word: u64| {
+                (0..32).fold(0, |bits, bit| {
+                    bits | u64::from(word >> (2 * bit) & 3 != 0) << bit
+                })
+            };
+            half(pair[0]) | half(pair.get(1).copied().unwrap_or(0)) << 32
+        };
+        self.words = self.words.chunks(2).map(pair).collect();
+    }
+
+    /// Bytes that the touched units take side by side.
+    pub(crate) fn footprint(&self) -> u64 {
+        let units: u64 = self
+            .words
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum();
+        units << self.shift
+    }
+
+    /// The map that puts them side by side in their order: what was a run stays one, and each unit keeps its
+    /// place of its own, so that what is used again is used again after as many others.
+    pub(crate) fn compact(&self) -> Compact {
+        let mut sum = 0;
+        let before = self
+            .words
+            .iter()
+            .map(|word| {
+                let before = sum;
+                sum += u64::from(word.count_ones());
+                before
+            })
+            .collect();
+        Compact {
+            shift: self.shift,
+            words: self.words.clone(),
+            before,
+        }
+    }
+}
+
+/// Places of touched units, side by side.
+#[derive(Clone, Debug)]
+pub(crate) struct Compact {
+    shift: u32,
+    words: Vec<u64>,
+    /// Touched units before each word.
+    before: Vec<u64>,
+}
+
+impl Compact {
+    fn offset(&self, offset: u64) -> u64 {
+        let unit = offset >> self.shift;
+        let (word, bit) = ((unit / 64) as usize, unit % 64);
+        let Some((bits, before)) = self.words.get(word).zip(self.before.get(word)) else {
+            // Beyond all that the survey saw: the file has grown since.
+            return offset;
+        };
+        let rank = before + u64::from((bits & ((1 << bit) - 1)).count_ones());
+        (rank << self.shift) + (offset & ((1 << self.shift) - 1))
+    }
+}
+
+/// Places I/Os of one device on its target.
+#[derive(Clone, Debug)]
+pub(crate) struct Placer {
+    /// Size of the target, a multiple of the alignment.
+    size: u64,
+    alignment: u64,
+    /// The longest request.
+    longest: u64,
+    rule: Rule,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Exact,
+    Wrap,
+    Compact(Compact),
+}
+
+impl Placer {
+    pub(crate) fn new(
+        map: OffsetMap,
+        touched: Option<&Touched>,
+        size: u64,
+        alignment: u64,
+        longest: u64,
+    ) -> Placer {
+        let alignment = alignment.max(1);
+        Placer {
+            size: size - size % alignment,
+            alignment,
+            longest,
+            rule: match (map, touched) {
+                (OffsetMap::Compact, Some(touched)) => Rule::Compact(touched.compact()),
+                (OffsetMap::Wrap, _) => Rule::Wrap,
+                _ => Rule::Exact,
+            },
+        }
+    }
+
+    /// Offset and length on the target; `None` where the I/O lies beyond its end. `counts` is told what differs.
+    pub(crate) fn place(
+        &self,
+        offset: u64,
+        length: u64,
+        counts: &mut ReplayCounts,
+    ) -> Option<(u64, u32)> {
+        let start = offset - offset % self.alignment;
+        let end = (offset + length.max(1)).next_multiple_of(self.alignment);
+        let wide = end - start;
+        let mut place = match &self.rule {
+            Rule::Exact => start,
+            Rule::Wrap => self.wrapped(start, wide),
+            Rule::Compact(compact) => compact.offset(start),
+        };
+        if place >= self.size {
+            counts.clipped += 1;
+            return None;
+        }
+        if matches!(self.rule, Rule::Wrap) {
+            place = place.min(self.size.saturating_sub(wide));
+        }
+        let fits = wide.min(self.size - place).min(self.longest);
+        counts.shortened += u64::from(fits < wide);
+        counts.widened += u64::from(wide > length);
+        counts.remapped += u64::from(place != start);
+        u32::try_from(fits).ok().map(|length| (place, length))
+    }
+
+    fn wrapped(&self, start: u64, wide: u64) -> u64 {
+        if start + wide <= self.size {
+            return start;
+        }
+        let unit = match self.size >= WRAP_UNIT {
+            true => WRAP_UNIT.next_multiple_of(self.alignment),
+            false => self.alignment,
+        };
+        let modulus = (self.size - self.size % unit).max(self.alignment);
+        start % modulus
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn placer(map: OffsetMap, touched: Option<&Touched>, size: u64) -> Placer {
+        Placer::new(map, touched, size, 512, 64 << 20)
+    }
+
+    #[test]
+    fn exact_clips_what_lies_beyond_and_shortens_what_reaches_over() {
+        let mut counts = ReplayCounts::default();
+        let place = placer(OffsetMap::Exact, None, 1 << 20);
+        assert_eq!(place.place(0, 4096, &mut counts), Some((0, 4096)));
+        assert_eq!(
+            place.place((1 << 20) - 512, 4096, &mut counts),
+            Some(((1 << 20) - 512, 512))
+        );
+        assert_eq!(place.place(1 << 20, 4096, &mut counts), None);
+        assert_eq!(
+            (counts.clipped, counts.shortened, counts.remapped),
+            (1, 1, 0)
+        );
+    }
+
+    #[test]
+    fn a_larger_block_widens() {
+        let mut counts = ReplayCounts::default();
+        let place = Placer::new(OffsetMap::Exact, None, 1 << 20, 4096, 64 << 20);
+        assert_eq!(place.place(512, 512, &mut counts), Some((0, 4096)));
+        assert_eq!(place.place(4096, 4096, &mut counts), Some((4096, 4096)));
+        assert_eq!(counts.widened, 1);
+    }
+
+    #[test]
+    fn a_map_of_a_huge_device_stays_small_and_forgets_nothing() {
+        let mut touched = Touched::default();
+        touched.add(0, 1);
+        touched.add(200 << 40, (200 << 40) + 4096);
+        assert!(touched.words.len() as u64 * 64 <= MOST_BITS);
+        let compact = touched.compact();
+        assert_eq!(compact.offset(0), 0);
+        assert_eq!(compact.offset(200 << 40), 1 << touched.shift);
+        assert_eq!(touched.footprint(), 2 << touched.shift);
+    }
+
+    proptest! {
+        /// Wherever I/Os lie: none leaves the target, none is longer than recorded, runs and reuse are kept.
+        #[test]
+        fn places_lie_on_the_target(
+            ios in prop::collection::vec((0_u64..1 << 36, 1_u64..2 << 20), 1..60),
+            sectors in 8_u64..1 << 24,
+        ) {
+            let mut touched = Touched::default();
+            for (offset, length) in &ios {
+                touched.add(*offset, offset + length);
+            }
+            let size = sectors * 512;
+            for map in [OffsetMap::Exact, OffsetMap::Wrap, OffsetMap::Compact] {
+                let place = placer(map, Some(&touched), size);
+                let mut counts = ReplayCounts::default();
+                for (offset, length) in &ios {
+                    let Some((at, len)) = place.place(*offset, *length, &mut counts) else {
+                        prop_assert!(map != OffsetMap::Wrap);
+                        continue;
+                    };
+                    prop_assert!(at + u64::from(len) <= size);
+                    prop_assert!(at % 512 == 0 && len % 512 == 0);
+                    prop_assert!(u64::from(len) <= length + 1023);
+                }
+            }
+            let whole = placer(OffsetMap::Compact, Some(&touched), touched.footprint());
+            let mut counts = ReplayCounts::default();
+            for (offset, length) in &ios {
+                let (at, len) = whole.place(*offset, *length, &mut counts).unwrap();
+                let (next, _) = whole.place(offset + u64::from(len) - 512, 512, &mut counts).unwrap();
+                prop_assert_eq!(at + u64::from(len) - 512, next, "a run is one run");
+                prop_assert_eq!(at % 65536, (offset - offset % 512) % 65536, "alignment is kept");
+            }
+            prop_assert_eq!(counts.clipped, 0);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A replay from its start to its end.
+
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use engine::list::{Ended, List, Lister, MOST_IN_FLIGHT, Memory};
+use engine::{Choice, EngineError, Observer};
+use record::{
+    Bytes, Details, Direction, Nanos, Pace, Pattern, Phase, Replay, ReplaySettings, ReplayedDevice,
+    Stopped, Surroundings, Workload,
+};
+use trace::ReadError;
+
+use crate::Opener;
+use crate::feed::{self, BATCHES, Sorting};
+use crate::map::Placer;
+use crate::schedule::Schedule;
+use crate::survey::Survey;
+use crate::tally::Tally;
+
+/// The longest request that is made; a longer one is cut.
+const LONGEST: u64 = 16 << 20;
+/// Shortest width of a window.
+const WINDOW: u64 = 1_000_000_000;
+/// Windows of a replay that takes as long as its trace.
+const WINDOWS: f64 = 600.0;
+
+/// Disk that a device of the trace is replayed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Disk<'a> {
+    /// The open target, with O_DIRECT.
+    pub file: &'a File,
+    /// Its path.
+    pub path: &'a str,
+    /// Its size.
+    pub size: Bytes,
+    /// Alignment of direct I/O on it.
+    pub alignment: Bytes,
+}
+
+/// Result of a replay.
+#[derive(Debug)]
+pub struct Played {
+    /// The I/O, as of any phase of a run.
+    pub phase: Phase,
+    /// What was recorded beside it.
+    pub replay: Replay,
+    /// Error that ended the second reading of the trace.
+    pub failed: Option<ReadError>,
+}
+
+/// Reason for which a trace is not replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The I/O cannot be made.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Replays a trace on `disks`, one for each device of the survey, in its order.
+///
+/// # Errors
+/// When the trace cannot be opened, or the engine refuses or fails. A request that fails is no error here.
+#[allow(clippy::too_many_arguments, reason = "a replay has so many parts")]
+pub fn play(
+    lister: &dyn Lister,
+    open: &Opener<'_>,
+    survey: &Survey,
+    disks: &[Disk<'_>],
+    settings: ReplaySettings,
+    choice: Choice,
+    seed: u64,
+    interrupt: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Played, PlayError> {
+    let reader = open()?;
+    let alignment = disks
+        .iter()
+        .map(|disk| disk.alignment.0)
+        .max()
+        .unwrap_or(512);
+    let longest = survey
+        .longest
+        .clamp(4096, LONGEST)
+        .next_multiple_of(alignment)
+        + alignment;
+    let sorting = &sorting(survey, disks, settings, longest);
+    let files: Vec<&File> = disks.iter().map(|disk| disk.file).collect();
+    let list = List {
+        files: &files,
+        memory: Memory::Mixed {
+            seed,
+            compressible: settings.compressible,
+        },
+        most_in_flight: settings.depth.clamp(1, MOST_IN_FLIGHT),
+        largest: Bytes(longest),
+        choice,
+        interrupt,
+    };
+    let expected_s = survey.trace.seconds / settings.speed;
+    let width = ((expected_s / WINDOWS * 1e9) as u64).max(WINDOW);
+    let tally = Tally::new(survey.trace.ios, settings.speed, width, observer);
+    let (to, from) = sync_channel(BATCHES);
+    let mut schedule = Schedule::new(from, settings.pace, settings.speed, settings.depth, tally);
+    let over = &AtomicBool::new(false);
+    let (end, fed) = thread::scope(|scope| {
+        let feeder = thread::Builder::new()
+            .name("trace".to_owned())
+            .spawn_scoped(scope, move || feed::run(reader, sorting, &to, over));
+        let feeder = feeder.map_err(EngineError::Setup)?;
+        let end = lister.run(&list, &mut schedule);
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        let ended = schedule.end();
+        // The receiver is gone, so that the thread does not wait for room.
+        let fed = feeder.join().unwrap_or_default();
+        Ok::<_, EngineError>(((end, ended), fed))
+    })?;
+    let ((end, (mut tally, starved)), end_of_feed) = (end, fed);
+    let end = end?;
+    let seconds = tally.finish();
+    let mut counts = end_of_feed.counts;
+    counts.issued = tally.issued;
+    counts.full = tally.full;
+    counts.starved = starved;
+    let phase = Phase {
+        name: "replay".to_owned(),
+        workload: workload(survey, settings, &tally),
+        engine: end.kind,
+        began_s: 0.0,
+        seconds,
+        drain_seconds: 0.0,
+        stopped: match end.ended {
+            Ended::End => Stopped::Ops,
+            Ended::Interrupted => Stopped::Signal,
+        },
+        read: tally.total(Direction::Read),
+        write: tally.total(Direction::Write),
+        sync: tally.total(Direction::Sync),
+        commit: tally.total(Direction::Commit),
+        thread_ops: vec![tally.issued],
+        thread_seconds: Vec::new(),
+        cpu: end.cpu,
+        windows: std::mem::take(&mut tally.windows),
+        surroundings: Surroundings::default(),
+    };
+    let (slice_seconds, load) = tally.curve.finish();
+    let replay = Replay {
+        trace: survey.trace.clone(),
+        devices: devices(survey, disks),
+        settings,
+        classes: tally.classes(),
+        lateness: tally.lateness.clone(),
+        counts,
+        slice_seconds,
+        load,
+        lone_recorded: tally.lone_recorded.clone(),
+        lone_replayed: tally.lone_replayed.clone(),
+    };
+    Ok(Played {
+        phase,
+        replay,
+        failed: end_of_feed.failed,
+    })
+}
+
+/// What the reading thread does with the I/Os.
+fn sorting(survey: &Survey, disks: &[Disk<'_>], settings: ReplaySettings, longest: u64) -> Sorting {
+    let most = survey
+        .devices
+        .iter()
+        .map(|device| usize::from(device.index.0))
+        .max();
+    let mut devices = vec![None; most.map_or(0, |most| most + 1)];
+    for (file, (device, disk)) in survey.devices.iter().zip(disks).enumerate() {
+        let placer = Placer::new(
+            settings.map,
+            device.touched.as_ref(),
+            disk.size.0,
+            disk.alignment.0,
+            longest - longest % disk.alignment.0.max(1),
+        );
+        devices[usize::from(device.index.0)] = Some((file as u16, placer));
+    }
+    Sorting {
+        devices,
+        reads_only: settings.reads_only,
+        discards: settings.discards,
+        infers: settings.pace == Pace::Dependencies,
+        first: survey.first,
+    }
+}
+
+fn devices(survey: &Survey, disks: &[Disk<'_>]) -> Vec<ReplayedDevice> {
+    let pairs = survey.devices.iter().zip(disks);
+    pairs
+        .map(|(device, disk)| ReplayedDevice {
+            name: device.name.clone(),
+            target: disk.path.to_owned(),
+            size: disk.size,
+            reach: device.reach,
+            footprint: device.footprint(),
+        })
+        .collect()
+}
+
+/// The trace as a workload: what it is on the mean.
+fn workload(survey: &Survey, settings: ReplaySettings, tally: &Tally<'_>) -> Workload {
+    let ops = |direction| tally.total(direction).map_or(0, |flow| flow.ops);
+    let (reads, writes) = (ops(Direction::Read), ops(Direction::Write));
+    let rate = survey.trace.ios as f64 / survey.trace.seconds.max(1e-3) * settings.speed;
+    let all = Nanos((survey.trace.seconds / settings.speed * 1e9) as u64);
+    Workload {
+        pattern: Pattern::Random,
+        read_fraction: reads as f64 / ((reads + writes) as f64).max(1.0),
+        block: tally.mean_size(),
+        threads: 1,
+        depth: settings.depth,
+        rate_per_s: (settings.pace == Pace::Recorded).then_some(rate),
+        span: None,
+        sync_every: 0,
+        sync_at_end: false,
+        longest: all,
+        shortest: Nanos(0),
+        precision: 0.0,
+        ops: None,
+        details: Some(Box::new(Details {
+            mixed: true,
+            ..Details::default()
+        })),
+    }
+}

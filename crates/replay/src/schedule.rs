@@ -1,0 +1,265 @@
+//! Which I/O is issued next, and when: the source of the engine's list.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use engine::list::{Done, Next, Request, RequestSource};
+use record::{Nanos, Pace};
+
+use crate::feed::Item;
+use crate::graph::Graph;
+use crate::tally::Tally;
+
+/// Time between the start and the first I/O, in which the queue fills.
+const LEAD: u64 = 2_000_000;
+/// Pause after which the queue is looked at again, where the trace is not read fast enough.
+const STARVED: u64 = 50_000;
+
+/// The queue that the reading thread fills.
+struct Queue {
+    from: Receiver<Vec<Item>>,
+    batch: std::vec::IntoIter<Item>,
+    has_begun: bool,
+    is_over: bool,
+    starved: u64,
+}
+
+/// State of a queue.
+enum Head {
+    Item,
+    Starved,
+    Over,
+}
+
+impl Queue {
+    /// Waits for the first batch, before the replay begins. True if that was now.
+    fn waits_for_first(&mut self) -> bool {
+        if self.has_begun {
+            return false;
+        }
+        self.has_begun = true;
+        match self.from.recv() {
+            Ok(batch) => self.batch = batch.into_iter(),
+            Err(_) => self.is_over = true,
+        }
+        true
+    }
+
+    fn head(&mut self) -> Head {
+        while self.batch.as_slice().is_empty() {
+            if self.is_over {
+                return Head::Over;
+            }
+            match self.from.try_recv() {
+                Ok(batch) => self.batch = batch.into_iter(),
+                Err(TryRecvError::Empty) => return Head::Starved,
+                Err(TryRecvError::Disconnected) => self.is_over = true,
+            }
+        }
+        Head::Item
+    }
+}
+
+/// An I/O in flight.
+struct Flight {
+    item: Item,
+    /// Time at which it was due.
+    due: u64,
+    /// True if nothing else was in flight when it was issued.
+    is_alone: bool,
+}
+
+/// A replay under way.
+pub(crate) struct Schedule<'a> {
+    queue: Queue,
+    rule: Rule,
+    speed: f64,
+    depth: u32,
+    start: Option<u64>,
+    flights: Vec<Option<Flight>>,
+    free: Vec<usize>,
+    tally: Tally<'a>,
+}
+
+enum Rule {
+    Recorded,
+    Asap,
+    Dependencies(Box<Graph>),
+}
+
+impl<'a> Schedule<'a> {
+    pub(crate) fn new(
+        from: Receiver<Vec<Item>>,
+        pace: Pace,
+        speed: f64,
+        depth: u32,
+        tally: Tally<'a>,
+    ) -> Schedule<'a> {
+        Schedule {
+            queue: Queue {
+                from,
+                batch: Vec::new().into_iter(),
+                has_begun: false,
+                is_over: false,
+                starved: 0,
+            },
+            rule: match pace {
+                Pace::Recorded => Rule::Recorded,
+                Pace::Asap => Rule::Asap,
+                Pace::Dependencies => Rule::Dependencies(Box::new(Graph::new(speed))),
+            },
+            speed,
+            depth,
+            start: None,
+            flights: Vec::new(),
+            free: Vec::new(),
+            tally,
+        }
+    }
+
+    /// The counts, and how often the queue was empty.
+    pub(crate) fn end(self) -> (Tally<'a>, u64) {
+        (self.tally, self.queue.starved)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.flights.len() - self.free.len()
+    }
+
+    /// Next step by the recorded times, or by none.
+    fn next_in_order(&mut self, now: u64, start: u64) -> Next {
+        let is_timed = matches!(self.rule, Rule::Recorded);
+        match self.queue.head() {
+            Head::Over => return Next::End,
+            Head::Starved => return self.starve(now),
+            Head::Item => {}
+        }
+        let due = match self.queue.batch.as_slice().first() {
+            Some(item) if is_timed => start + (item.at as f64 / self.speed) as u64,
+            _ => now,
+        };
+        if due > now {
+            return Next::Wait(Nanos(due));
+        }
+        match self.queue.batch.next() {
+            Some(item) => self.issue(item, due, now),
+            None => Next::End,
+        }
+    }
+
+    /// Next step by what each I/O waits for.
+    fn next_of_graph(&mut self, now: u64, start: u64) -> Next {
+        let Rule::Dependencies(graph) = &mut self.rule else {
+            return Next::End;
+        };
+        let mut starved = false;
+        while graph.has_room() {
+            match self.queue.head() {
+                Head::Item => {}
+                Head::Starved => {
+                    starved = true;
+                    break;
+                }
+                Head::Over => break,
+            }
+            if let Some(item) = self.queue.batch.next() {
+                graph.add(item, start);
+            }
+        }
+        match graph.next_due() {
+            Some(due) if due <= now => match graph.take() {
+                Some((due, item)) => self.issue(item, due, now),
+                None => Next::Wait(Nanos(now)),
+            },
+            // What was not read yet may be due earlier.
+            due if starved => {
+                self.queue.starved += 1;
+                Next::Wait(Nanos(due.unwrap_or(u64::MAX).min(now + STARVED)))
+            }
+            Some(due) => Next::Wait(Nanos(due)),
+            None if graph.is_empty() && self.queue.is_over => Next::End,
+            // All that is known waits for what is in flight.
+            None => Next::Wait(Nanos(now + 10_000_000)),
+        }
+    }
+
+    fn starve(&mut self, now: u64) -> Next {
+        self.queue.starved += 1;
+        Next::Wait(Nanos(now + STARVED))
+    }
+
+    fn issue(&mut self, item: Item, due: u64, now: u64) -> Next {
+        let in_flight = self.in_flight();
+        self.tally.issued(
+            &item,
+            due,
+            now,
+            in_flight,
+            in_flight + 1 >= self.depth as usize,
+        );
+        let request = Request {
+            op: item.op,
+            file: item.file,
+            offset: item.offset,
+            len: item.len,
+            tag: 0,
+        };
+        let flight = Flight {
+            item,
+            due,
+            is_alone: in_flight == 0,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.flights[slot] = Some(flight);
+                slot
+            }
+            None => {
+                self.flights.push(Some(flight));
+                self.flights.len() - 1
+            }
+        };
+        Next::Request(Request {
+            tag: slot as u64,
+            ..request
+        })
+    }
+}
+
+impl RequestSource for Schedule<'_> {
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn next(&mut self, now: Nanos) -> Next {
+        if self.queue.waits_for_first() {
+            // It may have taken long, and the time is read again.
+            return Next::Wait(Nanos(0));
+        }
+        let lead = match self.rule {
+            Rule::Asap => 0,
+            Rule::Recorded | Rule::Dependencies(_) => LEAD,
+        };
+        let start = *self.start.get_or_insert(now.0 + lead);
+        self.tally.begin(start);
+        self.tally.close_windows(now.0, self.in_flight());
+        match self.rule {
+            Rule::Recorded | Rule::Asap => self.next_in_order(now.0, start),
+            Rule::Dependencies(_) => self.next_of_graph(now.0, start),
+        }
+    }
+
+    fn done(&mut self, _: Nanos, done: Done) {
+        let slot = done.request.tag as usize;
+        let Some(flight) = self.flights.get_mut(slot).and_then(Option::take) else {
+            return;
+        };
+        self.free.push(slot);
+        let at = (done.began + done.latency).0;
+        self.tally.close_windows(at, self.in_flight());
+        self.tally
+            .done(&flight.item, flight.due, flight.is_alone, &done);
+        if let Rule::Dependencies(graph) = &mut self.rule {
+            graph.complete(flight.item.number, at);
+        }
+    }
+}

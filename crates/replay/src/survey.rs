@@ -1,0 +1,140 @@
+//! The first pass over a trace.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use record::{Bytes, OffsetMap, ReplayedTrace};
+use trace::{DeviceIndex, Op, ReadError};
+
+use crate::map::Touched;
+use crate::{Opener, arrival};
+
+/// I/Os after which it is looked whether to go on.
+const LOOK: u64 = 1 << 16;
+
+/// A device of a trace.
+#[derive(Clone, Debug)]
+pub struct SurveyedDevice {
+    /// Its number in the trace.
+    pub index: DeviceIndex,
+    /// Its name.
+    pub name: String,
+    /// Its size, where the trace tells it.
+    pub size: Option<Bytes>,
+    /// I/Os of it.
+    pub ios: u64,
+    /// End of the last byte that is read or written.
+    pub reach: Bytes,
+    /// The parts that are read or written, where the map asks for them.
+    pub(crate) touched: Option<Touched>,
+}
+
+impl SurveyedDevice {
+    /// Bytes that the touched parts take side by side.
+    pub fn footprint(&self) -> Option<Bytes> {
+        self.touched
+            .as_ref()
+            .map(|touched| Bytes(touched.footprint()))
+    }
+}
+
+/// Facts about a trace.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// The trace, for the record.
+    pub trace: ReplayedTrace,
+    /// Devices with I/Os, in the order of their first.
+    pub devices: Vec<SurveyedDevice>,
+    /// Arrival of the first I/O.
+    pub(crate) first: u64,
+    /// The longest read or write.
+    pub(crate) longest: u64,
+    /// I/Os that read.
+    pub reads: u64,
+    /// I/Os that write, flush or discard.
+    pub writes: u64,
+}
+
+/// Reads a trace once. Only `device` counts, where one is named.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn survey(
+    open: &Opener<'_>,
+    path: &str,
+    device: Option<&str>,
+    map: OffsetMap,
+    interrupt: &AtomicBool,
+) -> Result<Survey, ReadError> {
+    let mut reader = open()?;
+    let mut survey = Survey {
+        trace: ReplayedTrace::default(),
+        devices: Vec::new(),
+        first: u64::MAX,
+        longest: 0,
+        reads: 0,
+        writes: 0,
+    };
+    let (mut last, mut seen) = (0, 0_u64);
+    // By number in the trace: its place in the list; `None` of one that does not count.
+    let mut places: Vec<Option<Option<usize>>> = Vec::new();
+    while let Some(io) = reader.next() {
+        let io = io?;
+        seen += 1;
+        if seen.is_multiple_of(LOOK) && interrupt.load(Relaxed) {
+            break;
+        }
+        let index = usize::from(io.device.0);
+        if places.len() <= index {
+            places.resize(index + 1, None);
+        }
+        let place = *places[index].get_or_insert_with(|| {
+            let known = reader.header().devices.get(index);
+            let name = known.map_or_else(|| index.to_string(), |known| known.name.clone());
+            let counts = device.is_none_or(|wanted| wanted == name);
+            counts.then(|| {
+                survey.devices.push(SurveyedDevice {
+                    index: io.device,
+                    name,
+                    size: known.and_then(|known| known.size),
+                    ios: 0,
+                    reach: Bytes(0),
+                    touched: (map == OffsetMap::Compact).then(Touched::default),
+                });
+                survey.devices.len() - 1
+            })
+        });
+        let Some(device) = place.and_then(|place| survey.devices.get_mut(place)) else {
+            continue;
+        };
+        let came = arrival(&io);
+        survey.first = survey.first.min(came);
+        last = last.max(came);
+        device.ios += 1;
+        match io.op {
+            Op::Read => survey.reads += 1,
+            Op::Write | Op::Flush | Op::Discard => survey.writes += 1,
+        }
+        if matches!(io.op, Op::Read | Op::Write) && io.length.0 > 0 {
+            let end = io.offset.0.saturating_add(io.length.0);
+            device.reach = device.reach.max(Bytes(end));
+            survey.longest = survey.longest.max(io.length.0);
+            if let Some(touched) = &mut device.touched {
+                touched.add(io.offset.0, end);
+            }
+        }
+    }
+    let (header, caveats) = (reader.header(), reader.caveats());
+    survey.first = survey.first.min(last);
+    survey.trace = ReplayedTrace {
+        path: path.to_owned(),
+        format: header.format.to_owned(),
+        ios: survey.devices.iter().map(|device| device.ios).sum(),
+        seconds: (last - survey.first) as f64 / 1e9,
+        lost: caveats.lost,
+        ambiguous: caveats.ambiguous,
+        cut_off: caveats.cut_off,
+        has_completions: header.has_completions,
+        has_flushes: header.has_flushes,
+    };
+    Ok(survey)
+}

@@ -1,0 +1,239 @@
+//! A replay's answer as text, and as charts of a page.
+
+use page::charts::{self, Chart, Figure as Drawing, rounded};
+use page::plot::{Line, Mode, Scale, Trace};
+use record::{OffsetMap, Pace};
+use ui::format::{latency, number, percent};
+use ui::table::{Column, layout};
+
+use crate::conclude::{Counts, Figure, Latencies, ReplayAnswer};
+
+/// Titles of the table of classes.
+pub const TITLES: [&str; 9] = [
+    "class", "I/Os", "", "p50", "p99", "95 %", "p99.9", "max", "failed",
+];
+
+/// The table of classes, in at most `columns` columns.
+pub fn table(answer: &ReplayAnswer, columns: usize) -> String {
+    let titles = [
+        Column::words(TITLES[0]),
+        Column::numbers(TITLES[1], 3),
+        Column::words(TITLES[2]),
+        Column::numbers(TITLES[3], 1),
+        Column::numbers(TITLES[4], 0),
+        Column::numbers(TITLES[5], 2),
+        Column::numbers(TITLES[6], 4),
+        Column::numbers(TITLES[7], 5),
+        Column::numbers(TITLES[8], 6),
+    ];
+    layout(&titles, &rows(answer), columns)
+}
+
+/// Rows of the table of classes: recorded above replayed.
+pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for class in &answer.classes {
+        let (name, ios) = (class.name.clone(), number(class.ios as f64));
+        let failed = |count: u64| match count {
+            0 => String::new(),
+            count => number(count as f64),
+        };
+        let now = cells("replayed", &class.replayed, failed(class.failed));
+        match &class.recorded {
+            Some(recorded) => {
+                rows.push(row(
+                    [name, ios],
+                    cells("recorded", recorded, failed(class.failed_recorded)),
+                ));
+                rows.push(row([String::new(), String::new()], now));
+            }
+            None => rows.push(row([name, ios], now)),
+        }
+    }
+    if answer.pace != Pace::Asap {
+        let late = number(answer.lateness_count() as f64);
+        let name = ["lateness".to_owned(), late];
+        rows.push(row(name, cells("", &answer.lateness, String::new())));
+    }
+    rows
+}
+
+fn row(first: [String; 2], rest: [String; 7]) -> Vec<String> {
+    first.into_iter().chain(rest).collect()
+}
+
+fn cells(word: &str, latencies: &Latencies, failed: String) -> [String; 7] {
+    [
+        word.to_owned(),
+        latency(latencies.p50.ns),
+        latency(latencies.p99.ns),
+        bounds(&latencies.p99),
+        latency(latencies.p999.ns),
+        latency(latencies.max_ns),
+        failed,
+    ]
+}
+
+/// The interval in words.
+fn bounds(figure: &Figure) -> String {
+    match figure.low_ns.zip(figure.high_ns) {
+        Some((low, high)) => format!("{} to {}", latency(low), latency(high)),
+        None => String::new(),
+    }
+}
+
+/// Summary in sentences.
+pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
+    let pace = match answer.pace {
+        Pace::Recorded => "each I/O at its recorded time",
+        Pace::Dependencies => "each I/O after those that it had waited for",
+        Pace::Asap => "in the recorded order, as fast as it goes",
+    };
+    let map = match answer.map {
+        OffsetMap::Exact => "",
+        OffsetMap::Wrap => ", offsets modulo the target's size",
+        OffsetMap::Compact => ", the touched parts side by side",
+    };
+    let mut sentences = vec![format!(
+        "Trace: {} ({}), {} I/Os in {} s; {pace}{}, at most {} in flight{map}.",
+        answer.trace,
+        answer.format,
+        number(answer.trace_ios as f64),
+        number(answer.trace_seconds),
+        match answer.speed {
+            1.0 => String::new(),
+            speed => format!(", {speed} times as fast"),
+        },
+        answer.depth,
+    )];
+    if answer.devices.len() > 1 {
+        let pairs = answer.devices.iter();
+        let pairs: Vec<String> = pairs
+            .map(|device| format!("{} on {}", device.name, device.target))
+            .collect();
+        sentences.push(format!("Devices: {}.", pairs.join(", ")));
+    }
+    if !answer.has_completions {
+        sentences.push(
+            "The trace holds no completion times: there is no recorded latency to compare with."
+                .to_owned(),
+        );
+    }
+    sentences.extend(differences(&answer.counts));
+    if answer.pace != Pace::Asap {
+        sentences.push(format!(
+            "Issued more than 1 ms after they were due: {} ({}). Latencies count from when an I/O was due.",
+            number(answer.late as f64),
+            percent(answer.late as f64 / (answer.counts.issued as f64).max(1.0)),
+        ));
+    }
+    sentences
+}
+
+/// Counts that differ from the trace, as a sentence.
+fn differences(counts: &Counts) -> Option<String> {
+    let all = [
+        (counts.clipped, "beyond the target's end"),
+        (counts.shortened, "cut short"),
+        (counts.remapped, "remapped"),
+        (counts.widened, "widened to the target's blocks"),
+        (counts.left_out, "writes and flushes left out"),
+        (counts.discards_left_out, "discards left out"),
+        (counts.failed, "failed"),
+    ];
+    let some: Vec<String> = all
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", number(*count as f64)))
+        .collect();
+    (!some.is_empty()).then(|| {
+        format!(
+            "Of {} I/Os, {} were issued: {}.",
+            number(counts.ios as f64),
+            number(counts.issued as f64),
+            some.join(", ")
+        )
+    })
+}
+
+impl ReplayAnswer {
+    /// I/Os whose delay was counted.
+    fn lateness_count(&self) -> u64 {
+        self.counts.issued
+    }
+}
+
+/// Charts of the answer, drawn in the colour of the run.
+pub fn charts(answer: &ReplayAnswer, colour: usize) -> Vec<Chart> {
+    vec![in_flight(answer, colour), by_class(answer, colour)]
+}
+
+fn line(name: &str, colour: usize, points: impl Iterator<Item = (f64, f64)>) -> Trace {
+    let (x, y): (Vec<f64>, Vec<f64>) = points.map(|(x, y)| (rounded(x), rounded(y))).unzip();
+    Trace::points(x, y)
+        .name(name)
+        .mode(Mode::Lines)
+        .line(Line::new().color(format!("var(--run-{colour})")).width(1.5))
+}
+
+fn in_flight(answer: &ReplayAnswer, colour: usize) -> Chart {
+    let curve = &answer.in_flight;
+    let points = |values: &[f64]| {
+        let at = |(slice, value): (usize, &f64)| (slice as f64 * curve.slice_seconds, *value);
+        values
+            .iter()
+            .enumerate()
+            .map(at)
+            .collect::<Vec<_>>()
+            .into_iter()
+    };
+    let mut data = vec![line("replayed", colour, points(&curve.replayed))];
+    if !curve.recorded.is_empty() {
+        data.push(line("recorded", colour + 1, points(&curve.recorded)));
+    }
+    Chart {
+        title: "In flight".to_owned(),
+        caption: "I/Os in flight or due, recorded and replayed".to_owned(),
+        figure: Drawing {
+            data,
+            layout: charts::layout(charts::axis("s"), charts::axis("I/Os in flight"), true),
+        },
+    }
+}
+
+fn by_class(answer: &ReplayAnswer, colour: usize) -> Chart {
+    let names: Vec<String> = answer
+        .classes
+        .iter()
+        .map(|class| class.name.clone())
+        .collect();
+    let points = |word: &str, slot: usize, of: &dyn Fn(usize) -> Option<u64>| {
+        let found = (0..names.len()).filter_map(|index| Some((names[index].clone(), of(index)?)));
+        let (x, y): (Vec<String>, Vec<f64>) = found
+            .map(|(name, ns)| (name, rounded(ns as f64 / 1e6)))
+            .unzip();
+        Trace::points(x, y)
+            .name(word)
+            .mode(Mode::LinesMarkers)
+            .line(Line::new().color(format!("var(--run-{slot})")).width(1.0))
+    };
+    let classes = &answer.classes;
+    let replayed = |index: usize| Some(classes[index].replayed.p99.ns);
+    let recorded = |index: usize| Some(classes[index].recorded.as_ref()?.p99.ns);
+    let mut data = vec![points("replayed", colour, &replayed)];
+    if classes.iter().any(|class| class.recorded.is_some()) {
+        data.push(points("recorded", colour + 1, &recorded));
+    }
+    Chart {
+        title: "Latency by class".to_owned(),
+        caption: "The 99th percentile, recorded and replayed".to_owned(),
+        figure: Drawing {
+            data,
+            layout: charts::layout(
+                charts::axis(""),
+                charts::axis("p99, ms").scale(Scale::Log),
+                true,
+            ),
+        },
+    }
+}

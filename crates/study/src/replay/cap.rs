@@ -1,0 +1,97 @@
+//! Whether recorded I/O ran at a limit of the disk that it was recorded on.
+//!
+//! Where requests queued and the rate was as flat as only a token bucket makes it ([`crate::plateau`]), the times at
+//! which a database issued its requests were set by that limit: it would have asked sooner. Issue times alone do not
+//! show it. A limit cannot be passed for long either, so that a level above which the load went elsewhere is none.
+
+use crate::plateau::{self, LEAST_SLICES, Plateau, Throughput};
+
+/// A slice in which requests take this many times the base latency is one in which they queue.
+const QUEUES: f64 = 1.5;
+/// Rates above the level by more than this share, outside of the stretch, speak against a limit.
+const ABOVE: f64 = 0.15;
+/// Slices that may lie above it: saved-up credit is spent in a burst.
+const MOST_ABOVE: f64 = 0.1;
+
+/// Recorded load in one slice of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// I/Os completed.
+    pub ios: f64,
+    /// Bytes completed.
+    pub bytes: f64,
+    /// I/Os in flight, as a mean over the slice.
+    pub in_flight: f64,
+}
+
+/// A limit at which the load ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// The level.
+    pub plateau: Plateau,
+    /// Share of the time in which it ran there.
+    pub share: f64,
+}
+
+/// The limit that held back the load for longest, if one did. `base_latency_s` is the latency of a request that does
+/// not wait.
+pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Held> {
+    let queues = |slice: &Load| {
+        slice.in_flight * slice_s > QUEUES * base_latency_s * slice.ios && slice.ios > 0.0
+    };
+    let mut best: Option<Held> = None;
+    let mut start = 0;
+    while start < load.len() {
+        let length = load[start..]
+            .iter()
+            .take_while(|slice| queues(slice))
+            .count();
+        let stretch = &load[start..start + length];
+        if let Some(plateau) = level_of(stretch, slice_s, base_latency_s)
+            && !is_passed(load, start..start + length, plateau, slice_s)
+        {
+            let share = length as f64 / load.len() as f64;
+            if best.is_none_or(|best| best.share < share) {
+                best = Some(Held { plateau, share });
+            }
+        }
+        start += length.max(1);
+    }
+    best
+}
+
+/// The flat level of a stretch in which requests queue throughout, if it has one. Its first and last slice are partly
+/// of what is around it.
+fn level_of(stretch: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Plateau> {
+    if stretch.len() < LEAST_SLICES + 2 {
+        return None;
+    }
+    let inner = &stretch[1..stretch.len() - 1];
+    let of = |of: fn(&Load) -> f64| inner.iter().map(of).collect::<Vec<f64>>();
+    let (ops, bytes, in_flight) = (of(|x| x.ios), of(|x| x.bytes), of(|x| x.in_flight));
+    let depth = in_flight.iter().sum::<f64>() / inner.len() as f64;
+    let rate = ops.iter().sum::<f64>() / inner.len() as f64 / slice_s;
+    plateau::assess(&Throughput {
+        ops: &ops,
+        bytes: &bytes,
+        slice_s,
+        depth,
+        mean_latency_s: depth / rate,
+        base_latency_s: Some(base_latency_s),
+    })
+}
+
+/// True if the load went above the level outside of the stretch, for more than a burst.
+fn is_passed(
+    load: &[Load],
+    stretch: std::ops::Range<usize>,
+    plateau: Plateau,
+    slice_s: f64,
+) -> bool {
+    let outside = load[..stretch.start].iter().chain(&load[stretch.end..]);
+    let above = outside.filter(|slice| {
+        let (ios, bytes) = (slice.ios / slice_s, slice.bytes / slice_s);
+        ios > plateau.ops_per_s * (1.0 + ABOVE) && bytes > plateau.bytes_per_s * (1.0 + ABOVE)
+    });
+    above.count() as f64 > MOST_ABOVE * stretch.len() as f64
+}

@@ -1,0 +1,128 @@
+//! Whether reads of a replay were answered from a cache more often than when they were recorded.
+//!
+//! A cache shows as two kinds of reads: fast ones and slow ones. A queue makes two kinds as well, so that only reads
+//! are compared that found nothing else in flight. Reads are parted where the logarithms of their latencies fall
+//! apart best (Otsu, 1979), and count as two kinds only where the kinds are far apart and hardly anything lies
+//! between.
+
+use record::Histogram;
+
+/// Reads below which nothing is said.
+const LEAST_READS: u64 = 200;
+/// The slow kind takes at least this many times the fast kind's latency.
+const APART: f64 = 4.0;
+/// Smallest share of either kind.
+const LEAST_SHARE: f64 = 0.03;
+/// Largest share of reads around the middle between the two kinds, of the smaller kind.
+const BETWEEN: f64 = 0.25;
+/// Share of reads by which the replay's cache must answer more.
+const WARMER: f64 = 0.1;
+
+/// Two kinds of reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kinds {
+    /// Share of the fast kind, 0 to 1.
+    pub fast_share: f64,
+    /// Median latency of the fast kind, in the histogram's unit.
+    pub fast: u64,
+    /// Median latency of the slow kind.
+    pub slow: u64,
+}
+
+/// Shares of reads that a cache answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warmer {
+    /// Share when they were recorded.
+    pub recorded: f64,
+    /// The kinds of reads of the replay.
+    pub replayed: Kinds,
+}
+
+/// The replay's reads, if a cache answered more of them than of the recorded ones.
+pub fn warmer(recorded: &Histogram, replayed: &Histogram) -> Option<Warmer> {
+    if recorded.count() < LEAST_READS {
+        return None;
+    }
+    let now = kinds(replayed)?;
+    let then = kinds(recorded).map_or(0.0, |kinds| kinds.fast_share);
+    let variance = |share: f64, count: u64| share * (1.0 - share) / count as f64;
+    let error =
+        (variance(then, recorded.count()) + variance(now.fast_share, replayed.count())).sqrt();
+    (now.fast_share - then > WARMER + 3.0 * error).then_some(Warmer {
+        recorded: then,
+        replayed: now,
+    })
+}
+
+/// The two kinds of reads, where there are two.
+pub fn kinds(latency: &Histogram) -> Option<Kinds> {
+    if latency.count() < LEAST_READS {
+        return None;
+    }
+    let buckets: Vec<(f64, u64, f64)> = latency
+        .buckets()
+        .map(|(low, high, count)| {
+            let middle = (low + (high - low) / 2).max(1);
+            ((middle as f64).ln(), middle, count as f64)
+        })
+        .collect();
+    let split = best_split(&buckets)?;
+    let (fast, slow) = buckets.split_at(split);
+    let (fast_count, slow_count) = (total(fast), total(slow));
+    let all = fast_count + slow_count;
+    let (fast_median, slow_median) = (median(fast)?, median(slow)?);
+    let smaller = fast_count.min(slow_count);
+    if smaller < LEAST_SHARE * all || (slow_median as f64) < APART * fast_median as f64 {
+        return None;
+    }
+    // A third of the way on either side of the middle, in logarithms.
+    let (from, to) = ((fast_median as f64).ln(), (slow_median as f64).ln());
+    let third = (to - from) / 3.0;
+    let between = buckets
+        .iter()
+        .filter(|(ln, ..)| (from + third..to - third).contains(ln));
+    let between: f64 = between.map(|(.., count)| count).sum();
+    (between <= BETWEEN * smaller).then_some(Kinds {
+        fast_share: fast_count / all,
+        fast: fast_median,
+        slow: slow_median,
+    })
+}
+
+/// Number of buckets of the fast kind: the split with the greatest variance between the kinds.
+fn best_split(buckets: &[(f64, u64, f64)]) -> Option<usize> {
+    let all = total(buckets);
+    let sum: f64 = buckets.iter().map(|(ln, _, count)| ln * count).sum();
+    let (mut below, mut sum_below) = (0.0, 0.0);
+    let mut best: Option<(f64, usize)> = None;
+    for (index, (ln, _, count)) in buckets.iter().enumerate() {
+        below += count;
+        sum_below += ln * count;
+        let above = all - below;
+        if above <= 0.0 {
+            break;
+        }
+        let apart = sum_below / below - (sum - sum_below) / above;
+        let between = below * above * apart * apart;
+        if best.is_none_or(|(most, _)| between > most) {
+            best = Some((between, index + 1));
+        }
+    }
+    best.map(|(_, split)| split)
+}
+
+fn total(buckets: &[(f64, u64, f64)]) -> f64 {
+    buckets.iter().map(|(.., count)| count).sum()
+}
+
+fn median(buckets: &[(f64, u64, f64)]) -> Option<u64> {
+    let half = total(buckets) / 2.0;
+    let mut seen = 0.0;
+    for (_, middle, count) in buckets {
+        seen += count;
+        if seen >= half {
+            return Some(*middle);
+        }
+    }
+    None
+}
