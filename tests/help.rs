@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "array",
     "bench",
     "devices",
@@ -23,6 +23,7 @@ const VERBS: [&str; 20] = [
     "man",
     "mark",
     "cost",
+    "replay",
     "tally",
     "watch",
     "zero",

@@ -1,6 +1,7 @@
 //! Answers of the classic suites to their own questions, beside the figures of their phases.
 
 use record::{Nanos, Phase, Run};
+use replay::conclude::ReplayAnswer;
 use serde::Serialize;
 use study::curve::{self, TargetKept};
 use study::zones::{self as zoned, Ends, Rate};
@@ -32,6 +33,8 @@ pub enum SuiteResult {
     Zones(ZonesAnswer),
     /// Rate of requests that keeps a target.
     Curve(CurveAnswer),
+    /// A trace, recorded and replayed.
+    Replay(Box<ReplayAnswer>),
 }
 
 /// A cell of sysbench's grid.
@@ -168,6 +171,9 @@ impl SuiteResult {
     pub(crate) fn of(run: &Run, figures: &[PhaseFigures]) -> Option<SuiteResult> {
         if run.phases.is_empty() {
             return None;
+        }
+        if let Some(replay) = &run.replay {
+            return Some(SuiteResult::Replay(Box::new(ReplayAnswer::of(replay))));
         }
         match run.suite.as_str() {
             "sysbench" => Some(SuiteResult::Sysbench {

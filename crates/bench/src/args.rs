@@ -11,12 +11,13 @@ use record::Nanos;
 
 use domain::plan_binding::Planned;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
+use replay::args::ReplayOptions;
 
 /// The latency of which the suite `curve` looks for the rate, unless another is given.
 pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
 
 /// Arguments of `bench`.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(after_help = "Examples:
   disksmith bench .
   disksmith bench /data --phase page-read --phase log-append --json
@@ -26,6 +27,7 @@ pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
   disksmith bench /data --suite curve --p99 10ms
   disksmith bench /data --suite bonnie --size 64g --sync
   disksmith bench /data --fio nightly.fio
+  disksmith bench /data --replay mysql.trace --pace dependencies
   disksmith bench /dev/nvme1n1 --destroy /dev/nvme1n1=ext4")]
 pub struct BenchArgs {
     /// A directory, a file or a block device. In a directory, files are laid out and removed
@@ -60,6 +62,24 @@ pub struct BenchArgs {
         ]
     )]
     pub fio: Option<PathBuf>,
+
+    /// A trace of 'trace record', or of another tool, to replay instead of a suite; docs/replay.md says how
+    #[arg(
+        long,
+        value_name = "TRACE",
+        conflicts_with_all = [
+            "suite", "phase", "workload", "fio", "threads", "block", "read_fraction", "span", "rate",
+            "seconds", "precision", "buffered", "quick", "p99", "files", "file_size", "directories",
+            "sync",
+        ]
+    )]
+    pub replay: Option<PathBuf>,
+    /// How the trace is replayed
+    #[command(flatten)]
+    pub replay_options: ReplayOptions,
+    /// Targets of the trace's other devices, beside the first
+    #[arg(skip)]
+    pub more_targets: Vec<PathBuf>,
 
     /// Threads that issue I/O, in every phase
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -175,7 +195,9 @@ impl BenchArgs {
 
     /// The name of the suite that is asked for, as the ledger keeps it.
     pub(crate) fn suite_name(&self) -> &'static str {
-        if self.fio.is_some() {
+        if self.replay.is_some() {
+            "replay"
+        } else if self.fio.is_some() {
             "fio"
         } else if self.workload.is_some() {
             "workload"
@@ -186,7 +208,12 @@ impl BenchArgs {
 
     /// The latency of which the suite `curve` looks for the rate; `None` for other suites.
     pub(crate) fn p99_target(&self) -> Option<Nanos> {
-        let curve = self.suite == SuiteName::Curve && self.workload.is_none() && self.fio.is_none();
+        let curve = self.suite == SuiteName::Curve
+            && [
+                self.workload.is_none(),
+                self.fio.is_none(),
+                self.replay.is_none(),
+            ] == [true; 3];
         curve.then(|| self.p99.map_or(P99_TARGET, |p99| p99.0))
     }
 
@@ -214,9 +241,10 @@ pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
 }
 
 /// The suites.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SuiteName {
     /// The I/O of a database: pages, a log, scans and loads
+    #[default]
     Database,
     /// sysbench fileio: random reads and writes of 16 KiB, by 1 and by 64 threads
     Sysbench,

@@ -9,6 +9,7 @@ pub mod figures;
 mod findings;
 mod finish;
 mod fio;
+mod from_trace;
 pub mod imported;
 mod judged;
 mod layout;
@@ -44,6 +45,7 @@ use ui::context::Context;
 use ui::exit::{Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
+pub use from_trace::args::ReplayArgs;
 pub use phase_plan::PhasePlan;
 pub use session::Ran;
 
@@ -57,12 +59,22 @@ pub fn bench(
     let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
     let report = check_report(args, &path)?;
     let started = Timestamp::now();
-    let ready = Ready::make(args, context, engine)?;
+    let ready = Ready::make(args, context, engine, interrupt)?;
     // Opened before anything is measured, so that one that is damaged is told of before and not after.
     let ledger = finish::open_ledger(args, context)?;
     let mut session = ready.session(started, args, context, engine, interrupt);
     let ran = ready.run(&mut session)?;
     finish::finish(ran, args, context, ledger, report.as_ref())
+}
+
+/// Replays a trace.
+pub fn replay(
+    args: &ReplayArgs,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    bench(&args.bench_args(), context, engine, interrupt)
 }
 
 /// Measures a target, and neither shows nor keeps it.
@@ -76,7 +88,7 @@ pub fn run_once(
     interrupt: &AtomicBool,
 ) -> Result<Ran, Failure> {
     let started = Timestamp::now();
-    let ready = Ready::make(args, context, engine)?;
+    let ready = Ready::make(args, context, engine, interrupt)?;
     let mut session = ready.session(started, args, context, engine, interrupt);
     ready.run(&mut session)
 }
@@ -92,7 +104,7 @@ pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Res
             "a 'bench' without --destroy overwrites nothing, so there is nothing to check",
         ));
     }
-    Ready::make(args, context, engine).map(drop)
+    Ready::make(args, context, engine, &AtomicBool::new(false)).map(drop)
 }
 
 /// Everything that is checked and opened before anything is measured, for each kind of run.
@@ -101,6 +113,7 @@ enum Ready {
     Jobs(fio::Ready),
     Grid(sysbench::Grid),
     Bonnie(bonnie::Ready),
+    Trace(from_trace::Ready),
 }
 
 impl Ready {
@@ -108,7 +121,15 @@ impl Ready {
     ///
     /// # Errors
     /// Refused, where it cannot be run on the target.
-    fn make(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Result<Ready, Failure> {
+    fn make(
+        args: &BenchArgs,
+        context: &Context,
+        engine: &dyn Engine,
+        interrupt: &AtomicBool,
+    ) -> Result<Ready, Failure> {
+        if let Some(file) = &args.replay {
+            return from_trace::Ready::make(args, file, context, interrupt).map(Ready::Trace);
+        }
         if let Some(file) = &args.fio {
             return fio::Ready::make(args, file, context, engine).map(Ready::Jobs);
         }
@@ -154,6 +175,7 @@ impl Ready {
             Ready::Jobs(ready) => session.run_jobs(ready),
             Ready::Grid(grid) => session.run_grid(grid),
             Ready::Bonnie(ready) => session.run_bonnie(ready),
+            Ready::Trace(ready) => session.run_trace(ready),
         }
     }
 }
@@ -163,6 +185,9 @@ impl Ready {
 pub fn overwrites(args: &BenchArgs) -> bool {
     if args.destroy.is_empty() {
         return false;
+    }
+    if args.replay.is_some() {
+        return !args.replay_options.reads_only;
     }
     let is_of_own_files =
         args.workload.is_none() && matches!(args.suite, SuiteName::Bonnie | SuiteName::Sysbench);

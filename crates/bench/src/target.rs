@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linux::block::{DevNum, Devices, Kind};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
@@ -112,7 +112,7 @@ fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     })
 }
 
-/// The user's consents, which can only name the target itself.
+/// The user's consents to overwrite `path`. They can only name targets.
 fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
     let consents: Vec<Consent> = args
         .destroy
@@ -121,9 +121,14 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
         .collect::<Result<_, _>>()
         .refused()?;
     // One that names the target with a mistyped signature is left to the claim, which explains it.
-    let stray = consents.iter().find(|consent| !consent.names(path));
-    match stray {
-        None => Ok(consents),
+    let others = args.target.iter().chain(&args.more_targets);
+    let targets: Vec<&Path> = others.map(PathBuf::as_path).chain([path]).collect();
+    let is_stray = |consent: &&Consent| !targets.iter().any(|target| consent.names(target));
+    match consents.iter().find(is_stray) {
+        None => Ok(consents
+            .into_iter()
+            .filter(|consent| consent.names(path))
+            .collect()),
         Some(consent) => Err(Failure::refused(format!(
             "--destroy names {}, which is not the target {}",
             consent.path.display(),

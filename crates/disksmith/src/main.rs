@@ -92,6 +92,10 @@ fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
             let interrupt = interrupt.refused()?;
             watch::watch(args, context, &interrupt)
         }
+        HostVerb::Replay(args) => {
+            let interrupt = ui::signals::interrupt_flag().refused()?;
+            bench::replay(args, context, &engine::Disks, &interrupt)
+        }
         HostVerb::Mark(args) => watch::mark::mark(args, context),
         HostVerb::Trace(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;

@@ -111,6 +111,19 @@ pub struct ReplayClass {
 }
 
 impl ReplayClass {
+    /// Adds another class's I/Os.
+    pub fn add(&mut self, other: &ReplayClass) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.failed += other.failed;
+        self.failed_recorded += other.failed_recorded;
+        self.recorded.merge(&other.recorded);
+        self.service.merge(&other.service);
+        for (part, more) in self.replayed.iter_mut().zip(&other.replayed) {
+            part.merge(more);
+        }
+    }
+
     /// Latency over the whole replay.
     pub fn all(&self) -> Histogram {
         let mut all = Histogram::new();

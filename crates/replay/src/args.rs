@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use record::{OffsetMap, Pace};
+use serde::{Deserialize, Serialize};
 
 /// Options that say how a trace is replayed.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayOptions {
     /// When each I/O is issued [default: recorded]
     #[arg(long, value_enum, requires = "replay")]
@@ -32,7 +33,8 @@ pub struct ReplayOptions {
 }
 
 /// Rules of times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PaceName {
     /// Each I/O at its recorded time, whatever became of earlier ones
     Recorded,
@@ -54,7 +56,8 @@ impl PaceName {
 }
 
 /// Rules of offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MapName {
     /// At the recorded offsets; what lies beyond the end is left out and counted
     Exact,
@@ -76,7 +79,8 @@ impl MapName {
 }
 
 /// A factor of time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Speed(pub f64);
 
 impl FromStr for Speed {

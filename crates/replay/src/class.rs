@@ -74,6 +74,11 @@ impl Class {
         matches!(self, Class::Flush | Class::FuaWrite)
     }
 
+    /// The class of this name.
+    fn named(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.name() == name)
+    }
+
     fn of_size(op: Op, bytes: u64) -> Class {
         let sizes = match op {
             Op::Read => [Class::Read4, Class::Read16, Class::Read64, Class::ReadLarge],
@@ -91,6 +96,11 @@ impl Class {
             _ => sizes[3],
         }
     }
+}
+
+/// True if I/Os of the class of this name are durable when they are answered.
+pub(crate) fn is_durable(name: &str) -> bool {
+    Class::named(name).is_some_and(Class::is_durable)
 }
 
 /// Append streams that are followed on a device.

@@ -1,8 +1,10 @@
 //! What a replay's figures are and are worth: derived from what was measured, and again from an old run by a better
 //! rule.
 
+use crate::class;
 use record::{
-    Code, Direction, Finding, Histogram, LoadSlice, OffsetMap, Pace, Replay, ReplayCounts, Severity,
+    Code, Direction, Finding, Histogram, LoadSlice, OffsetMap, Pace, Replay, ReplayClass,
+    ReplayCounts, Severity,
 };
 use serde::Serialize;
 use study::replay::cap::{self, Load};
@@ -45,6 +47,8 @@ pub struct ReplayAnswer {
     pub map: OffsetMap,
     /// Devices of the trace and their targets.
     pub devices: Vec<DeviceAnswer>,
+    /// All reads, all writes, and what commits wait for: flushes and writes with FUA.
+    pub totals: Vec<ClassAnswer>,
     /// Kinds of I/Os.
     pub classes: Vec<ClassAnswer>,
     /// Time from when an I/O was due until it was issued.
@@ -174,6 +178,7 @@ impl ReplayAnswer {
                     footprint_bytes: device.footprint.map(|bytes| bytes.0),
                 })
                 .collect(),
+            totals: totals(&replay.classes),
             classes: replay.classes.iter().map(ClassAnswer::of).collect(),
             lateness: Latencies::of(std::slice::from_ref(&replay.lateness)),
             late: late(replay),
@@ -190,8 +195,27 @@ impl ReplayAnswer {
     }
 }
 
+/// Sums of classes: reads, writes, commits, where there are any.
+fn totals(classes: &[ReplayClass]) -> Vec<ClassAnswer> {
+    type Belongs = fn(&ReplayClass) -> bool;
+    let sums: [(&str, Belongs); 3] = [
+        ("reads", |class| class.direction == Direction::Read),
+        ("writes", |class| class.direction == Direction::Write),
+        ("commits", |class| class::is_durable(&class.name)),
+    ];
+    sums.into_iter()
+        .filter_map(|(name, belongs)| {
+            let mut members = classes.iter().filter(|class| belongs(class));
+            let mut sum = members.next()?.clone();
+            members.for_each(|class| sum.add(class));
+            name.clone_into(&mut sum.name);
+            Some(ClassAnswer::of(&sum))
+        })
+        .collect()
+}
+
 impl ClassAnswer {
-    fn of(class: &record::ReplayClass) -> ClassAnswer {
+    fn of(class: &ReplayClass) -> ClassAnswer {
         ClassAnswer {
             name: class.name.clone(),
             direction: class.direction.word(),

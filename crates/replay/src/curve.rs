@@ -60,9 +60,8 @@ impl Curve {
     pub(crate) fn span(&mut self, from: u64, to: u64, add: impl Fn(&mut Sums, u64)) {
         let mut from = from;
         while from < to {
-            let slice = self.at(to - 1);
-            // `at` has fixed the width for all of the span.
-            let _ = slice;
+            // From here on the slices are wide enough for all of the span.
+            self.at(to - 1);
             let end = (from / self.width + 1) * self.width;
             let part = end.min(to) - from;
             add(self.at(from), part);

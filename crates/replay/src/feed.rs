@@ -10,10 +10,10 @@ use engine::list;
 use record::ReplayCounts;
 use trace::{Io, Op, ReadError, TraceReader};
 
-use crate::arrival;
 use crate::class::{Class, Classifier};
 use crate::depend::{Inference, Waits};
 use crate::map::Placer;
+use crate::source::arrival;
 
 /// I/Os that are handed over at once.
 pub(crate) const BATCH: usize = 1024;

@@ -16,6 +16,7 @@ mod graph;
 mod map;
 mod play;
 mod schedule;
+mod source;
 mod survey;
 mod tally;
 #[cfg(test)]
@@ -25,15 +26,5 @@ mod tests;
 pub mod views;
 
 pub use play::{Disk, PlayError, Played, play};
+pub use source::Opener;
 pub use survey::{Survey, SurveyedDevice, survey};
-
-use trace::{ReadError, TraceReader};
-
-/// Opens the trace from its start; it is called once for each pass.
-pub type Opener<'a> = dyn Fn() -> Result<Box<dyn TraceReader>, ReadError> + Sync + 'a;
-
-/// Time at which an I/O came: to the block layer where that was recorded, since the time of issue is shaped by the
-/// disk's own queue, and else its issue.
-fn arrival(io: &trace::Io) -> u64 {
-    io.queued.unwrap_or(io.issued).min(io.issued).0
-}

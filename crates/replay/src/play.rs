@@ -1,22 +1,23 @@
 //! A replay from its start to its end.
 
 use std::fs::File;
-use std::sync::atomic::AtomicBool;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use engine::list::{Ended, List, Lister, MOST_IN_FLIGHT, Memory};
+use engine::list::{Ended, List, ListEnd, Lister, MOST_IN_FLIGHT, Memory};
 use engine::{Choice, EngineError, Observer};
 use record::{
-    Bytes, Details, Direction, Nanos, Pace, Pattern, Phase, Replay, ReplaySettings, ReplayedDevice,
-    Stopped, Surroundings, Workload,
+    Bytes, Details, Direction, Nanos, Pace, Pattern, Phase, Replay, ReplayCounts, ReplaySettings,
+    ReplayedDevice, Stopped, Surroundings, Workload,
 };
 use trace::ReadError;
 
-use crate::Opener;
 use crate::feed::{self, BATCHES, Sorting};
 use crate::map::Placer;
 use crate::schedule::Schedule;
+use crate::source::Opener;
 use crate::survey::Survey;
 use crate::tally::Tally;
 
@@ -111,43 +112,23 @@ pub fn play(
     let (end, fed) = thread::scope(|scope| {
         let feeder = thread::Builder::new()
             .name("trace".to_owned())
-            .spawn_scoped(scope, move || feed::run(reader, sorting, &to, over));
-        let feeder = feeder.map_err(EngineError::Setup)?;
+            .spawn_scoped(scope, move || feed::run(reader, sorting, &to, over))
+            .map_err(EngineError::Setup)?;
         let end = lister.run(&list, &mut schedule);
-        over.store(true, std::sync::atomic::Ordering::Relaxed);
-        let ended = schedule.end();
-        // The receiver is gone, so that the thread does not wait for room.
-        let fed = feeder.join().unwrap_or_default();
-        Ok::<_, EngineError>(((end, ended), fed))
+        over.store(true, Relaxed);
+        // The receiver goes with it, so that the thread does not wait for room.
+        let counted = schedule.end();
+        let fed = feeder.join().unwrap_or_else(|panic| resume_unwind(panic));
+        Ok::<_, EngineError>((end.map(|end| (end, counted)), fed))
     })?;
-    let ((end, (mut tally, starved)), end_of_feed) = (end, fed);
-    let end = end?;
-    let seconds = tally.finish();
-    let mut counts = end_of_feed.counts;
-    counts.issued = tally.issued;
-    counts.full = tally.full;
-    counts.starved = starved;
-    let phase = Phase {
-        name: "replay".to_owned(),
-        workload: workload(survey, settings, &tally),
-        engine: end.kind,
-        began_s: 0.0,
-        seconds,
-        drain_seconds: 0.0,
-        stopped: match end.ended {
-            Ended::End => Stopped::Ops,
-            Ended::Interrupted => Stopped::Signal,
-        },
-        read: tally.total(Direction::Read),
-        write: tally.total(Direction::Write),
-        sync: tally.total(Direction::Sync),
-        commit: tally.total(Direction::Commit),
-        thread_ops: vec![tally.issued],
-        thread_seconds: Vec::new(),
-        cpu: end.cpu,
-        windows: std::mem::take(&mut tally.windows),
-        surroundings: Surroundings::default(),
+    let (end, (mut tally, starved)) = end?;
+    let counts = ReplayCounts {
+        issued: tally.issued,
+        full: tally.full,
+        starved,
+        ..fed.counts
     };
+    let phase = phase(end, survey, settings, &mut tally);
     let (slice_seconds, load) = tally.curve.finish();
     let replay = Replay {
         trace: survey.trace.clone(),
@@ -164,8 +145,33 @@ pub fn play(
     Ok(Played {
         phase,
         replay,
-        failed: end_of_feed.failed,
+        failed: fed.failed,
     })
+}
+
+/// The I/O as a phase.
+fn phase(end: ListEnd, survey: &Survey, settings: ReplaySettings, tally: &mut Tally<'_>) -> Phase {
+    Phase {
+        name: "replay".to_owned(),
+        seconds: tally.finish(),
+        workload: workload(survey, settings, tally),
+        engine: end.kind,
+        began_s: 0.0,
+        drain_seconds: 0.0,
+        stopped: match end.ended {
+            Ended::End => Stopped::Ops,
+            Ended::Interrupted => Stopped::Signal,
+        },
+        read: tally.total(Direction::Read),
+        write: tally.total(Direction::Write),
+        sync: tally.total(Direction::Sync),
+        commit: tally.total(Direction::Commit),
+        thread_ops: vec![tally.issued],
+        thread_seconds: Vec::new(),
+        cpu: end.cpu,
+        windows: std::mem::take(&mut tally.windows),
+        surroundings: Surroundings::default(),
+    }
 }
 
 /// What the reading thread does with the I/Os.

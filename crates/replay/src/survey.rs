@@ -6,7 +6,7 @@ use record::{Bytes, OffsetMap, ReplayedTrace};
 use trace::{DeviceIndex, Op, ReadError};
 
 use crate::map::Touched;
-use crate::{Opener, arrival};
+use crate::source::{Opener, arrival};
 
 /// I/Os after which it is looked whether to go on.
 const LOOK: u64 = 1 << 16;

@@ -32,7 +32,7 @@ pub fn table(answer: &ReplayAnswer, columns: usize) -> String {
 /// Rows of the table of classes: recorded above replayed.
 pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for class in &answer.classes {
+    for class in answer.totals.iter().chain(&answer.classes) {
         let (name, ios) = (class.name.clone(), number(class.ios as f64));
         let failed = |count: u64| match count {
             0 => String::new(),

@@ -9,6 +9,7 @@ use domain::filesystem::Fs;
 use domain::plan_binding::Planned;
 use domain::raid::{Level, level_parser};
 use domain::values::{Percent, Size, Span};
+use replay::args::ReplayOptions;
 
 /// Arguments of `sweep`.
 #[derive(Args, Debug)]
@@ -18,6 +19,7 @@ use domain::values::{Percent, Size, Span};
   disksmith sweep --devices … --members 2,4,8 --level 0,10 --chunk 64k,256k --fs xfs,ext4 \\
       --objective page-mixed.iops --require 'page-write.p99<5ms' --survives 1
   disksmith sweep --devices … --price gp3.prices --objective 'page-mixed.iops/$'
+  disksmith sweep --devices … --replay mysql.trace --map compact --require 'replay.commit.p99<5ms'
   disksmith sweep --show last --report sweep.html
 
 A sweep that was killed goes on where it was when the same command is run again.")]
@@ -76,10 +78,17 @@ pub struct SweepArgs {
     /// One workload of your own in place of a suite; its figures are workload.iops and so on
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub workload: Option<String>,
+    /// A trace to replay in place of a suite, on a test file of --size; its figures are replay.p99,
+    /// replay.commit.p99 and so on
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["suite", "phase", "workload"])]
+    pub replay: Option<PathBuf>,
+    /// How the trace is replayed
+    #[command(flatten)]
+    pub replay_options: ReplayOptions,
     /// Figure by which the best layout is chosen: PHASE.METRIC, with the metrics iops,
     /// bytes, mean, p50, p90, p95, p99 and p99.9; or PHASE.iops/$ or cost, which need --price
-    /// [default: page-mixed.iops]
-    #[arg(long, value_name = "FIGURE")]
+    /// [default: page-mixed.iops, with --replay replay.p99]
+    #[arg(long, visible_alias = "by", value_name = "FIGURE")]
     pub objective: Option<String>,
     /// Requirement that a layout must meet, such as 'page-write.p99<5ms'
     #[arg(long, value_name = "FIGURE<BAR")]

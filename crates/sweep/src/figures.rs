@@ -17,6 +17,8 @@ use bench::figures::{Estimate, PhaseFigures};
 /// commits instead: a commit is what a database waits for.
 pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value> {
     let mut figures = BTreeMap::new();
+    // A trace's reads and writes are what it is about, and its commits some of these.
+    let is_trace = run.replay.is_some();
     for (phase, studied) in run.phases.iter().zip(&conclusion.phases) {
         let mut put = |direction, metric, value| {
             let figure = Figure {
@@ -26,7 +28,7 @@ pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value>
             };
             figures.insert(figure, value);
         };
-        for (metric, value) in together(phase, studied) {
+        for (metric, value) in together(phase, studied, is_trace) {
             put(None, metric, value);
         }
         if phase.directions().count() < 2 {
@@ -113,9 +115,10 @@ fn of_flow(flow: &Flow, direction: Direction, studied: &PhaseFigures) -> Vec<(Me
 }
 
 /// The figures over all directions; empty where nothing was done.
-fn together(phase: &Phase, studied: &PhaseFigures) -> Vec<(Metric, Value)> {
+fn together(phase: &Phase, studied: &PhaseFigures, is_trace: bool) -> Vec<(Metric, Value)> {
     let moving: Vec<&Flow> = [&phase.read, &phase.write].into_iter().flatten().collect();
-    let mut values = match &phase.commit {
+    let commits = phase.commit.as_ref().filter(|_| !is_trace);
+    let mut values = match commits {
         Some(commits) => of_flow(commits, Direction::Commit, studied),
         None => {
             let mut merged = Histogram::new();
@@ -131,7 +134,7 @@ fn together(phase: &Phase, studied: &PhaseFigures) -> Vec<(Metric, Value)> {
         let per_second = total as f64 / phase.seconds;
         value(Estimate::of(&slices, studied.warmup_slices, per_second))
     };
-    if phase.commit.is_none() {
+    if commits.is_none() {
         let rates = slices(phase, |slice| slice.ops);
         values.push((Metric::Iops, estimate(rates, total(|flow| flow.ops))));
     }

@@ -12,6 +12,7 @@ use bench::Ran;
 use bench::args::{BenchArgs, SuiteName};
 use bench::conclusion::Conclusion;
 use domain::values::{Percent, Size, Span};
+use replay::args::ReplayOptions;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
@@ -26,16 +27,20 @@ pub(crate) fn bench_args(
 ) -> Result<BenchArgs, String> {
     let workload = settings.own_workload()?;
     let phases = settings.phases.iter().map(Into::into);
+    let trace = settings.replay.as_ref();
     Ok(BenchArgs {
         target: Some(target.to_path_buf()),
         suite: SuiteName::Database,
-        phase: if workload.is_some() {
+        phase: if workload.is_some() || trace.is_some() {
             Vec::new()
         } else {
             phases.collect()
         },
         workload,
         fio: None,
+        replay: trace.map(|trace| trace.path.clone()),
+        replay_options: trace.map_or_else(ReplayOptions::default, |trace| trace.options.clone()),
+        more_targets: Vec::new(),
         threads: settings.threads,
         depth: settings.depth,
         block: None,

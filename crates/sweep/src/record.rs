@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use record::{Bytes, Machine, Nanos, RunId};
+use replay::args::ReplayOptions;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Figure;
@@ -44,6 +45,9 @@ pub(crate) struct Settings {
     pub phases: Vec<String>,
     /// The workload of the user's own, in place of a suite.
     pub workload: Option<String>,
+    /// The trace that is replayed in place of a suite.
+    #[serde(default)]
+    pub replay: Option<SweptTrace>,
     /// A phase ends at the latest after this long.
     pub seconds: Nanos,
     /// A phase ends when its interval is this narrow.
@@ -64,6 +68,15 @@ pub(crate) struct Settings {
     pub seed: u64,
     /// Prices of the volumes.
     pub prices: Option<Prices>,
+}
+
+/// A trace that layouts are measured by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SweptTrace {
+    /// Its path.
+    pub path: PathBuf,
+    /// How it is replayed.
+    pub options: ReplayOptions,
 }
 
 /// A value with its 95 % interval, where there is one.

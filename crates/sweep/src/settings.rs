@@ -12,7 +12,7 @@ use super::layout::Factors;
 use super::objective::{Objective, Requirement};
 use super::plan::{self, Planned};
 use super::price::Prices;
-use super::record::{Settings, Volume};
+use super::record::{Settings, SweptTrace, Volume};
 use crate::args::SweepArgs;
 use crate::measure::bench_args;
 use array::host::number_at;
@@ -21,6 +21,9 @@ use ui::context::Context;
 
 /// The phase of a workload of the user's own.
 const OWN: &str = "workload";
+
+/// The phase of a trace.
+const REPLAY: &str = "replay";
 
 /// Objective when none is named.
 const DEFAULT_OBJECTIVE: &str = "page-mixed.iops";
@@ -63,6 +66,11 @@ pub(crate) fn read(
         factors,
         phases,
         workload: args.workload.clone(),
+        replay: args.replay.as_ref().map(|path| SweptTrace {
+            // Absolute, since a sweep may be resumed from another folder.
+            path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+            options: args.replay_options.clone(),
+        }),
         seconds: args.seconds.0,
         precision: args.precision.0,
         size,
@@ -74,6 +82,10 @@ pub(crate) fn read(
         seed: args.seed,
         prices,
     };
+    if settings.replay.is_some() {
+        // What a trace does is known when it is read.
+        return Ok((settings, planned));
+    }
     // The suite and the workload are asked whether they can make that.
     let checked = bench_args(&settings, Path::new("/"), 0).and_then(|bench| {
         let names = if settings.workload.is_some() {
@@ -172,6 +184,7 @@ fn prices(args: &SweepArgs) -> Result<Option<Prices>, String> {
 fn objective(args: &SweepArgs, prices: Option<&Prices>) -> Result<Objective, String> {
     let objective: Objective = match &args.objective {
         Some(text) => text.parse()?,
+        None if args.replay.is_some() => Objective::Figure(Figure::of(REPLAY, Metric::P99)),
         None if args.workload.is_some() => Objective::Figure(Figure::of(OWN, Metric::Iops)),
         None => DEFAULT_OBJECTIVE.parse()?,
     };
@@ -206,11 +219,19 @@ fn phases(
             phases.push(phase.clone());
         }
     }
-    match phases.iter().find(|phase| *phase != OWN) {
-        Some(other) if args.workload.is_some() => Err(format!(
-            "with --workload there is one phase, {OWN}, and no {other}"
-        )),
-        _ => Ok(phases),
+    let only = match (&args.replay, &args.workload) {
+        (Some(_), _) => Some(("--replay", REPLAY)),
+        (None, Some(_)) => Some(("--workload", OWN)),
+        (None, None) => None,
+    };
+    match only {
+        Some((option, only)) => match phases.iter().find(|phase| *phase != only) {
+            Some(other) => Err(format!(
+                "with {option} there is one phase, {only}, and no {other}"
+            )),
+            None => Ok(phases),
+        },
+        None => Ok(phases),
     }
 }
 

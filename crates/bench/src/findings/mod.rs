@@ -40,6 +40,11 @@ pub(super) fn of(
     .flatten()
     .collect();
     findings.extend(suites::of_answer(answer));
+    findings.extend(
+        run.replay
+            .iter()
+            .flat_map(|replay| replay::conclude::findings(replay)),
+    );
     for (phase, figures) in run.phases.iter().zip(figures) {
         findings.extend(match suites::has_level(answer, phase) {
             true => of_phase(run, phase, figures),

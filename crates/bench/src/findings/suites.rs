@@ -13,6 +13,8 @@ use ui::format::number;
 pub(super) fn has_level(answer: Option<&SuiteResult>, phase: &Phase) -> bool {
     match answer {
         Some(SuiteResult::Zones(_) | SuiteResult::Curve(_)) => phase.windows.is_empty(),
+        // It does what the trace did at each moment.
+        Some(SuiteResult::Replay(_)) => false,
         _ => true,
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn text(answer: &SuiteResult, columns: usize) -> String {
         SuiteResult::Seek { points } => seek_plot(points, columns),
         SuiteResult::Zones(zones) => zones_plot(zones, columns),
         SuiteResult::Curve(curve) => curve_plot(curve, columns),
+        SuiteResult::Replay(answer) => replay::views::table(answer, columns),
     };
     let mut text = format!("{plot}\n");
     for sentence in sentences(answer) {
@@ -51,6 +52,7 @@ pub(crate) fn sentences(answer: &SuiteResult) -> Vec<String> {
         }
         SuiteResult::Zones(zones) => zones_sentences(zones),
         SuiteResult::Curve(curve) => vec![curve_sentence(curve)],
+        SuiteResult::Replay(answer) => replay::views::sentences(answer),
     }
 }
 

@@ -367,6 +367,7 @@ fn run(device: &str, phases: Vec<Phase>) -> Run {
         machine: Machine::default(),
         suite: "database".into(),
         p99_target: None,
+        replay: None,
         phases,
         notes: Vec::new(),
         interrupted: false,

@@ -77,6 +77,7 @@ fn rehearse(verb: HostVerb, context: &mut Context) -> Result<(), Failure> {
     let interrupt = ui::signals::interrupt_flag().refused()?;
     match verb {
         HostVerb::Bench(args) => bench::rehearse(&args, context, &engine::Disks),
+        HostVerb::Replay(args) => bench::rehearse(&args.bench_args(), context, &engine::Disks),
         // These go another way, on which nothing asks whether it is a rehearsal.
         HostVerb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
             Err(Failure::refused(

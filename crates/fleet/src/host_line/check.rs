@@ -67,6 +67,7 @@ pub(crate) fn inspection(words: &[String]) -> Option<Vec<String>> {
 pub(crate) fn destroyed(verb: &HostVerb) -> &[OsString] {
     match verb {
         HostVerb::Bench(args) if bench::overwrites(args) => &args.destroy,
+        HostVerb::Replay(args) if !args.options.reads_only => &args.destroy,
         HostVerb::Zero(args) if !args.dry_run => &args.destroy,
         // One that is shown or given up overwrites nothing of what is named.
         HostVerb::Sweep(args) if !args.dry_run && args.show.is_none() && args.abandon.is_none() => {

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::args::{FleetArgs, LookArgs, RoundsArgs};
 use array::args::ArrayArgs;
+use bench::ReplayArgs;
 use bench::args::BenchArgs;
 use bench::imported::args::ImportArgs;
 use bench::runs::args::{CompareArgs, ReportArgs, RunsArgs, ShowArgs};
@@ -73,6 +74,8 @@ pub enum HostVerb {
     Mark(MarkArgs),
     /// Record the block I/O of a workload, look at it, and convert it
     Trace(TraceArgs),
+    /// Issue the I/O of a trace again, on other disks, and compare
+    Replay(Box<ReplayArgs>),
     /// Price the volumes that carry a measured workload, cheapest first
     Cost(Box<CostArgs>),
     /// Sum events exactly once into roll-ups by minute, hour, day and month, and show them

@@ -58,6 +58,7 @@ pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
             factors: crate::Factors::made_up(),
             phases: vec!["page-mixed".to_owned()],
             workload: None,
+            replay: None,
             seconds: Nanos::from_secs(8),
             precision: 0.03,
             size: Bytes::gib(4),

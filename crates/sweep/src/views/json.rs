@@ -140,6 +140,8 @@ struct SettingsDocument<'a> {
     survives: usize,
     phases: &'a [String],
     workload: Option<&'a str>,
+    /// Path of the trace that is replayed in place of a suite.
+    replay: Option<String>,
     /// Longest time of a phase.
     seconds: f64,
     precision: f64,
@@ -195,6 +197,10 @@ impl<'a> SettingsDocument<'a> {
             survives: settings.factors.survives,
             phases: &settings.phases,
             workload: settings.workload.as_deref(),
+            replay: settings
+                .replay
+                .as_ref()
+                .map(|trace| trace.path.display().to_string()),
             seconds: settings.seconds.as_secs_f64(),
             precision: settings.precision,
             size_bytes: settings.size,
@@ -486,7 +492,7 @@ mod tests {
             ),
             (
                 "/settings",
-                "blocks depth devices full objective phases precision prices requires seconds \
+                "blocks depth devices full objective phases precision prices replay requires seconds \
                  seed size_bytes survives threads tie unit workload",
             ),
             ("/settings/devices/0", "model path serial size_bytes"),

@@ -156,6 +156,7 @@ fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
         factors: crate::Factors::made_up(),
         phases: vec!["page-mixed".to_owned()],
         workload: None,
+        replay: None,
         seconds: Nanos::from_secs(60),
         precision: 0.03,
         size: Bytes::gib(16),

@@ -12,24 +12,35 @@ pub(super) struct AnswerView {
     pub(super) short: String,
     pub(super) colour: usize,
     pub(super) sentences: Vec<String>,
-    pub(super) chart: ChartView,
+    pub(super) charts: Vec<ChartView>,
+    /// A table: its titles, and its rows. Without rows there is none.
+    pub(super) titles: &'static [&'static str],
+    pub(super) rows: Vec<Vec<String>>,
 }
 
 /// The answer of a run, if its suite has one.
 pub(super) fn view(subject: &Subject<'_>, figures: &mut Figures) -> Option<AnswerView> {
     let answer = subject.conclusion.answer.as_ref()?;
     let colour = charts::colour_index(subject.slot);
-    let chart = match answer {
+    let charts = match answer {
         SuiteResult::Sysbench { .. } | SuiteResult::Bonnie { .. } => return None,
-        SuiteResult::Seek { points } => seek(points, colour),
-        SuiteResult::Zones(zones) => by_position(zones, colour),
-        SuiteResult::Curve(curve) => by_rate(curve, colour),
+        SuiteResult::Seek { points } => vec![seek(points, colour)],
+        SuiteResult::Zones(zones) => vec![by_position(zones, colour)],
+        SuiteResult::Curve(curve) => vec![by_rate(curve, colour)],
+        SuiteResult::Replay(answer) => replay::views::charts(answer, colour),
     };
+    let (titles, rows): (&[&str], _) = match answer {
+        SuiteResult::Replay(answer) => (&replay::views::TITLES, replay::views::rows(answer)),
+        _ => (&[], Vec::new()),
+    };
+    let charts = charts.into_iter().map(|chart| figures.add(chart));
     Some(AnswerView {
         short: subject.short.clone(),
         colour,
         sentences: sentences(answer),
-        chart: figures.add(chart),
+        charts: charts.collect(),
+        titles,
+        rows,
     })
 }
 
