@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "tally/services.rs"]
+mod services;
 mod support;
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -104,6 +106,8 @@ fn events_are_summed_by_minute_hour_day_and_month() {
     assert_eq!((&load["last"], &load["max"]), (&1.0.into(), &3.0.into()));
     let listed = place.run(&["tally", "query"]).ends_with(0);
     assert_eq!(listed.out, "api.get;host=a\napi.get;host=b\nload\nlogin\n");
+    let tags = place.run(&["tally", "query", "--json"]).ends_with(0).json();
+    assert_eq!(tags["tags"][0]["labels"]["host"], "a");
     let said = place
         .run(&["tally", "query", "api.get", "--from", "2020-01-01"])
         .ends_with(0);
@@ -230,4 +234,189 @@ fn a_followed_file_is_read_on_across_a_rotation_and_a_stop_flushes() {
     // Nothing is read twice.
     place.run(&["tally", "--from", "a.log"]).ends_with(0);
     assert_eq!(count(&place, "a"), 11_111.0);
+    // What was written before a rotation that nobody saw is read, and what was never begun is not.
+    fs::write(place.path("a.log.9"), "a:7|c\n").unwrap();
+    let mut file = fs::File::options().append(true).open(&log).unwrap();
+    file.write_all(b"a:100000|c\n").unwrap();
+    fs::rename(&log, place.path("a.log.2")).unwrap();
+    fs::write(&log, "a:1000000|c\n").unwrap();
+    let mut running = Running::start(&mut command);
+    running.wait_until("does not catch up", || count(&place, "a") == 1_111_111.0);
+    running.signal(Signal::TERM);
+    running.end().ends_with(0);
+}
+
+#[test]
+fn access_logs_are_summed_by_route() {
+    let place = Place::new();
+    let log = r#"10.0.0.1 - - [24/Nov/2026:09:00:00 +0000] "GET /users/17?x HTTP/1.1" 200 5 0.250
+10.0.0.1 - - [24/Nov/2026:09:00:01 +0000] "GET /users/18 HTTP/1.1" 500 5 2.500
+10.0.0.1 - - [24/Nov/2026:09:00:01 +0000] "\x16\x03" 400 5 0.000
+"#;
+    fs::write(place.path("access.log"), log).unwrap();
+    let format = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent $request_time"#;
+    let said = place
+        .run(&["tally", "--from", "access.log", "--log-format", format])
+        .ends_with(0);
+    assert!(
+        said.err.contains("2 events") && said.err.contains("1 rejected"),
+        "{said:#?}"
+    );
+    let total = &query(&place, "GET /users/*", &["--by", "day"])["total"];
+    assert_eq!(
+        (&total["count"], &total["sum"]),
+        (&2.0.into(), &2750.0.into())
+    );
+    assert_eq!(
+        query(&place, "GET /users/*;status=5xx", &[])["total"]["count"],
+        1.0
+    );
+}
+
+/// The answer to a request, as text.
+fn http(port: u16, request: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn post(port: u16, key: &str, body: &str) -> String {
+    let length = body.len();
+    http(
+        port,
+        &format!(
+            "POST /events HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: {key}\r\nContent-Length: {length}\r\n\r\n{body}"
+        ),
+    )
+}
+
+#[test]
+fn a_request_is_answered_when_it_is_committed_and_counts_once() {
+    let place = Place::new();
+    let (port, metrics) = (services::free_port(), services::free_port());
+    let source = format!("http://127.0.0.1:{port}/events");
+    let mut command = place.command(&[
+        "tally",
+        "--from",
+        &source,
+        "--metrics",
+        &format!("127.0.0.1:{metrics}"),
+    ]);
+    let mut running = Running::start(&mut command);
+    running.wait_until("does not listen", || {
+        std::net::TcpStream::connect(("127.0.0.1", metrics)).is_ok()
+    });
+    for _ in 0..3 {
+        let answer = post(port, "one", "a:1|c\na:2|c\n");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(count(&place, "a"), 3.0);
+    }
+    assert!(post(port, "", "a:1|c").starts_with("HTTP/1.1 400"));
+    assert!(
+        http(port, "GET /events HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 405")
+            || http(port, "GET /events HTTP/1.0\r\n\r\n").contains(" 405 ")
+    );
+    let large = format!(
+        "POST /events HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: k\r\nContent-Length: {}\r\n\r\n",
+        9 << 20
+    );
+    assert!(http(port, &large).starts_with("HTTP/1.1 413"));
+    let head = format!(
+        "POST /events HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n",
+        "x".repeat(20 << 10)
+    );
+    assert!(http(port, &head).starts_with("HTTP/1.1 431"));
+    // By the producer of ours.
+    place
+        .run(&[
+            "tally", "send", "--to", &source, "--key", "k", "b:5|c", "b:6|c",
+        ])
+        .ends_with(0);
+    place
+        .run(&[
+            "tally", "send", "--to", &source, "--key", "k", "b:5|c", "b:6|c",
+        ])
+        .ends_with(0);
+    assert_eq!(count(&place, "b"), 11.0);
+    let metrics = http(
+        metrics,
+        "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    );
+    assert!(
+        metrics.contains("disksmith_tally_events_total"),
+        "{metrics}"
+    );
+    running.signal(Signal::TERM);
+    running.end().ends_with(0);
+    place
+        .run(&["tally", "--from", "http://0.0.0.0:0/events"])
+        .refuses(&["--token-file"]);
+}
+
+#[test]
+fn statsd_comes_over_udp_and_tcp() {
+    let place = Place::new();
+    let port = services::free_port();
+    let source = format!("statsd://127.0.0.1:{port}");
+    let mut command = place.command(&["tally", "--from", &source, "--flush-every", "100ms"]);
+    let mut running = Running::start(&mut command);
+    running.wait_until("does not listen", || {
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    place
+        .run(&["tally", "send", "--to", &source, "u:1|c", "u:2|c"])
+        .ends_with(0);
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"t:4|c\nt:5|c").unwrap();
+    drop(stream);
+    running.wait_until("does not sum", || {
+        count(&place, "u") == 3.0 && count(&place, "t") == 9.0
+    });
+    running.signal(Signal::TERM);
+    running.end().ends_with(0);
+}
+
+#[test]
+fn jobs_of_the_real_gearman_client_are_summed_and_poison_is_completed() {
+    let place = Place::new();
+    let Some((_daemon, source)) = services::gearmand(&place) else {
+        return;
+    };
+    if !support::has_program("gearman") {
+        return;
+    }
+    let port = source
+        .trim_start_matches("gearman://127.0.0.1:")
+        .trim_end_matches("/events")
+        .to_owned();
+    let submit = |unique: &[&str], text: &str| {
+        let mut client = std::process::Command::new("gearman");
+        client
+            .args(["-h", "127.0.0.1", "-p", &port, "-b", "-f", "events"])
+            .args(unique)
+            .arg(text);
+        assert!(client.status().unwrap().success());
+    };
+    submit(&["-u", "1"], "g:1|c\ng:2|c");
+    submit(&["-u", "2"], "g:4|c");
+    submit(&[], "no event at all");
+    let mut command = place.command(&["tally", "--from", &source, "--flush-every", "100ms"]);
+    let mut running = Running::start(&mut command);
+    running.wait_until("does not sum", || count(&place, "g") == 7.0);
+    let status = || {
+        let mut admin =
+            std::net::TcpStream::connect(("127.0.0.1", port.parse::<u16>().unwrap())).unwrap();
+        admin.write_all(b"status\n").unwrap();
+        let mut text = String::new();
+        std::io::BufReader::new(admin).read_line(&mut text).unwrap();
+        text
+    };
+    // Queued, running, workers.
+    running.wait_until("does not complete", || status() == "events\t0\t0\t1\n");
+    running.signal(Signal::TERM);
+    running.end().ends_with(0);
+    let rejected = fs::read_to_string(place.path("tally.rejected")).unwrap();
+    assert!(rejected.contains("no event at all"), "{rejected}");
 }

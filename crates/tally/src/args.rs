@@ -1,5 +1,6 @@
 //! The arguments of `tally`.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use record::Nanos;
 
 use crate::classes::Bounds;
 use crate::level::{Level, Zone};
-use crate::parse::Format;
+use crate::parse::{Format, LogFormat};
 use crate::query::Selection;
 use crate::{source, store};
 
@@ -21,7 +22,10 @@ use crate::{source, store};
     subcommand_negates_reqs = true,
     after_help = "Examples:
   disksmith tally --from /var/log/app/events.log --follow
+  disksmith tally --from gearman://127.0.0.1/events --store mysql://tally@db/sums
+  disksmith tally --from statsd://127.0.0.1:8125 --from http://127.0.0.1:8080/events
   producer | disksmith tally --from - --store sqlite:tally.db
+  disksmith tally send --to http://127.0.0.1:8080/events 'login:1|c'
   disksmith tally query login --from -2h --by minute
 
 It runs until it is stopped; with '--from -', or files without --follow, to the end of the input."
@@ -30,18 +34,28 @@ pub struct TallyArgs {
     /// What to do beside taking events
     #[command(subcommand)]
     pub verb: Option<TallyVerb>,
-    /// Where events come from: a file, or - for standard input. May be given several times
+    /// Where events come from: a file, - for standard input, gearman://host:4730/function,
+    /// http://127.0.0.1:8080/events, statsd://127.0.0.1:8125. May be given several times
     #[arg(long, value_name = "SOURCE", required = true)]
     pub from: Vec<source::Address>,
-    /// Where sums go: sqlite:FILE [default: tally.db beside the ledger]. May be given several times
+    /// Where sums go: sqlite:FILE, mysql://user@host:3306/database [default: tally.db beside the ledger]. May be given several times
     #[arg(long, value_name = "STORE")]
     pub store: Vec<store::Address>,
     /// Form of the events [default: found for each line]
     #[arg(long, value_enum, default_value = "auto", hide_default_value = true)]
     pub format: Format,
+    /// Format of access logs: nginx' log_format or Apache's LogFormat [default: common or combined]
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
     /// Read files as they grow, across rotation
     #[arg(long)]
     pub follow: bool,
+    /// A file with the token that clients of http:// must send; needed if other hosts can reach it
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Serve Prometheus metrics here
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
     /// Flush at so many different sums
     #[arg(long, value_name = "COUNT", default_value = "30000")]
     pub flush_sums: NonZeroUsize,
@@ -77,8 +91,34 @@ pub struct TallyArgs {
 /// Verbs of `tally`.
 #[derive(Debug, Subcommand)]
 pub enum TallyVerb {
+    /// Send events to a source
+    Send(SendArgs),
     /// Show the roll-ups of a tag
     Query(QueryArgs),
+}
+
+/// Arguments of `tally send`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith tally send --to http://127.0.0.1:8080/events 'login:1|c' 'api.get:12.5|ms'
+  disksmith tally send --to gearman://127.0.0.1/events --batch 100 < events.log
+
+It returns when all is taken: by http:// when it is committed, by gearman:// when it is queued.")]
+pub struct SendArgs {
+    /// The events. Without any, the lines of standard input
+    pub events: Vec<String>,
+    /// Where to: a file, gearman://, http:// or statsd:// (UDP)
+    #[arg(long, value_name = "SOURCE")]
+    pub to: source::Address,
+    /// Events of one payload
+    #[arg(long, value_name = "COUNT", default_value = "100")]
+    pub batch: NonZeroUsize,
+    /// Name that the keys of payloads begin with: the same events are counted once under the same name
+    #[arg(long, value_name = "NAME")]
+    pub key: Option<String>,
+    /// A file with the token for http://
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
 }
 
 /// Arguments of `tally query`.

@@ -10,6 +10,22 @@ pub(crate) fn fingerprint(bytes: &[u8]) -> [u8; 16] {
     hash.to_be_bytes()
 }
 
+/// Bytes that no other call gives, in this process or another.
+pub(crate) fn unique() -> [u8; 16] {
+    use std::hash::{BuildHasher as _, RandomState};
+    let random = [
+        RandomState::new().hash_one(1),
+        RandomState::new().hash_one(2),
+    ];
+    let now = jiff::Timestamp::now().as_nanosecond();
+    fingerprint(format!("{random:?} {now} {}", std::process::id()).as_bytes())
+}
+
+/// The same, as a name.
+pub(crate) fn unique_name() -> String {
+    unique().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

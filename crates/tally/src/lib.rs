@@ -10,61 +10,42 @@ pub mod histogram;
 mod identity;
 pub mod level;
 mod lines;
+mod metrics;
 pub mod parse;
 pub mod pipeline;
+mod places;
 pub mod query;
 mod run;
+mod send;
+mod server;
 pub mod source;
 pub mod store;
 pub mod sums;
 mod views;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use args::{QueryArgs, TallyArgs, TallyVerb};
 use query::Reader;
-use store::StoreError;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{Answer, Outcome};
 
 /// Takes events and sums them, or answers a query.
 pub fn tally(args: &TallyArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
     match &args.verb {
         None => run::run(args, context, interrupt),
+        Some(TallyVerb::Send(args)) => send::send(args, context),
         Some(TallyVerb::Query(args)) => answer(args, context),
     }
 }
 
-/// A file beside the ledger.
-fn beside_ledger(context: &Context, name: &str) -> Result<PathBuf, Failure> {
-    Ok(context.ledger_path()?.with_file_name(name))
-}
-
-/// The stores that are named, or the default one.
-fn stores(named: &[store::Address], context: &Context) -> Result<Vec<store::Address>, Failure> {
-    match named {
-        [] => Ok(vec![store::Address::Sqlite(beside_ledger(
-            context, "tally.db",
-        )?)]),
-        named => Ok(named.to_vec()),
-    }
-}
-
-fn refused(error: StoreError) -> Failure {
-    match error {
-        StoreError::Unavailable(error) | StoreError::Refused(error) => Failure::Refused(error),
-        StoreError::Conflict => Failure::Refused(error.into()),
-    }
-}
-
 fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
-    let addresses = stores(&args.store, context)?;
-    let mut reader = Reader::open(&addresses).map_err(refused)?;
+    let addresses = places::stores(&args.store, context)?;
+    let mut reader = Reader::open(&addresses).map_err(places::refused)?;
     let (text, found) = match &args.tag {
         None => {
-            let series = reader.series().map_err(refused)?;
+            let series = reader.series().map_err(places::refused)?;
             (views::tags(&series, args.json), !series.is_empty())
         }
         Some(selection) => {
@@ -76,7 +57,9 @@ fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
             let zone = reader.settings().zone.clone();
             // The period that has begun before is shown too.
             let from = zone.start(args.by, from);
-            let rows = reader.rows(selection, args.by, from, to).map_err(refused)?;
+            let rows = reader
+                .rows(selection, args.by, from, to)
+                .map_err(places::refused)?;
             let report =
                 views::Report::new(selection, args.by, (from, to), &rows, reader.settings());
             let text = match args.json {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+
 use crate::args::TallyArgs;
 use crate::level::Seconds;
+use crate::metrics::{self, Metered};
 use crate::parse::Parser;
 use crate::pipeline::meter::Meter;
 use crate::pipeline::{DeadLetters, Ended, FlushRule, Pipeline, Shared};
-use crate::source;
 use crate::store::Limits;
+use crate::{places, source};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
@@ -22,10 +25,10 @@ const REPORT: Duration = Duration::from_secs(60);
 
 /// Runs a pipeline for each source.
 pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
-    let stores = crate::stores(&args.store, context)?;
+    let stores = places::stores(&args.store, context)?;
     let rejected = match &args.rejected {
         Some(path) => path.clone(),
-        None => crate::beside_ledger(context, "tally.rejected")?,
+        None => places::beside_ledger(context, "tally.rejected")?,
     };
     let shared = Shared {
         stop: Arc::clone(interrupt),
@@ -39,6 +42,7 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
     };
     let options = source::Options {
         follow: args.follow,
+        token: token(args)?,
     };
     let sources: anyhow::Result<Vec<_>> = args
         .from
@@ -54,16 +58,33 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
                 args.timezone.as_ref(),
                 &shared.limits,
             )
-            .map_err(crate::refused)?;
+            .map_err(places::refused)?;
     }
     let (mut pipelines, mut meters) = (Vec::new(), Vec::new());
     for (address, source) in args.from.iter().zip(sources) {
         let meter = Arc::new(Meter::default());
         meters.push((address.to_string(), Arc::clone(&meter)));
-        let parser = Parser::new(args.format);
+        let parser = match &args.log_format {
+            Some(format) => Parser::of_log(format.clone()),
+            None => Parser::new(args.format),
+        };
         let pipeline = Pipeline::new(source, parser, &stores, shared.clone(), meter);
-        pipelines.push(pipeline.map_err(crate::refused)?);
+        pipelines.push(pipeline.map_err(places::refused)?);
     }
+    let server = args
+        .metrics
+        .map(|address| metrics::serve(address, meters.clone()));
+    let server = server
+        .transpose()
+        .context("metrics cannot be served")
+        .refused()?;
+    if let Some(server) = &server {
+        context.notice(&format!(
+            "Metrics are served at http://{}/metrics.",
+            server.address
+        ));
+    }
+    metrics::notify("READY=1");
     let threads: Vec<_> = pipelines
         .into_iter()
         .map(|pipeline| std::thread::spawn(move || pipeline.run()))
@@ -71,6 +92,9 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
     let mut reported = Instant::now();
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
         std::thread::sleep(LOOK);
+        if interrupt.load(Relaxed) {
+            metrics::notify("STOPPING=1");
+        }
         if reported.elapsed() >= REPORT {
             reported = Instant::now();
             context.notice(&summary(&meters));
@@ -78,16 +102,35 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
     }
     let ended: Vec<Ended> = threads
         .into_iter()
-        .map(|thread| thread.join().unwrap_or_default())
+        .map(|thread| {
+            thread.join().unwrap_or_else(|_| Ended {
+                unstored: 0,
+                reason: Some("a fault of this program ended the source".to_owned()),
+            })
+        })
         .collect();
     context.notice(&summary(&meters));
     tell_rejected(context, &meters, shared.dead_letters.path());
     match ended.iter().find_map(|ended| ended.reason.as_ref()) {
         None => Ok(Answer::Done),
         Some(reason) => Err(Failure::Midway(anyhow::anyhow!(
-            "{} events are not stored: {reason}. What comes from files is read again by the next start",
+            "{} events are not stored: {reason}. Files and gearmand deliver them again at the next start",
             ended.iter().map(|ended| ended.unstored).sum::<u64>(),
         ))),
+    }
+}
+
+/// The token that clients of HTTP must send.
+fn token(args: &TallyArgs) -> Result<Option<String>, Failure> {
+    let Some(path) = &args.token_file else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{} cannot be read", path.display()))
+        .refused()?;
+    match text.trim() {
+        "" => Err(Failure::refused(format!("{} has no token", path.display()))),
+        token => Ok(Some(token.to_owned())),
     }
 }
 
@@ -102,7 +145,7 @@ fn limits(args: &TallyArgs) -> Limits {
     }
 }
 
-fn summary(meters: &[(String, Arc<Meter>)]) -> String {
+fn summary(meters: &[Metered]) -> String {
     let lines: Vec<String> = meters
         .iter()
         .map(|(address, meter)| {
@@ -134,7 +177,7 @@ fn summary(meters: &[(String, Arc<Meter>)]) -> String {
     lines.join("\n")
 }
 
-fn tell_rejected(context: &Context, meters: &[(String, Arc<Meter>)], path: &Path) {
+fn tell_rejected(context: &Context, meters: &[Metered], path: &Path) {
     if meters
         .iter()
         .any(|(_, meter)| meter.rejected.load(Relaxed) > 0)

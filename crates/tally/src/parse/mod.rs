@@ -1,11 +1,14 @@
 //! Text forms of events: one event a line, in a form that is given or found for each line.
 
+mod access;
 mod json;
 mod number;
 mod statsd;
 mod time;
 
 use crate::event::{Event, Rejection};
+
+pub use access::LogFormat;
 
 /// Text form of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -17,12 +20,15 @@ pub enum Format {
     Json,
     /// StatsD: `login:1|c`, `api.get:12.5|ms|@0.1|#host:a`, `load:3|g`.
     Statsd,
+    /// Access logs of nginx and Apache: common, combined, or --log-format.
+    Access,
 }
 
 /// Parser with the buffers that it uses again for each line.
 #[derive(Debug)]
 pub struct Parser {
     format: Format,
+    log_format: LogFormat,
     /// A tag with its labels, where it does not stand so in the line.
     tag: Vec<u8>,
 }
@@ -36,7 +42,16 @@ impl Parser {
     pub fn new(format: Format) -> Parser {
         Parser {
             format,
+            log_format: LogFormat::default(),
             tag: Vec::new(),
+        }
+    }
+
+    /// The same for access logs of a format.
+    pub fn of_log(log_format: LogFormat) -> Parser {
+        Parser {
+            log_format,
+            ..Parser::new(Format::Access)
         }
     }
 
@@ -62,8 +77,10 @@ impl Parser {
         match self.format {
             Format::Json => json::line(line, &mut self.tag, each),
             Format::Statsd => statsd::line(line, &mut self.tag, each),
+            Format::Access => access::line(&self.log_format, line, &mut self.tag, each),
             Format::Auto => match line[0] {
                 b'{' | b'[' => json::line(line, &mut self.tag, each),
+                _ if is_access(line) => access::line(&self.log_format, line, &mut self.tag, each),
                 _ if memchr::memchr(b'|', line).is_some() => {
                     statsd::line(line, &mut self.tag, each)
                 }
@@ -71,6 +88,11 @@ impl Parser {
             },
         }
     }
+}
+
+/// True of a line with the time in brackets and a request in quotes, as no StatsD line has them.
+fn is_access(line: &[u8]) -> bool {
+    memchr::memchr(b'"', line).is_some_and(|quote| memchr::memchr(b'[', &line[..quote]).is_some())
 }
 
 /// Puts a tag with its labels, in the order of their names, into a buffer. Labels cannot hold what separates them.

@@ -3,7 +3,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use crate::event::{Event, Rejection};
-use crate::identity::fingerprint;
+use crate::identity::unique;
 use crate::level::Seconds;
 use crate::source::{Delivery, Identity};
 use crate::store::{Advance, Batch, Key, Result, Store};
@@ -42,7 +42,7 @@ impl Lane {
             positions: HashMap::new(),
             spare: None,
             in_flight: 0,
-            name: process_name(),
+            name: unique(),
             number: 0,
         }
     }
@@ -188,16 +188,4 @@ impl Lane {
         self.positions.clear();
         self.in_flight = 0;
     }
-}
-
-/// A name that no other lane, of no other process, has.
-fn process_name() -> [u8; 16] {
-    use std::hash::{BuildHasher as _, RandomState};
-    let random = [
-        RandomState::new().hash_one(1),
-        RandomState::new().hash_one(2),
-    ];
-    let now = jiff::Timestamp::now().as_nanosecond();
-    let text = format!("{random:?} {now} {}", std::process::id());
-    fingerprint(text.as_bytes())
 }

@@ -110,7 +110,7 @@ impl Work {
             if Instant::now() >= maintenance {
                 let more = self.maintain();
                 // A bounded part each time, with time for a batch between two.
-                maintenance = Instant::now() + if more { TICK } else { MAINTENANCE };
+                maintenance = Instant::now() + if more { Duration::ZERO } else { MAINTENANCE };
             }
         }
     }

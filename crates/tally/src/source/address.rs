@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Source, file, stdin};
+use super::{Source, file, gearman, http, statsd, stdin};
 
 /// Address of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,13 +13,21 @@ pub enum Address {
     Stdin,
     /// A file.
     File(PathBuf),
+    /// A function of gearmand.
+    Gearman(gearman::Place),
+    /// A server of HTTP.
+    Http(http::Place),
+    /// A port of StatsD: `host:port`.
+    Statsd(String),
 }
 
 /// Options of sources.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Files are read as they grow.
     pub follow: bool,
+    /// Token that clients of HTTP must send.
+    pub token: Option<String>,
 }
 
 impl FromStr for Address {
@@ -29,6 +37,9 @@ impl FromStr for Address {
         match text.split_once("://") {
             _ if text == "-" => Ok(Address::Stdin),
             None if !text.is_empty() => Ok(Address::File(text.into())),
+            Some(("gearman", place)) => gearman::Place::parse(place).map(Address::Gearman),
+            Some(("http", place)) => http::Place::parse(place).map(Address::Http),
+            Some(("statsd", place)) if place.contains(':') => Ok(Address::Statsd(place.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(Address::File(path.into())),
             _ => Err(format!(
                 "'{text}' is no source; write a file, or - for standard input"
@@ -42,6 +53,9 @@ impl fmt::Display for Address {
         match self {
             Address::Stdin => f.write_str("-"),
             Address::File(path) => write!(f, "{}", path.display()),
+            Address::Http(place) => place.fmt(f),
+            Address::Statsd(place) => write!(f, "statsd://{place}"),
+            Address::Gearman(place) => write!(f, "gearman://{}/{}", place.server, place.function),
         }
     }
 }
@@ -55,6 +69,9 @@ impl Address {
         Ok(match self {
             Address::Stdin => Box::new(stdin::Stdin::new()),
             Address::File(path) => Box::new(file::FileSource::open(path, options.follow)?),
+            Address::Http(place) => Box::new(http::Http::open(place, options.token.as_deref())?),
+            Address::Statsd(place) => Box::new(statsd::Statsd::open(place)?),
+            Address::Gearman(place) => Box::new(gearman::Gearman::new(place.clone())),
         })
     }
 }

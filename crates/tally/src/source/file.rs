@@ -3,6 +3,7 @@
 //! A file is known by its inode and its first line, and not by its name, so that a log that is renamed by a rotation is
 //! read to its end, and one that takes the old one's inode is another.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -29,6 +30,8 @@ pub struct FileSource {
     open: Option<Open>,
     /// The first file must be there; a later one may be made later.
     first: Option<File>,
+    /// Files that it was rotated to, the oldest first: of those that were begun, the rest is read before.
+    rotated: VecDeque<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -37,8 +40,12 @@ struct Open {
     inode: u64,
     /// Known once there is a first line.
     identity: Option<String>,
+    /// A rotation has taken its name: it does not grow.
+    is_rotated: bool,
     /// Position of the first byte that was not taken.
     at: u64,
+    /// A store has some of it.
+    is_begun: bool,
     lines: Lines,
 }
 
@@ -62,6 +69,10 @@ impl FileSource {
             follow,
             open: None,
             first: Some(first),
+            rotated: match follow {
+                true => rotated(path),
+                false => VecDeque::new(),
+            },
         })
     }
 
@@ -69,24 +80,35 @@ impl FileSource {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                let file = match self.first.take() {
-                    Some(file) => file,
-                    None => File::open(&self.path)?,
+                let (file, is_rotated) = match self.rotated.pop_front() {
+                    // What is packed or removed meanwhile is not read.
+                    Some(path) => match File::open(path) {
+                        Ok(file) => (file, true),
+                        Err(_) => return Ok(Polled::More),
+                    },
+                    None => match self.first.take() {
+                        Some(file) => (file, false),
+                        None => (File::open(&self.path)?, false),
+                    },
                 };
                 let inode = file.metadata()?.ino();
                 self.open.insert(Open {
                     file,
                     inode,
                     identity: None,
+                    is_rotated,
                     at: 0,
+                    is_begun: false,
                     lines: Lines::default(),
                 })
             }
         };
+        let grows = self.follow && !open.is_rotated;
         if open.identity.is_none() {
-            match open.recognize(intake, self.follow) {
+            match open.recognize(intake, grows) {
+                Ok(true) if open.is_rotated && !open.is_begun => return Ok(self.end()),
                 Ok(true) => {}
-                Ok(false) if self.follow && !replaced(&self.path, open.inode) => {
+                Ok(false) if grows && !replaced(&self.path, open.inode) => {
                     return Ok(Polled::Idle);
                 }
                 Ok(false) => return Ok(self.end()),
@@ -94,9 +116,9 @@ impl FileSource {
                 Err(Failed::Read(error)) => return Err(error),
             }
         }
-        match open.read(intake, self.follow)? {
+        match open.read(intake, grows)? {
             true => Ok(Polled::More),
-            false if !self.follow => Ok(Polled::End),
+            false if !grows => Ok(self.end()),
             // The end of a file that has been rotated away, or made shorter, is its end.
             false if replaced(&self.path, open.inode) => match open.read(intake, false)? {
                 true => Ok(Polled::More),
@@ -151,8 +173,10 @@ impl Open {
         // A file that was emptied in its place and begins alike again is another each time.
         for generation in 0_u32.. {
             let identity = format!("file:{}:{hash}:{generation}", self.inode);
-            let at = intake.position(&identity)?.unwrap_or(0);
+            let position = intake.position(&identity)?;
+            let at = position.unwrap_or(0);
             if at <= length {
+                self.is_begun = position.is_some();
                 self.file.seek(SeekFrom::Start(at))?;
                 self.at = at;
                 self.identity = Some(identity);
@@ -194,6 +218,34 @@ impl Open {
     }
 }
 
+/// The files beside a path whose names begin with its own, as a rotation makes them, the oldest first.
+fn rotated(path: &Path) -> VecDeque<PathBuf> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut found: Vec<_> = entries
+        .filter(|entry| {
+            let rest = entry
+                .file_name()
+                .as_encoded_bytes()
+                .strip_prefix(name)
+                .map(<[u8]>::to_vec);
+            rest.is_some_and(|rest| matches!(rest.first(), Some(b'.' | b'-')))
+        })
+        .filter_map(|entry| {
+            let facts = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            Some((facts.modified().ok()?, entry.path()))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
 /// True if the path names another file now, and not if it names none: the next may come.
 fn replaced(path: &Path, inode: u64) -> bool {
     path.metadata().is_ok_and(|facts| facts.ino() != inode)
@@ -217,5 +269,8 @@ impl Source for FileSource {
 
     fn rewind(&mut self) {
         self.open = None;
+        if self.follow {
+            self.rotated = rotated(&self.path);
+        }
     }
 }

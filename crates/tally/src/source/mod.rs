@@ -5,6 +5,9 @@
 
 mod address;
 pub mod file;
+pub mod gearman;
+pub mod http;
+pub mod statsd;
 pub mod stdin;
 
 use std::time::Duration;

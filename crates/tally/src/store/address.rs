@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use record::Bytes;
 
-use super::{Archive, Result, Store, StoreError, sqlite};
+use super::{Archive, Result, SCHEMA, Store, StoreError, sqlite};
 use crate::classes::Bounds;
 use crate::level::{Level, Seconds, Zone};
 
@@ -17,6 +17,30 @@ pub struct Settings {
     pub bounds: Bounds,
     /// Zone of hours, days and months.
     pub zone: Zone,
+}
+
+impl Settings {
+    /// Settings as they stand in a store's table.
+    pub(super) fn read(
+        address: &str,
+        mut value: impl FnMut(&str) -> Result<Option<String>>,
+    ) -> Result<Settings> {
+        let schema = value("schema")?;
+        if schema.as_deref() != Some(&SCHEMA.to_string()) {
+            return Err(StoreError::refused(format!(
+                "{address} has schema {}, and this version of disksmith knows {SCHEMA}; use the version that wrote it",
+                schema.as_deref().unwrap_or("–")
+            )));
+        }
+        let broken =
+            |what: String| StoreError::refused(format!("{address} has broken settings: {what}"));
+        let bounds = value("classes_ms")?
+            .unwrap_or_default()
+            .parse()
+            .map_err(broken)?;
+        let zone = Zone::named(&value("timezone")?.unwrap_or_default()).map_err(broken)?;
+        Ok(Settings { bounds, zone })
+    }
 }
 
 /// Limits on what a store keeps.
@@ -59,6 +83,9 @@ impl Limits {
 pub enum Address {
     /// A file of SQLite.
     Sqlite(PathBuf),
+    /// A database of MySQL or MariaDB.
+    #[cfg(feature = "mysql")]
+    Mysql(super::mysql::Server),
 }
 
 impl FromStr for Address {
@@ -67,7 +94,15 @@ impl FromStr for Address {
     fn from_str(text: &str) -> std::result::Result<Address, String> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Address::Sqlite(path.into())),
-            _ => Err(format!("'{text}' is no store; write it as sqlite:FILE")),
+            #[cfg(feature = "mysql")]
+            Some(("mysql", server)) => server
+                .strip_prefix("//")
+                .unwrap_or(server)
+                .parse()
+                .map(Address::Mysql),
+            _ => Err(format!(
+                "'{text}' is no store; write it as sqlite:FILE or mysql://user@host:3306/database"
+            )),
         }
     }
 }
@@ -76,6 +111,8 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            #[cfg(feature = "mysql")]
+            Address::Mysql(server) => server.fmt(f),
         }
     }
 }
@@ -98,6 +135,10 @@ impl Address {
         );
         let store: Box<dyn Store> = match self {
             Address::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, &new, limits.tags)?),
+            #[cfg(feature = "mysql")]
+            Address::Mysql(server) => {
+                Box::new(super::mysql::MysqlStore::open(server, &new, limits.tags)?)
+            }
         };
         let found = store.settings();
         if let Some(bounds) = bounds.filter(|bounds| **bounds != found.bounds) {
@@ -122,7 +163,9 @@ impl Address {
     /// Where there is none, or it cannot be read.
     pub fn open_archive(&self) -> Result<Box<dyn Archive>> {
         match self {
-            Address::Sqlite(path) => Ok(Box::new(sqlite::SqliteArchive::open(path)?)),
+            Address::Sqlite(path) => sqlite::open_archive(path),
+            #[cfg(feature = "mysql")]
+            Address::Mysql(server) => super::mysql::open_archive(server),
         }
     }
 }

@@ -5,6 +5,8 @@
 
 mod address;
 pub mod late;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 mod sql;
 pub mod sqlite;
 #[cfg(test)]
@@ -22,6 +24,8 @@ pub use address::{Address, Limits, Settings};
 pub const SCHEMA: u32 = 1;
 /// The longest identity, in bytes.
 pub const LONGEST_KEY: usize = 255;
+/// Tags whose numbers a store remembers.
+const REMEMBERED: usize = 500_000;
 /// Time for which identities are kept: a source that sends something again does so sooner.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Time after the end of a period until it is rolled up. Events may be later still, at the price of more writes.

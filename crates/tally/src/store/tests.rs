@@ -213,7 +213,9 @@ fn a_newer_schema_and_another_programs_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
     drop(open(&address, &Limits::default()));
-    let Address::Sqlite(path) = &address;
+    let Address::Sqlite(path) = &address else {
+        panic!("{address}")
+    };
     let change = |sql: &str| {
         rusqlite::Connection::open(path)
             .unwrap()

@@ -1,7 +1,5 @@
 //! The store in a file of SQLite.
 
-mod archive;
-mod maintain;
 mod schema;
 mod write;
 
@@ -9,17 +7,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
-use super::{Applied, Batch, Key, Limits, Result, Settings, Store, StoreError};
-use crate::level::{Level, Seconds};
-
-pub use archive::SqliteArchive;
+use super::sql::{self, Roll, Sql, SqlArchive};
+use super::{Applied, Archive, Batch, Entry, Key, Limits, Result, Settings, Store, StoreError};
+use crate::level::Seconds;
 
 /// Time for which a lock of another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Tags whose numbers are remembered.
-const REMEMBERED: usize = 500_000;
 
 /// A file of SQLite that is written.
 #[derive(Debug)]
@@ -90,7 +85,12 @@ impl Store for SqliteStore {
     }
 
     fn maintain(&mut self, limits: &Limits, now: Seconds, prune: bool) -> Result<bool> {
-        maintain::maintain(self, limits, now, prune)
+        let settings = self.settings.clone();
+        let mut sql = Statements {
+            connection: &self.connection,
+            address: &self.address,
+        };
+        sql::maintain(&mut sql, &settings, limits, now, prune)
     }
 }
 
@@ -129,10 +129,119 @@ fn setting(connection: &Connection, name: &str) -> rusqlite::Result<Option<Strin
         .optional()
 }
 
-/// Moment up to which a level is rolled up.
-fn watermark(connection: &Connection, level: Level) -> rusqlite::Result<Seconds> {
-    let text = setting(connection, &super::sql::watermark(level))?;
-    Ok(text.and_then(|text| text.parse().ok()).unwrap_or(0))
+/// Opens a file to read.
+///
+/// # Errors
+/// Where there is none, it cannot be read, or is no store.
+pub(super) fn open_archive(path: &Path) -> Result<Box<dyn Archive>> {
+    let address = format!("sqlite:{}", path.display());
+    if !path.exists() {
+        return Err(StoreError::refused(format!(
+            "there is no store {address}; 'disksmith tally --from …' makes one"
+        )));
+    }
+    let open = |flags| {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    // A reader of a WAL file also writes: to the file of shared memory beside it.
+    let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY))
+        .map_err(|error| failed(&address, error))?;
+    connection
+        .pragma_update(None, "query_only", true)
+        .map_err(|error| failed(&address, error))?;
+    let settings = schema::settings(&connection, &address)?;
+    Ok(Box::new(SqlArchive::new(
+        Statements {
+            connection,
+            address,
+        },
+        settings,
+    )))
+}
+
+/// Statements on a connection.
+struct Statements<C, A> {
+    connection: C,
+    address: A,
+}
+
+impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Statements<C, A> {
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        work(self.connection.borrow()).map_err(|error| failed(self.address.as_ref(), error))
+    }
+}
+
+impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Sql for Statements<C, A> {
+    fn run(&mut self, statement: &str) -> Result<u64> {
+        self.with(|connection| connection.execute(statement, []))
+            .map(|rows| rows as u64)
+    }
+
+    fn numbers(&mut self, statement: &str) -> Result<Vec<Vec<Option<f64>>>> {
+        self.with(|connection| {
+            let mut statement = connection.prepare(statement)?;
+            let columns = statement.column_count();
+            let rows = statement.query_map([], |row| {
+                (0..columns).map(|column| row.get(column)).collect()
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn entries(&mut self) -> Result<Vec<Entry>> {
+        self.with(|connection| {
+            let mut statement =
+                connection.prepare("SELECT id, name FROM tally_tag ORDER BY name")?;
+            let rows = statement.query_map([], |row| {
+                Ok(Entry {
+                    id: row.get(0)?,
+                    name: row.get(1)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.run("BEGIN IMMEDIATE").map(drop)
+    }
+
+    fn begin_snapshot(&mut self) -> Result<()> {
+        self.run("BEGIN").map(drop)
+    }
+
+    fn size(&mut self) -> Result<u64> {
+        self.with(|connection| {
+            let of =
+                |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            Ok(((of("page_count")? - of("freelist_count")?) * of("page_size")?).cast_unsigned())
+        })
+    }
+
+    fn for_update(&self) -> &'static str {
+        // The transaction has the only right to write.
+        ""
+    }
+
+    fn latest(&self, roll: &Roll) -> String {
+        let Roll {
+            table,
+            finer,
+            start,
+            next,
+        } = roll;
+        // With MAX(start), SQLite takes the other columns from the row that has it.
+        format!(
+            "UPDATE {table} SET latest = gauge.latest FROM
+             (SELECT tag, latest, MAX(start) FROM {finer}
+              WHERE start >= {start} AND start < {next} AND latest IS NOT NULL GROUP BY tag) AS gauge
+             WHERE {table}.start = {start} AND {table}.tag = gauge.tag"
+        )
+    }
 }
 
 /// SQLite's error, by what helps.

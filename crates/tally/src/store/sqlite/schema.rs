@@ -7,8 +7,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{PATIENCE, failed, setting};
-use crate::level::{Level, Zone};
-use crate::store::{Result, SCHEMA, Settings, StoreError, sql};
+use crate::level::Level;
+use crate::store::{Result, Settings, StoreError, sql};
 
 /// Opens a file to write, makes the tables where there are none, and finds out what it was made with.
 pub(super) fn open(path: &Path, address: &str, new: &Settings) -> Result<(Connection, Settings)> {
@@ -61,15 +61,9 @@ fn prepare(connection: &mut Connection, address: &str, new: &Settings) -> Result
             )));
         }
         transaction.execute_batch(&tables_of(new)).map_err(failed)?;
-        for (name, value) in [
-            ("schema", SCHEMA.to_string()),
-            ("classes_ms", new.bounds.to_string()),
-            ("timezone", new.zone.name().to_owned()),
-        ] {
+        for (name, value) in sql::new_settings(new) {
             let insert = "INSERT INTO tally_setting (name, value) VALUES (?1, ?2)";
-            transaction
-                .execute(insert, [name, &value])
-                .map_err(failed)?;
+            transaction.execute(insert, [name, value]).map_err(failed)?;
         }
     }
     transaction.commit().map_err(failed)?;
@@ -90,31 +84,7 @@ pub(super) fn settings(connection: &Connection, address: &str) -> Result<Setting
             "{address} is no store of tally"
         )));
     }
-    crate::store::Settings::read(address, |name| setting(connection, name).map_err(failed))
-}
-
-impl Settings {
-    /// Settings as they stand in a store's table.
-    pub(in crate::store) fn read(
-        address: &str,
-        mut value: impl FnMut(&str) -> Result<Option<String>>,
-    ) -> Result<Settings> {
-        let schema = value("schema")?;
-        if schema.as_deref() != Some(&SCHEMA.to_string()) {
-            return Err(StoreError::refused(format!(
-                "{address} has schema {}, and this version of disksmith knows {SCHEMA}; use the version that wrote it",
-                schema.as_deref().unwrap_or("–")
-            )));
-        }
-        let broken =
-            |what: String| StoreError::refused(format!("{address} has broken settings: {what}"));
-        let bounds = value("classes_ms")?
-            .unwrap_or_default()
-            .parse()
-            .map_err(broken)?;
-        let zone = Zone::named(&value("timezone")?.unwrap_or_default()).map_err(broken)?;
-        Ok(Settings { bounds, zone })
-    }
+    Settings::read(address, |name| setting(connection, name).map_err(failed))
 }
 
 fn tables_of(new: &Settings) -> String {

@@ -2,11 +2,11 @@
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Statement, params};
 
-use super::{Ids, REMEMBERED, SqliteStore, failed, watermark};
+use super::{Ids, SqliteStore, failed, setting};
 use crate::classes::Bounds;
 use crate::event::OTHER;
 use crate::level::{Level, Seconds};
-use crate::store::{Advance, Applied, Batch, Key, Result, StoreError, late, sql};
+use crate::store::{Advance, Applied, Batch, Key, REMEMBERED, Result, StoreError, late, sql};
 use crate::sums::Sums;
 
 impl SqliteStore {
@@ -34,7 +34,8 @@ impl SqliteStore {
             }
             let mut marks = [0; Level::ALL.len()];
             for (mark, level) in marks.iter_mut().zip(Level::ALL) {
-                *mark = watermark(connection, level).map_err(failed)?;
+                let value = setting(connection, &sql::watermark(level)).map_err(failed)?;
+                *mark = value.and_then(|value| value.parse().ok()).unwrap_or(0);
             }
             let mut others = 0;
             for (level, sums) in

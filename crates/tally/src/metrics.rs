@@ -1,0 +1,147 @@
+//! `/metrics` of Prometheus, and notices to systemd.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use hyper::StatusCode;
+
+use crate::pipeline::meter::Meter;
+use crate::server::{Server, answer};
+
+/// A source with its counters.
+pub(crate) type Metered = (String, Arc<Meter>);
+
+/// Serves metrics.
+pub(crate) fn serve(address: SocketAddr, meters: Vec<Metered>) -> std::io::Result<Server> {
+    let meters = Arc::new(meters);
+    Server::start(address, move |request| {
+        let found = (request.uri().path() == "/metrics").then(|| text(&meters));
+        async move {
+            match found {
+                Some(text) => answer(StatusCode::OK, text),
+                None => answer(StatusCode::NOT_FOUND, "Metrics are at /metrics.\n"),
+            }
+        }
+    })
+}
+
+/// Counter of a metric.
+type Counter = fn(&Meter) -> &AtomicU64;
+
+/// Names, types, meanings, and units that a counter's value is divided by.
+const METRICS: [(&str, &str, &str, f64, Counter); 10] = [
+    ("events_total", "counter", "Events summed", 1.0, |meter| {
+        &meter.events
+    }),
+    (
+        "rejected_total",
+        "counter",
+        "Lines that are no events",
+        1.0,
+        |meter| &meter.rejected,
+    ),
+    (
+        "unidentified_total",
+        "counter",
+        "Deliveries counted at least once, for want of an identity",
+        1.0,
+        |meter| &meter.unidentified,
+    ),
+    (
+        "flushes_total",
+        "counter",
+        "Batches committed",
+        1.0,
+        |meter| &meter.flushes,
+    ),
+    (
+        "flushed_sums_total",
+        "counter",
+        "Sums committed",
+        1.0,
+        |meter| &meter.flushed_sums,
+    ),
+    (
+        "flush_seconds_total",
+        "counter",
+        "Time of all flushes",
+        1e6,
+        |meter| &meter.flush_us,
+    ),
+    (
+        "last_flush_seconds",
+        "gauge",
+        "Time of the last flush",
+        1e6,
+        |meter| &meter.last_flush_us,
+    ),
+    ("sums", "gauge", "Sums in memory", 1.0, |meter| &meter.sums),
+    ("tags", "gauge", "Tags in the dictionary", 1.0, |meter| {
+        &meter.tags
+    }),
+    (
+        "other_tags_total",
+        "counter",
+        "Tags beyond the bound, summed as (other)",
+        1.0,
+        |meter| &meter.others,
+    ),
+];
+
+fn text(meters: &[Metered]) -> String {
+    let mut text = String::new();
+    for (name, kind, meaning, unit, counter) in METRICS {
+        let _ = write!(
+            text,
+            "# HELP disksmith_tally_{name} {meaning}\n# TYPE disksmith_tally_{name} {kind}\n"
+        );
+        for (source, meter) in meters {
+            let value = counter(meter).load(Relaxed) as f64 / unit;
+            let _ = writeln!(text, "disksmith_tally_{name}{{source={source:?}}} {value}");
+        }
+    }
+    text.push_str("# HELP disksmith_tally_down Sources and stores that do not answer\n# TYPE disksmith_tally_down gauge\n");
+    for (source, meter) in meters {
+        let _ = writeln!(
+            text,
+            "disksmith_tally_down{{source={source:?}}} {}",
+            meter.reasons().len()
+        );
+    }
+    text
+}
+
+/// Tells systemd (`Type=notify`) about a state, where it has started this.
+pub(crate) fn notify(state: &str) {
+    if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
+        && let Ok(sender) = UnixDatagram::unbound()
+    {
+        // Nothing depends on it here; systemd says what it misses.
+        let _ = sender.send_to(state.as_bytes(), socket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_metric_has_a_line_for_each_source() {
+        let meters = [
+            ("a\"b".to_owned(), Arc::default()),
+            ("-".to_owned(), Arc::default()),
+        ];
+        let text = text(&meters);
+        assert_eq!(
+            text.lines().filter(|line| !line.starts_with('#')).count(),
+            2 * (METRICS.len() + 1)
+        );
+        assert!(
+            text.contains("disksmith_tally_events_total{source=\"a\\\"b\"} 0\n"),
+            "{text}"
+        );
+    }
+}

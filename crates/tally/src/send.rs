@@ -1,0 +1,261 @@
+//! `tally send`: a producer for shells and tests.
+
+use std::fs::File;
+use std::io::{self, BufRead, Write as _};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::args::SendArgs;
+use crate::identity::unique_name;
+use crate::source::gearman::protocol::{Stream, kind, request};
+use crate::source::{Address, gearman, http};
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+/// Bytes of a datagram that every network takes.
+const DATAGRAM: usize = 1400;
+/// Jobs that gearmand has not confirmed.
+const UNCONFIRMED: usize = 1000;
+/// Tries of a request, a second apart.
+const TRIES: u32 = 30;
+
+/// Sends events, and returns when they are taken.
+pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Outcome {
+    let mut way = Way::open(args)?;
+    let mut batch = Batch::default();
+    let mut add = |line: &[u8]| -> anyhow::Result<()> {
+        batch.add(line);
+        match batch.lines >= args.batch.get() {
+            true => way.send(&mut batch),
+            false => Ok(()),
+        }
+    };
+    match &args.events[..] {
+        [] => {
+            for line in io::stdin().lock().split(b'\n') {
+                add(&line.midway()?).midway()?;
+            }
+        }
+        events => events
+            .iter()
+            .try_for_each(|event| add(event.as_bytes()))
+            .midway()?,
+    }
+    way.send(&mut batch).midway()?;
+    way.finish().midway()?;
+    context.print(&format!(
+        "Sent {} events in {} payloads.\n",
+        batch.sent, batch.number
+    ))?;
+    Ok(Answer::Done)
+}
+
+/// Lines that go together.
+#[derive(Default)]
+struct Batch {
+    text: Vec<u8>,
+    lines: usize,
+    sent: u64,
+    /// Payloads that were sent.
+    number: u64,
+}
+
+impl Batch {
+    fn add(&mut self, line: &[u8]) {
+        if !line.is_empty() {
+            self.text.extend_from_slice(line);
+            self.text.push(b'\n');
+            self.lines += 1;
+        }
+    }
+}
+
+/// The way to a source.
+enum Way {
+    File(File),
+    Statsd(UdpSocket),
+    Http {
+        url: String,
+        name: String,
+        token: Option<String>,
+    },
+    Gearman {
+        stream: Box<Stream<std::net::TcpStream>>,
+        function: String,
+        name: String,
+        unconfirmed: usize,
+    },
+}
+
+impl Way {
+    fn open(args: &SendArgs) -> Result<Way, Failure> {
+        let name = args.key.clone().unwrap_or_else(unique_name);
+        match &args.to {
+            Address::Stdin => Err(Failure::refused(
+                "events are sent to a file or a server; to print them, use echo",
+            )),
+            Address::File(path) => append(path).refused().map(Way::File),
+            Address::Statsd(place) => statsd(place).refused().map(Way::Statsd),
+            Address::Http(place) => to_http(place, name, args.token_file.as_deref()).refused(),
+            Address::Gearman(place) => to_gearman(place, name).refused(),
+        }
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> anyhow::Result<()> {
+        if batch.text.is_empty() {
+            return Ok(());
+        }
+        let number = batch.number;
+        match self {
+            // One write, so that lines of several processes do not mix.
+            Way::File(file) => file.write_all(&batch.text)?,
+            Way::Statsd(socket) => {
+                let lines: Vec<&[u8]> = batch.text.split_inclusive(|byte| *byte == b'\n').collect();
+                let mut datagram = Vec::new();
+                for line in lines {
+                    if !datagram.is_empty() && datagram.len() + line.len() > DATAGRAM {
+                        socket.send(&datagram)?;
+                        datagram.clear();
+                    }
+                    datagram.extend_from_slice(line);
+                }
+                socket.send(&datagram)?;
+            }
+            Way::Http { url, name, token } => post(
+                url,
+                &format!("{name}-{number}"),
+                token.as_deref(),
+                &batch.text,
+            )?,
+            Way::Gearman {
+                stream,
+                function,
+                name,
+                unconfirmed,
+            } => {
+                let unique = format!("{name}-{number}");
+                let mut packet = Vec::new();
+                request(
+                    &mut packet,
+                    kind::SUBMIT_JOB_BG,
+                    &[function.as_bytes(), unique.as_bytes(), &batch.text],
+                );
+                stream.send(&packet)?;
+                *unconfirmed += 1;
+                confirm(stream, unconfirmed, UNCONFIRMED)?;
+            }
+        }
+        batch.sent += batch.lines as u64;
+        batch.number += 1;
+        batch.lines = 0;
+        batch.text.clear();
+        Ok(())
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        match self {
+            Way::Gearman {
+                stream,
+                unconfirmed,
+                ..
+            } => confirm(stream, unconfirmed, 0),
+            Way::File(_) | Way::Statsd(_) | Way::Http { .. } => Ok(()),
+        }
+    }
+}
+
+fn append(path: &Path) -> anyhow::Result<File> {
+    let file = File::options().append(true).create(true).open(path);
+    file.with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn statsd(place: &str) -> anyhow::Result<UdpSocket> {
+    let place = if place.starts_with(':') {
+        format!("127.0.0.1{place}")
+    } else {
+        place.to_owned()
+    };
+    let socket = UdpSocket::bind("0.0.0.0:0").or_else(|_| UdpSocket::bind("[::]:0"))?;
+    socket
+        .connect(&place)
+        .with_context(|| format!("statsd://{place} cannot be reached"))?;
+    Ok(socket)
+}
+
+fn to_http(place: &http::Place, name: String, token: Option<&Path>) -> anyhow::Result<Way> {
+    let token = token.map(std::fs::read_to_string).transpose()?;
+    Ok(Way::Http {
+        url: format!("http://{}/events", place.address()?),
+        name,
+        token: token.map(|token| token.trim().to_owned()),
+    })
+}
+
+fn to_gearman(place: &gearman::Place, name: String) -> anyhow::Result<Way> {
+    let stream = place
+        .connect()
+        .with_context(|| format!("gearmand at {} cannot be reached", place.server))?;
+    Ok(Way::Gearman {
+        stream: Box::new(Stream::new(stream)),
+        function: place.function.clone(),
+        name,
+        unconfirmed: 0,
+    })
+}
+
+/// Waits until no more than so many jobs are not confirmed.
+fn confirm(
+    stream: &mut Stream<std::net::TcpStream>,
+    unconfirmed: &mut usize,
+    most: usize,
+) -> anyhow::Result<()> {
+    while *unconfirmed > most {
+        let response = stream.next()?;
+        match response.kind {
+            kind::JOB_CREATED => *unconfirmed -= 1,
+            kind::ERROR => anyhow::bail!(
+                "gearmand says: {}",
+                String::from_utf8_lossy(response.data).replace('\0', ": ")
+            ),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Posts until it is committed: under one key it counts once, however often it is sent.
+fn post(url: &str, key: &str, token: Option<&str>, text: &[u8]) -> anyhow::Result<()> {
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        let mut request = ureq::post(url)
+            .config()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(60)))
+            .build()
+            .header("Idempotency-Key", key);
+        if let Some(token) = token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        match request.send(text) {
+            Ok(answer) if answer.status() == 200 => return Ok(()),
+            Ok(mut answer) => {
+                let status = answer.status().as_u16();
+                last = format!(
+                    "{status}: {}",
+                    answer
+                        .body_mut()
+                        .read_to_string()
+                        .unwrap_or_default()
+                        .trim()
+                );
+                anyhow::ensure!(matches!(status, 408 | 429 | 500..), "{url} answers {last}");
+            }
+            Err(error) => last = error.to_string(),
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    anyhow::bail!("{url} does not take the events after {TRIES} tries: {last}")
+}

@@ -1,0 +1,316 @@
+//! A worker of gearmand: many jobs are grabbed on one connection, and completed when their events are in every store.
+//!
+//! A job that is not completed is given to another worker when the connection ends. So it is never failed: gearmand does
+//! not retry what failed. Its identity is its unique id, its handle and gearmand's process: producers use unique ids
+//! again, and handles begin anew with each gearmand.
+
+pub(crate) mod protocol;
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use self::protocol::{Stream, kind, parts, request};
+use super::{Delivery, Identity, Intake, Polled, Source};
+use crate::store::Key;
+
+/// Jobs that are asked for at once.
+const GRAB: usize = 256;
+/// Jobs that may be under way on the connection.
+const MOST: usize = 100_000;
+/// Time for an answer of gearmand.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A function of a gearmand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// `host:port`.
+    pub server: String,
+    /// Function that its jobs are of.
+    pub function: String,
+}
+
+impl Place {
+    /// The place in `gearman://host:port/function`, without the scheme.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn parse(text: &str) -> Result<Place, String> {
+        let wrong = || {
+            format!(
+                "'gearman://{text}' names no function; write it as gearman://host:4730/function"
+            )
+        };
+        let (server, function) = text.split_once('/').ok_or_else(wrong)?;
+        if server.is_empty() || function.is_empty() || function.contains(char::is_whitespace) {
+            return Err(wrong());
+        }
+        let has_port = server
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        Ok(Place {
+            server: if has_port {
+                server.to_owned()
+            } else {
+                format!("{server}:4730")
+            },
+            function: function.to_owned(),
+        })
+    }
+
+    /// Connects.
+    pub(crate) fn connect(&self) -> io::Result<TcpStream> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for address in self.server.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    stream.set_read_timeout(Some(PATIENCE))?;
+                    stream.set_write_timeout(Some(PATIENCE))?;
+                    return Ok(stream);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// A worker.
+#[derive(Debug)]
+pub struct Gearman {
+    place: Place,
+    address: String,
+    worker: Option<Worker>,
+    unidentified: u64,
+}
+
+/// A connection with its jobs.
+#[derive(Debug)]
+struct Worker {
+    stream: Stream<TcpStream>,
+    /// Gearmand's process.
+    instance: Vec<u8>,
+    asleep: bool,
+    /// Handles of jobs since the last batch.
+    taken: Vec<Box<[u8]>>,
+    /// Handles of the jobs of batches that are not committed.
+    sealed: VecDeque<(u64, Vec<Box<[u8]>>)>,
+}
+
+struct Job {
+    handle: Box<[u8]>,
+    key: Key,
+    lines: Vec<u8>,
+    has_unique: bool,
+}
+
+impl Gearman {
+    /// A worker of a function.
+    pub fn new(place: Place) -> Gearman {
+        Gearman {
+            address: format!("gearman://{}/{}", place.server, place.function),
+            place,
+            worker: None,
+            unidentified: 0,
+        }
+    }
+
+    fn step(&mut self, wait: Duration, intake: &mut dyn Intake) -> io::Result<Polled> {
+        let worker = match &mut self.worker {
+            Some(worker) => worker,
+            None => self.worker.insert(Worker::connect(&self.place)?),
+        };
+        if worker.under_way() >= MOST {
+            std::thread::sleep(wait.min(Duration::from_millis(20)));
+            return Ok(Polled::Idle);
+        }
+        if worker.asleep && !worker.woken(wait)? {
+            return Ok(Polled::Idle);
+        }
+        let jobs = worker.grab()?;
+        let deliveries: Vec<Delivery<'_>> = jobs
+            .iter()
+            .map(|job| Delivery {
+                identity: Identity::Key(job.key.clone()),
+                lines: &job.lines,
+            })
+            .collect();
+        if deliveries.is_empty() {
+            return Ok(Polled::Idle);
+        }
+        if intake.take(&deliveries).is_err() {
+            // They are given to another worker.
+            self.worker = None;
+            return Ok(Polled::Idle);
+        }
+        self.unidentified += jobs.iter().filter(|job| !job.has_unique).count() as u64;
+        worker.taken.extend(jobs.into_iter().map(|job| job.handle));
+        Ok(Polled::More)
+    }
+}
+
+impl Worker {
+    fn connect(place: &Place) -> io::Result<Worker> {
+        // The administrative protocol is text, on a connection of its own.
+        let mut admin = place.connect()?;
+        admin.write_all(b"getpid\n")?;
+        let mut instance = Vec::new();
+        BufReader::new(admin).read_until(b'\n', &mut instance)?;
+        let mut stream = Stream::new(place.connect()?);
+        let mut hello = Vec::new();
+        request(&mut hello, kind::CAN_DO, &[place.function.as_bytes()]);
+        stream.send(&hello)?;
+        Ok(Worker {
+            stream,
+            instance: instance.trim_ascii().to_vec(),
+            asleep: false,
+            taken: Vec::new(),
+            sealed: VecDeque::new(),
+        })
+    }
+
+    fn under_way(&self) -> usize {
+        self.taken.len()
+            + self
+                .sealed
+                .iter()
+                .map(|(_, handles)| handles.len())
+                .sum::<usize>()
+    }
+
+    /// Waits until gearmand says that there are jobs.
+    fn woken(&mut self, wait: Duration) -> io::Result<bool> {
+        if self.stream.buffered()?.is_none() {
+            let limit = wait.try_into().unwrap_or_default();
+            match poll(
+                &mut [PollFd::new(self.stream.get(), PollFlags::IN)],
+                Some(&limit),
+            ) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
+                Ok(_) | Err(_) => self.stream.fill()?,
+            }
+        }
+        while self.stream.buffered()?.is_some() {
+            if self.stream.next()?.kind == kind::NOOP {
+                self.asleep = false;
+            }
+        }
+        Ok(!self.asleep)
+    }
+
+    /// Asks for many jobs at once, and takes all answers.
+    fn grab(&mut self) -> io::Result<Vec<Job>> {
+        let mut grabs = Vec::new();
+        for _ in 0..GRAB {
+            request(&mut grabs, kind::GRAB_JOB_UNIQ, &[]);
+        }
+        self.stream.send(&grabs)?;
+        let (mut jobs, mut answers) = (Vec::new(), 0);
+        while answers < GRAB {
+            let Worker {
+                stream,
+                instance,
+                asleep,
+                ..
+            } = self;
+            let response = stream.next()?;
+            match response.kind {
+                kind::NO_JOB => *asleep = true,
+                kind::JOB_ASSIGN_UNIQ => jobs.push(job(response.data, instance)?),
+                kind::NOOP => continue,
+                kind::ERROR => {
+                    let text = String::from_utf8_lossy(response.data).replace('\0', ": ");
+                    return Err(io::Error::other(format!("gearmand says: {text}")));
+                }
+                _ => continue,
+            }
+            answers += 1;
+        }
+        if self.asleep {
+            let mut sleep = Vec::new();
+            request(&mut sleep, kind::PRE_SLEEP, &[]);
+            self.stream.send(&sleep)?;
+        }
+        Ok(jobs)
+    }
+
+    /// Completes the jobs of all batches up to this one.
+    fn complete(&mut self, batch: u64) -> io::Result<()> {
+        let mut packets = Vec::new();
+        while self
+            .sealed
+            .front()
+            .is_some_and(|(number, _)| *number <= batch)
+        {
+            let (_, handles) = self.sealed.pop_front().unwrap_or_default();
+            for handle in &handles {
+                request(&mut packets, kind::WORK_COMPLETE, &[handle, b""]);
+            }
+        }
+        self.stream.send(&packets)
+    }
+}
+
+fn job(data: &[u8], instance: &[u8]) -> io::Result<Job> {
+    let [handle, _function, unique, lines] = parts(data)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "gearmand sent a broken job"))?;
+    Ok(Job {
+        key: Key::new("gearman", &[unique, handle, instance]),
+        handle: handle.into(),
+        lines: lines.to_vec(),
+        has_unique: !unique.is_empty(),
+    })
+}
+
+impl Source for Gearman {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+        self.step(wait, intake).unwrap_or_else(|error| {
+            // What was not completed comes again, and is completed then without being counted again.
+            self.worker = None;
+            Polled::Down(error.to_string())
+        })
+    }
+
+    fn sealed(&mut self, batch: u64) {
+        if let Some(worker) = &mut self.worker {
+            let handles = std::mem::take(&mut worker.taken);
+            worker.sealed.push_back((batch, handles));
+        }
+    }
+
+    fn committed(&mut self, batch: u64) {
+        if let Some(worker) = &mut self.worker
+            && worker.complete(batch).is_err()
+        {
+            self.worker = None;
+        }
+    }
+
+    fn rewind(&mut self) {
+        self.worker = None;
+    }
+
+    fn unidentified(&self) -> u64 {
+        self.unidentified
+    }
+}
+
+impl Drop for Worker {
+    /// Waits until gearmand has read what was completed: an end with unread bytes could overtake it.
+    fn drop(&mut self) {
+        let _ = self.stream.get().shutdown(Shutdown::Write);
+        let _ = self
+            .stream
+            .get()
+            .set_read_timeout(Some(Duration::from_secs(2)));
+        while self.stream.fill().is_ok() && self.stream.next().is_ok() {}
+    }
+}

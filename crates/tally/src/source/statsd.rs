@@ -1,0 +1,182 @@
+//! StatsD over UDP and TCP on one port: counted at most once, since the protocol has no acknowledgement.
+
+use std::io::{self, Read as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::{Delivery, Identity, Intake, Polled, Source};
+use crate::lines::Lines;
+
+/// Connections at once.
+const CONNECTIONS: usize = 256;
+/// Time after which a connection that sends nothing is closed.
+const SILENCE: Duration = Duration::from_secs(600);
+/// Bytes of datagrams that the kernel keeps while sums are written.
+const RECEIVE_BUFFER: usize = 8 << 20;
+/// The largest datagram.
+const DATAGRAM: usize = 65_536;
+/// Bytes of datagrams that are handed over at once.
+const AT_ONCE: usize = 512 << 10;
+
+/// A port.
+#[derive(Debug)]
+pub struct Statsd {
+    address: String,
+    datagrams: UdpSocket,
+    listener: TcpListener,
+    connections: Vec<Connection>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    lines: Lines,
+    heard: Instant,
+    ended: bool,
+}
+
+impl Statsd {
+    /// Listens at `host:port`; without a host, on this host alone.
+    ///
+    /// # Errors
+    /// Where the address cannot be had.
+    pub fn open(place: &str) -> anyhow::Result<Statsd> {
+        let host = if place.starts_with(':') {
+            format!("127.0.0.1{place}")
+        } else {
+            place.to_owned()
+        };
+        let cannot = || format!("statsd://{place} cannot be had");
+        let mut found = host.to_socket_addrs().with_context(cannot)?;
+        let address: SocketAddr = found.next().with_context(cannot)?;
+        let datagrams = UdpSocket::bind(address).with_context(cannot)?;
+        let bound = datagrams.local_addr().with_context(cannot)?;
+        let listener = TcpListener::bind(bound).with_context(cannot)?;
+        datagrams.set_nonblocking(true).with_context(cannot)?;
+        listener.set_nonblocking(true).with_context(cannot)?;
+        // As much as the host allows; less loses datagrams sooner.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&datagrams, RECEIVE_BUFFER);
+        Ok(Statsd {
+            address: format!("statsd://{bound}"),
+            datagrams,
+            listener,
+            connections: Vec::new(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Takes the datagrams that are there.
+    fn receive(&mut self) -> io::Result<()> {
+        self.buffer.clear();
+        while self.buffer.len() < AT_ONCE {
+            let begin = self.buffer.len();
+            self.buffer.resize(begin + DATAGRAM, 0);
+            let received = self.datagrams.recv(&mut self.buffer[begin..]);
+            self.buffer
+                .truncate(begin + received.as_ref().copied().unwrap_or(0));
+            match received {
+                Ok(_) => self.buffer.push(b'\n'),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // Such as an earlier answer that was refused.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        while self.connections.len() < CONNECTIONS {
+            let Ok((stream, _)) = self.listener.accept() else {
+                break;
+            };
+            if stream.set_nonblocking(true).is_ok() {
+                self.connections.push(Connection {
+                    stream,
+                    lines: Lines::default(),
+                    heard: Instant::now(),
+                    ended: false,
+                });
+            }
+        }
+    }
+
+    fn wait(&self, wait: Duration) {
+        let mut all = vec![PollFd::new(&self.datagrams, PollFlags::IN)];
+        if self.connections.len() < CONNECTIONS {
+            all.push(PollFd::new(&self.listener, PollFlags::IN));
+        }
+        all.extend(
+            self.connections
+                .iter()
+                .map(|one| PollFd::new(&one.stream, PollFlags::IN)),
+        );
+        let limit = wait.try_into().unwrap_or_default();
+        // An interruption is a short wait.
+        let _ = poll(&mut all, Some(&limit));
+    }
+}
+
+impl Connection {
+    /// Hands over the lines that came.
+    fn read(&mut self, intake: &mut dyn Intake) -> bool {
+        let read = self.lines.fill(|room| self.stream.read(room));
+        let lines = match read {
+            Ok(0) => {
+                self.ended = true;
+                self.lines.rest()
+            }
+            Ok(_) => {
+                self.heard = Instant::now();
+                self.lines.whole()
+            }
+            Err(error) => {
+                self.ended =
+                    error.kind() != io::ErrorKind::WouldBlock || self.heard.elapsed() > SILENCE;
+                return false;
+            }
+        };
+        let delivery = Delivery {
+            identity: Identity::None,
+            lines,
+        };
+        if intake.take(&[delivery]).is_ok() {
+            self.lines.consume();
+        }
+        true
+    }
+}
+
+impl Source for Statsd {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+        self.wait(wait);
+        if let Err(error) = self.receive() {
+            return Polled::Down(error.to_string());
+        }
+        let mut came = !self.buffer.is_empty();
+        if came {
+            let delivery = Delivery {
+                identity: Identity::None,
+                lines: &self.buffer,
+            };
+            // After a stop there is nobody to send it again.
+            let _ = intake.take(&[delivery]);
+        }
+        self.accept();
+        for connection in &mut self.connections {
+            came |= connection.read(intake);
+        }
+        self.connections.retain(|connection| !connection.ended);
+        if came { Polled::More } else { Polled::Idle }
+    }
+
+    fn rewind(&mut self) {}
+}

@@ -1,0 +1,329 @@
+//! Adding a batch: sorted upserts of many rows each, in one transaction.
+
+use std::fmt::Write as _;
+
+use mysql::prelude::Queryable as _;
+
+use super::{AT_ONCE, MysqlStore};
+use crate::event::OTHER;
+use crate::level::{Level, Seconds};
+use crate::store::sql::{Sql as _, bucket_table, rolled, table, value_columns};
+use crate::store::{Advance, Applied, Batch, Key, REMEMBERED, Result, StoreError, late};
+use crate::sums::{Row, Sums};
+
+/// Bytes as a literal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len() + 3);
+    text.push_str("x'");
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\'');
+    text
+}
+
+/// Appends a number as a literal that is a double, or a whole number.
+fn push(text: &mut String, value: f64) {
+    let _ = match value.fract() == 0.0 && value.abs() < 1e15 {
+        true => write!(text, "{}", value as i64),
+        false => write!(text, "{value:e}"),
+    };
+}
+
+impl MysqlStore {
+    pub(super) fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+        // Before the transaction, so that processes that add the same tags do not wait for each other's sums.
+        let (numbers, others) = self.numbers(&batch.sums)?;
+        self.connection.begin()?;
+        let written = self.write_all(batch, &numbers, now);
+        match written {
+            Ok(()) => {
+                self.connection.run("COMMIT")?;
+            }
+            Err(_) => {
+                // The first error is the one to tell.
+                let _ = self.connection.run("ROLLBACK");
+            }
+        }
+        written.map(|()| Applied {
+            tags: self.tags,
+            others,
+        })
+    }
+
+    fn write_all(&mut self, batch: &Batch, numbers: &[i64], now: Seconds) -> Result<()> {
+        if !self.add_keys(std::slice::from_ref(&batch.key), now)? {
+            // An earlier attempt was committed, and its answer lost.
+            return Ok(());
+        }
+        if !self.add_keys(&batch.keys, now)? {
+            return Err(StoreError::Conflict);
+        }
+        for advance in &batch.advances {
+            self.step(advance, now)?;
+        }
+        let mut marks = [0; Level::ALL.len()];
+        for (mark, level) in marks.iter_mut().zip(Level::ALL) {
+            // Not to be moved before the sums are there.
+            *mark = rolled(&mut self.connection, level, " LOCK IN SHARE MODE")?;
+        }
+        let zone = self.settings.zone.clone();
+        let names: hashbrown::HashMap<&str, i64> = match marks.iter().any(|mark| *mark > 0) {
+            true => batch.sums.names().zip(numbers.iter().copied()).collect(),
+            false => hashbrown::HashMap::new(),
+        };
+        for (level, sums) in late::levels(&batch.sums, &zone, |level| marks[level as usize]) {
+            match level {
+                Level::Minute => self.add(level, &sums, numbers)?,
+                _ => {
+                    let numbers: Vec<i64> = sums
+                        .names()
+                        .map(|name| names.get(name).copied().unwrap_or(0))
+                        .collect();
+                    self.add(level, &sums, &numbers)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds identities; false if one is there.
+    fn add_keys(&mut self, keys: &[Key], now: Seconds) -> Result<bool> {
+        let mut keys: Vec<&Key> = keys.iter().collect();
+        keys.sort();
+        for keys in keys.chunks(AT_ONCE) {
+            let rows: Vec<String> = keys
+                .iter()
+                .map(|key| format!("({},{now})", hex(key.bytes())))
+                .collect();
+            let added = self.connection.run(&format!(
+                "INSERT IGNORE INTO tally_identity (identity, added) VALUES {}",
+                rows.join(",")
+            ))?;
+            if added < keys.len() as u64 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves a source's position.
+    fn step(&mut self, advance: &Advance, now: Seconds) -> Result<()> {
+        let Advance { source, from, to } = advance;
+        let source = hex(source.as_bytes());
+        // One statement that changes the row, or one that makes it: another process's waits for it, and fails.
+        let moved = self.connection.run(&format!(
+            "UPDATE tally_position SET position = {to}, moved = {now} WHERE source = {source} AND position = {from}"
+        ))?;
+        if moved > 0 || from == to {
+            return Ok(());
+        }
+        let made = self.connection.run(&format!(
+            "INSERT IGNORE INTO tally_position (source, position, moved) VALUES ({source}, {to}, {now})"
+        ))?;
+        match made {
+            0 => Err(StoreError::Conflict),
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers of the tags of some sums, new tags included, and how many are beyond the bound.
+    fn numbers(&mut self, sums: &Sums) -> Result<(Vec<i64>, u64)> {
+        if self.ids.len() > REMEMBERED {
+            self.ids.clear();
+        }
+        let unknown = |ids: &hashbrown::HashMap<Box<str>, i64>| {
+            let mut names: Vec<String> = sums
+                .names()
+                .filter(|name| !ids.contains_key(*name))
+                .map(str::to_owned)
+                .collect();
+            // In one order, so that processes that add the same tags do not lock each other out.
+            names.sort_unstable();
+            names
+        };
+        self.find(&unknown(&self.ids))?;
+        let new = unknown(&self.ids);
+        if !new.is_empty() {
+            let count: Option<u64> = self
+                .connection
+                .with(|connection| connection.query_first("SELECT COUNT(*) FROM tally_tag"))?;
+            self.tags = count.unwrap_or(0);
+            let room =
+                usize::try_from(self.most_tags.saturating_sub(self.tags)).unwrap_or(usize::MAX);
+            let mut new = new;
+            if new.len() > room {
+                new.truncate(room);
+                new.push(OTHER.to_owned());
+            }
+            for names in new.chunks(AT_ONCE) {
+                let rows: Vec<String> = names
+                    .iter()
+                    .map(|name| format!("({})", hex(name.as_bytes())))
+                    .collect();
+                self.connection.run(&format!(
+                    "INSERT IGNORE INTO tally_tag (name) VALUES {}",
+                    rows.join(",")
+                ))?;
+            }
+            self.tags += new.len() as u64;
+            self.find(&new)?;
+        }
+        let other = self.ids.get(OTHER).copied().unwrap_or(0);
+        let mut beyond = 0;
+        let numbers = sums.names().map(|name| {
+            self.ids.get(name).copied().unwrap_or_else(|| {
+                beyond += 1;
+                other
+            })
+        });
+        Ok((numbers.collect(), beyond))
+    }
+
+    /// Remembers the numbers of tags that are in the dictionary.
+    fn find(&mut self, names: &[String]) -> Result<()> {
+        for names in names.chunks(AT_ONCE) {
+            let list: Vec<String> = names.iter().map(|name| hex(name.as_bytes())).collect();
+            let statement = format!(
+                "SELECT id, name FROM tally_tag WHERE name IN ({})",
+                list.join(",")
+            );
+            let found: Vec<(i64, Vec<u8>)> = self
+                .connection
+                .with(|connection| connection.query(statement))?;
+            for (id, name) in found {
+                self.ids.insert(String::from_utf8_lossy(&name).into(), id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds sums to a level's tables.
+    fn add(&mut self, level: Level, sums: &Sums, numbers: &[i64]) -> Result<()> {
+        let mut rows: Vec<(Seconds, i64, Row<'_>)> = sums
+            .rows()
+            .map(|row| (row.start, numbers[row.tag as usize], row))
+            .collect();
+        // In the order of the table, so that neighbours are written together and no two processes wait for each other.
+        rows.sort_unstable_by_key(|(start, id, _)| (*start, *id));
+        let classes = self.settings.bounds.classes();
+        let columns = value_columns(&self.settings.bounds);
+        let (plain, full): (Vec<_>, Vec<_>) = rows
+            .into_iter()
+            .partition(|(_, _, row)| row.values.is_none());
+        for rows in plain.chunks(AT_ONCE) {
+            let mut text = format!("INSERT INTO {} (start, tag, events) VALUES ", table(level));
+            for (place, (start, id, row)) in rows.iter().enumerate() {
+                let _ = write!(text, "{}({start},{id},", if place > 0 { "," } else { "" });
+                push(&mut text, row.count);
+                text.push(')');
+            }
+            text.push_str(" ON DUPLICATE KEY UPDATE events = events + VALUES(events)");
+            self.connection.run(&text)?;
+        }
+        for rows in full.chunks(AT_ONCE) {
+            let mut text = format!(
+                "INSERT INTO {} (start, tag, events, {}) VALUES ",
+                table(level),
+                columns.join(", ")
+            );
+            for (place, (start, id, row)) in rows.iter().enumerate() {
+                let Some(values) = row.values else { continue };
+                let _ = write!(text, "{}({start},{id},", if place > 0 { "," } else { "" });
+                push(&mut text, row.count);
+                for value in [
+                    Some(values.sum),
+                    Some(values.min),
+                    Some(values.max),
+                    values.last,
+                ] {
+                    text.push(',');
+                    match value {
+                        Some(value) => push(&mut text, value),
+                        None => text.push_str("NULL"),
+                    }
+                }
+                for class in values.classes.iter().take(classes) {
+                    text.push(',');
+                    push(&mut text, *class);
+                }
+                text.push(')');
+            }
+            text.push_str(&changes(level, &columns));
+            self.connection.run(&text)?;
+        }
+        self.add_buckets(level, sums, numbers)
+    }
+
+    fn add_buckets(&mut self, level: Level, sums: &Sums, numbers: &[i64]) -> Result<()> {
+        let mut buckets: Vec<_> = sums
+            .buckets()
+            .map(|row| (row.start, numbers[row.tag as usize], row.bucket, row.count))
+            .collect();
+        buckets.sort_unstable_by_key(|(start, id, bucket, _)| (*start, *id, *bucket));
+        for buckets in buckets.chunks(AT_ONCE) {
+            let mut text = format!(
+                "INSERT INTO {} (start, tag, bucket, events) VALUES ",
+                bucket_table(level)
+            );
+            for (place, (start, id, bucket, count)) in buckets.iter().enumerate() {
+                let _ = write!(
+                    text,
+                    "{}({start},{id},{bucket},",
+                    if place > 0 { "," } else { "" }
+                );
+                push(&mut text, *count);
+                text.push(')');
+            }
+            text.push_str(" ON DUPLICATE KEY UPDATE events = events + VALUES(events)");
+            self.connection.run(&text)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a row that is there is given. `VALUES()` is taken by MySQL and MariaDB alike.
+fn changes(level: Level, columns: &[String]) -> String {
+    let changes: String = columns
+        .iter()
+        .map(|column| match &**column {
+            "smallest" => {
+                ", smallest = LEAST(COALESCE(smallest, VALUES(smallest)), VALUES(smallest))"
+                    .to_owned()
+            }
+            "largest" => {
+                ", largest = GREATEST(COALESCE(largest, VALUES(largest)), VALUES(largest))"
+                    .to_owned()
+            }
+            "latest" if level == Level::Minute => {
+                ", latest = COALESCE(VALUES(latest), latest)".to_owned()
+            }
+            // What comes after a period was rolled up is late, and not the latest.
+            "latest" => ", latest = COALESCE(latest, VALUES(latest))".to_owned(),
+            sum => format!(", {sum} = COALESCE({sum}, 0) + VALUES({sum})"),
+        })
+        .collect();
+    format!(" ON DUPLICATE KEY UPDATE events = events + VALUES(events){changes}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_exact() {
+        for (value, text) in [
+            (3.0, "3"),
+            (-2.5, "-2.5e0"),
+            (0.1, "1e-1"),
+            (1e300, "1e300"),
+        ] {
+            let mut found = String::new();
+            push(&mut found, value);
+            assert_eq!(found, text);
+            assert_eq!(found.parse::<f64>().unwrap(), value);
+        }
+        assert_eq!(hex(b"a\xff"), "x'61ff'");
+    }
+}

@@ -1,0 +1,112 @@
+//! What all SQL stores share: names of tables and columns, upkeep and reading, in statements that both SQLite and MySQL
+//! take. What differs is in [`Sql`].
+
+mod archive;
+mod upkeep;
+
+use super::{Entry, Result, Settings};
+use crate::classes::{Bounds, MOST_CLASSES};
+use crate::level::{Level, Seconds};
+
+pub(super) use archive::SqlArchive;
+pub(super) use upkeep::maintain;
+
+/// A connection to a database.
+pub(super) trait Sql {
+    /// Runs a statement, and returns the number of rows that it changed.
+    fn run(&mut self, statement: &str) -> Result<u64>;
+
+    /// Rows of numbers.
+    fn numbers(&mut self, statement: &str) -> Result<Vec<Vec<Option<f64>>>>;
+
+    /// The dictionary.
+    fn entries(&mut self) -> Result<Vec<Entry>>;
+
+    /// Begins a transaction that writes.
+    fn begin(&mut self) -> Result<()>;
+
+    /// Begins a transaction that reads one moment's state.
+    fn begin_snapshot(&mut self) -> Result<()>;
+
+    /// Bytes that the tables take.
+    fn size(&mut self) -> Result<u64>;
+
+    /// What is behind a SELECT whose rows are to stay as they are until the transaction ends.
+    fn for_update(&self) -> &'static str;
+
+    /// Statement that gives rolled-up rows the last value of their gauges.
+    fn latest(&self, roll: &Roll) -> String;
+}
+
+/// A period that is rolled up.
+pub(super) struct Roll {
+    pub(super) table: String,
+    pub(super) finer: String,
+    pub(super) start: Seconds,
+    pub(super) next: Seconds,
+}
+
+/// The first number of a statement's first row.
+fn number(sql: &mut dyn Sql, statement: &str) -> Result<Option<f64>> {
+    let rows = sql.numbers(statement)?;
+    Ok(rows.first().and_then(|row| row.first().copied().flatten()))
+}
+
+/// The first number, of a moment.
+fn moment(sql: &mut dyn Sql, statement: &str) -> Result<Option<Seconds>> {
+    // Exact: moments are far below 2^53.
+    Ok(number(sql, statement)?.map(|number| number as Seconds))
+}
+
+/// Moment up to which a level is rolled up.
+pub(super) fn rolled(sql: &mut dyn Sql, level: Level, lock: &str) -> Result<Seconds> {
+    let name = watermark(level);
+    let found = moment(
+        sql,
+        &format!("SELECT value + 0 FROM tally_setting WHERE name = '{name}'{lock}"),
+    )?;
+    Ok(found.unwrap_or(0))
+}
+
+/// Table of a level's sums.
+pub(super) fn table(level: Level) -> String {
+    format!("tally_{}", level.name())
+}
+
+/// Table of a level's buckets.
+pub(super) fn bucket_table(level: Level) -> String {
+    format!("tally_{}_bucket", level.name())
+}
+
+/// Setting that holds a level's watermark.
+pub(super) fn watermark(level: Level) -> String {
+    format!("rolled_{}", level.name())
+}
+
+/// Settings of a new store.
+pub(super) fn new_settings(new: &Settings) -> Vec<(String, String)> {
+    let mut all = vec![
+        ("classes_ms".to_owned(), new.bounds.to_string()),
+        ("timezone".to_owned(), new.zone.name().to_owned()),
+    ];
+    all.extend(
+        [Level::Hour, Level::Day, Level::Month].map(|level| (watermark(level), "0".to_owned())),
+    );
+    // The last: a store without it is not finished.
+    all.push(("schema".to_owned(), super::SCHEMA.to_string()));
+    all
+}
+
+/// Columns of classes.
+pub(super) fn classes(bounds: &Bounds) -> Vec<String> {
+    debug_assert!(bounds.classes() <= MOST_CLASSES);
+    (0..bounds.classes())
+        .map(|class| format!("class_{class}"))
+        .collect()
+}
+
+/// Columns of values: without the key and the count of events.
+pub(super) fn value_columns(bounds: &Bounds) -> Vec<String> {
+    let named = ["total", "smallest", "largest", "latest"].map(str::to_owned);
+    named.into_iter().chain(classes(bounds)).collect()
+}

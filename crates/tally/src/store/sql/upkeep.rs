@@ -1,0 +1,166 @@
+//! Rolling up what is over, and removing what is older than the limits.
+
+use super::{Roll, Sql, bucket_table, classes, moment, rolled, table, value_columns, watermark};
+use crate::level::{HOUR, Level, Seconds};
+use crate::store::{GRACE, KEYS_KEPT, Limits, Result, Settings};
+
+/// Rows that are removed in one transaction.
+const REMOVED: u64 = 20_000;
+
+/// Does a bounded part of the upkeep; true if more is left.
+pub(in crate::store) fn maintain(
+    sql: &mut dyn Sql,
+    settings: &Settings,
+    limits: &Limits,
+    now: Seconds,
+    prune: bool,
+) -> Result<bool> {
+    for level in [Level::Hour, Level::Day, Level::Month] {
+        if transact(sql, |sql| roll(sql, level, settings, now))? {
+            return Ok(true);
+        }
+    }
+    let before = now - KEYS_KEPT.as_secs().cast_signed();
+    if prune && transact(sql, |sql| prune_keys(sql, before))? {
+        return Ok(true);
+    }
+    transact(sql, |sql| remove(sql, limits, now))
+}
+
+/// Runs something in a transaction.
+fn transact<T>(sql: &mut dyn Sql, work: impl FnOnce(&mut dyn Sql) -> Result<T>) -> Result<T> {
+    sql.begin()?;
+    let result = work(sql);
+    match result {
+        Ok(_) => sql.run("COMMIT")?,
+        // The first error is the one to tell.
+        Err(_) => sql.run("ROLLBACK").unwrap_or(0),
+    };
+    result
+}
+
+fn prune_keys(sql: &mut dyn Sql, before: Seconds) -> Result<bool> {
+    let at = moment(
+        sql,
+        &format!(
+            "SELECT added FROM tally_identity WHERE added < {before} ORDER BY added LIMIT 1 OFFSET {REMOVED}"
+        ),
+    )?;
+    let last = at.unwrap_or(before - 1);
+    sql.run(&format!("DELETE FROM tally_identity WHERE added <= {last}"))?;
+    Ok(at.is_some())
+}
+
+/// The earliest start in a level's table from a moment on.
+fn earliest(sql: &mut dyn Sql, level: Level, from: Seconds) -> Result<Option<Seconds>> {
+    moment(
+        sql,
+        &format!(
+            "SELECT MIN(start) FROM {} WHERE start >= {from}",
+            table(level)
+        ),
+    )
+}
+
+/// Rolls up the earliest period of a level that is over; false if there is none.
+fn roll(sql: &mut dyn Sql, level: Level, settings: &Settings, now: Seconds) -> Result<bool> {
+    let Some(finer) = level.finer() else {
+        return Ok(false);
+    };
+    let lock = sql.for_update();
+    let from = rolled(sql, level, lock)?;
+    let Some(first) = earliest(sql, finer, from)? else {
+        return Ok(false);
+    };
+    let (start, next) = (
+        settings.zone.start(level, first),
+        settings.zone.next(level, first),
+    );
+    if next + GRACE > now {
+        return Ok(false);
+    }
+    // What it is made of must be whole: nothing below waits to be rolled up into it.
+    let mut below = finer;
+    while let Some(finest) = below.finer() {
+        let from = rolled(sql, below, "")?;
+        if earliest(sql, finest, from)?.is_some_and(|start| start < next) {
+            return Ok(false);
+        }
+        below = finest;
+    }
+    let columns = value_columns(&settings.bounds).join(", ");
+    let sums: String = classes(&settings.bounds)
+        .iter()
+        .map(|class| format!(", SUM({class})"))
+        .collect();
+    let roll = Roll {
+        table: table(level),
+        finer: table(finer),
+        start,
+        next,
+    };
+    let range = format!("WHERE start >= {start} AND start < {next}");
+    sql.run(&format!(
+        "INSERT INTO {} (start, tag, events, {columns})
+         SELECT {start}, tag, SUM(events), SUM(total), MIN(smallest), MAX(largest), NULL{sums} FROM {} {range} GROUP BY tag",
+        roll.table, roll.finer
+    ))?;
+    sql.run(&sql.latest(&roll))?;
+    sql.run(&format!(
+        "INSERT INTO {} (start, tag, bucket, events)
+         SELECT {start}, tag, bucket, SUM(events) FROM {} {range} GROUP BY tag, bucket",
+        bucket_table(level),
+        bucket_table(finer)
+    ))?;
+    sql.run(&format!(
+        "REPLACE INTO tally_setting (name, value) VALUES ('{}', '{next}')",
+        watermark(level)
+    ))?;
+    Ok(true)
+}
+
+/// Removes the oldest rows beyond the limits; true if more may be left.
+fn remove(sql: &mut dyn Sql, limits: &Limits, now: Seconds) -> Result<bool> {
+    for level in [Level::Minute, Level::Hour] {
+        let Some(newest) = moment(sql, &format!("SELECT MAX(start) FROM {}", table(level)))? else {
+            continue;
+        };
+        // Age counts from what is newest in the store, so that a clock that is ahead for a while removes nothing.
+        let kept = limits.kept(level).unwrap_or(Seconds::MAX / 2);
+        if remove_before(sql, level, now.min(newest + HOUR) - kept)? {
+            return Ok(true);
+        }
+    }
+    if sql.size()? <= limits.size.0 {
+        return Ok(false);
+    }
+    for level in [Level::Minute, Level::Hour] {
+        if remove_before(sql, level, Seconds::MAX)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes the oldest periods of a level that begin before a moment and are rolled up; false if there are none.
+fn remove_before(sql: &mut dyn Sql, level: Level, before: Seconds) -> Result<bool> {
+    let Some(coarser) = level.coarser() else {
+        return Ok(false);
+    };
+    let before = before.min(rolled(sql, coarser, "")?);
+    let mut removed = 0;
+    while removed < REMOVED {
+        let oldest = moment(
+            sql,
+            &format!(
+                "SELECT MIN(start) FROM {} WHERE start < {before}",
+                table(level)
+            ),
+        )?;
+        let Some(oldest) = oldest else { break };
+        for table in [table(level), bucket_table(level)] {
+            removed += sql.run(&format!("DELETE FROM {table} WHERE start = {oldest}"))?;
+        }
+    }
+    Ok(removed > 0)
+}

@@ -1,0 +1,23 @@
+//! No line of events makes a parser or the sums panic, and what is summed is finite.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tally::classes::Bounds;
+use tally::parse::{Format, Parser};
+use tally::sums::Sums;
+
+fuzz_target!(|data: &[u8]| {
+    for format in [Format::Auto, Format::Json, Format::Statsd, Format::Access] {
+        let mut sums = Sums::new(Bounds::default());
+        Parser::new(format).lines(data, &mut |line, event| {
+            assert!(!line.is_empty());
+            if let Ok(event) = event {
+                assert!(event.tag.is_empty() || event.check().is_err() || event.count.is_finite());
+                let _ = sums.add(&event, 0);
+            }
+        });
+        let names = sums.names().count();
+        assert!(sums.rows().all(|row| (row.tag as usize) < names));
+    }
+});

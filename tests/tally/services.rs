@@ -1,0 +1,169 @@
+//! Servers of a test's own: gearmand and MariaDB on sockets in its place.
+
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::support::{Place, TIMEOUT, has_program};
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !ready() {
+        assert!(began.elapsed() < TIMEOUT, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A process that ends with this.
+pub(crate) struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn quiet(command: &mut Command) -> Daemon {
+    let command = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Daemon(command.spawn().unwrap())
+}
+
+/// A gearmand; `None` where it is not installed.
+pub(crate) fn gearmand(place: &Place) -> Option<(Daemon, String)> {
+    if !has_program("gearmand") {
+        return None;
+    }
+    let port = free_port();
+    let daemon = quiet(
+        Command::new("gearmand")
+            .args(["--listen=127.0.0.1", "--log-file=stderr"])
+            .arg(format!("--port={port}"))
+            .arg(format!(
+                "--pid-file={}",
+                place.path("gearmand.pid").display()
+            )),
+    );
+    wait_until("gearmand does not listen", || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    Some((daemon, format!("gearman://127.0.0.1:{port}/events")))
+}
+
+/// A MariaDB with the database `sums`.
+pub(crate) struct MariaDb {
+    folder: PathBuf,
+    daemon: Option<Daemon>,
+}
+
+impl MariaDb {
+    /// Starts one; `None` where it is not installed.
+    pub(crate) fn start(place: &Place) -> Option<MariaDb> {
+        if !has_program("mariadbd") || !has_program("mariadb-install-db") {
+            return None;
+        }
+        let folder = place.path("mariadb");
+        fs::create_dir(&folder).unwrap();
+        let installed = Command::new("mariadb-install-db")
+            .args([
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ])
+            .arg(format!("--datadir={}", folder.display()))
+            .args(user())
+            .output()
+            .unwrap();
+        assert!(installed.status.success(), "{installed:?}");
+        let mut server = MariaDb {
+            folder,
+            daemon: None,
+        };
+        server.begin();
+        server.run("CREATE DATABASE sums");
+        Some(server)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("s")
+    }
+
+    /// Starts it, also after an end.
+    pub(crate) fn begin(&mut self) {
+        self.daemon = Some(quiet(
+            Command::new("mariadbd")
+                .args([
+                    "--no-defaults",
+                    "--skip-networking",
+                    "--innodb-buffer-pool-size=64M",
+                ])
+                .arg(format!("--datadir={}", self.folder.display()))
+                .arg(format!("--socket={}", self.socket().display()))
+                .arg(format!("--pid-file={}", self.folder.join("pid").display()))
+                .args(user()),
+        ));
+        wait_until("MariaDB does not answer", || {
+            self.client("SELECT 1").status.success()
+        });
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        self.daemon = None;
+    }
+
+    fn client(&self, sql: &str) -> std::process::Output {
+        Command::new("mariadb")
+            .args([
+                "--no-defaults",
+                "--user=root",
+                "--batch",
+                "--skip-column-names",
+                "--execute",
+                sql,
+            ])
+            .arg(format!("--socket={}", self.socket().display()))
+            .output()
+            .unwrap()
+    }
+
+    /// The output of a statement.
+    pub(crate) fn run(&self, sql: &str) -> String {
+        let output = self.client(sql);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Its address as a store.
+    pub(crate) fn store(&self) -> String {
+        format!(
+            "mysql://root@localhost/sums?socket={}",
+            self.socket().display()
+        )
+    }
+}
+
+fn user() -> &'static [&'static str] {
+    match rustix::process::geteuid().is_root() {
+        true => &["--user=root"],
+        false => &[],
+    }
+}

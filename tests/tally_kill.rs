@@ -1,0 +1,296 @@
+//! `tally` killed at random moments, and its store: each event counts once.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "tally/services.rs"]
+mod services;
+mod support;
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use services::{MariaDb, free_port, gearmand, wait_until};
+use support::Place;
+
+/// Kills in `make test`, and in `make prove`.
+const FEW: u32 = 10;
+const MANY: u32 = 200;
+
+/// Numbers that are drawn, the same in each run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % most
+    }
+}
+
+/// A source with its events on their way, and a store.
+struct Trial {
+    place: Place,
+    source: String,
+    store: String,
+}
+
+impl Trial {
+    fn start(&self) -> Child {
+        let words = [
+            "tally",
+            "--from",
+            &self.source,
+            "--store",
+            &self.store,
+            "--follow",
+            "--flush-every",
+            "100ms",
+        ];
+        let mut command = self.place.command(&words);
+        let log = fs::File::options()
+            .append(true)
+            .create(true)
+            .open(self.place.path("tally.err"));
+        command.stderr(log.unwrap()).spawn().unwrap()
+    }
+
+    /// What it said.
+    fn log(&self) -> String {
+        fs::read_to_string(self.place.path("tally.err")).unwrap()
+    }
+
+    fn sums(&self) -> (f64, f64) {
+        let words = [
+            "tally",
+            "query",
+            "t",
+            "--store",
+            &self.store,
+            "--from",
+            "2020-01-01",
+            "--by",
+            "month",
+            "--json",
+        ];
+        let said = self.place.run(&words);
+        if said.status != Some(0) {
+            return (0.0, 0.0);
+        }
+        let total = &said.json()["total"];
+        (
+            total["count"].as_f64().unwrap(),
+            total["sum"].as_f64().unwrap(),
+        )
+    }
+
+    /// Kills it so many times, each a while after its start, then lets it run until all is there, and a little longer.
+    fn kill(&self, times: u32, truth: (f64, f64), sent: impl FnOnce()) {
+        let mut draw = Draw(u64::from(times));
+        for _ in 0..times {
+            let mut child = self.start();
+            std::thread::sleep(Duration::from_millis(draw.below(400)));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let mut child = self.start();
+        sent();
+        wait_until("not all events are summed", || self.sums().0 >= truth.0);
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&child),
+            rustix::process::Signal::TERM,
+        )
+        .unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(self.sums(), truth, "{} to {}", self.source, self.store);
+    }
+}
+
+const EVENTS: u32 = 20_000;
+
+/// Events of three days with whole response times, and their count and sum.
+fn events() -> (Vec<String>, (f64, f64)) {
+    let mut draw = Draw(7);
+    let (mut lines, mut sum) = (Vec::new(), 0.0);
+    for _ in 0..EVENTS {
+        let (value, at) = (draw.below(3000), 1_760_000_000 + draw.below(3 * 86_400));
+        sum += value as f64;
+        lines.push(format!("t:{value}|ms|T{at}"));
+    }
+    (lines, (f64::from(EVENTS), sum))
+}
+
+fn from_file(place: Place, store: String, kills: u32) {
+    let (lines, truth) = events();
+    let path = place.path("events.log");
+    fs::write(&path, "").unwrap();
+    let writer = std::thread::spawn(move || {
+        let mut file = fs::File::options().append(true).open(path).unwrap();
+        for some in lines.chunks(EVENTS as usize / kills as usize / 3) {
+            // Lines come in pieces.
+            let text = some.concat_lines();
+            let (first, second) = text.split_at(text.len() / 2);
+            file.write_all(first.as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(30));
+            file.write_all(second.as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    });
+    let trial = Trial {
+        place,
+        source: "events.log".to_owned(),
+        store,
+    };
+    trial.kill(kills, truth, || writer.join().unwrap());
+}
+
+/// Lines as a text.
+trait ConcatLines {
+    fn concat_lines(&self) -> String;
+}
+
+impl ConcatLines for [String] {
+    fn concat_lines(&self) -> String {
+        self.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// Sends the events to a source with `tally send`, while it is killed.
+fn from_server(place: Place, source: String, store: String, kills: u32) {
+    let (lines, truth) = events();
+    fs::write(place.path("events.log"), lines.concat_lines()).unwrap();
+    let mut send = place.command(&["tally", "send", "--to", &source, "--batch", "50"]);
+    let input = fs::File::open(place.path("events.log")).unwrap();
+    let mut sender = send.stdin(input).stdout(Stdio::null()).spawn().unwrap();
+    let trial = Trial {
+        place,
+        source,
+        store,
+    };
+    trial.kill(kills, truth, || assert!(sender.wait().unwrap().success()));
+}
+
+fn sqlite(place: &Place) -> String {
+    format!("sqlite:{}", place.path("sums.db").display())
+}
+
+fn file_to_sqlite(kills: u32) {
+    let place = Place::new();
+    let store = sqlite(&place);
+    from_file(place, store, kills);
+}
+
+fn gearman_to_sqlite(kills: u32) {
+    let place = Place::new();
+    let Some((_gearmand, source)) = gearmand(&place) else {
+        return;
+    };
+    let store = sqlite(&place);
+    from_server(place, source, store, kills);
+}
+
+fn http_to_sqlite(kills: u32) {
+    let place = Place::new();
+    let store = sqlite(&place);
+    from_server(
+        place,
+        format!("http://127.0.0.1:{}/events", free_port()),
+        store,
+        kills,
+    );
+}
+
+fn all_to_mariadb(kills: u32) {
+    let place = Place::new();
+    let Some(server) = MariaDb::start(&place) else {
+        return;
+    };
+    let Some((_gearmand, source)) = gearmand(&place) else {
+        return;
+    };
+    from_server(Place::new(), source, server.store(), kills);
+    server.run("DROP DATABASE sums; CREATE DATABASE sums");
+    from_file(Place::new(), server.store(), kills);
+    server.run("DROP DATABASE sums; CREATE DATABASE sums");
+    from_server(
+        Place::new(),
+        format!("http://127.0.0.1:{}/events", free_port()),
+        server.store(),
+        kills,
+    );
+}
+
+#[test]
+fn a_few_kills_count_nothing_twice_from_a_file() {
+    file_to_sqlite(FEW);
+}
+
+#[test]
+fn a_few_kills_count_nothing_twice_from_gearmand() {
+    gearman_to_sqlite(FEW);
+}
+
+#[test]
+fn a_few_kills_count_nothing_twice_from_http() {
+    http_to_sqlite(FEW);
+}
+
+#[test]
+fn a_few_kills_count_nothing_twice_in_mariadb() {
+    all_to_mariadb(FEW);
+}
+
+#[test]
+#[ignore = "long: 200 kills each"]
+fn many_kills_count_nothing_twice() {
+    file_to_sqlite(MANY);
+    gearman_to_sqlite(MANY);
+    http_to_sqlite(MANY);
+    all_to_mariadb(MANY);
+}
+
+#[test]
+fn a_mariadb_that_is_killed_while_sums_come_counts_nothing_twice() {
+    let place = Place::new();
+    let Some(mut server) = MariaDb::start(&place) else {
+        return;
+    };
+    let (lines, truth) = events();
+    let other = Place::new();
+    fs::write(other.path("events.log"), "").unwrap();
+    let trial = Trial {
+        place: other,
+        source: "events.log".to_owned(),
+        store: server.store(),
+    };
+    let mut child = trial.start();
+    let mut file = fs::File::options()
+        .append(true)
+        .open(trial.place.path("events.log"))
+        .unwrap();
+    for (piece, some) in lines.chunks(EVENTS as usize / 30).enumerate() {
+        file.write_all(some.concat_lines().as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(60));
+        if piece == 0 {
+            wait_until("nothing is summed", || trial.sums().0 > 0.0);
+        }
+        if piece % 10 == 5 {
+            server.kill();
+            server.begin();
+        }
+    }
+    wait_until("not all events are summed", || {
+        assert!(child.try_wait().unwrap().is_none(), "{}", trial.log());
+        trial.sums().0 >= truth.0
+    });
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(trial.sums(), truth);
+}
