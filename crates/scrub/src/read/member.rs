@@ -206,7 +206,8 @@ impl RequestSource for Member<'_> {
         let moved = done.moved();
         self.meter.came(now, moved, done.latency);
         let requests = u64::from(len).div_ceil(self.split);
-        self.share.came(moved.0, requests, done.latency);
+        // As many bytes as were asked for, also where they could not be read: that is what the rate was used for.
+        self.share.came(u64::from(len), requests, done.latency);
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),
