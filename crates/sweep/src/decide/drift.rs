@@ -138,6 +138,6 @@ mod tests {
     #[test]
     fn before_the_second_measurement_there_is_none() {
         assert!(decided(0.0, 1).drift.is_none());
-        assert!(decided(0.0, 2).drift.unwrap().text.contains("too seldom"));
+        assert!(decided(0.0, 2).drift.unwrap().text.contains("too few"));
     }
 }

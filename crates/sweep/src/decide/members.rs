@@ -471,7 +471,7 @@ mod tests {
     fn without_a_probe_the_limit_is_not_told() {
         let of = |layout: &Layout| 3000.0 * layout.members as f64;
         let decided = decided(&[2, 4], Level::Zero, &of, &[], 1.0);
-        has(&decided, &["the volumes were not measured by themselves"]);
+        has(&decided, &["the volumes were not measured alone"]);
     }
 
     #[test]

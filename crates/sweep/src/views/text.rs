@@ -395,7 +395,7 @@ mod tests {
         let (record, decided) = sample::unfinished();
         let text = sweep(&record, &decided, &[], 100);
         assert!(text.contains("Best so far: "), "{text}");
-        assert!(text.contains("goes on with it: disksmith sweep"), "{text}");
+        assert!(text.contains("continues it: disksmith sweep"), "{text}");
         assert!(!text.contains("To build"), "{text}");
     }
 
