@@ -85,9 +85,6 @@ fn what_contributing_points_to_is_there() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Cycles between modules of a crate that are still to be broken: the crate, and the modules of one cycle.
-const KNOWN_CYCLES: &[(&str, &[&str])] = &[];
-
 /// Sources of a crate, without its tests: the path of modules that each file is, and its code.
 fn sources(name: &str) -> Vec<(Vec<String>, String)> {
     let src = root().join("crates").join(name).join("src");
@@ -282,28 +279,15 @@ fn cycles(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
 #[test]
 fn modules_of_a_crate_use_each_other_one_way() {
     let mut wrong = Vec::new();
-    let mut known: Vec<_> = KNOWN_CYCLES.iter().collect();
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        for cycle in cycles(&uses(&name)) {
-            let is_it = |(of, modules): &(&str, &[&str])| {
-                *of == name
-                    && cycle
-                        .iter()
-                        .all(|module| modules.contains(&module.as_str()))
-            };
-            if !KNOWN_CYCLES.iter().any(is_it) {
-                wrong.push(format!("{name}: {} use each other", cycle.join(", ")));
-            }
-            known.retain(|one| !is_it(one));
-        }
+        let cycles = cycles(&uses(&name));
+        wrong.extend(
+            cycles
+                .iter()
+                .map(|cycle| format!("{name}: {} use each other", cycle.join(", "))),
+        );
     }
-    wrong.extend(known.iter().map(|(name, modules)| {
-        format!(
-            "{name}: {} is no cycle any more; take it off the list",
-            modules.join(", ")
-        )
-    }));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
