@@ -35,7 +35,7 @@ fn what_does_not_exist_is_named() {
     symlink("nowhere", place.path("dangling")).unwrap();
     bench(&place, "dangling", &[]).refuses(&["dangling"]);
     symlink("circle", place.path("circle")).unwrap();
-    bench(&place, "circle", &[]).refuses(&["circle cannot be looked at"]);
+    bench(&place, "circle", &[]).refuses(&["circle cannot be examined"]);
     bench(&place, "", &[]).ends_with(2);
     assert!(fs::symlink_metadata(place.path("dangling")).is_ok());
 }
