@@ -360,7 +360,7 @@ fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
     assert_eq!(net.on("h1", first), "78 78");
     let mut command = net.fleet("race", &race, disk);
     let mut screen = Pty::start(command.env("TERM", "xterm"), (160, 40), true);
-    let asked = screen.wait_for_word("Write yes to go on").text();
+    let asked = screen.wait_for_word("Write yes to continue").text();
     for told in [
         "2 disks of 2 hosts",
         "nothing known",
