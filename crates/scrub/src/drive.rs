@@ -38,12 +38,12 @@ pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
 pub(super) use waits::{Waiting, Waits, makes_whole};
 
-/// How often it is looked whether md has come to where it is waited for.
+/// Interval at which md's position is polled while it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
-/// How often the whole state is looked at.
+/// Interval at which the whole state is looked at.
 const LOOK: Nanos = Nanos(100_000_000);
-/// How often it is looked at what changes seldom: the speed limits, which nobody else should turn, and
-/// what md waits to do.
+/// Interval at which rare changes are looked for: of the speed limits, which no other program should set, and
+/// of what md waits to do.
 const LOOK_SELDOM: Nanos = Nanos(1_000_000_000);
 /// A check that md has not let begin after so long waits for another one.
 const DELAYED: Nanos = Nanos(5_000_000_000);
@@ -52,13 +52,13 @@ const SETTLES: Nanos = Nanos(5_000_000_000);
 /// md has so long to end a check that is told to.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
 
-/// What the driver needs of the world.
+/// The driver's view of the machine.
 pub(crate) trait World {
     /// Time since any moment.
     fn now(&mut self) -> Nanos;
     /// Lets time pass.
     fn rest(&mut self, span: Nanos);
-    /// How the array's work stands.
+    /// State of the array's work.
     ///
     /// # Errors
     /// When the array cannot be looked at.
@@ -77,51 +77,51 @@ pub(crate) trait World {
     /// # Errors
     /// What the kernel says.
     fn act(&mut self, action: Action) -> linux::Result<()>;
-    /// What md waits to do until the check has ended.
+    /// Work that md waits to do until the check has ended.
     fn waits(&mut self) -> Option<Waits>;
-    /// Whether the array is there.
+    /// True if the array exists.
     fn is_there(&mut self) -> bool;
-    /// What was seen since the last time; probes go on at least so many seconds apart, or not.
+    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop.
     fn seen(&mut self, probing: Option<f64>) -> ForegroundSample;
-    /// Whether the members can be read and compared past md.
+    /// True if the members can be read and compared directly.
     fn can_compare(&mut self) -> bool;
     /// Begins to read and compare these positions of the check, in lulls of the members with so much time between
     /// two requests to one, or with `None` as fast as they are; whether it does. One comparison is under way at most.
     fn compare(&mut self, step: &Range<Sectors>, lulls: Option<Nanos>) -> bool;
-    /// What came of it; `None` while it goes on.
+    /// Result of the comparison; `None` while it goes on.
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
-    /// How many requests the members have to do.
+    /// Number of requests in flight on the members.
     fn in_flight(&mut self) -> u64;
-    /// Whether it is to end before its end.
+    /// Reason to stop early.
     fn stop_cause(&mut self) -> Option<StopCause>;
     /// Is told how it stands.
     fn stands(&mut self, at: &At);
 }
 
-/// What is to be driven.
+/// Work for the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// [`Action::Check`] or [`Action::Repair`].
     pub action: Action,
     /// Where to begin.
     pub from: Sectors,
-    /// What was found before that.
+    /// Mismatches that were found before that.
     pub mismatches: u64,
     /// Where md's next check is to begin that is not driven from here: `sync_min` as it was.
     pub min: Sectors,
-    /// How much lies on one member before the next has its turn; 0 at RAID 1.
+    /// Length on one member before the next has its turn; 0 at RAID 1.
     pub chunk: Sectors,
     /// Over how many members, or pairs of them, md goes at once.
     pub wide: u64,
-    /// Whether all others wait while md is at anything, as at RAID 10.
+    /// True if all foreground requests wait while md checks, as at RAID 10.
     pub holds_all: bool,
-    /// What is to be kept; `None` for a multiple of what is measured.
+    /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
     /// When it must be done, on the world's clock, if that counts more than the latency.
     pub deadline: Option<Nanos>,
 }
 
-/// How it stands.
+/// Progress of the scrub.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct At {
     /// Where md is.
@@ -138,17 +138,17 @@ pub(crate) struct At {
     pub mean: Option<f64>,
     /// The latency that 1 of 100 exceeds, in seconds.
     pub p99: Option<f64>,
-    /// What is kept.
+    /// Latency targets that are kept.
     pub targets: Option<Targets>,
-    /// Whether anybody else uses the array.
+    /// True if any other program uses the array.
     pub company: bool,
-    /// Whether the foreground is measured, and the check waits.
+    /// True if the foreground is measured, and the check waits.
     pub measuring: bool,
-    /// What the foreground had, once it has ended.
+    /// Result of the foreground, once the scrub has ended.
     pub outcome: Option<Outcome>,
 }
 
-/// How it ended.
+/// End of a scrub.
 #[derive(Debug)]
 pub(crate) enum Ending {
     /// At its end.
@@ -175,16 +175,16 @@ pub(crate) enum Ending {
     Failed(linux::Error),
 }
 
-/// What came of it.
+/// Result of a scrub.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// How it ended.
+    /// Its end.
     pub ending: Ending,
-    /// How it stood then.
+    /// Progress at that time.
     pub at: At,
-    /// Whether md's check was begun here, and nobody else has ended it: then it is to be ended here.
+    /// True if md's check was begun here, and no other program has ended it: then it is to be ended here.
     pub is_own: bool,
-    /// Whether `sync_min` and `sync_max` are as they were set here.
+    /// True if `sync_min` and `sync_max` are as they were set here.
     pub fenced: bool,
 }
 
@@ -235,7 +235,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     }
 }
 
-/// Whether there is no check any more, or none that was begun here.
+/// True if there is no check any more, or none that was begun here.
 fn is_over(ending: &Ending) -> bool {
     matches!(
         ending,
@@ -252,9 +252,9 @@ struct Drive<'a, W: World> {
     moved: f64,
     fence: SyncWindow,
     at: At,
-    /// Whether md was told to begin, and not to end.
+    /// True if md was told to begin, and not to end.
     began: bool,
-    /// Whether `sync_min` and `sync_max` are set here.
+    /// True if `sync_min` and `sync_max` are set here.
     fenced: bool,
     /// Since when it is of no use to read past md: nobody reads, or too slowly for a deadline, or much of what is
     /// read is suspected.
@@ -262,7 +262,7 @@ struct Drive<'a, W: World> {
     /// Where its check began that is under way, and what was found before.
     from: Sectors,
     before: u64,
-    /// How far it is past md, once it has gone past it; md may be sent for a part meanwhile.
+    /// Progress of the direct comparison, once it has begun; md may check a part meanwhile.
     past: Option<Past>,
     gate: Option<Throttle>,
     looked: Nanos,
@@ -493,7 +493,7 @@ impl<W: World> Drive<'_, W> {
         self.pace.at_least(left.0 as f64 / seconds);
     }
 
-    /// Whether somebody has turned a speed limit.
+    /// End where another program has changed a speed limit.
     fn limits(&mut self) -> Option<Ending> {
         let limits = self.gate?.limits();
         let turned = limits.into_iter().find(|(tunable, kib)| {
@@ -537,7 +537,7 @@ impl<W: World> Drive<'_, W> {
         self.world.stands(&self.at);
     }
 
-    /// What an error means: of an array that is gone nothing can be read.
+    /// Meaning of an error: of an array that is gone nothing can be read.
     fn trouble(&mut self, error: linux::Error) -> Ending {
         if self.world.is_there() {
             Ending::Failed(error)

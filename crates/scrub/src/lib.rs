@@ -203,7 +203,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     begun.map(|()| answered)
 }
 
-/// How each array is to be repaired, by its id; nothing where that is not asked for.
+/// Method of repair of each array, by its id; empty where no repair is requested.
 fn ways(
     targets: &[Target],
     args: &ScrubArgs,

@@ -1,4 +1,4 @@
-//! What is to be said of a warming beside its figures.
+//! Findings of a warming.
 
 use record::Severity;
 
@@ -15,7 +15,7 @@ pub(crate) enum Code {
     LeftCold,
     /// Where something lies could not be told.
     NotMapped,
-    /// How far it is cannot be kept, or not be trusted.
+    /// The checkpoint cannot be written, or not be trusted.
     NotKept,
     /// A part was warm already.
     Resumed,
@@ -45,9 +45,9 @@ impl Code {
 /// A stated reason to doubt or to act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What kind it is.
+    /// Kind of the finding.
     pub code: Code,
-    /// How much it weighs.
+    /// Severity of the finding.
     pub severity: Severity,
     /// A sentence or more.
     pub text: String,

@@ -14,24 +14,25 @@ use std::time::{Duration, Instant};
 
 use linux::diskstats::DiskStats;
 
-/// How much one moment counts in what is usual.
+/// Weight of one moment in the usual number of requests.
 const MOMENT_COUNTS: f64 = 0.02;
 /// A moment is this share of what a read takes, within these bounds.
 const MOMENT: f64 = 0.3;
 const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(4);
-/// How much one read counts in what a read takes.
+/// Weight of one read in the usual duration of a read.
 const READ_COUNTS: f64 = 0.1;
-/// Who waits for so many reads, or for so long, goes on: others ask for something all of the time.
+/// A read starts anyway after so many durations of a read, or after so long: other programs read or write all
+/// of the time.
 const PATIENCE: f64 = 25.0;
 const MOST_PATIENT: Duration = Duration::from_millis(250);
 
 /// Waits for lulls of one member.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdleGap {
-    /// How many requests others have in flight, or were answered, in a moment; a mean.
+    /// Mean number of foreground requests that are in flight or were answered in a moment.
     usual: f64,
-    /// How long a read takes, in seconds.
+    /// Duration of a read, in seconds.
     takes: f64,
     /// When the last read was let begin.
     last: Option<Instant>,
@@ -86,7 +87,7 @@ impl IdleGap {
     }
 }
 
-/// What was asked for between two looks: what was answered, and what is on its way.
+/// Requests between two looks: those that were answered, and those in flight.
 fn asked(before: &DiskStats, now: &DiskStats) -> u64 {
     let answered = |stats: &DiskStats| stats.reads + stats.writes;
     answered(now).saturating_sub(answered(before)) + now.in_flight
@@ -112,7 +113,7 @@ mod tests {
         lull
     }
 
-    /// How often it looked before it went on.
+    /// Number of looks before it went on.
     fn looks(lull: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
         let mut looks = 0;
         // A host that hesitates is not to end it.

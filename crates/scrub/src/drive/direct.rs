@@ -29,7 +29,7 @@ const STEP_S: f64 = 0.1;
 const APART: f64 = 0.7;
 /// Steps that may be made up for at most.
 const STEPS: f64 = 2.0;
-/// How much the last step counts in what the members give.
+/// Weight of the last step in the rate of the members.
 const LAST_COUNTS: f64 = 0.2;
 /// After so many steps, one after the other, of which at least a part of so many is suspected, md checks by itself:
 /// it is faster where much differs.
@@ -40,36 +40,36 @@ const LOST: Nanos = Nanos(600_000_000_000);
 /// A check that has ended is in md's way for so long at most: until then it takes no word (EBUSY), though it
 /// says that it is idle (`md_check_recovery`, drivers/md/md.c).
 const REAPED: Nanos = Nanos(1_000_000_000);
-/// How often it is looked whether a step has come back, and whether the next may begin: so often while one takes
-/// as long as it does, within these bounds.
+/// Number of looks, while a step takes as long as it does, for its completion and for the start of the next
+/// one; within these bounds.
 const LOOKS: f64 = 8.0;
 const SOONEST: f64 = 0.001;
 const SOON: f64 = 0.005;
 const LATER: Nanos = Nanos(20_000_000);
 
-/// How far it is past md.
+/// State of the direct comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Past {
     /// Up to here is read, and what is behind is not yet.
     at: Sectors,
     of: Sectors,
-    /// What is done is known at multiples of this, where md may be sent.
+    /// Progress is known at multiples of this, where md may be sent.
     unit: Sectors,
-    /// What one request of each member gives, in whole units where it is more than one, and how many of them are
-    /// a step.
+    /// Length of one request to each member, in whole units where it is more than one, and the number of them
+    /// in a step.
     request: Sectors,
     deep: u64,
-    /// How long after one request to a member the next may begin.
+    /// Time from one request to a member until the next may begin.
     apart: Nanos,
     /// Bytes that may be read now; negative when it was ahead.
     credit: f64,
     /// The step that is under way.
     reads: Option<Range<Sectors>>,
-    /// What the members give while they are at it, in bytes a second.
+    /// Rate of the members while they read, in bytes a second.
     gives: Option<f64>,
     /// Of how many of the last steps much was suspected.
     suspected: u32,
-    /// What is suspected, in units, since what is done was known last.
+    /// Suspected ranges, in units, since the progress was known last.
     suspects: VecDeque<Range<Sectors>>,
 }
 
@@ -104,7 +104,7 @@ impl Past {
         }
     }
 
-    /// What is read at once.
+    /// Length that is read at once.
     fn step(&self) -> Sectors {
         Sectors(self.request.0.saturating_mul(self.deep))
     }
@@ -160,12 +160,12 @@ impl Past {
         }
     }
 
-    /// Whether a unit is whole, so that what is done is known.
+    /// True if a unit is whole, so that the progress is known.
     fn is_whole(&self) -> bool {
         self.at.0.is_multiple_of(self.unit.0) || self.at >= self.of
     }
 
-    /// Whether nothing is under way, and nothing begun that is not done.
+    /// True if nothing is under way, and nothing begun that is not done.
     fn is_at_rest(&self) -> bool {
         self.reads.is_none() && self.suspects.is_empty() && self.is_whole()
     }
@@ -183,7 +183,7 @@ impl Past {
 }
 
 impl<W: World> Drive<'_, W> {
-    /// How long nothing is to be done.
+    /// Time for which nothing is to be done.
     pub(super) fn rest(&self, now: Nanos) -> Nanos {
         match &self.past {
             Some(past) if !self.began => past.rest(),
@@ -191,7 +191,7 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// Whether md's check is to give way to reads of the members.
+    /// True if md's check is to give way to reads of the members.
     fn is_to_pass(&mut self) -> bool {
         if self.past.is_some() {
             // What it was sent for is done.
@@ -403,8 +403,7 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// What it means that md refuses what is written between two of its checks: something else has begun, which is
-    /// not to be held up.
+    /// Meaning of md's refusal between two of its checks: other work has begun, which must not be delayed.
     fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
         self.world.turn(Tunable::Max, "max")?;
         self.look_past(now)?.map(Some).ok_or(error)
@@ -432,7 +431,7 @@ impl<W: World> Drive<'_, W> {
     }
 }
 
-/// What has become of an array with which md is to do nothing; `None` where it does nothing.
+/// End for an array that md works on though it should do nothing; `None` where it does nothing.
 fn not_left_alone(look: &Look) -> Option<Ending> {
     match look.action {
         _ if look.degraded > 0 => Some(Ending::Degraded),

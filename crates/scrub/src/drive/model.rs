@@ -41,7 +41,7 @@ pub(super) fn task(wide: u64) -> Task {
     }
 }
 
-/// How latencies spread about their mean.
+/// Distribution of latencies about their mean.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Noise {
     None,
@@ -57,12 +57,12 @@ pub(super) struct Load {
     pub rate: f64,
     /// The latency by itself, in seconds.
     pub alone: f64,
-    /// What a check at full speed adds, in seconds.
+    /// Latency that a check at full speed adds, in seconds.
     pub cost: f64,
     /// The share of its full speed that a check has which takes notice.
     pub gentle: f64,
     pub noise: Noise,
-    /// What RAID 10 holds up for each of its own requests.
+    /// Delay by each request of RAID 10's check.
     pub barrier: Option<Barrier>,
 }
 
@@ -78,7 +78,7 @@ const SUPERBLOCK: u64 = 8_000_000;
 /// Which the foreground feels as so much of a check at full speed.
 const ITS_SHARE: f64 = 0.1;
 
-/// What happens at a moment.
+/// Event at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Stop(StopCause),
@@ -116,7 +116,7 @@ pub(super) struct Model {
     /// For so long after a check was ended it takes no word, and until then.
     pub reaps: u64,
     reaped: u64,
-    /// How often it has written the superblock.
+    /// Number of times that it has written the superblock.
     pub superblocks: u32,
     due: f64,
     /// The latencies of the foreground's requests, with when they were made.
@@ -124,7 +124,7 @@ pub(super) struct Model {
     /// Where what differs lies.
     pub bad: Vec<u64>,
     pub found: u64,
-    /// Whether its thread is about to begin, and shows what the last check counted.
+    /// True if its thread is about to begin, and shows the count of the last check.
     begins: bool,
     pub degraded: u32,
     pub there: bool,
@@ -133,7 +133,7 @@ pub(super) struct Model {
     pub load: Load,
     crossing: Crossing,
     pub past: Past,
-    /// How often members were read past md.
+    /// Number of direct comparisons.
     pub compared: u32,
     pub events: Vec<(u64, Event)>,
     order: Option<StopCause>,
@@ -152,7 +152,7 @@ pub(super) struct Model {
     pub history: Vec<(f64, f64)>,
     second: (f64, f64, u32),
     pub told: Vec<At>,
-    /// What was refused.
+    /// Writes that were refused.
     pub refused: Vec<String>,
 }
 
@@ -350,7 +350,7 @@ impl Model {
         ((self.random >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)
     }
 
-    /// How long who comes at any moment waits for the rest of what takes so long.
+    /// Rest of an operation of so many seconds that a request which comes at any moment waits for.
     fn rest_of(&mut self, seconds: f64) -> f64 {
         match seconds > 0.0 {
             true => seconds * self.draw(),

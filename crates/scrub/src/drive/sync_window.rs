@@ -9,8 +9,8 @@ use study::pace::Allowed;
 const FULL: u64 = 10_000_000;
 /// The least that md takes.
 const LEAST: u64 = 1;
-/// What md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller
-/// step would be no smaller.
+/// Sectors that md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller step
+/// would be no smaller.
 const BLOCK: Sectors = Sectors(128);
 /// In company a step is what may be done in so many seconds.
 const STEP_S: f64 = 0.5;
@@ -25,14 +25,14 @@ const HOLDS: f64 = 0.5;
 const LEAST_STEP_S: f64 = 0.1;
 /// No step in company is larger.
 const LARGEST_STEP: Bytes = Bytes::mib(64);
-/// How much the last step counts in how long a unit takes.
+/// Weight of the last step in the duration of a unit.
 const LAST_COUNTS: f64 = 0.2;
 /// Alone, the fence is so many seconds ahead. md drains at half of the way from where it drained last, so that
 /// it is raised each quarter of the way: then md drains once in all of that time.
 const AHEAD_S: f64 = 2.75;
 /// And at least so far.
 const LEAST_AHEAD: Bytes = Bytes::mib(16);
-/// What is left of the way when it is raised.
+/// Share of the distance that is left when `sync_max` is raised.
 const RAISED_AT: f64 = 0.75;
 /// After so long md is let run against the fence, where what is done is known exactly: twice as long each time, from
 /// the first on, so that little is lost where a machine goes down soon after it came up.
@@ -48,7 +48,7 @@ const PATIENCE: Nanos = Nanos(20_000_000);
 /// for no more than this share of the time between two steps.
 const LONG_PATIENCE: Nanos = Nanos(100_000_000);
 const LONG_SHARE: f64 = 0.25;
-/// How much the last number counts in what is usual.
+/// Weight of the last number in the usual one.
 const LAST_NUMBER_COUNTS: f64 = 0.05;
 /// The speed alone is averaged over so many seconds.
 const AVERAGE_S: f64 = 1.0;
@@ -64,7 +64,7 @@ const FINER: u64 = 8;
 /// And alone.
 const SLOWEST_TICK: Nanos = Nanos(100_000_000);
 
-/// How md may go towards the fence.
+/// Throttling of md below `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Throttle {
     /// As fast as it can.
@@ -76,7 +76,7 @@ pub(super) enum Throttle {
     Shut,
 }
 
-/// Whether a speed limit is one of those that are set here.
+/// True if a speed limit is one of those that are set here.
 pub(crate) fn is_limit(kib: u64) -> bool {
     matches!(kib, LEAST | FULL)
 }
@@ -101,11 +101,11 @@ pub(super) struct SyncWindow {
     unit: Sectors,
     /// The least step where others do not all wait for it.
     least: Sectors,
-    /// Whether they do.
+    /// True if all foreground requests wait for a step.
     holds_all: bool,
-    /// Whether a deadline counts more than that.
+    /// True if a deadline counts more than the foreground.
     hurries: bool,
-    /// Whether md is held before the fence.
+    /// True if md is held before `sync_max`.
     shut: bool,
     /// The end, rounded up; `None` until it is known.
     last: Option<Sectors>,
@@ -125,9 +125,9 @@ pub(super) struct SyncWindow {
     usual: Option<f64>,
     /// The step that md is at: when it began, and of how many units it is.
     step: Option<(Nanos, f64)>,
-    /// How long a unit takes in company, in seconds.
+    /// Duration of a unit beside a foreground, in seconds.
     unit_s: Option<f64>,
-    /// How long a step may take, in seconds.
+    /// Longest duration of a step, in seconds.
     holds: Option<f64>,
 }
 
@@ -172,7 +172,7 @@ impl SyncWindow {
         self
     }
 
-    /// Whether md, which has done all up to there, is where it goes no further.
+    /// True if md, which has done all up to there, is at the place where it must stop.
     pub(super) fn has_stopped(&self, done: Sectors) -> bool {
         self.stop.is_some_and(|stop| done >= stop)
     }
@@ -192,7 +192,7 @@ impl SyncWindow {
         self.hurries = hurries;
     }
 
-    /// Whether steps are as small as the latency of others asks for.
+    /// True if steps are as small as the foreground's latency demands.
     fn spares_all(&self) -> bool {
         self.holds_all && !self.hurries
     }
@@ -224,7 +224,7 @@ impl SyncWindow {
         self.last = Some(Sectors(of.0.div_ceil(self.unit.0) * self.unit.0));
     }
 
-    /// Whether there is nothing behind it.
+    /// True if there is nothing behind it.
     pub(super) fn is_last(&self) -> bool {
         self.last.is_some_and(|last| self.at >= last)
     }
@@ -305,7 +305,7 @@ impl SyncWindow {
         rest.clamp(TICK, SLOW_TICK)
     }
 
-    /// Whether it should be raised, as far as the pace goes.
+    /// True if it should be raised, as far as the rate allows.
     pub(super) fn is_wanted(&self, may: Allowed, live: Sectors, now: Nanos) -> bool {
         // Where it must stand, it does until what is done was kept.
         if self.is_last() || self.must_stand(now) {
@@ -359,7 +359,7 @@ impl SyncWindow {
         Some(to)
     }
 
-    /// Whether a step waits for fewer requests in flight.
+    /// True if a step should wait for fewer requests in flight.
     fn is_better_later(&mut self, rate: f64, in_flight: f64, now: Nanos) -> bool {
         let since = *self.waits.get_or_insert_with(|| {
             // Only the first number is of any moment, and not of one that was waited for.
@@ -382,12 +382,12 @@ impl SyncWindow {
         now.0.saturating_sub(self.stood.0) >= self.stands.0
     }
 
-    /// How much md may do before it stands.
+    /// Distance from md's position to `sync_max`.
     pub(super) fn ahead(&self, live: Sectors) -> Sectors {
         Sectors(self.at.0.saturating_sub(live.0))
     }
 
-    /// How far ahead it is of a check that is alone, in bytes.
+    /// Distance ahead of a check on an idle array, in bytes.
     fn reach(&self) -> f64 {
         (self.speed * AHEAD_S).max(LEAST_AHEAD.0 as f64)
     }

@@ -25,7 +25,7 @@ const UNKNOWN: f64 = LEAST / 16.0;
 /// probes; at most so long.
 const LEARN_S: f64 = 1.0;
 const LEARN_MOST_S: f64 = 20.0;
-/// What was learned so long ago says nothing of a foreground that comes now.
+/// A foreground that was measured longer ago is measured anew, in seconds.
 const STALE_S: f64 = 600.0;
 /// The background works for so long and then pauses for so long, while the foreground is measured by itself: a
 /// twelfth of the time, and its own latency and throughput are never older than that.
@@ -249,7 +249,7 @@ impl Controller {
         self.kept
     }
 
-    /// What the background may do.
+    /// Amount of I/O that the background may do.
     pub fn allowed(&self) -> Allowed {
         match self.phase {
             Phase::Alone => Allowed::All,
@@ -273,7 +273,7 @@ impl Controller {
         sorted.get(at).copied().filter(|_| self.probes())
     }
 
-    /// What the foreground had so far.
+    /// Result of the foreground so far.
     pub fn outcome(&self) -> Outcome {
         self.collector.outcome(self.kept)
     }

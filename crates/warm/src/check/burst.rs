@@ -1,4 +1,4 @@
-//! What volumes give when warm blocks of all of them are read at once: the rate of a forecast.
+//! Rate of volumes when warm blocks of all of them are read at once: the rate of a forecast.
 
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +21,7 @@ const BLOCK: u64 = 0;
 const PROBE: u64 = 1;
 /// A prime number: a step that reaches all places.
 const SPREAD: usize = 7919;
-/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+/// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 /// The rate is that of so many equal parts, which show how it wanders.
 const PARTS: usize = 20;

@@ -26,7 +26,7 @@ fn ten(share: f64) -> Load {
     }
 }
 
-/// How a check goes on in company.
+/// Way in which a check runs beside a foreground.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Steps {
     /// md's own, as on an array where nobody waits for them.
@@ -58,7 +58,7 @@ fn mean(model: &Model, from: u64, to: u64) -> f64 {
     sum / f64::from(number)
 }
 
-/// What others have of it, as multiples of what they have alone.
+/// Latency of the foreground, as multiples of its latency alone.
 struct OthersShare {
     mean: f64,
     p99: f64,

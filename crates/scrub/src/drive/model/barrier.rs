@@ -1,4 +1,4 @@
-//! What others feel of a check of RAID 10, which they wait for whatever members they want.
+//! Effect of a check of RAID 10 on the foreground, which waits for it whichever members it uses.
 //!
 //! As in the kernel (drivers/md/raid10.c, raise_barrier): before a request of the check begins, all others that
 //! were begun come back, and none begins until it has come back itself. Where others wait, the next one of the
@@ -6,7 +6,7 @@
 
 use super::{SECOND, STEP};
 
-/// What one request of the check holds up.
+/// Delay by one request of the check.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Barrier {
     /// For how long others wait, in seconds: until those that were begun have come back, and it has.
@@ -17,13 +17,13 @@ pub(in super::super) struct Barrier {
     pub asked: f64,
     /// The share of their full speed at which members are read past md, while they are.
     pub past: f64,
-    /// What reads at full speed would add to the latency, in seconds.
+    /// Latency that reads at full speed would add, in seconds.
     pub cost: f64,
     /// Seconds of what the members can do that it takes to write their superblocks.
     pub superblock: f64,
 }
 
-/// How far the check is with a request, and what waits behind it.
+/// Progress of the check with a request, and the work that waits behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crossing {
     until: Option<u64>,
