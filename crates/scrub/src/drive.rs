@@ -1,18 +1,19 @@
-//! Drives md's check of one array: begins it where it was left, lets it go on as far and as fast as
-//! the pace says, and ends it when there is a reason to.
+//! Drives md's check of one array: begins it at the last checkpoint, lets it run at the rate that the controller
+//! allows, and ends it when there is a reason to.
 //!
-//! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence. In
-//! company it is raised by steps, each when md stands. How large one is follows from how long it takes, since
-//! others wait meanwhile; but it costs writes of the superblock on all members (`linux::md::sync`), so that it is
-//! no smaller than it must be. The fence cannot be lowered. To yield at once, wherever it is, both speed limits
-//! are set to the least: md then sleeps after 128 KiB. The limits are no substitute for the fence, since md
-//! sleeps for half a second each time; where the fence was set far ahead, on an array that was idle, they are
-//! what there is.
+//! md checks up to `sync_max`, which is raised to continue. While there is a foreground it is raised by steps, each
+//! when md has reached it. The size of a step follows from its duration, because the foreground waits meanwhile; but
+//! each step costs writes of the superblock on all members (`linux::md::sync`), so it is no smaller than it must be.
+//! `sync_max` cannot be lowered. To yield at once, wherever it is, both speed limits are set to the least: md then
+//! sleeps after 128 KiB. The limits are no substitute for `sync_max`, because md sleeps for half a second each time;
+//! where `sync_max` was set far ahead, on an array that was idle, they are the only means.
 //!
-//! Where the members can be read and compared past md, it goes on there in company (`past`), without steps.
+//! Where the members can be compared directly, without md, this is done while there is a foreground (`direct`),
+//! without steps.
 //!
-//! What md has done is known exactly only at the fence, where it has drained (past md, at the end of a unit). There the position and
-//! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
+//! The progress is known exactly only where md has reached `sync_max` and drained (in a direct comparison, at the end
+//! of a unit). There the position and the mismatches are stored together, so that nothing is counted twice after a
+//! kill.
 
 mod direct;
 #[cfg(test)]
@@ -47,9 +48,9 @@ const LOOK: Nanos = Nanos(100_000_000);
 const LOOK_SELDOM: Nanos = Nanos(1_000_000_000);
 /// A check that md has not let begin after so long waits for another one.
 const DELAYED: Nanos = Nanos(5_000_000_000);
-/// When it is to end, md has so long to come to the fence.
+/// Time limit for md to reach `sync_max` when the scrub is to end.
 const SETTLES: Nanos = Nanos(5_000_000_000);
-/// md has so long to end a check that is told to.
+/// Time limit for md to end a check.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
 
 /// The driver's view of the machine.
@@ -85,8 +86,8 @@ pub(crate) trait World {
     fn seen(&mut self, probing: Option<f64>) -> ForegroundSample;
     /// True if the members can be read and compared directly.
     fn can_compare(&mut self) -> bool;
-    /// Begins to read and compare these positions of the check, in lulls of the members with so much time between
-    /// two requests to one, or with `None` as fast as they are; whether it does. One comparison is under way at most.
+    /// Begins to read and compare these positions of the check, in idle gaps of the members with so much time between
+    /// two requests to one, or with `None` at full speed; true if it begins. At most one comparison is under way.
     fn compare(&mut self, step: &Range<Sectors>, lulls: Option<Nanos>) -> bool;
     /// Result of the comparison; `None` while it goes on.
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
@@ -94,7 +95,7 @@ pub(crate) trait World {
     fn in_flight(&mut self) -> u64;
     /// Reason to stop early.
     fn stop_cause(&mut self) -> Option<StopCause>;
-    /// Is told how it stands.
+    /// Takes the progress.
     fn stands(&mut self, at: &At);
 }
 
@@ -134,7 +135,7 @@ pub(crate) struct At {
     pub mismatches: u64,
     /// The same, as far as md is; some of it may lie behind `done`.
     pub mismatches_seen: u64,
-    /// The mean latency felt, in seconds.
+    /// Mean latency of the foreground, in seconds.
     pub mean: Option<f64>,
     /// The latency that 1 of 100 exceeds, in seconds.
     pub p99: Option<f64>,
@@ -155,23 +156,23 @@ pub(crate) enum Ending {
     Done,
     /// As it was ordered.
     Ordered(StopCause),
-    /// Somebody ended it.
+    /// Another program ended it.
     Stopped,
-    /// Somebody began a check while nothing was left to md.
+    /// Another program began a check while md was to do nothing.
     Begun,
-    /// The array is there no more.
+    /// The array is gone.
     Gone,
     /// A member failed.
     Degraded,
-    /// md began something else, which was let go at once.
+    /// md began other work, which was not delayed.
     Recovery(Action),
     /// md waits to do this, which comes first.
     Waits(Waits),
     /// md does not let the check begin, since it works on an array that shares a disk with this one.
     Delayed,
-    /// Somebody turned this tunable.
+    /// Another program changed this tunable.
     Turned(Tunable),
-    /// The kernel refused something, or said what cannot be understood.
+    /// The kernel refused something, or gave an unknown answer.
     Failed(linux::Error),
 }
 
@@ -256,8 +257,8 @@ struct Drive<'a, W: World> {
     began: bool,
     /// True if `sync_min` and `sync_max` are set here.
     fenced: bool,
-    /// Since when it is of no use to read past md: nobody reads, or too slowly for a deadline, or much of what is
-    /// read is suspected.
+    /// Time since which direct comparison is of no use: the readers have stopped, or are too slow for a deadline, or
+    /// much of the data is suspected.
     lost: Option<Nanos>,
     /// Where its check began that is under way, and what was found before.
     from: Sectors,
@@ -273,12 +274,12 @@ struct Drive<'a, W: World> {
 }
 
 impl<W: World> Drive<'_, W> {
-    /// Begins, with the fence where it begins: nothing moves yet.
+    /// Begins with `sync_max` at the start of the check: nothing moves yet.
     fn begin(&mut self) -> linux::Result<()> {
         self.set(Throttle::Gentle)?;
         let from = self.fence.at().0.to_string();
-        // The fence stands before the beginning is moved: who finds a finite `sync_max` after a kill
-        // knows that the rest is to be put back too. It may not be below where a check begins.
+        // `sync_max` is set before `sync_min`: a process that finds a finite `sync_max` after a kill knows that the
+        // other tunables must be restored too. It may not be below the start of a check.
         let ends = [
             (Tunable::Min, "0"),
             (Tunable::Max, &from),
@@ -310,8 +311,8 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// Lets md come to the fence, where what is done is known, unless that takes long, or it is held
-    /// because of others.
+    /// Lets md reach `sync_max`, where the progress is known, unless that takes long, or md is held because of the
+    /// foreground.
     fn settle(&mut self, order: StopCause) -> Ending {
         if self.gate == Some(Throttle::Shut) || !self.began {
             return Ending::Ordered(order);
@@ -404,8 +405,7 @@ impl<W: World> Drive<'_, W> {
         Nanos(now.0.saturating_sub(before.0)).as_secs_f64()
     }
 
-    /// Why the fence that stood there could not be raised: because of what somebody else did, or of
-    /// what the kernel says.
+    /// Reason why `sync_max` could not be raised: another program's change, or the kernel's error.
     fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
         let look = self.world.look()?;
         if look.action == self.task.action && look.degraded == 0 {
@@ -424,7 +424,7 @@ impl<W: World> Drive<'_, W> {
         self.count(&look);
         match look.action {
             action if action == self.task.action => {}
-            // md takes the fence away when it has come to the end.
+            // md resets `sync_max` at the end.
             Action::Idle if look.until == Until::End && self.fence.is_last() => {
                 return Ok(Some(self.done()));
             }
@@ -435,7 +435,7 @@ impl<W: World> Drive<'_, W> {
         if look.degraded > 0 {
             return Ok(Some(Ending::Degraded));
         }
-        // At the end md first takes the fence away, and is idle a moment later.
+        // At the end md first resets `sync_max`, and is idle a moment later.
         let is_ending = look.until == Until::End && self.fence.is_last();
         if look.until != Until::At(self.fence.at()) && !is_ending {
             return Ok(Some(Ending::Turned(Tunable::Max)));
@@ -510,7 +510,7 @@ impl<W: World> Drive<'_, W> {
         turned.map(|(tunable, _)| Ending::Turned(tunable))
     }
 
-    /// Sets the limits, unless somebody else has written to one of them since they were set last.
+    /// Sets the limits, unless another program has written to one of them since they were set last.
     fn set(&mut self, gate: Throttle) -> linux::Result<Option<Ending>> {
         if self.gate == Some(gate) {
             return Ok(None);

@@ -14,7 +14,7 @@ use super::drive::At;
 use super::lock::FOLDER;
 use study::pace::Targets;
 
-/// It is told so often.
+/// Interval at which it is written.
 const EACH: SignedDuration = SignedDuration::from_secs(1);
 /// Older progress is out of date: the process is stopped, or hangs.
 const OLD: SignedDuration = SignedDuration::from_secs(30);
@@ -108,7 +108,7 @@ impl Told {
         }
     }
 
-    /// Tells how it stands, if that was not told just before. Where it cannot be, nobody is the worse.
+    /// Writes the progress, if that was not done just before. A failure is harmless.
     pub(super) fn tell(&mut self, at: &At, rate: Option<f64>, moment: Timestamp) {
         // A clock that is set back does not stop it.
         let is_due = |last| moment.duration_since(last).abs() >= EACH;
@@ -151,7 +151,7 @@ fn read_in(folder: &Path, uuid: &str, moment: Timestamp) -> Option<Now> {
 pub(super) mod tests {
     use super::*;
 
-    /// A scrub in company that has done a quarter of 2 GiB.
+    /// A scrub beside a foreground that has done a quarter of 2 GiB.
     pub(in super::super) fn a_quarter_done() -> At {
         At {
             live: Sectors(1 << 20),

@@ -235,7 +235,7 @@ fn is_gone_soon(sync: &Sync) -> bool {
 }
 
 /// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
-/// at once in company as it did before Linux 6.16.
+/// at once beside a foreground as it did before Linux 6.16.
 fn prepare(target: &Target) {
     let shown = target.sync.tunable(Tunable::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
@@ -248,7 +248,7 @@ fn prepare(target: &Target) {
         }
     }
     if target.sync.tunable(Tunable::IoDepth).is_some() {
-        // Without it others feel each step more, and the pace goes by what they feel.
+        // Without it each step delays the foreground more, which the controller takes into account.
         let _ = target.sync.turn(Tunable::IoDepth, &DEPTH.to_string());
     }
 }

@@ -5,11 +5,11 @@ use record::Severity;
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// The rate is a limit that somebody has set.
+    /// The rate is a limit that the user has set.
     Capped,
     /// The rate is a limit that several volumes share.
     Shared,
-    /// It was slower for the sake of others.
+    /// It was slower because of the foreground.
     Yielded,
     /// A part stays cold.
     LeftCold,

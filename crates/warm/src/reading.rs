@@ -3,7 +3,7 @@
 //!
 //! - `doubt`: whether a device that fails everything answers at all;
 //! - `outcome`: what came of it;
-//! - `probes`: where to ask how long others wait;
+//! - `probes`: places of the probes of foreground latency;
 //! - `together`: what it gives beside other volumes.
 
 mod doubt;
@@ -27,14 +27,14 @@ use reader::{Meter, ReadRequest, Work};
 use together::Together;
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
-/// is more than most volumes give; a deeper queue would make others wait for seconds on a small one.
+/// is more than most volumes give; on a small one a deeper queue would delay the foreground by seconds.
 pub(crate) const LEAST_DEPTH: usize = 4;
 /// See [`LEAST_DEPTH`].
 pub(crate) const MOST_DEPTH: usize = 128;
 /// With so many it begins: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation 16 took 0.6 to
 /// 2.5 % longer there, and no less on larger ones (`table_of_depths` in `study`).
 const START_DEPTH: usize = 32;
-/// The mark of a request that only asks how long others wait.
+/// Mark of a request that is a probe of foreground latency.
 const PROBE: u64 = 1;
 /// The mark of a piece of a block that failed.
 const PIECE: u64 = 2;

@@ -1,5 +1,5 @@
-//! Reads parts of all members at once, each on a thread of its own, when others ask little of it: a member that is
-//! slow, or much in use, holds up the others no longer than the comparison.
+//! Reads parts of all members at once, each on a thread of its own, in its idle gaps: a member that is slow, or much
+//! in use, delays the other members no longer than the comparison.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +35,7 @@ impl Share {
         lengths.sum::<u64>() as usize
     }
 
-    /// Reads it by one request after the other, each in a lull.
+    /// Reads it by one request after the other, each in an idle gap.
     fn read(&mut self, members: &Disks, lull: &mut IdleGap) {
         let (slot, lulls) = (self.slot, self.lulls);
         let mut took = Duration::ZERO;
@@ -133,8 +133,8 @@ impl Readers {
         })
     }
 
-    /// Reads what belongs to these groups, of all members at once, in lulls with so much time between two requests
-    /// to one, or with `None` as fast as they are; `None` where a thread is gone. What a member that is not there would hold is not read.
+    /// Reads the parts of these groups from all members at once, in idle gaps with so much time between two requests
+    /// to one, or with `None` at full speed; `None` where a thread is gone. Missing members are left out.
     pub(super) fn read<'a>(
         &mut self,
         groups: impl Iterator<Item = &'a Group>,

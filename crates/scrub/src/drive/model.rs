@@ -4,8 +4,8 @@
 //! and waits there, sleeps for half a second where it is faster than `sync_speed_max`, forgets both
 //! ends when it is done, and keeps where it was when it is ended. What is done is shown at a stop, or
 //! every ten seconds, or when half of the way to the stop is done; then md drains and writes the superblock
-//! of all members. Below `sync_speed_min` it takes no notice of others; above, it goes slower while there
-//! are any. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
+//! of all members. Below `sync_speed_min` it ignores the foreground; above, it goes slower while there
+//! is one. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
 
 mod barrier;
 mod direct;
@@ -59,14 +59,14 @@ pub(super) struct Load {
     pub alone: f64,
     /// Latency that a check at full speed adds, in seconds.
     pub cost: f64,
-    /// The share of its full speed that a check has which takes notice.
+    /// Share of full speed of a check that yields to the foreground.
     pub gentle: f64,
     pub noise: Noise,
     /// Delay by each request of RAID 10's check.
     pub barrier: Option<Barrier>,
 }
 
-/// One who makes the next request when the last one is answered.
+/// A closed-loop client, which issues the next request when the last one is answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Client {
     since: u64,
@@ -75,14 +75,14 @@ pub(super) struct Client {
 
 /// md drains and writes the superblock in this time.
 const SUPERBLOCK: u64 = 8_000_000;
-/// Which the foreground feels as so much of a check at full speed.
+/// Its effect on the foreground, as a share of that of a check at full speed.
 const ITS_SHARE: f64 = 0.1;
 
 /// Event at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Stop(StopCause),
-    /// Somebody writes this to `sync_action`.
+    /// Another program writes this to `sync_action`.
     Act(Action),
     /// md begins this by itself.
     Begins(Action),
@@ -94,7 +94,7 @@ pub(super) enum Event {
     /// md does not let it begin, because of such an array.
     Delayed,
     Load(Load),
-    /// Somebody comes who asks for one thing after the other.
+    /// A closed-loop client appears.
     Client,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Model {
     pub fastest: f64,
     sleeps_until: u64,
     writes_until: u64,
-    /// For so long after a check was ended it takes no word, and until then.
+    /// Time for which md refuses actions after the end of a check, and the end of that time.
     pub reaps: u64,
     reaped: u64,
     /// Number of times that it has written the superblock.
@@ -121,7 +121,7 @@ pub(super) struct Model {
     due: f64,
     /// The latencies of the foreground's requests, with when they were made.
     pub latencies: Vec<(u64, f64)>,
-    /// Where what differs lies.
+    /// Places of mismatches.
     pub bad: Vec<u64>,
     pub found: u64,
     /// True if its thread is about to begin, and shows the count of the last check.
@@ -141,7 +141,7 @@ pub(super) struct Model {
     client: Option<Client>,
     others: f64,
     busy: f64,
-    /// Seconds in which others wait, and since when they are counted.
+    /// Seconds in which foreground requests were outstanding, and since when they are counted.
     waited: f64,
     seen_at: u64,
     probes_at: u64,
@@ -235,7 +235,7 @@ impl Model {
         }
     }
 
-    /// Says so of what is written while md ends a check.
+    /// Refuses what is written while md ends a check.
     fn is_reaped(&self) -> linux::Result<()> {
         match self.now < self.reaped {
             true => Err(busy("md")),
@@ -296,7 +296,7 @@ impl Model {
             .barrier
             .map_or(self.load.cost, |barrier| barrier.cost);
         let latency = self.load.alone + share * self.load.cost;
-        // Each read of a member begins where nobody waits: who comes then waits for the rest of one.
+        // Each read of a member starts in an idle gap: a request that comes then waits for the rest of one read.
         let one_read = 2.0 * read_share * read_cost;
         let waits = self.crossing.waits(self.load.barrier, self.now, seconds);
         self.others += self.load.rate * seconds;

@@ -7,7 +7,7 @@ use linux::md::sync::{Action, Sync};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// To make an array whole that shares a disk with this one: of such md works on one at a time, and a
-    /// check that stands at its fence counts as at work.
+    /// check that has reached its `sync_max` counts as at work.
     Competing(CompetingArray),
     /// To replace a member of this array by a spare.
     Replacement,

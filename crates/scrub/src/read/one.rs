@@ -137,7 +137,7 @@ fn read_part(
     (came, ending)
 }
 
-/// Sets the pace of all parts by what is felt, until they are done.
+/// Sets the rate of all parts by the foreground's latency, until they are done.
 struct Steering<'a> {
     source: &'a Source,
     share: &'a Share,
@@ -145,7 +145,7 @@ struct Steering<'a> {
     foreground: Foreground,
     pace: Controller,
     felt: Nanos,
-    /// Bytes a second that all members give together while each is at a request in company.
+    /// Bytes a second of all members together while each has a request outstanding beside a foreground.
     gives: Option<f64>,
     began: Instant,
     line: ProgressLine,

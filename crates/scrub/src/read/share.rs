@@ -119,8 +119,8 @@ impl Share {
         (self.moved.swap(0, Relaxed), self.requests.swap(0, Relaxed))
     }
 
-    /// Bytes a second that one member has given since this was asked last while it was at a request in company;
-    /// `None` where none came back.
+    /// Bytes a second of one member while it had a request outstanding beside a foreground, since the last call;
+    /// `None` where none completed.
     pub(crate) fn gives(&self) -> Option<f64> {
         let took = Nanos(self.took.swap(0, Relaxed)).as_secs_f64();
         let taken = self.taken.swap(0, Relaxed) as f64;

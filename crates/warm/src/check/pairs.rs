@@ -18,7 +18,7 @@ pub(super) const LEAD: usize = 2;
 /// Bytes that are read of a place.
 pub(super) const PAGE: u32 = 4096;
 
-/// So many warm reads above what others may feel are no chance.
+/// So many warm reads above the foreground's target are significant.
 const SLOW: usize = 2;
 /// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
@@ -75,7 +75,7 @@ pub(super) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Reads these places, with chance by this seed. What others' requests may take is kept to.
+    /// Reads these places, in an order by this seed, within the foreground's target.
     pub(super) fn new(places: &'a [u64], seed: u64, target: Option<Nanos>) -> Pairs<'a> {
         Pairs {
             places,
@@ -116,7 +116,7 @@ impl<'a> Pairs<'a> {
         self.given = until;
     }
 
-    /// Fewer in flight while warm reads, which wait as those of others do, take longer than others' may.
+    /// Lowers the depth while warm reads, which wait as foreground requests do, exceed the target.
     fn feel(&mut self, latency_s: f64) {
         let Some(target_s) = self.target_s else {
             return;

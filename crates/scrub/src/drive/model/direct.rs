@@ -1,4 +1,4 @@
-//! Members that are read and compared past md's check.
+//! Members that are compared directly, without md.
 
 use std::ops::Range;
 
