@@ -51,8 +51,9 @@ impl Interval {
 /// interval.
 ///
 /// Neighbouring slices need not be independent. The series is averaged in at most 100 batches, and
-/// the autocorrelation that the batch means still have is estimated by restricted likelihood over a grid. The interval is the mixture of Student t intervals that the grid gives, so that it
-/// widens where the series is too short to show its autocorrelation. Simulated coverage is in the tests.
+/// the autocorrelation that the batch means still have is estimated by restricted likelihood over a grid. The
+/// interval is the mixture of Student t intervals that the grid gives, so that it widens where the series is
+/// too short to show its autocorrelation. Simulated coverage is in the tests.
 ///
 /// `None` with fewer than [`LEAST_SLICES`] values or with one that is not finite. No method can
 /// see an autocorrelation as long as the series itself: where regimes last a third of the series or more
