@@ -1,4 +1,4 @@
-//! What the steps of a run share, and the run that they make.
+//! State that the steps of a run share, and the run that they make.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! Tracepoints of the kernel by tracefs (Documentation/trace/ftrace.rst, events.rst): an instance of one's own, whose
+//! Tracepoints of the kernel by tracefs (Documentation/trace/ftrace.rst, events.rst): a separate instance, whose
 //! events are read as the kernel's ring buffer holds them.
 
 mod format;

@@ -41,7 +41,7 @@ pub struct ChartView {
     pub figure: usize,
 }
 
-/// What the charts of a page draw.
+/// Figures that the charts of a page draw.
 #[derive(Default)]
 pub struct Figures(Vec<Figure>);
 

@@ -1,4 +1,4 @@
-//! What the foreground had beside background I/O, for the answer.
+//! Result of the foreground beside background I/O, for the answer.
 
 use serde::Serialize;
 use study::pace::{Latency, Outcome, Source};

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use record::Bytes;
 use rustix::fs::OFlags;
 
-/// What a probe reads: a page.
+/// Bytes that a probe reads: a page.
 pub const PROBE_BYTES: usize = 4096;
-/// How often it is looked whether probes are wanted.
+/// Interval at which the need for probes is polled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What probes have shown since the last look.
+/// Results of probes since the last look.
 #[derive(Debug, Default)]
 struct Shown {
     took: Vec<f64>,
@@ -69,8 +69,8 @@ impl Prober {
         self.shared.gap_us.store(gap_us, Relaxed);
     }
 
-    /// How long each of those took that came back since the last time, in seconds, and how long one
-    /// waits that has not.
+    /// Latencies, in seconds, of the probes that completed since the last call, and the time for which an
+    /// outstanding one has waited.
     pub fn take(&self) -> (Vec<f64>, f64) {
         let mut shown = self.shared.shown();
         let waits = shown

@@ -14,7 +14,7 @@ const PROBE_EVERY: Nanos = Nanos(100_000_000);
 const LONG_S: f64 = 0.05;
 /// In one in which it waits less there is room, in seconds.
 const ROOM_S: f64 = 0.02;
-/// What so many probes in a row show is no chance: everything stands still now and then.
+/// Number of probes in a row that must agree: everything stands still now and then.
 const IN_A_ROW: usize = 3;
 /// With so many in flight it begins.
 const FIRST: f64 = 4.0;

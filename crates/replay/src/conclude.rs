@@ -1,4 +1,4 @@
-//! What a replay's figures are and are worth: derived from what was measured, and again from an old run by a better
+//! Figures of a replay and their worth: derived from what was measured, and again from an old run by a better
 //! rule.
 
 use crate::class;

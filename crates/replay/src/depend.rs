@@ -19,7 +19,7 @@ pub(crate) const WINDOW: u64 = 100_000_000;
 /// Completion of an I/O, with its arrival and its number.
 type Completion = (u64, u64, u64);
 
-/// What an I/O waited for.
+/// I/O that an I/O waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     /// Numbers of the I/Os that it waited for; none where it was started by time.
@@ -40,7 +40,7 @@ pub(crate) struct Inference {
 }
 
 impl Inference {
-    /// What I/O `number` waited for, which came then and completed then, in nanoseconds.
+    /// I/O that I/O `number` waited for. It arrived and completed at these times, in nanoseconds.
     pub(crate) fn waits(&mut self, number: u64, arrival: u64, completed: Option<u64>) -> Waits {
         while let Some(Reverse((at, came, one))) = self.in_flight.peek().copied()
             && at + LEAST <= arrival

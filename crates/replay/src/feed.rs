@@ -40,11 +40,11 @@ pub(crate) struct Item {
     pub was_alone: bool,
     /// True if it failed when it was recorded.
     pub had_failed: bool,
-    /// What it waited for; only where that is asked for.
+    /// I/O that it waited for; only where that is asked for.
     pub waits: Waits,
 }
 
-/// What the thread does with the I/Os.
+/// Settings by which the thread sorts the I/Os.
 pub(crate) struct Sorting {
     /// For each device of the trace: the file, and the map of its offsets; `None` of a device that is left out.
     pub devices: Vec<Option<(u16, Placer)>>,
@@ -182,7 +182,7 @@ impl Feed<'_> {
         to.send(full).is_ok()
     }
 
-    /// What is to be issued for an I/O; `None` where it is left out.
+    /// Item to be issued for an I/O; `None` where it is left out.
     fn item(&mut self, held: &Held, class: Class, file: u16, placer: &Placer) -> Option<Item> {
         let io = &held.io;
         let counts = &mut self.end.counts;

@@ -46,7 +46,7 @@ pub struct Disk<'a> {
 pub struct Played {
     /// The I/O, as of any phase of a run.
     pub phase: Phase,
-    /// What was recorded beside it.
+    /// Record of the replay beside the phase.
     pub replay: Replay,
     /// Error that ended the second reading of the trace.
     pub failed: Option<ReadError>,
@@ -174,7 +174,7 @@ fn phase(end: ListEnd, survey: &Survey, settings: ReplaySettings, tally: &mut Ta
     }
 }
 
-/// What the reading thread does with the I/Os.
+/// Settings by which the reading thread sorts the I/Os.
 fn sorting(survey: &Survey, disks: &[Disk<'_>], settings: ReplaySettings, longest: u64) -> Sorting {
     let most = survey
         .devices

@@ -14,7 +14,7 @@ pub(crate) const PARTS: usize = 30;
 /// Slices of a window.
 const SLICES: usize = 10;
 
-/// What there is of each class.
+/// Counts of each class.
 struct ByClass {
     ios: u64,
     bytes: u64,

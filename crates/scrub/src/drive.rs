@@ -1,18 +1,19 @@
-//! Drives md's check of one array: begins it where it was left, lets it go on as far and as fast as
-//! the pace says, and ends it when there is a reason to.
+//! Drives md's check of one array: begins it at the last checkpoint, lets it run at the rate that the controller
+//! allows, and ends it when there is a reason to.
 //!
-//! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence. In
-//! company it is raised by steps, each when md stands. How large one is follows from how long it takes, since
-//! others wait meanwhile; but it costs writes of the superblock on all members (`linux::md::sync`), so that it is
-//! no smaller than it must be. The fence cannot be lowered. To yield at once, wherever it is, both speed limits
-//! are set to the least: md then sleeps after 128 KiB. The limits are no substitute for the fence, since md
-//! sleeps for half a second each time; where the fence was set far ahead, on an array that was idle, they are
-//! what there is.
+//! md checks up to `sync_max`, which is raised to continue. While there is a foreground it is raised by steps, each
+//! when md has reached it. The size of a step follows from its duration, because the foreground waits meanwhile; but
+//! each step costs writes of the superblock on all members (`linux::md::sync`), so it is no smaller than it must be.
+//! `sync_max` cannot be lowered. To yield at once, wherever it is, both speed limits are set to the least: md then
+//! sleeps after 128 KiB. The limits are no substitute for `sync_max`, because md sleeps for half a second each time;
+//! where `sync_max` was set far ahead, on an array that was idle, they are the only means.
 //!
-//! Where the members can be read and compared past md, it goes on there in company (`past`), without steps.
+//! Where the members can be compared directly, without md, this is done while there is a foreground (`direct`),
+//! without steps.
 //!
-//! What md has done is known exactly only at the fence, where it has drained (past md, at the end of a unit). There the position and
-//! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
+//! The progress is known exactly only where md has reached `sync_max` and drained (in a direct comparison, at the end
+//! of a unit). There the position and the mismatches are stored together, so that nothing is counted twice after a
+//! kill.
 
 mod direct;
 #[cfg(test)]
@@ -38,27 +39,27 @@ pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
 pub(super) use waits::{Waiting, Waits, makes_whole};
 
-/// How often it is looked whether md has come to where it is waited for.
+/// Interval at which md's position is polled while it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
-/// How often the whole state is looked at.
+/// Interval at which the whole state is looked at.
 const LOOK: Nanos = Nanos(100_000_000);
-/// How often it is looked at what changes seldom: the speed limits, which nobody else should turn, and
-/// what md waits to do.
+/// Interval at which rare changes are looked for: of the speed limits, which no other program should set, and
+/// of what md waits to do.
 const LOOK_SELDOM: Nanos = Nanos(1_000_000_000);
 /// A check that md has not let begin after so long waits for another one.
 const DELAYED: Nanos = Nanos(5_000_000_000);
-/// When it is to end, md has so long to come to the fence.
+/// Time limit for md to reach `sync_max` when the scrub is to end.
 const SETTLES: Nanos = Nanos(5_000_000_000);
-/// md has so long to end a check that is told to.
+/// Time limit for md to end a check.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
 
-/// What the driver needs of the world.
+/// The driver's view of the machine.
 pub(crate) trait World {
     /// Time since any moment.
     fn now(&mut self) -> Nanos;
     /// Lets time pass.
     fn rest(&mut self, span: Nanos);
-    /// How the array's work stands.
+    /// State of the array's work.
     ///
     /// # Errors
     /// When the array cannot be looked at.
@@ -77,51 +78,51 @@ pub(crate) trait World {
     /// # Errors
     /// What the kernel says.
     fn act(&mut self, action: Action) -> linux::Result<()>;
-    /// What md waits to do until the check has ended.
+    /// Work that md waits to do until the check has ended.
     fn waits(&mut self) -> Option<Waits>;
-    /// Whether the array is there.
+    /// True if the array exists.
     fn is_there(&mut self) -> bool;
-    /// What was seen since the last time; probes go on at least so many seconds apart, or not.
+    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop.
     fn seen(&mut self, probing: Option<f64>) -> ForegroundSample;
-    /// Whether the members can be read and compared past md.
+    /// True if the members can be read and compared directly.
     fn can_compare(&mut self) -> bool;
-    /// Begins to read and compare these positions of the check, in lulls of the members with so much time between
-    /// two requests to one, or with `None` as fast as they are; whether it does. One comparison is under way at most.
+    /// Begins to read and compare these positions of the check, in idle gaps of the members with so much time between
+    /// two requests to one, or with `None` at full speed; true if it begins. At most one comparison is under way.
     fn compare(&mut self, step: &Range<Sectors>, lulls: Option<Nanos>) -> bool;
-    /// What came of it; `None` while it goes on.
+    /// Result of the comparison; `None` while it goes on.
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
-    /// How many requests the members have to do.
+    /// Number of requests in flight on the members.
     fn in_flight(&mut self) -> u64;
-    /// Whether it is to end before its end.
+    /// Reason to stop early.
     fn stop_cause(&mut self) -> Option<StopCause>;
-    /// Is told how it stands.
+    /// Takes the progress.
     fn stands(&mut self, at: &At);
 }
 
-/// What is to be driven.
+/// Work for the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// [`Action::Check`] or [`Action::Repair`].
     pub action: Action,
     /// Where to begin.
     pub from: Sectors,
-    /// What was found before that.
+    /// Mismatches that were found before that.
     pub mismatches: u64,
     /// Where md's next check is to begin that is not driven from here: `sync_min` as it was.
     pub min: Sectors,
-    /// How much lies on one member before the next has its turn; 0 at RAID 1.
+    /// Length on one member before the next has its turn; 0 at RAID 1.
     pub chunk: Sectors,
     /// Over how many members, or pairs of them, md goes at once.
     pub wide: u64,
-    /// Whether all others wait while md is at anything, as at RAID 10.
+    /// True if all foreground requests wait while md checks, as at RAID 10.
     pub holds_all: bool,
-    /// What is to be kept; `None` for a multiple of what is measured.
+    /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
     /// When it must be done, on the world's clock, if that counts more than the latency.
     pub deadline: Option<Nanos>,
 }
 
-/// How it stands.
+/// Progress of the scrub.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct At {
     /// Where md is.
@@ -134,57 +135,57 @@ pub(crate) struct At {
     pub mismatches: u64,
     /// The same, as far as md is; some of it may lie behind `done`.
     pub mismatches_seen: u64,
-    /// The mean latency felt, in seconds.
+    /// Mean latency of the foreground, in seconds.
     pub mean: Option<f64>,
     /// The latency that 1 of 100 exceeds, in seconds.
     pub p99: Option<f64>,
-    /// What is kept.
+    /// Latency targets that are kept.
     pub targets: Option<Targets>,
-    /// Whether anybody else uses the array.
+    /// True if any other program uses the array.
     pub company: bool,
-    /// Whether the foreground is measured, and the check waits.
+    /// True if the foreground is measured, and the check waits.
     pub measuring: bool,
-    /// What the foreground had, once it has ended.
+    /// Result of the foreground, once the scrub has ended.
     pub outcome: Option<Outcome>,
 }
 
-/// How it ended.
+/// End of a scrub.
 #[derive(Debug)]
 pub(crate) enum Ending {
     /// At its end.
     Done,
     /// As it was ordered.
     Ordered(StopCause),
-    /// Somebody ended it.
+    /// Another program ended it.
     Stopped,
-    /// Somebody began a check while nothing was left to md.
+    /// Another program began a check while md was to do nothing.
     Begun,
-    /// The array is there no more.
+    /// The array is gone.
     Gone,
     /// A member failed.
     Degraded,
-    /// md began something else, which was let go at once.
+    /// md began other work, which was not delayed.
     Recovery(Action),
     /// md waits to do this, which comes first.
     Waits(Waits),
     /// md does not let the check begin, since it works on an array that shares a disk with this one.
     Delayed,
-    /// Somebody turned this tunable.
+    /// Another program changed this tunable.
     Turned(Tunable),
-    /// The kernel refused something, or said what cannot be understood.
+    /// The kernel refused something, or gave an unknown answer.
     Failed(linux::Error),
 }
 
-/// What came of it.
+/// Result of a scrub.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// How it ended.
+    /// Its end.
     pub ending: Ending,
-    /// How it stood then.
+    /// Progress at that time.
     pub at: At,
-    /// Whether md's check was begun here, and nobody else has ended it: then it is to be ended here.
+    /// True if md's check was begun here, and no other program has ended it: then it is to be ended here.
     pub is_own: bool,
-    /// Whether `sync_min` and `sync_max` are as they were set here.
+    /// True if `sync_min` and `sync_max` are as they were set here.
     pub fenced: bool,
 }
 
@@ -235,7 +236,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     }
 }
 
-/// Whether there is no check any more, or none that was begun here.
+/// True if there is no check any more, or none that was begun here.
 fn is_over(ending: &Ending) -> bool {
     matches!(
         ending,
@@ -252,17 +253,17 @@ struct Drive<'a, W: World> {
     moved: f64,
     fence: SyncWindow,
     at: At,
-    /// Whether md was told to begin, and not to end.
+    /// True if md was told to begin, and not to end.
     began: bool,
-    /// Whether `sync_min` and `sync_max` are set here.
+    /// True if `sync_min` and `sync_max` are set here.
     fenced: bool,
-    /// Since when it is of no use to read past md: nobody reads, or too slowly for a deadline, or much of what is
-    /// read is suspected.
+    /// Time since which direct comparison is of no use: the readers have stopped, or are too slow for a deadline, or
+    /// much of the data is suspected.
     lost: Option<Nanos>,
     /// Where its check began that is under way, and what was found before.
     from: Sectors,
     before: u64,
-    /// How far it is past md, once it has gone past it; md may be sent for a part meanwhile.
+    /// Progress of the direct comparison, once it has begun; md may check a part meanwhile.
     past: Option<Past>,
     gate: Option<Throttle>,
     looked: Nanos,
@@ -273,12 +274,12 @@ struct Drive<'a, W: World> {
 }
 
 impl<W: World> Drive<'_, W> {
-    /// Begins, with the fence where it begins: nothing moves yet.
+    /// Begins with `sync_max` at the start of the check: nothing moves yet.
     fn begin(&mut self) -> linux::Result<()> {
         self.set(Throttle::Gentle)?;
         let from = self.fence.at().0.to_string();
-        // The fence stands before the beginning is moved: who finds a finite `sync_max` after a kill
-        // knows that the rest is to be put back too. It may not be below where a check begins.
+        // `sync_max` is set before `sync_min`: a process that finds a finite `sync_max` after a kill knows that the
+        // other tunables must be restored too. It may not be below the start of a check.
         let ends = [
             (Tunable::Min, "0"),
             (Tunable::Max, &from),
@@ -310,8 +311,8 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// Lets md come to the fence, where what is done is known, unless that takes long, or it is held
-    /// because of others.
+    /// Lets md reach `sync_max`, where the progress is known, unless that takes long, or md is held because of the
+    /// foreground.
     fn settle(&mut self, order: StopCause) -> Ending {
         if self.gate == Some(Throttle::Shut) || !self.began {
             return Ending::Ordered(order);
@@ -404,8 +405,7 @@ impl<W: World> Drive<'_, W> {
         Nanos(now.0.saturating_sub(before.0)).as_secs_f64()
     }
 
-    /// Why the fence that stood there could not be raised: because of what somebody else did, or of
-    /// what the kernel says.
+    /// Reason why `sync_max` could not be raised: another program's change, or the kernel's error.
     fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
         let look = self.world.look()?;
         if look.action == self.task.action && look.degraded == 0 {
@@ -424,7 +424,7 @@ impl<W: World> Drive<'_, W> {
         self.count(&look);
         match look.action {
             action if action == self.task.action => {}
-            // md takes the fence away when it has come to the end.
+            // md resets `sync_max` at the end.
             Action::Idle if look.until == Until::End && self.fence.is_last() => {
                 return Ok(Some(self.done()));
             }
@@ -435,7 +435,7 @@ impl<W: World> Drive<'_, W> {
         if look.degraded > 0 {
             return Ok(Some(Ending::Degraded));
         }
-        // At the end md first takes the fence away, and is idle a moment later.
+        // At the end md first resets `sync_max`, and is idle a moment later.
         let is_ending = look.until == Until::End && self.fence.is_last();
         if look.until != Until::At(self.fence.at()) && !is_ending {
             return Ok(Some(Ending::Turned(Tunable::Max)));
@@ -493,7 +493,7 @@ impl<W: World> Drive<'_, W> {
         self.pace.at_least(left.0 as f64 / seconds);
     }
 
-    /// Whether somebody has turned a speed limit.
+    /// End where another program has changed a speed limit.
     fn limits(&mut self) -> Option<Ending> {
         let limits = self.gate?.limits();
         let turned = limits.into_iter().find(|(tunable, kib)| {
@@ -510,7 +510,7 @@ impl<W: World> Drive<'_, W> {
         turned.map(|(tunable, _)| Ending::Turned(tunable))
     }
 
-    /// Sets the limits, unless somebody else has written to one of them since they were set last.
+    /// Sets the limits, unless another program has written to one of them since they were set last.
     fn set(&mut self, gate: Throttle) -> linux::Result<Option<Ending>> {
         if self.gate == Some(gate) {
             return Ok(None);
@@ -537,7 +537,7 @@ impl<W: World> Drive<'_, W> {
         self.world.stands(&self.at);
     }
 
-    /// What an error means: of an array that is gone nothing can be read.
+    /// Meaning of an error: of an array that is gone nothing can be read.
     fn trouble(&mut self, error: linux::Error) -> Ending {
         if self.world.is_there() {
             Ending::Failed(error)

@@ -1,4 +1,4 @@
-//! What the users of a device feel, on a real host: by probes, and by what the kernel counts.
+//! Foreground latency of a device, on a real host: by probes and by the kernel's counters.
 
 use linux::Root;
 use linux::block::{Device, Devices};
@@ -8,7 +8,7 @@ use study::pace::Sample;
 
 use reader::Prober;
 
-/// What was seen since the last look.
+/// Foreground I/O since the last look.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ForegroundSample {
     /// Latencies of the probes that came back, in seconds.
@@ -54,8 +54,8 @@ impl ForegroundSample {
 pub(crate) struct Foreground {
     counter: Option<Counter>,
     before: Option<DiskStats>,
-    /// What the kernel has counted beyond our own requests, as far as it was not told yet; below zero
-    /// when some came back that it had not counted.
+    /// Requests that the kernel has counted beyond our own, as far as they were not reported yet; below zero
+    /// when some of our own came back that it had not counted.
     beyond: i64,
     /// Disks of which only a part is the device's.
     neighbours: Vec<Neighbours>,
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-/// What the kernel has counted of a device, of anybody's requests.
+/// The kernel's counts of a device, of all requests.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     requests: u64,
@@ -99,7 +99,7 @@ struct Counted {
     busy: f64,
 }
 
-/// Who uses the rest of a disk: what the kernel counts for the disk, and not for the parts.
+/// Users of the rest of a disk: the kernel's counts of the disk less those of the parts.
 struct Neighbours {
     disk: Counter,
     parts: Vec<Counter>,
@@ -158,7 +158,7 @@ impl Foreground {
         self
     }
 
-    /// What was seen since the last time; probes go on at least so many seconds apart, or not.
+    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop.
     pub(crate) fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
         self.look(probing, None)
     }
@@ -196,7 +196,7 @@ impl Foreground {
         }
     }
 
-    /// What the kernel has counted since the last time.
+    /// The kernel's counts since the last call.
     fn counted(&mut self) -> Option<Counted> {
         let now = self.counter.as_ref()?.read().ok()?;
         let before = self.before.replace(now)?;

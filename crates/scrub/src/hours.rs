@@ -29,7 +29,7 @@ pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>)
     }
 }
 
-/// What all arrays or disks of the command share.
+/// State that all arrays or disks of the command share.
 pub(crate) fn share<'a>(
     (root, stop, lines): (&'a Root, Stop<'a>, &'a ProgressLines),
     args: &ScrubArgs,
@@ -61,7 +61,7 @@ fn duration(nanos: Nanos) -> Option<SignedDuration> {
     i64::try_from(nanos.0).ok().map(SignedDuration::from_nanos)
 }
 
-/// What the user wants to be kept.
+/// Latency targets of the user.
 fn targets_of(args: &ScrubArgs) -> Option<Targets> {
     let targets = Targets {
         mean_s: args.keep_mean.map(|latency| latency.0.as_secs_f64()),

@@ -1,14 +1,14 @@
-//! The verb `scrub`: md's own check of an array, paced by what the foreground feels.
+//! The verb `scrub`: md's own check of an array, paced by the foreground's latency.
 //!
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
 //! - `drive`: begins md's check, lets it go on, ends it, as fast as `study::pace` allows;
 //!   `host` is its world;
 //! - `deadline`: tells that a deadline cannot be kept;
-//! - `old`: the tunables as they were; `guard`: who puts them back after a kill; `health`: what md could
+//! - `old`: the tunables as they were; `guard`: the process that restores them after a kill; `health`: what md could
 //!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
-//! - `compare`: reads and compares members past md, where all others wait for md;
-//! - `read`: reads members and disks from end to end instead; `foreground`: what users feel;
+//! - `compare`: reads and compares members directly, where foreground requests would wait for md;
+//! - `read`: reads members and disks from end to end instead; `foreground`: the foreground's latency;
 //! - `forecast`: what is said before it begins; `speed`: how fast the members are, before anything else
 //!   tells it;
 //! - `choose`: which arrays, and which at once;
@@ -203,7 +203,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     begun.map(|()| answered)
 }
 
-/// How each array is to be repaired, by its id; nothing where that is not asked for.
+/// Method of repair of each array, by its id; empty where no repair is requested.
 fn ways(
     targets: &[Target],
     args: &ScrubArgs,

@@ -1,4 +1,4 @@
-//! How a running scrub stands at this moment, for `--status`: at what rate, and what others feel.
+//! Progress of a running scrub at this moment, for `--status`: its rate, and the foreground's latency.
 //!
 //! It is a file beside the locks, in memory, and no part of the ledger: that is told every ten seconds
 //! only, since it may lie on the array.
@@ -14,12 +14,12 @@ use super::drive::At;
 use super::lock::FOLDER;
 use study::pace::Targets;
 
-/// It is told so often.
+/// Interval at which it is written.
 const EACH: SignedDuration = SignedDuration::from_secs(1);
-/// What is older is no more how it stands: the process is stopped, or hangs.
+/// Older progress is out of date: the process is stopped, or hangs.
 const OLD: SignedDuration = SignedDuration::from_secs(30);
 
-/// How a scrub stands. Latencies are in seconds.
+/// Progress of a scrub. Latencies are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Now {
     /// When.
@@ -39,7 +39,7 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// How it stands at a moment, with so many bytes a second.
+    /// Progress at a moment, with so many bytes a second.
     pub(super) fn new(at: &At, rate: Option<f64>, moment: Timestamp) -> Now {
         let targets = at.targets.unwrap_or_default();
         Now {
@@ -57,7 +57,7 @@ impl Now {
         }
     }
 
-    /// How it stands, as its process knows it.
+    /// Progress as its process knows it.
     pub(super) fn at(&self) -> At {
         let targets = Targets {
             mean_s: self.keep_mean,
@@ -76,7 +76,7 @@ impl Now {
         }
     }
 
-    /// How many seconds it takes at this rate, if anything moves.
+    /// Seconds until the end at this rate, if anything moves.
     pub(super) fn left_s(&self) -> Option<f64> {
         let left = Sectors(self.of.saturating_sub(self.live)).bytes().0 as f64;
         self.rate.filter(|_| self.of > 0).map(|rate| left / rate)
@@ -96,7 +96,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// That of an array, by its id.
+    /// File of an array's scrub, by the array's id.
     pub(super) fn of(uuid: &str) -> Told {
         Told::beside(Path::new(FOLDER), uuid)
     }
@@ -108,7 +108,7 @@ impl Told {
         }
     }
 
-    /// Tells how it stands, if that was not told just before. Where it cannot be, nobody is the worse.
+    /// Writes the progress, if that was not done just before. A failure is harmless.
     pub(super) fn tell(&mut self, at: &At, rate: Option<f64>, moment: Timestamp) {
         // A clock that is set back does not stop it.
         let is_due = |last| moment.duration_since(last).abs() >= EACH;
@@ -136,7 +136,7 @@ fn file(folder: &Path, uuid: &str) -> PathBuf {
     folder.join(format!("scrub-now-{uuid}"))
 }
 
-/// How the scrub of an array stands, by the array's id; `None` where that is not known at `moment`.
+/// Progress of the scrub of an array, by the array's id; `None` where that is not known at `moment`.
 pub(super) fn read(uuid: &str, moment: Timestamp) -> Option<Now> {
     read_in(Path::new(FOLDER), uuid, moment)
 }
@@ -151,7 +151,7 @@ fn read_in(folder: &Path, uuid: &str, moment: Timestamp) -> Option<Now> {
 pub(super) mod tests {
     use super::*;
 
-    /// A scrub in company that has done a quarter of 2 GiB.
+    /// A scrub beside a foreground that has done a quarter of 2 GiB.
     pub(in super::super) fn a_quarter_done() -> At {
         At {
             live: Sectors(1 << 20),

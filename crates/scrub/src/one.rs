@@ -31,7 +31,7 @@ use ui::format::short_latency;
 
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
-/// What the members could not read is looked at so often: md keeps counting, and nothing gets lost.
+/// Interval at which the members' read errors are looked at: md keeps counting, and nothing gets lost.
 const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
 /// An array that mdadm has frozen to stop it is gone within so long, and is looked for so often.
@@ -39,49 +39,49 @@ const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// See [`STOPS_WITHIN`].
 const LOOKS_FOR_IT: Duration = Duration::from_millis(50);
 
-/// What is shared by all arrays and disks of a command.
+/// State that all arrays and disks of a command share.
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     /// Reasons to end before the end.
     pub stop: Stop<'a>,
     pub lines: &'a ProgressLines,
-    /// What is to be kept; `None` for a multiple of what is measured.
+    /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
     /// When it is to be done.
     pub due: Option<Due>,
-    /// Whether that counts more than the latency.
+    /// True if the deadline counts more than the latency.
     pub deadline_wins: bool,
 }
 
-/// What came of the scrub of one array.
+/// Result of the scrub of one array.
 pub(crate) struct Scrubbed {
     pub target: Target,
     pub kept: Checkpoint,
     pub ending: Ending,
-    /// How it stood at the end.
+    /// Progress at the end.
     pub at: At,
-    /// How long this start took, in seconds.
+    /// Duration of this start, in seconds.
     pub seconds: f64,
     /// Bytes that this start went through, as md counts positions.
     pub moved: u64,
-    /// Whether the ledger knows how it stands.
+    /// True if the ledger has the state.
     pub is_kept: bool,
-    /// What is to be said besides, in sentences.
+    /// Notes, in sentences.
     pub notes: Vec<String>,
-    /// What could not be put back, in sentences.
+    /// Settings that could not be restored, in sentences.
     pub left: Vec<String>,
-    /// What is known of its members.
+    /// Health of its members.
     pub members: Vec<Health>,
     /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
     pub located: Option<Result<Located, String>>,
-    /// How it is repaired, where that was asked for.
+    /// Method of repair, where that was asked for.
     pub way: Option<RepairMethod>,
-    /// What came of its repair from the other members, or why there was none.
+    /// Result of its repair from the other members, or why there was none.
     pub repaired: Option<Result<Repaired, String>>,
 }
 
 impl Scrubbed {
-    /// What is known of an array whose scrub was done before.
+    /// Result for an array whose scrub was done before.
     pub(crate) fn known(target: Target, kept: Checkpoint) -> Scrubbed {
         Scrubbed {
             members: target.sync.health(),
@@ -100,7 +100,7 @@ impl Scrubbed {
         }
     }
 
-    /// Whether all agrees, and could be read.
+    /// True if all agrees, and could be read.
     pub(crate) fn is_clean(&self) -> bool {
         self.kept.mismatches == 0 && health::are_sound(&self.kept.errors, &self.members)
     }
@@ -225,7 +225,7 @@ pub(crate) fn scrub(
     }
 }
 
-/// Whether an array that was frozen is gone soon after: mdadm freezes it before it stops it.
+/// True if an array that was frozen is gone soon after: mdadm freezes it before it stops it.
 fn is_gone_soon(sync: &Sync) -> bool {
     let began = Instant::now();
     while sync.is_there() && began.elapsed() < STOPS_WITHIN {
@@ -235,7 +235,7 @@ fn is_gone_soon(sync: &Sync) -> bool {
 }
 
 /// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
-/// at once in company as it did before Linux 6.16.
+/// at once beside a foreground as it did before Linux 6.16.
 fn prepare(target: &Target) {
     let shown = target.sync.tunable(Tunable::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
@@ -248,7 +248,7 @@ fn prepare(target: &Target) {
         }
     }
     if target.sync.tunable(Tunable::IoDepth).is_some() {
-        // Without it others feel each step more, and the pace goes by what they feel.
+        // Without it each step delays the foreground more, which the controller takes into account.
         let _ = target.sync.turn(Tunable::IoDepth, &DEPTH.to_string());
     }
 }
@@ -264,10 +264,10 @@ struct Tracker {
     began: Instant,
     ran_before_s: f64,
     deadline: Deadline,
-    /// What `--status` of another process reads.
+    /// Progress for `--status` of another process.
     status: Told,
     path: String,
-    /// What the user wants to be kept, and whether it was said that it is not had anyway.
+    /// Latency targets of the user, and whether it was reported that the foreground exceeds them by itself.
     asked: Option<Targets>,
     told_own: bool,
 }

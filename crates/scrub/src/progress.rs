@@ -18,8 +18,8 @@ pub(super) fn show(line: &ProgressLine, at: &At, rate: Option<f64>) {
     });
 }
 
-/// How work stands that makes so many bytes a second: how far it is, how fast, what others feel and what
-/// is kept for them, what is left, and when it will be done.
+/// Progress of work at so many bytes a second: position, rate, foreground latency and its target, remaining
+/// time, and the time of the end.
 pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
     let mut parts = Vec::new();
     if at.of.0 > 0 {

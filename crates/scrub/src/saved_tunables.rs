@@ -9,7 +9,7 @@ use super::drive;
 
 /// A stripe cache of so many stripes is enough for a check to have work for all members.
 pub(crate) const STRIPES: u64 = 1024;
-/// In company md lets go this much at once, of what it checks at once: as little as it can.
+/// Beside a foreground md issues so many requests at once: as few as it can.
 pub(crate) const DEPTH: u64 = 1;
 /// md has so long to end what it is told to end, or what it ends by itself.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(crate) struct Setting {
     pub file: String,
     /// Text to write to restore it.
     pub write: String,
-    /// Text that it shows for as long as nobody else has written to it; `None` where that is not known.
+    /// Text that it shows for as long as no other program has written to it; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shows: Option<String>,
 }
@@ -288,7 +288,7 @@ fn is_own(tunable: Tunable, setting: &Setting, sync: &Sync, by: By, fenced: bool
     let shown = shown.unwrap_or_default();
     match (tunable, by) {
         (_, By::Scrub { but_for, .. }) if but_for == Some(tunable) => false,
-        // At its end md has taken the fence away, and nobody can write a beginning while it works.
+        // At its end md has reset `sync_max`, and `sync_min` cannot be written while it works.
         (Tunable::Max | Tunable::Min, By::Scrub { fenced: ends, .. }) => ends,
         (Tunable::Max | Tunable::Min, By::Another) => fenced,
         (Tunable::SpeedMin | Tunable::SpeedMax, _) => is_limit_of_scrub(&shown),

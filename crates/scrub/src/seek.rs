@@ -1,4 +1,4 @@
-//! Whether it is looked where the mismatches are that a scrub has counted, and how much is read for that.
+//! Decision whether to locate the mismatches that a scrub has counted, and the amount read for that.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,8 @@ use super::target::Target;
 use ui::context::{Context, notice};
 use ui::exit::sentence;
 
-/// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.
+/// Age at which counts of an older scrub are out of date: mismatches may have gone or come, and a monthly scrub
+/// begins anew.
 const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// So much is read of the members where a scrub was to end: who ended it does not want to wait.
 const MOST_IN_HASTE: Bytes = Bytes(256 << 20);

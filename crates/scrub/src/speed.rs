@@ -1,4 +1,4 @@
-//! How fast the members of an array can be read, where no earlier scrub tells it: each is read for a
+//! Rate at which the members of an array can be read, where no earlier scrub shows it: each is read for a
 //! moment, all at once, as a check would.
 
 use std::fs::File;
@@ -20,10 +20,10 @@ use super::target::Target;
 const LOOKS: Duration = Duration::from_millis(300);
 /// So long each member is read.
 const LASTS: Duration = Duration::from_secs(1);
-/// What one read takes: large enough that the way to a disk across a network does not count for much.
+/// Size of one read: large enough that the time to a disk across a network does not count for much.
 const READ: usize = 1 << 20;
 
-/// How fast the members of an array are.
+/// Rate of the members of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Speed {
     /// Bytes a second, as md counts positions, of a check that has them for itself. What others read

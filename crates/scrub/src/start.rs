@@ -31,9 +31,9 @@ pub(crate) struct StartedScrub {
     pub checkpoint: Checkpoint,
     /// The writer of later states.
     pub writer: CheckpointWriter<Checkpoint>,
-    /// Whether it is known how long the last one took.
+    /// True if the duration of the last one is known.
     pub is_known: bool,
-    /// What is to be said of it, in sentences.
+    /// Notes, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -124,12 +124,12 @@ fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Dev
         .find(|device| Sync::of(root, device).uuid().as_deref() == Some(uuid))
 }
 
-/// What is asked of a start.
+/// Request for a start.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    /// Whether what differs is to be written anew.
+    /// True if mismatches are to be rewritten.
     pub repairs: bool,
-    /// Whether what was done before does not count.
+    /// True if what was done before does not count.
     pub anew: bool,
     /// The tunables as they are, before they are turned.
     pub old: SavedTunables,

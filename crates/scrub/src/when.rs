@@ -64,15 +64,15 @@ pub(crate) struct Starts {
     pub ends: Option<Timestamp>,
     /// The hours of each day in which there may be one.
     pub hours: Option<Hours>,
-    /// How long each one lasts.
+    /// Duration of each one.
     pub lasts: Option<SignedDuration>,
-    /// Whether a timer begins one each night.
+    /// True if a timer begins one each night.
     pub is_nightly: bool,
 }
 
 impl Starts {
-    /// How much of the time from now until `by` they have, with this one under way. Where nothing
-    /// says that there will be another one, it is what is left of this one.
+    /// Time between now and `by` in which a start runs, with this one under way. Where nothing says that there
+    /// will be another one, it is what is left of this one.
     fn until(&self, by: &Zoned, now: &Zoned) -> SignedDuration {
         let last = by.timestamp();
         let this = self.ends.map_or(last, |ends| ends.min(last));
@@ -119,12 +119,12 @@ pub(crate) struct Due {
     pub by: Zoned,
     /// When the time would be over that it has until then, if all of it came now and without a pause.
     over: Timestamp,
-    /// Whether that is less than all time until then.
+    /// True if that is less than all time until then.
     pub is_partly: bool,
 }
 
 impl Due {
-    /// What is to be done by `by`, over several starts, with this one under way.
+    /// Work to be done by `by`, over several starts, with this one under way.
     pub(crate) fn new(by: Zoned, starts: &Starts, now: &Zoned) -> Due {
         let open = starts.until(&by, now);
         Due {
@@ -137,7 +137,7 @@ impl Due {
         }
     }
 
-    /// How much time is left to it, while this start goes on.
+    /// Time that is left, while this start goes on.
     pub(crate) fn left(&self) -> Nanos {
         self.left_at(Timestamp::now())
     }

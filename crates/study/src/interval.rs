@@ -2,7 +2,7 @@
 
 use crate::noise::{Noise, Scaled, batch_means, ones};
 
-/// Fewer values than this say too little about how the series remembers.
+/// With fewer values than this too little is known of the series' autocorrelation.
 pub const LEAST_SLICES: usize = 20;
 
 /// Probability that the noise exceeds the half width. Not 5 %: the grid of the noise is coarse and real
@@ -51,12 +51,12 @@ impl Interval {
 /// interval.
 ///
 /// Neighbouring slices need not be independent. The series is averaged in at most 100 batches, and
-/// what memory the batch means have left is learned from them by restricted likelihood over a grid
-/// of memories. The interval is the mixture of Student t intervals that the grid gives, so that it
-/// widens where the series is too short to tell its memory. Simulated coverage is in the tests.
+/// the autocorrelation that the batch means still have is estimated by restricted likelihood over a grid. The
+/// interval is the mixture of Student t intervals that the grid gives, so that it widens where the series is
+/// too short to show its autocorrelation. Simulated coverage is in the tests.
 ///
 /// `None` with fewer than [`LEAST_SLICES`] values or with one that is not finite. No method can
-/// see a memory as long as the series itself: where regimes last a third of the series or more
+/// see an autocorrelation as long as the series itself: where regimes last a third of the series or more
 /// (a rate that changes every second, watched for three), fewer than 95 in 100 are covered.
 pub fn mean_interval(slices: &[f64]) -> Option<Interval> {
     if slices.len() < LEAST_SLICES {

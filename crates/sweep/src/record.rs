@@ -75,7 +75,7 @@ pub(crate) struct Settings {
 pub(crate) struct SweptTrace {
     /// Its path.
     pub path: PathBuf,
-    /// How it is replayed.
+    /// Options of the replay.
     pub options: ReplayOptions,
 }
 

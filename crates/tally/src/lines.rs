@@ -49,7 +49,7 @@ impl Lines {
         &self.buffer[..self.given]
     }
 
-    /// What was given is done with.
+    /// Removes the text that was returned last.
     pub(crate) fn consume(&mut self) {
         self.buffer.copy_within(self.given..self.filled, 0);
         self.filled -= self.given;

@@ -146,7 +146,7 @@ impl Reader {
         }
     }
 
-    /// What the stores were made with.
+    /// Settings with which the stores were made.
     pub fn settings(&self) -> &Settings {
         self.archives[0].settings()
     }

@@ -39,7 +39,7 @@ enum Pages {
     Several(Vec<Page>),
 }
 
-/// What a snapshot holds.
+/// Blocks that a snapshot holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     /// The bytes that its blocks cover.
@@ -70,7 +70,7 @@ impl Held {
     }
 }
 
-/// What the blocks of a list cover. One page is held at a time, or one array of pages: the list of a
+/// Ranges that the blocks of a list cover. One page is held at a time, or one array of pages: the list of a
 /// large snapshot may be larger than the memory.
 ///
 /// # Errors
@@ -99,7 +99,7 @@ struct ScannedPages {
     block: Option<u64>,
     /// In GiB.
     volume: Option<u64>,
-    /// Whether the last page names a next one.
+    /// True if the last page names a next one.
     goes_on: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What held the rate where it was: the volume's cap, one that volumes share, or latency.
+//! Limit of the rate: the volume's cap, one that volumes share, or latency.
 
 use domain::volume_type::GP3;
 use linux::ebs::Exceeded;
@@ -20,7 +20,7 @@ const WORTH_SAYING: f64 = 0.01;
 /// A volume that beside others gives this much of what it gives alone is not held back by them.
 const AS_MUCH: f64 = 0.9;
 
-/// What there is to say of the rates of volumes that were read at once.
+/// Findings about the rates of volumes that were read at once.
 pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
     let company: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_company).collect();
     // That they give less together may have other reasons, such as blocks that were colder. Where AWS
@@ -39,8 +39,8 @@ pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether more was asked for than the instance allows, by what the volumes have counted; `None` where
-/// none of them counts.
+/// True if the requests exceeded the instance's limit, by the volumes' own counters; `None` where none of them
+/// counts.
 fn instance_is_passed(warmed: &[Warmed]) -> Option<bool> {
     let passes = |one: &Warmed| {
         let exceeded = one.exceeded?;
@@ -54,7 +54,7 @@ fn instance_is_passed(warmed: &[Warmed]) -> Option<bool> {
         .reduce(|any, one| any || one)
 }
 
-/// Whether a volume was seen to give as much beside others as alone.
+/// True if a volume gave as much beside others as alone.
 fn is_unaffected(one: &Warmed, volumes: usize) -> bool {
     let kept_up = |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= AS_MUCH * alone;
     volumes > 1 && one.in_company.is_some_and(kept_up)
@@ -106,7 +106,7 @@ fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
     )
 }
 
-/// What others had of it.
+/// Sentence on the I/O of other programs.
 fn others(one: &Warmed) -> String {
     match one.others_share {
         Some(share) if share >= WORTH_SAYING => {

@@ -29,11 +29,11 @@ struct Sampled<'a> {
     places: Vec<u64>,
     failed: usize,
     sample: Sample,
-    /// Whether it was being warmed by another process meanwhile.
+    /// True if another process was warming it meanwhile.
     is_warmed: bool,
 }
 
-/// What was found out about a volume.
+/// Result of the check of a volume.
 struct Checked {
     device: String,
     size: Bytes,
@@ -41,9 +41,9 @@ struct Checked {
     failed: usize,
     is_warmed: bool,
     sample: Sample,
-    /// What warm blocks come at, in bytes a second, while those of all volumes are read.
+    /// Rate of warm blocks, in bytes a second, while those of all volumes are read.
     warm_rate: Option<Interval>,
-    /// How long warming takes; `None` where nothing is seen to be cold.
+    /// Duration of warming; `None` where no block is seen to be cold.
     forecast: Option<Forecast>,
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn check(
     }
 }
 
-/// How long it takes at most until all that are cold are warm, in seconds. `None` where none is cold,
-/// and where it is not known of one.
+/// Longest time until all cold volumes are warm, in seconds. `None` where none is cold, and where one's is
+/// unknown.
 fn longest(all: &[Checked]) -> Option<f64> {
     let cold = all.iter().filter(|one| one.is_cold());
     let each: Option<Vec<f64>> = cold.map(|one| Some(one.forecast?.high)).collect();
@@ -170,8 +170,8 @@ impl Sampled<'_> {
     }
 }
 
-/// How long it takes to read the whole volume with as many in flight as warming may have. The bounds
-/// are those of the cold share and of the rate.
+/// Duration of reading the whole volume with as many requests in flight as warming may have. The bounds are
+/// those of the cold share and of the rate.
 fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Option<Forecast> {
     let penalty = sample.mean_penalty_s.unwrap_or(0.0);
     let at = |bytes_per_s: f64| {
@@ -193,7 +193,7 @@ fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Op
     })
 }
 
-/// Whether the first reads of a sample were slower as those of a cold volume are.
+/// True if the first reads of a sample were as slow as those of a cold volume.
 fn is_cold(sample: &Sample) -> bool {
     // The share may be none for all that is known of a busy disk.
     sample.differs && sample.cold.low > 0.0

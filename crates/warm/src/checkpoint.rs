@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use reader::Attached;
 
-/// How a start of a warming ended.
+/// End of a start of a warming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// Before its end.
@@ -25,25 +25,25 @@ pub(crate) struct Checkpoint {
     pub path: String,
     /// The size that the volume had.
     pub size: Bytes,
-    /// What is fetched at once.
+    /// Bytes fetched at once.
     pub block: Bytes,
-    /// What was read.
+    /// Ranges that were read.
     pub done: Ranges,
-    /// What could not be read.
+    /// Ranges that could not be read.
     pub unreadable: Ranges,
-    /// Whether the whole volume was to be read, and not only what is used, named or held.
+    /// True if the whole volume was to be read, and not only what is used, named or held.
     pub whole: bool,
     /// The attachment, of a volume whose name is not enough to know it by.
     #[serde(default)]
     pub attached: Option<Attached>,
-    /// Whether the last start ended as it was asked to: not by a signal, a kill or trouble.
+    /// True if the last start ended as requested: not by a signal, a kill or an error.
     #[serde(default)]
     pub ended: bool,
     /// When it was first begun.
     pub began: Timestamp,
-    /// How long it was worked on, over all starts, in seconds.
+    /// Time worked, over all starts, in seconds.
     pub ran_s: f64,
-    /// How often it was started.
+    /// Number of starts.
     pub starts: u32,
 }
 

@@ -25,15 +25,15 @@ use ui::exit::Failure;
 /// So many files are named in a finding; the others are counted.
 const MOST_NAMED: usize = 5;
 
-/// What is known of the data of the files that are named.
+/// Places of the data of the named files.
 pub(crate) struct FileBlocks {
     /// For each volume, the bytes of it that hold such data.
     pub each: Vec<Ranges>,
-    /// What is to be said of the files, whichever volumes they lie on.
+    /// Findings about the files, whichever volumes they lie on.
     pub findings: Vec<Finding>,
-    /// Whether a part of it is on the volumes and it is not known where.
+    /// True if a part of the data is on the volumes at unknown places.
     pub has_unknown: bool,
-    /// Whether a part of it is on volumes that are not named, or may be for all that is known.
+    /// True if a part of the data is, or may be, on volumes that are not named.
     pub is_elsewhere: bool,
 }
 
@@ -87,16 +87,16 @@ pub(crate) fn find(
     })
 }
 
-/// How a file system's device lies on the volumes.
+/// Part of a file system's device that the volumes hold.
 struct Reach {
     from: DevNum,
     /// The volumes that it lies on, where it is known how.
     ways: Vec<(usize, Map)>,
     /// Why it is not known of the others.
     unknown: Vec<String>,
-    /// What else it lies on.
+    /// Other devices that it lies on.
     beyond: Vec<String>,
-    /// Whether it lies on these volumes at all, as a whole or in part; `None` where that is not known.
+    /// True if it lies on these volumes as a whole or in part; `None` where that is not known.
     is_here: Option<bool>,
 }
 
@@ -224,7 +224,7 @@ impl Search<'_> {
 struct Leaves {
     /// Those that are not named, as paths.
     beyond: Vec<String>,
-    /// Whether any is named.
+    /// True if any is named.
     has_named: bool,
 }
 
@@ -303,7 +303,7 @@ impl Named {
     }
 }
 
-/// What can be wrong with files.
+/// Problems of files.
 #[derive(Default)]
 struct Trouble {
     lost: Named,
@@ -316,7 +316,7 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// Whether data may be on the volumes at a place that is not known.
+    /// True if data may be on the volumes at a place that is not known.
     fn has_unknown(&self) -> bool {
         let kinds = [
             &self.lost,

@@ -1,21 +1,21 @@
-//! What is to be said of a warming beside its figures.
+//! Findings of a warming.
 
 use record::Severity;
 
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// The rate is a limit that somebody has set.
+    /// The rate is a limit that the user has set.
     Capped,
     /// The rate is a limit that several volumes share.
     Shared,
-    /// It was slower for the sake of others.
+    /// It was slower because of the foreground.
     Yielded,
     /// A part stays cold.
     LeftCold,
     /// Where something lies could not be told.
     NotMapped,
-    /// How far it is cannot be kept, or not be trusted.
+    /// The checkpoint cannot be written, or not be trusted.
     NotKept,
     /// A part was warm already.
     Resumed,
@@ -45,9 +45,9 @@ impl Code {
 /// A stated reason to doubt or to act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What kind it is.
+    /// Kind of the finding.
     pub code: Code,
-    /// How much it weighs.
+    /// Severity of the finding.
     pub severity: Severity,
     /// A sentence or more.
     pub text: String,

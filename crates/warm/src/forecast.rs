@@ -1,4 +1,4 @@
-//! How long warming takes, and when to begin: `--plan` and `--ready-by`.
+//! Duration of warming, and the time to begin: `--plan` and `--ready-by`.
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 use record::Bytes;
@@ -17,7 +17,7 @@ pub(crate) struct Schedule {
     pub ready: Zoned,
     /// When to begin at the latest.
     pub begin: Zoned,
-    /// Whether that is over.
+    /// True if that time has passed.
     pub late: bool,
 }
 

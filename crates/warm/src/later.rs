@@ -1,4 +1,4 @@
-//! What is found out while the first blocks are read already: which space is in use.
+//! Search for the space in use, while the first blocks are read already.
 //!
 //! To list the free space of a large file system takes long, and longer where the file system's own
 //! maps are cold. Nothing has to wait for it: what is named comes first anyway, and where all is to be
@@ -16,24 +16,24 @@ use super::plan::{Extent, Known, Plan};
 use super::space;
 use reader::Volume;
 
-/// What is to be read of a volume, and how far that is known.
+/// Space of a volume that is to be read, as far as it is known.
 pub(crate) struct Wanted {
-    /// What is named and what the snapshot holds. What is used is not known yet.
+    /// Named space and the snapshot's blocks. The space in use is not known yet.
     pub known: Known,
-    /// How far to go.
+    /// Extent of the reading.
     pub extent: Extent,
 }
 
 /// The final plan, and what is to be said of it.
 pub(crate) struct Found {
-    /// What to read in which order.
+    /// Space to read, in order.
     pub plan: Plan,
-    /// What stays cold, and what could not be found out.
+    /// Findings about space that stays cold, and about what could not be found out.
     pub findings: Vec<Finding>,
 }
 
 impl Wanted {
-    /// What can be read at once, until the rest is known.
+    /// Space that can be read at once, until the rest is known.
     pub(crate) fn at_once(&self, size: Bytes, block: Bytes) -> Plan {
         let extent = match self.extent {
             // What is used is not known, and what is not used is not wanted.
@@ -73,9 +73,9 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct Later {
     plans: Option<Receiver<Plan>>,
-    /// Whether it may name more than is known already.
+    /// True if the search may name space that is not known yet.
     may_add: bool,
-    /// What was asked for meanwhile.
+    /// Ranges that were requested meanwhile.
     asked: Ranges,
 }
 
@@ -98,12 +98,12 @@ impl Later {
         }
     }
 
-    /// Whether a plan may still come that names more.
+    /// True if a plan may still come that names more.
     pub(crate) fn may_add(&self) -> bool {
         self.may_add && self.is_open()
     }
 
-    /// Whether a plan may still come.
+    /// True if a plan may still come.
     fn is_open(&self) -> bool {
         self.plans.is_some()
     }

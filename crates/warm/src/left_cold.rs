@@ -3,7 +3,7 @@
 use super::finding::{Code, Finding};
 use super::plan::{Extent, Known, Plan};
 
-/// What stays cold by choice.
+/// Findings about space that stays cold by choice.
 pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut cold = plan.left_out.clone();

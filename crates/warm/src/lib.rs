@@ -222,8 +222,7 @@ fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
     Ok(held.ranges)
 }
 
-/// How far to go. Where it is not known where all lies that is to be hot, it is hot only when all
-/// that is used is.
+/// Extent of the reading. Where the place of hot data is not known, it is hot only when all space in use is.
 fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
     match (args.until_hot, args.only_used) {
         (true, _) if !has_unknown => Extent::First,

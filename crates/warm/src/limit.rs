@@ -13,7 +13,7 @@ pub(crate) const SLACK: Nanos = Nanos(50_000_000);
 #[derive(Debug)]
 pub(crate) struct Limit {
     bytes_per_s: Option<Bytes>,
-    /// What its times count from.
+    /// Origin of its times.
     epoch: Instant,
     /// When what was asked for so far will have had its time, in nanoseconds since then.
     not_before: AtomicU64,

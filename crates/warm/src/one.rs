@@ -29,17 +29,17 @@ use job::{ProgressLines, Resumable};
 use reader::{ForegroundReport, Volume};
 use ui::exit::sentence;
 
-/// What is to be done to a volume.
+/// Work on a volume.
 pub(crate) struct Task {
     /// The volume.
     pub volume: Volume,
-    /// What is to be read of it.
+    /// Space to be read.
     pub wanted: Wanted,
     /// Where that stands.
     pub started: StartedVolume,
 }
 
-/// What all volumes share.
+/// State that all volumes share.
 pub(crate) struct Shared<'a> {
     /// Where the kernel's files are.
     pub root: &'a Root,
@@ -47,11 +47,11 @@ pub(crate) struct Shared<'a> {
     pub devices: &'a Devices,
     /// The rate of all together.
     pub limit: &'a Limit,
-    /// Who reads when.
+    /// Order in which the volumes are read.
     pub turns: &'a Turns,
-    /// What others' requests may take, if that was said.
+    /// Target for the foreground's p99, if one was given.
     pub keep_p99: Option<Nanos>,
-    /// Whether several of the volumes are parts of one disk: they would take each other for strangers.
+    /// True if several of the volumes are parts of one disk: each would take the others' reads for foreground.
     pub are_parts: bool,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
@@ -71,7 +71,7 @@ impl Shared<'_> {
     }
 }
 
-/// How the warming of a volume ended.
+/// End of the warming of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
     /// All that was to be read was asked for.
@@ -84,7 +84,7 @@ pub(crate) enum Ending {
     Failed(String),
 }
 
-/// What came of a volume.
+/// Result of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Warmed {
     /// The path by which it was named.
@@ -93,44 +93,44 @@ pub(crate) struct Warmed {
     pub key: String,
     /// Its size at the start.
     pub size: Bytes,
-    /// What is fetched at once.
+    /// Bytes fetched at once.
     pub block: Bytes,
-    /// What was to be read, and how much of it that is, set by set.
+    /// Sets that were to be read, with their bytes.
     pub sets: Vec<(Stage, Bytes)>,
-    /// What had been read at earlier starts.
+    /// Bytes that had been read at earlier starts.
     pub before: Bytes,
-    /// What was read at this one.
+    /// Bytes that were read at this start.
     pub read: Bytes,
-    /// How long that took, in seconds.
+    /// Duration of that, in seconds.
     pub seconds: f64,
     /// The share of it that was cold, where that could be told.
     pub cold: Option<f64>,
-    /// What held the rate where it was, where that was found out.
+    /// Limit of the rate, where it was found.
     pub verdict: Option<Verdict>,
-    /// What held it while all volumes were read together, and the bytes a second that this one gave
-    /// alone; `None` for a single volume.
+    /// Limit while all volumes were read together, and the bytes a second that this one gave alone; `None` for
+    /// a single volume.
     pub in_company: Option<(Verdict, f64)>,
-    /// Whether the device says that it is an EBS volume.
+    /// True if the device says that it is an EBS volume.
     pub is_ebs: bool,
     /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
     /// counted.
     pub others_share: Option<f64>,
-    /// What the foreground had; `None` where there was none.
+    /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
     /// For how long more was asked for than the volume or the instance allows, by AWS's own count;
     /// `None` where nobody counts that.
     pub exceeded: Option<Exceeded>,
-    /// What could not be read.
+    /// Ranges that could not be read.
     pub unreadable: Ranges,
-    /// What was to be read and was not.
+    /// Bytes that were to be read and were not.
     pub left: Bytes,
-    /// What was left out by choice.
+    /// Bytes that were left out by choice.
     pub left_out: Bytes,
     /// For how long the ledger knows how far it is.
     pub resumes: Resumable,
-    /// How it ended.
+    /// End of the warming.
     pub ending: Ending,
-    /// What is to be said of it.
+    /// Findings about the volume.
     pub findings: Vec<Finding>,
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
     })
 }
 
-/// What is to be read at once, and later.
+/// Space to be read at once, and later.
 struct Ask<'a> {
     plan: Plan,
     later: Later,
@@ -321,7 +321,7 @@ fn read(
     warmed
 }
 
-/// What the ledger is told of an end.
+/// End as the ledger records it.
 fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
     match ending {
         Ending::Interrupted | Ending::Gone | Ending::Failed(_) => End::Midway,

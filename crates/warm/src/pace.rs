@@ -17,14 +17,14 @@ const LONGEST_BLOCK_S: f64 = 0.005;
 /// The weight of the last interval in what the volume gives while there is no foreground.
 const RECENT: f64 = 0.02;
 
-/// What the foreground may expect.
+/// Policy towards the foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IoPolicy {
-    /// That 99 of 100 of its requests take no longer than this.
+    /// 99 of 100 foreground requests take no longer than this.
     Target(Nanos),
-    /// That its latency stays about what it is.
+    /// Foreground latency stays about as it is.
     Idle,
-    /// That the queue is short: the kernel's counts do not tell the foreground apart.
+    /// The queue is short: the kernel's counters do not tell the foreground apart.
     Short,
     /// Nothing.
     None,
@@ -57,7 +57,7 @@ pub(crate) struct Pace<'a> {
     traffic: Traffic,
 }
 
-/// What happened since the rate was last set.
+/// Counts since the rate was last set.
 #[derive(Debug, Default)]
 struct Interval {
     since: Nanos,
@@ -269,7 +269,7 @@ impl<'a> Pace<'a> {
         (self.traffic.all > 0).then(|| others as f64 / self.traffic.all as f64)
     }
 
-    /// What the foreground had; `None` where there was none, or it is not looked for.
+    /// Result of the foreground; `None` where there was none, or it is not looked for.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         let outcome = self.controller.as_ref()?.outcome();
         outcome.beside.is_some().then_some(outcome)

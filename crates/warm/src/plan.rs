@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Stage {
     /// The data that the user names.
     First,
-    /// What else the file systems use.
+    /// Other space that the file systems use.
     Used,
     /// All that is left, free space too: a database will write and read it again later, and it
     /// comes from the snapshot as everything else does.
@@ -27,18 +27,18 @@ impl Stage {
     }
 }
 
-/// What is known of a volume's space, in bytes of the volume. The sets may overlap.
+/// Known facts about a volume's space, in bytes of the volume. The sets may overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     /// The data that the user names.
     pub first: Ranges,
-    /// What file systems use; `None` where that cannot be told.
+    /// Space that file systems use; `None` where that is not known.
     pub used: Option<Ranges>,
-    /// What the snapshot holds; `None` where nobody has said.
+    /// Space that the snapshot holds; `None` where no list was given.
     pub held: Option<Ranges>,
 }
 
-/// How far to go.
+/// Extent of the reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Only what is named.
@@ -52,9 +52,9 @@ pub(crate) enum Extent {
 /// The blocks that are to be read, as sets that share no block, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// What to read, and as part of which set.
+    /// Space to read, by set.
     pub stages: Vec<(Stage, Ranges)>,
-    /// What is left out, by choice or since the snapshot does not hold it.
+    /// Space that is left out, by choice or because the snapshot does not hold it.
     pub left_out: Ranges,
 }
 
@@ -105,7 +105,7 @@ impl Plan {
         stages.fold(Ranges::new(), |all, (_, ranges)| all.union(ranges))
     }
 
-    /// How much is to be read.
+    /// Bytes to be read.
     pub(crate) fn total(&self) -> Bytes {
         let totals = self.stages.iter().map(|(_, ranges)| ranges.total().0);
         Bytes(totals.sum())

@@ -1,4 +1,4 @@
-//! That a volume is among those that are read at once.
+//! Membership of a volume among those that are read at once.
 
 use super::turns::Turns;
 

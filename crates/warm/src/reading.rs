@@ -3,7 +3,7 @@
 //!
 //! - `doubt`: whether a device that fails everything answers at all;
 //! - `outcome`: what came of it;
-//! - `probes`: where to ask how long others wait;
+//! - `probes`: places of the probes of foreground latency;
 //! - `together`: what it gives beside other volumes.
 
 mod doubt;
@@ -27,14 +27,14 @@ use reader::{Meter, ReadRequest, Work};
 use together::Together;
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
-/// is more than most volumes give; a deeper queue would make others wait for seconds on a small one.
+/// is more than most volumes give; on a small one a deeper queue would delay the foreground by seconds.
 pub(crate) const LEAST_DEPTH: usize = 4;
 /// See [`LEAST_DEPTH`].
 pub(crate) const MOST_DEPTH: usize = 128;
 /// With so many it begins: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation 16 took 0.6 to
 /// 2.5 % longer there, and no less on larger ones (`table_of_depths` in `study`).
 const START_DEPTH: usize = 32;
-/// The mark of a request that only asks how long others wait.
+/// Mark of a request that is a probe of foreground latency.
 const PROBE: u64 = 1;
 /// The mark of a piece of a block that failed.
 const PIECE: u64 = 2;
@@ -44,27 +44,27 @@ const DOUBT: u64 = 3;
 const BLOCK: u64 = 0;
 /// The size of a probe: a page, as databases read them at least.
 const PROBE_BYTES: u32 = 4096;
-/// How often the device is looked at, and how the work stands is told.
+/// Interval at which the device is looked at and progress is reported.
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
-/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+/// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
-/// What is known of the device from elsewhere, while it is read.
+/// Facts about the device from elsewhere, while it is read.
 pub(crate) trait Watch {
     /// Its size now; `None` when it is gone.
     fn size(&self) -> Option<Bytes>;
-    /// What was counted on it since this was asked last.
+    /// The kernel's counts since the last call.
     fn counted(&mut self) -> Option<Counted>;
-    /// How the work stands, told about four times a second.
+    /// Takes the progress, about four times a second.
     fn stands(&mut self, at: &At<'_>);
 }
 
-/// How the work stands.
+/// Progress of the reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At<'a> {
-    /// What was read, now or at an earlier start.
+    /// Ranges that were read, now or at an earlier start.
     pub done: &'a Ranges,
-    /// What could not be read.
+    /// Ranges that could not be read.
     pub unreadable: &'a Ranges,
     /// The set that is being read.
     pub stage: Option<Stage>,
@@ -96,7 +96,7 @@ fn bounds() -> Option<Bounds> {
 /// Reads what a plan names.
 pub(crate) struct Reading<'a> {
     work: Work<Stage>,
-    /// What to read in the end, if that is not known yet.
+    /// Space to read in the end, if that is not known yet.
     later: Later,
     pace: Pace<'a>,
     meter: Meter,
@@ -110,7 +110,7 @@ pub(crate) struct Reading<'a> {
     /// When its turn alone began, and what it gave then, in bytes a second.
     turn_began: Option<Nanos>,
     alone: Option<f64>,
-    /// What it gave while all volumes were read together.
+    /// Rate while all volumes were read together.
     together: Together,
     gone: bool,
     block: Bytes,
@@ -157,12 +157,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// How many requests are wanted in flight.
+    /// Number of requests wanted in flight.
     fn wanted(&self) -> usize {
         self.depth.as_ref().map_or(START_DEPTH, Controller::depth)
     }
 
-    /// Whether it may read now, by its turn.
+    /// True if it may read now, by its turn.
     fn has_turn(&mut self, now: Nanos) -> bool {
         if self.work.set() != Some(Stage::First) {
             self.turns.needs_no_hurry(self.number);

@@ -1,4 +1,4 @@
-//! What is said of a warming in the end: as text, and as one JSON document.
+//! Report of a warming at its end: as text, and as one JSON document.
 
 use record::{Bytes, Severity};
 use serde::Serialize;
@@ -88,7 +88,7 @@ fn row(one: &Warmed) -> Vec<String> {
     ]
 }
 
-/// What could not be read of a volume.
+/// Finding about the unreadable ranges of a volume.
 fn unreadable(one: &Warmed) -> Option<Finding> {
     if one.unreadable.is_empty() {
         return None;
@@ -115,7 +115,7 @@ fn unreadable(one: &Warmed) -> Option<Finding> {
     ))
 }
 
-/// How to go on with a volume that was not read to the end; `None` for one that was.
+/// Advice for a volume that was not read to the end; `None` for one that was.
 pub(crate) fn midway(one: &Warmed) -> Option<String> {
     let device = &one.device;
     let on = one.resumes.hint();
@@ -153,7 +153,7 @@ struct Document<'a> {
     findings: Vec<FindingDocument>,
 }
 
-/// What came of a volume.
+/// Result of a volume.
 #[derive(Serialize)]
 struct VolumeDocument<'a> {
     device: &'a str,

@@ -1,4 +1,4 @@
-//! What of a volume its file systems use.
+//! Space of a volume that its file systems use.
 
 use std::fs::File;
 

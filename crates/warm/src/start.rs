@@ -22,16 +22,16 @@ pub(crate) struct StartedVolume {
     pub findings: Vec<Finding>,
 }
 
-/// What is asked of a start.
+/// Request for a start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
-    /// What is fetched at once.
+    /// Bytes fetched at once.
     pub block: Bytes,
-    /// Whether the whole volume is to be read.
+    /// True if the whole volume is to be read.
     pub whole: bool,
-    /// Whether what was read before does not count.
+    /// True if what was read before does not count.
     pub anew: bool,
-    /// Whether the ledger is to be used.
+    /// True if the ledger is to be used.
     pub keep: bool,
 }
 
@@ -165,7 +165,7 @@ fn day(work: &Checkpoint) -> String {
 enum Doubt {
     /// It was read to its end, and may be restored anew.
     Whole,
-    /// That warming had ended as it was asked to, and the volume may be restored anew.
+    /// An earlier warming had ended as requested, and the volume may be restored anew.
     Ended,
     /// It is another attachment.
     Attached,

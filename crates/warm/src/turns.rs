@@ -11,7 +11,7 @@ const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
 /// All turns together take no longer.
 const ALL_TURNS: Nanos = Nanos(30_000_000_000);
 
-/// What a volume may do now.
+/// Permission of a volume now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Read, while the others wait.
@@ -55,7 +55,7 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the volume of this number may do now.
+    /// Permission of the volume of this number now.
     pub(crate) fn of(&self, volume: usize) -> Turn {
         let state = self.state();
         if state.now >= state.gone.len() || state.hurried.contains(&true) {
@@ -67,14 +67,14 @@ impl Turns {
         }
     }
 
-    /// What comes first is warm on the volume of this number, or there is nothing that does.
+    /// Records that the first set is warm on the volume of this number, or that it has none.
     pub(crate) fn needs_no_hurry(&self, volume: usize) {
         if let Some(hurried) = self.state().hurried.get_mut(volume) {
             *hurried = false;
         }
     }
 
-    /// How long a turn lasts at most.
+    /// Longest duration of a turn.
     pub(crate) fn longest(&self) -> Nanos {
         let volumes = self.state().gone.len().max(1) as u64;
         LONGEST_TURN.min(Nanos(ALL_TURNS.0 / volumes))
@@ -101,7 +101,7 @@ impl Turns {
         state.skip_gone();
     }
 
-    /// Whether all volumes are being read together now, after each has had its turn.
+    /// True if all volumes are being read together now, after each has had its turn.
     pub(crate) fn all_together(&self) -> bool {
         let state = self.state();
         state.now >= state.gone.len() && !state.gone.contains(&true)

@@ -1,4 +1,4 @@
-//! The verb `watch`: what the disks are doing, and what that means.
+//! The verb `watch`: the activity of the disks, and findings about it.
 
 pub mod args;
 pub mod args_log;
@@ -43,7 +43,7 @@ use view::View;
 pub use check::misused as misused_check;
 pub use view::takes_the_terminal;
 
-/// Watches until it is interrupted, or has seen enough.
+/// Watches until it is interrupted, or the requested time is over.
 pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
     if args.check {
         return check::check(args, context, interrupt);
@@ -59,15 +59,15 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     if let Some(at) = args.record.at {
         return replay::replay(at, args, page, context, interrupt);
     }
-    // On the screen, what does nothing can be chosen to be seen at any time.
+    // On the screen, idle devices can be shown at any time.
     let all = args.all || takes_the_terminal(args);
     let filter = Filter::new(&args.devices, all, &context.root)?;
-    // A graph that left out what does nothing would have gaps where there was only rest.
+    // A graph without idle devices would have gaps where they were only idle.
     let of_report = Filter::new(&args.devices, true, &context.root)?;
     let collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
     let source = collector.source();
-    // Before the terminal is taken: what it has to say should be found there afterwards. So it is also
-    // dropped after that, whatever ends the watch.
+    // Before the terminal is taken, so that its messages are found there afterwards. So it is also dropped after
+    // that, whatever ends the watch.
     let mut recorder = Recorder::start(&args.record, &source, context)?;
     let said = recorder.as_mut().map(Recorder::take_notes);
     let said = said.unwrap_or_default();
@@ -102,10 +102,10 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     let seen = live.run(args, &mut view, context, interrupt);
     let report = live.report.take();
     drop(live);
-    // The terminal is a person's again before anything is said.
+    // The terminal is restored before anything is printed.
     let ended = view.end();
     drop(recorder);
-    // What was seen is drawn also where the watch has failed.
+    // The report is drawn also where the watch has failed.
     let drawn = match report {
         Some(report) if !matches!(seen, Err(Failure::Refused(_))) => report.end(context),
         _ => Ok(()),
@@ -163,7 +163,7 @@ impl Live<'_> {
         Ok(Answer::Done)
     }
 
-    /// Tells the screen what the ledger has for it.
+    /// Passes the ledger's marks to the screen.
     fn tell_ledger(&self, screen: &mut Screen) {
         if let Some(recorder) = &self.recorder {
             screen.tell_recording(recorder.is_writing());

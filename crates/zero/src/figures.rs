@@ -19,7 +19,7 @@ pub(crate) struct Finished {
     pub disk: Disk,
     /// Result of reading a sample of its places.
     pub back: ReadBack,
-    /// What the foreground had; `None` where there was none.
+    /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
 }
 

@@ -22,7 +22,7 @@ const NAP: Nanos = Nanos(10_000_000);
 /// A foreground request waits no longer than this for one of the zeroing's.
 const LONGEST_REQUEST_S: f64 = 0.005;
 
-/// What a disk's thread may write, and what it has.
+/// Permission of a disk's thread to write, and its counts.
 #[derive(Debug)]
 pub(crate) struct Gate {
     allowed: Mutex<Allowed>,

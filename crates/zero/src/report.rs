@@ -136,7 +136,7 @@ struct DiskDocument<'a, T> {
     more: T,
 }
 
-/// What would be done to a disk.
+/// Plan for a disk.
 #[derive(Serialize)]
 struct PlanDocument<'a> {
     left_bytes: Bytes,
@@ -146,7 +146,7 @@ struct PlanDocument<'a> {
     seen: &'a DiskIdentity,
 }
 
-/// What came of a disk.
+/// Result of a disk.
 #[derive(Serialize)]
 struct FoundDocument<'a> {
     seconds: f64,

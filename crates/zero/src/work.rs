@@ -45,7 +45,7 @@ pub(crate) struct Work<'a> {
     pub lister: &'a dyn Lister,
     /// At most so many bytes a second.
     pub limit: Option<Bytes>,
-    /// What the foreground leaves, where that is watched.
+    /// Rate that the foreground leaves, where it is watched.
     pub gate: Option<&'a Gate>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,

@@ -32,7 +32,7 @@ pub(crate) struct Backup {
     pub(crate) is_with_data: Option<bool>,
 }
 
-/// What is known of backups.
+/// Facts about backups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Safety {
     /// Age that the last backup may have.

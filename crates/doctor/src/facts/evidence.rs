@@ -48,7 +48,7 @@ impl Figure {
     }
 }
 
-/// What is known of this host.
+/// Evidence about this host.
 #[derive(Default)]
 pub(crate) struct Evidence {
     /// The newest first, without those that are invalid.

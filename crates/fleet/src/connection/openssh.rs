@@ -75,8 +75,8 @@ impl OpenSsh {
     ///
     /// A connection on which nothing comes for 15 s is given up, as is one that is not made in time.
     /// No question is asked. Settings of the user's configuration that would interfere with a
-    /// channel that carries lines is switched off: forwarding, a command of its own, becoming the
-    /// master of other connections. A master that is there is used.
+    /// channel that carries lines are switched off: forwarding, a command of its own, becoming the
+    /// master of other connections. An existing master is used.
     fn command(&self, host: &Host) -> Command {
         let mut command = Command::new("ssh");
         if let Some(config) = &self.config {

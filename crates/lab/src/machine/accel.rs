@@ -16,7 +16,7 @@ use super::qemu;
 /// Longest time for the kernel: natively it needs about a second.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The last words of a kernel that ran and found no root file system.
+/// Message of a kernel that ran and found no root file system.
 const RAN: &str = "Unable to mount root";
 
 /// Accelerator that is wanted.
@@ -51,7 +51,7 @@ impl Accel {
     }
 }
 
-/// True if KVM works. The answer holds until the host starts again, and is kept for so long.
+/// True if KVM works. The answer holds until the next boot, and is stored until then.
 fn works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
     let opened = fs::File::options().read(true).write(true).open("/dev/kvm");
     if opened.is_err() {
@@ -67,7 +67,7 @@ fn works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
     }
     let works = a_kernel_runs(arch, packages);
     let word = if works { "works" } else { "fails" };
-    // Where this cannot be kept it is found out again.
+    // Where the answer cannot be stored it is determined again.
     let _ = fs::write(&kept, format!("{} {word}\n", start.trim()));
     works
 }

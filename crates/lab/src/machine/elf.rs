@@ -1,5 +1,5 @@
-//! The little of an ELF file that the machine needs: which libraries a program wants, what a kernel
-//! module says of itself, and the part that is loaded.
+//! The parts of an ELF file that the machine needs: the libraries of a program, the description of a kernel
+//! module, and the part that is loaded.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 const DT_STRSZ: u64 = 10;
 
-/// An ELF file. Fields that point outside of it read as absent: a damaged file wants nothing.
+/// An ELF file. Fields that point outside of it read as absent: a damaged file needs no libraries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elf<'a> {
     bytes: &'a [u8],

@@ -1,4 +1,4 @@
-//! Sockets on which clients come in.
+//! Sockets on which clients connect.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ use crate::nbd::{Exports, Limits, Stream, serve};
 /// Wait when the kernel has no more files or memory for another client.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// Interval at which it is looked for clients that are gone.
+/// Interval at which disconnected clients are looked for.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A socket that takes clients, until it is dropped.
@@ -55,10 +55,10 @@ impl Listener {
         Listener::start(socket, exports, limits, accept)
     }
 
-    /// Serves these volumes on a TCP port, and says which.
+    /// Serves these volumes on a TCP port, and returns the port.
     ///
     /// # Errors
-    /// When the port cannot be had.
+    /// When the port cannot be bound.
     pub(super) fn tcp(
         address: SocketAddr,
         exports: Exports,
@@ -107,8 +107,8 @@ impl Listener {
 }
 
 impl Listener {
-    /// Ends every connection that there is, and waits until nothing more comes of it. Others may
-    /// come meanwhile and are served.
+    /// Ends every present connection, and waits until its thread has ended. Others may connect meanwhile and are
+    /// served.
     pub(super) fn hang_up(&self) {
         let numbers = self.clients.hang_up();
         while self.clients.has_any(&numbers) {
@@ -124,7 +124,7 @@ impl Drop for Listener {
         let _ = rustix::net::shutdown(self.socket.as_fd(), rustix::net::Shutdown::Both);
         let _ = self.clients.hang_up();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
+            // A thread that panicked has reported so.
             let _ = thread.join();
         }
     }
@@ -135,7 +135,7 @@ impl Clients {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers a client, so that it can be hung up on.
+    /// Records a client, so that it can be disconnected.
     fn add(&self, number: u64, stream: &Stream) -> io::Result<()> {
         self.streams().insert(number, stream.try_clone()?);
         // A client that connects while the server stops may have been missed.
@@ -145,7 +145,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Ends every connection, and gives the numbers of those who had one.
+    /// Ends every connection, and returns the clients' numbers.
     fn hang_up(&self) -> Vec<u64> {
         let streams = self.streams();
         streams.values().for_each(Stream::shutdown);
@@ -159,7 +159,7 @@ impl Clients {
     }
 }
 
-/// Forgets a client that is served no more, however its thread came to its end.
+/// Removes a client whose thread has ended, for whatever reason.
 struct Leaves(Arc<Clients>, u64);
 
 impl Drop for Leaves {
@@ -169,7 +169,7 @@ impl Drop for Leaves {
     }
 }
 
-/// Takes clients until the server stops, and then waits for the last of them to go.
+/// Accepts clients until the server stops, and then waits for the last of them to disconnect.
 fn take_clients(
     clients: &Arc<Clients>,
     exports: &Exports,
@@ -179,7 +179,7 @@ fn take_clients(
     let mut number = 0;
     while !clients.stopped.load(Ordering::SeqCst) {
         let Ok(stream) = accept() else {
-            // Out of files or memory, most likely: others may leave.
+            // Out of files or memory, most likely: other clients may disconnect.
             if !clients.stopped.load(Ordering::SeqCst) {
                 std::thread::sleep(BREATH);
             }
@@ -215,7 +215,7 @@ fn serve_client(
         .name("lab-client".into())
         .spawn(move || {
             let _leaves = leaves;
-            // Why a client was dropped is for the client to say; the server serves the others.
+            // The client reports why it was dropped; the server serves the others.
             let _ = serve(stream, &exports, &limits);
         })
 }

@@ -53,7 +53,7 @@ pub use apply::KEYS;
 pub use parse::{SpecError, VolumeGroup};
 pub use profile::Profile;
 
-/// A sector: the smallest place that a disk reads or loses.
+/// A sector: the smallest unit that a disk reads or loses.
 pub const SECTOR: Bytes = Bytes(512);
 
 /// The most characters a serial number may have: what virtio-blk has room for

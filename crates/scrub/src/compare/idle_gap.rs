@@ -1,45 +1,46 @@
-//! The moments at which others ask little of a member.
+//! Idle gaps of a member: moments with few foreground requests.
 //!
-//! A disk has one queue for all, and no cloud volume knows a request that may wait from one that may not. So what
-//! may wait is not sent while others wait: a request that begins where nobody waits holds up who comes next by
-//! the rest of itself and no more, while one that joins a queue makes all behind it later, and the queue longer
-//! for as long as it lasts. (Queues with two classes, one of which goes first without breaking off what is
-//! served: Cobham 1954, "Priority assignment in waiting line problems".)
+//! A disk has one queue, and no cloud volume distinguishes requests that may wait from others. So a read that may
+//! wait is not issued while foreground requests wait: a read that starts on an idle disk delays the next foreground
+//! request by the rest of itself at most, while one that joins a queue delays all requests behind it, and makes the
+//! queue longer for as long as it lasts. (Queues with two classes, one of which has priority without preemption:
+//! Cobham 1954, "Priority assignment in waiting line problems".)
 //!
-//! A volume with a cap answers at once and lets the next request begin only when its time has come, so that one
-//! with nothing to do may owe some time yet. So a lull is where also nothing was answered for a moment.
+//! A volume with a cap completes a request at once and delays the start of the next one, so that an idle volume may
+//! still be charged. So in an idle gap nothing has completed for a moment either.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::diskstats::DiskStats;
 
-/// How much one moment counts in what is usual.
+/// Weight of one moment in the usual number of requests.
 const MOMENT_COUNTS: f64 = 0.02;
 /// A moment is this share of what a read takes, within these bounds.
 const MOMENT: f64 = 0.3;
 const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(4);
-/// How much one read counts in what a read takes.
+/// Weight of one read in the usual duration of a read.
 const READ_COUNTS: f64 = 0.1;
-/// Who waits for so many reads, or for so long, goes on: others ask for something all of the time.
+/// A read starts anyway after so many durations of a read, or after so long: other programs read or write all
+/// of the time.
 const PATIENCE: f64 = 25.0;
 const MOST_PATIENT: Duration = Duration::from_millis(250);
 
-/// Waits for lulls of one member.
+/// Waits for idle gaps of one member.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdleGap {
-    /// How many requests others have in flight, or were answered, in a moment; a mean.
+    /// Mean number of foreground requests that are in flight or were answered in a moment.
     usual: f64,
-    /// How long a read takes, in seconds.
+    /// Duration of a read, in seconds.
     takes: f64,
     /// When the last read was let begin.
     last: Option<Instant>,
 }
 
 impl IdleGap {
-    /// Waits until the last read is so long ago, and then until a member, whose counters `look` reads, is asked
-    /// for little: for no longer than [`PATIENCE`], and not at all where nothing is counted.
+    /// Waits until the last read is so long ago, and then for an idle gap of the member, whose counters `look` reads:
+    /// for no longer than [`PATIENCE`], and not at all where nothing is counted.
     pub(super) fn wait(&mut self, apart: Duration, mut look: impl FnMut() -> Option<DiskStats>) {
         if let Some(last) = self.last {
             sleep((last + apart).saturating_duration_since(Instant::now()));
@@ -71,8 +72,8 @@ impl IdleGap {
         };
     }
 
-    /// A lull is where nothing is asked for or, where much usually is, less than that by its standard deviation:
-    /// so many as come at random vary by their root.
+    /// True in an idle gap: no requests or, on a busy member, fewer than usual by a standard deviation, which is the
+    /// square root for requests that arrive at random.
     fn is_one(&self, asked: u64) -> bool {
         asked == 0 || asked as f64 <= self.usual - self.usual.sqrt()
     }
@@ -86,7 +87,7 @@ impl IdleGap {
     }
 }
 
-/// What was asked for between two looks: what was answered, and what is on its way.
+/// Requests between two looks: those that were answered, and those in flight.
 fn asked(before: &DiskStats, now: &DiskStats) -> u64 {
     let answered = |stats: &DiskStats| stats.reads + stats.writes;
     answered(now).saturating_sub(answered(before)) + now.in_flight
@@ -104,7 +105,7 @@ mod tests {
         }
     }
 
-    /// One of a member whose reads take 8 ms, where others usually ask for so much.
+    /// One of a member whose reads take 8 ms, with so many foreground requests at a time.
     fn lull(usual: f64) -> IdleGap {
         let mut lull = IdleGap::default();
         lull.took(Duration::from_millis(8));
@@ -112,7 +113,7 @@ mod tests {
         lull
     }
 
-    /// How often it looked before it went on.
+    /// Number of looks before it went on.
     fn looks(lull: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
         let mut looks = 0;
         // A host that hesitates is not to end it.

@@ -1,11 +1,12 @@
-//! Compares what an array's members hold twice, or hold parity of, by reading them past md while others use it.
+//! Compares the copies or the parity of an array's members by reading them directly, without md, while the array is
+//! in use.
 //!
-//! Each member is read by itself, one request after the other, each when others ask little of it: whoever uses the
-//! array waits for the rest of one request at most.
+//! Each member is read by itself, one request after the other, each in an idle gap: a foreground request waits for
+//! the rest of one read at most.
 //!
-//! An array that is in use is written while it is read, and its members are not written at one instant. So what
-//! differs is read again a few times, some time apart, and once it agrees it does. What still differs then, or
-//! cannot be read, is no more than suspected: md's own check decides, which lets nobody write meanwhile.
+//! An array that is in use is written while it is read, and its members are not written at one instant. So a
+//! difference is read again a few times, some time apart, and is dropped once it agrees. What still differs then, or
+//! cannot be read, is only suspected: md's own check decides, which blocks writes meanwhile.
 
 mod idle_gap;
 mod readers;
@@ -93,8 +94,8 @@ impl Comparer {
         Ok(Comparer { asked, came })
     }
 
-    /// Begins with these positions of the check, in lulls with so much time between two requests to a member, or
-    /// with `None` as fast as they are; whether it does. One comparison is under way at most.
+    /// Begins with these positions of the check, in idle gaps with so much time between two requests to a member, or
+    /// with `None` at full speed; true if it begins. At most one comparison is under way.
     pub(crate) fn begin(&self, range: &Range<Sectors>, lulls: Option<Nanos>) -> bool {
         let range = range.start.bytes().0..range.end.bytes().0;
         let lulls = lulls.map(|apart| Duration::from_nanos(apart.0));
@@ -114,7 +115,7 @@ impl Comparer {
     }
 }
 
-/// Lets all others have the processors first, from this thread.
+/// Lowers the priority of this thread below that of other programs.
 fn give_way_to_others() {
     // Of Linux a thread is meant (setpriority(2), "C library/kernel differences").
     let _ = rustix::process::setpriority_process(None, 19);

@@ -1,5 +1,5 @@
-//! Reads parts of all members at once, each on a thread of its own, when others ask little of it: a member that is
-//! slow, or much in use, holds up the others no longer than the comparison.
+//! Reads parts of all members at once, each on a thread of its own, in its idle gaps: a member that is slow, or much
+//! in use, delays the other members no longer than the comparison.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,19 +13,19 @@ use record::{Bytes, Nanos};
 use super::super::locate::{Buffer, Disks, Group};
 use super::idle_gap::IdleGap;
 
-/// What cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
+/// Bytes that cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
 pub(crate) const REQUEST: Bytes = Bytes::kib(256);
 
-/// What is read of one member: ranges of it in bytes, one behind the other in memory.
+/// Data read from one member: ranges of it in bytes, one behind the other in memory.
 pub(super) struct Share {
     slot: u32,
     ranges: Vec<Range<u64>>,
     /// See [`IdleGap::wait`]; `None` not to wait.
     lulls: Option<Duration>,
-    /// How long it took to read.
+    /// Time that the reads took.
     took: Duration,
     buffer: Buffer,
-    /// What could not be read.
+    /// Ranges that could not be read.
     failed: Vec<Range<u64>>,
 }
 
@@ -35,7 +35,7 @@ impl Share {
         lengths.sum::<u64>() as usize
     }
 
-    /// Reads it by one request after the other, each in a lull.
+    /// Reads it by one request after the other, each in an idle gap.
     fn read(&mut self, members: &Disks, lull: &mut IdleGap) {
         let (slot, lulls) = (self.slot, self.lulls);
         let mut took = Duration::ZERO;
@@ -57,7 +57,7 @@ impl Share {
         self.took = took;
     }
 
-    /// What was read from a place on.
+    /// Data from a place on.
     fn part(&self, at: u64, length: Bytes) -> Option<&[u8]> {
         let is_in = |failed: &Range<u64>| failed.start < at + length.0 && at < failed.end;
         if self.failed.iter().any(is_in) {
@@ -75,18 +75,18 @@ impl Share {
     }
 }
 
-/// What was read of all members.
+/// Data read from all members.
 pub(super) struct Shares(BTreeMap<u32, Share>);
 
 impl Shares {
-    /// How long the member took to read that took longest.
+    /// Time of the member that took longest to read.
     pub(super) fn longest(&self) -> Nanos {
         let longest = self.0.values().map(|share| share.took).max();
         longest.map_or(Nanos(0), Nanos::from)
     }
 
-    /// What a member holds from `at` on, in bytes from where the array's data begins on it; `None` where that
-    /// was not read.
+    /// Data of a member from `at` on, in bytes from where the array's data begins on it; `None` where that was
+    /// not read.
     pub(super) fn part(&self, slot: u32, at: u64, length: Bytes) -> Option<&[u8]> {
         self.0.get(&slot)?.part(at, length)
     }
@@ -133,8 +133,8 @@ impl Readers {
         })
     }
 
-    /// Reads what belongs to these groups, of all members at once, in lulls with so much time between two requests
-    /// to one, or with `None` as fast as they are; `None` where a thread is gone. What a member that is not there would hold is not read.
+    /// Reads the parts of these groups from all members at once, in idle gaps with so much time between two requests
+    /// to one, or with `None` at full speed; `None` where a thread is gone. Missing members are left out.
     pub(super) fn read<'a>(
         &mut self,
         groups: impl Iterator<Item = &'a Group>,
@@ -171,7 +171,7 @@ impl Readers {
     }
 }
 
-/// What is read of a range by one request each.
+/// Parts of a range that are read by one request each.
 fn requests_of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let (start, end) = (range.start, range.end);
     (start..end)
@@ -179,7 +179,7 @@ fn requests_of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
         .map(move |from| from..end.min(from + REQUEST.0))
 }
 
-/// What is to be read of each member for these groups; neighbours are one.
+/// Ranges to be read from each member for these groups; neighbours are one.
 fn ranges<'a>(groups: impl Iterator<Item = &'a Group>) -> BTreeMap<u32, Vec<Range<u64>>> {
     let mut all: BTreeMap<u32, Vec<Range<u64>>> = BTreeMap::new();
     for group in groups {

@@ -1,13 +1,13 @@
-//! Goes on past md while others use the array: the members are read and compared here, and md checks only what is
-//! suspected, and all of it while nobody else is there.
+//! Compares the members directly while there is a foreground: they are read and compared here, and md checks only
+//! suspected chunks. Without a foreground md checks all.
 //!
-//! md's check goes by many small requests, each of which waits in the queues of its members. At RAID 10 it is worse:
-//! each waits until all others have come back, and lets none begin meanwhile (`raise_barrier`, drivers/md/raid10.c),
-//! so that members which are busy for half of the time are never busy and never free. Large reads of the members
-//! are few, and take part in the queues of the disks, as anybody's, and no more.
+//! md's check makes many small requests, each of which waits in the queues of its members. RAID 10 is worse: each
+//! request waits until all foreground requests have completed, and lets none begin meanwhile (`raise_barrier`,
+//! drivers/md/raid10.c), so that members which are busy for half of the time get little done. Large direct reads are
+//! few, and wait in the queues of the disks like any other read.
 //!
-//! While members are read, md does nothing, and nothing stands in the way of what it might have to do: `sync_max`
-//! is `max`. What is done is known at the end of each unit, at which md could be sent.
+//! While members are read, md does nothing, and nothing delays work that it may have to do: `sync_max` is `max`. The
+//! progress is known at the end of each unit, where md can take over.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,57 +19,58 @@ use super::super::compare::{Compared, REQUEST};
 use super::{Drive, Ending, LOOK, PATIENCE, SyncWindow, TICK, Throttle, World};
 use study::pace::Allowed;
 
-/// A step reads of each member what so many requests give at most: more than one where the pace demands it, so that
-/// members need not wait for each other after each; few, as it is not broken off where somebody comes.
+/// Most requests to each member in a step: more than one where the rate demands it, so that members need not wait
+/// for each other after each; few, because a step is not interrupted when a foreground appears.
 const DEEPEST: u64 = 4;
 /// A step takes about so long, in seconds, if it has more than one request of each member.
 const STEP_S: f64 = 0.1;
-/// The requests to one member are apart by this share of what the pace would be, so that what was late is made up;
-/// and by no more than it is of a step, or a pace that was slow would outlive itself.
+/// Requests to one member are apart by this share of the interval that the rate gives, so that a late one is made up
+/// for; and by no more than this share of a step, so that a slow rate does not last longer than it should.
 const APART: f64 = 0.7;
 /// Steps that may be made up for at most.
 const STEPS: f64 = 2.0;
-/// How much the last step counts in what the members give.
+/// Weight of the last step in the rate of the members.
 const LAST_COUNTS: f64 = 0.2;
-/// After so many steps, one after the other, of which at least a part of so many is suspected, md checks by itself:
+/// After so many steps in a row, of each of which at least one part in [`PART`] is suspected, md checks by itself:
 /// it is faster where much differs.
 const SUSPECTED: u32 = 4;
 const PART: u64 = 4;
-/// So long after that, or after nobody read any more or too slowly for a deadline, it is tried again.
+/// Time after that, or after the readers stopped or were too slow for a deadline, until direct comparison is tried
+/// again.
 const LOST: Nanos = Nanos(600_000_000_000);
-/// A check that has ended is in md's way for so long at most: until then it takes no word (EBUSY), though it
-/// says that it is idle (`md_check_recovery`, drivers/md/md.c).
+/// Longest time after the end of a check for which md refuses an action (EBUSY), though it reports `idle`
+/// (`md_check_recovery`, drivers/md/md.c).
 const REAPED: Nanos = Nanos(1_000_000_000);
-/// How often it is looked whether a step has come back, and whether the next may begin: so often while one takes
-/// as long as it does, within these bounds.
+/// Number of looks, while a step takes as long as it does, for its completion and for the start of the next
+/// one; within these bounds.
 const LOOKS: f64 = 8.0;
 const SOONEST: f64 = 0.001;
 const SOON: f64 = 0.005;
 const LATER: Nanos = Nanos(20_000_000);
 
-/// How far it is past md.
+/// State of the direct comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Past {
     /// Up to here is read, and what is behind is not yet.
     at: Sectors,
     of: Sectors,
-    /// What is done is known at multiples of this, where md may be sent.
+    /// Progress is known at multiples of this, where md may be sent.
     unit: Sectors,
-    /// What one request of each member gives, in whole units where it is more than one, and how many of them are
-    /// a step.
+    /// Length of one request to each member, in whole units where it is more than one, and the number of them
+    /// in a step.
     request: Sectors,
     deep: u64,
-    /// How long after one request to a member the next may begin.
+    /// Time from one request to a member until the next may begin.
     apart: Nanos,
     /// Bytes that may be read now; negative when it was ahead.
     credit: f64,
     /// The step that is under way.
     reads: Option<Range<Sectors>>,
-    /// What the members give while they are at it, in bytes a second.
+    /// Rate of the members while they read, in bytes a second.
     gives: Option<f64>,
-    /// Of how many of the last steps much was suspected.
+    /// Number of the last steps in a row of which much was suspected.
     suspected: u32,
-    /// What is suspected, in units, since what is done was known last.
+    /// Suspected ranges, in units, since the progress was known last.
     suspects: VecDeque<Range<Sectors>>,
 }
 
@@ -104,7 +105,7 @@ impl Past {
         }
     }
 
-    /// What is read at once.
+    /// Length that is read at once.
     fn step(&self) -> Sectors {
         Sectors(self.request.0.saturating_mul(self.deep))
     }
@@ -160,12 +161,12 @@ impl Past {
         }
     }
 
-    /// Whether a unit is whole, so that what is done is known.
+    /// True if a unit is whole, so that the progress is known.
     fn is_whole(&self) -> bool {
         self.at.0.is_multiple_of(self.unit.0) || self.at >= self.of
     }
 
-    /// Whether nothing is under way, and nothing begun that is not done.
+    /// True if nothing is under way, and nothing begun that is not done.
     fn is_at_rest(&self) -> bool {
         self.reads.is_none() && self.suspects.is_empty() && self.is_whole()
     }
@@ -183,7 +184,7 @@ impl Past {
 }
 
 impl<W: World> Drive<'_, W> {
-    /// How long nothing is to be done.
+    /// Time for which nothing is to be done.
     pub(super) fn rest(&self, now: Nanos) -> Nanos {
         match &self.past {
             Some(past) if !self.began => past.rest(),
@@ -191,7 +192,7 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// Whether md's check is to give way to reads of the members.
+    /// True if md's check is to give way to reads of the members.
     fn is_to_pass(&mut self) -> bool {
         if self.past.is_some() {
             // What it was sent for is done.
@@ -203,9 +204,9 @@ impl<W: World> Drive<'_, W> {
         is_of_use && matches!(self.pace.allowed(), Allowed::Rate(_)) && self.world.can_compare()
     }
 
-    /// Ends md's check, where others would wait for it, and goes on past md. At a stop it is known what is done.
-    /// Elsewhere md says up to where it surely was, and what it has found up to where it really was: if it found
-    /// anything since the last stop, it is looked for again. A repair has written it anew by then.
+    /// Ends md's check, where the foreground would wait for it, and continues with direct comparison. At `sync_max`
+    /// the progress is known. Elsewhere md reports a position that it has surely passed, and the mismatches up to its
+    /// real position: if it found any since the last stop, that part is checked again. A repair has rewritten it.
     pub(super) fn give_way(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         if !self.is_to_pass() {
             return Ok(None);
@@ -308,7 +309,7 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// Goes on, past md or with it. `None` where md is at it.
+    /// Continues, directly or with md. `None` while md checks.
     pub(super) fn tick_past(&mut self, now: Nanos) -> linux::Result<Option<Option<Ending>>> {
         let Some(past) = self.past.as_mut().filter(|_| !self.began) else {
             return Ok(None);
@@ -336,7 +337,7 @@ impl<W: World> Drive<'_, W> {
             self.moved += bytes;
             let is_busy = self.past.as_ref().is_some_and(|past| past.reads.is_some());
             self.feel(now, is_busy);
-            // Where md does not hold all others up, it has more of the queues with its many requests.
+            // Where md does not delay all foreground requests, it gets more of the queues with its many requests.
             if !self.task.holds_all && self.pace.falls_short() {
                 self.lost = Some(now);
             }
@@ -383,7 +384,7 @@ impl<W: World> Drive<'_, W> {
         Ok(None)
     }
 
-    /// Lets md check from there on; up to `to`, if that is given, and then it goes on past md.
+    /// Lets md check from there on; up to `to`, if that is given, after which direct comparison continues.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
         self.pace.goes_in_steps(true);
         let now = self.world.now();
@@ -403,8 +404,7 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// What it means that md refuses what is written between two of its checks: something else has begun, which is
-    /// not to be held up.
+    /// Meaning of md's refusal between two of its checks: other work has begun, which must not be delayed.
     fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
         self.world.turn(Tunable::Max, "max")?;
         self.look_past(now)?.map(Some).ok_or(error)
@@ -432,7 +432,7 @@ impl<W: World> Drive<'_, W> {
     }
 }
 
-/// What has become of an array with which md is to do nothing; `None` where it does nothing.
+/// End for an array that md works on though it should do nothing; `None` where it does nothing.
 fn not_left_alone(look: &Look) -> Option<Ending> {
     match look.action {
         _ if look.degraded > 0 => Some(Ending::Degraded),

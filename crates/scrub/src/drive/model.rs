@@ -4,8 +4,8 @@
 //! and waits there, sleeps for half a second where it is faster than `sync_speed_max`, forgets both
 //! ends when it is done, and keeps where it was when it is ended. What is done is shown at a stop, or
 //! every ten seconds, or when half of the way to the stop is done; then md drains and writes the superblock
-//! of all members. Below `sync_speed_min` it takes no notice of others; above, it goes slower while there
-//! are any. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
+//! of all members. Below `sync_speed_min` it ignores the foreground; above, it goes slower while there
+//! is one. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
 
 mod barrier;
 mod direct;
@@ -41,7 +41,7 @@ pub(super) fn task(wide: u64) -> Task {
     }
 }
 
-/// How latencies spread about their mean.
+/// Distribution of latencies about their mean.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Noise {
     None,
@@ -57,16 +57,16 @@ pub(super) struct Load {
     pub rate: f64,
     /// The latency by itself, in seconds.
     pub alone: f64,
-    /// What a check at full speed adds, in seconds.
+    /// Latency that a check at full speed adds, in seconds.
     pub cost: f64,
-    /// The share of its full speed that a check has which takes notice.
+    /// Share of full speed of a check that yields to the foreground.
     pub gentle: f64,
     pub noise: Noise,
-    /// What RAID 10 holds up for each of its own requests.
+    /// Delay by each request of RAID 10's check.
     pub barrier: Option<Barrier>,
 }
 
-/// One who makes the next request when the last one is answered.
+/// A closed-loop client, which issues the next request when the last one is answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Client {
     since: u64,
@@ -75,14 +75,14 @@ pub(super) struct Client {
 
 /// md drains and writes the superblock in this time.
 const SUPERBLOCK: u64 = 8_000_000;
-/// Which the foreground feels as so much of a check at full speed.
+/// Its effect on the foreground, as a share of that of a check at full speed.
 const ITS_SHARE: f64 = 0.1;
 
-/// What happens at a moment.
+/// Event at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Stop(StopCause),
-    /// Somebody writes this to `sync_action`.
+    /// Another program writes this to `sync_action`.
     Act(Action),
     /// md begins this by itself.
     Begins(Action),
@@ -94,7 +94,7 @@ pub(super) enum Event {
     /// md does not let it begin, because of such an array.
     Delayed,
     Load(Load),
-    /// Somebody comes who asks for one thing after the other.
+    /// A closed-loop client appears.
     Client,
 }
 
@@ -113,18 +113,18 @@ pub(super) struct Model {
     pub fastest: f64,
     sleeps_until: u64,
     writes_until: u64,
-    /// For so long after a check was ended it takes no word, and until then.
+    /// Time for which md refuses actions after the end of a check, and the end of that time.
     pub reaps: u64,
     reaped: u64,
-    /// How often it has written the superblock.
+    /// Number of times that it has written the superblock.
     pub superblocks: u32,
     due: f64,
     /// The latencies of the foreground's requests, with when they were made.
     pub latencies: Vec<(u64, f64)>,
-    /// Where what differs lies.
+    /// Places of mismatches.
     pub bad: Vec<u64>,
     pub found: u64,
-    /// Whether its thread is about to begin, and shows what the last check counted.
+    /// True if its thread is about to begin, and shows the count of the last check.
     begins: bool,
     pub degraded: u32,
     pub there: bool,
@@ -133,7 +133,7 @@ pub(super) struct Model {
     pub load: Load,
     crossing: Crossing,
     pub past: Past,
-    /// How often members were read past md.
+    /// Number of direct comparisons.
     pub compared: u32,
     pub events: Vec<(u64, Event)>,
     order: Option<StopCause>,
@@ -141,7 +141,7 @@ pub(super) struct Model {
     client: Option<Client>,
     others: f64,
     busy: f64,
-    /// Seconds in which others wait, and since when they are counted.
+    /// Seconds in which foreground requests were outstanding, and since when they are counted.
     waited: f64,
     seen_at: u64,
     probes_at: u64,
@@ -152,7 +152,7 @@ pub(super) struct Model {
     pub history: Vec<(f64, f64)>,
     second: (f64, f64, u32),
     pub told: Vec<At>,
-    /// What was refused.
+    /// Writes that were refused.
     pub refused: Vec<String>,
 }
 
@@ -235,7 +235,7 @@ impl Model {
         }
     }
 
-    /// Says so of what is written while md ends a check.
+    /// Refuses what is written while md ends a check.
     fn is_reaped(&self) -> linux::Result<()> {
         match self.now < self.reaped {
             true => Err(busy("md")),
@@ -296,7 +296,7 @@ impl Model {
             .barrier
             .map_or(self.load.cost, |barrier| barrier.cost);
         let latency = self.load.alone + share * self.load.cost;
-        // Each read of a member begins where nobody waits: who comes then waits for the rest of one.
+        // Each read of a member starts in an idle gap: a request that comes then waits for the rest of one read.
         let one_read = 2.0 * read_share * read_cost;
         let waits = self.crossing.waits(self.load.barrier, self.now, seconds);
         self.others += self.load.rate * seconds;
@@ -350,7 +350,7 @@ impl Model {
         ((self.random >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)
     }
 
-    /// How long who comes at any moment waits for the rest of what takes so long.
+    /// Rest of an operation of so many seconds that a request which comes at any moment waits for.
     fn rest_of(&mut self, seconds: f64) -> f64 {
         match seconds > 0.0 {
             true => seconds * self.draw(),

@@ -9,33 +9,33 @@ use study::pace::Allowed;
 const FULL: u64 = 10_000_000;
 /// The least that md takes.
 const LEAST: u64 = 1;
-/// What md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller
-/// step would be no smaller.
+/// Sectors that md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller step
+/// would be no smaller.
 const BLOCK: Sectors = Sectors(128);
-/// In company a step is what may be done in so many seconds.
+/// Work of a step beside a foreground, in seconds at the allowed rate.
 const STEP_S: f64 = 0.5;
 /// But at least so much of each member: each step costs writes of the superblock, one for each time that
 /// it can be halved.
 const LEAST_STEP: Sectors = Sectors(2048);
-/// Where all others wait, a step takes no longer than this share of the latency that is kept for almost all
-/// requests. In a long one the members idle for most of the time, though others wait.
+/// Where all foreground requests wait, a step takes no longer than this share of the p99 target. In a longer one
+/// the members idle for most of the time, though the foreground waits.
 const HOLDS: f64 = 0.5;
 /// But it is what may be done in so many seconds, at least one unit: the superblocks cost more then than is
 /// gained.
 const LEAST_STEP_S: f64 = 0.1;
-/// No step in company is larger.
+/// Largest step beside a foreground.
 const LARGEST_STEP: Bytes = Bytes::mib(64);
-/// How much the last step counts in how long a unit takes.
+/// Weight of the last step in the duration of a unit.
 const LAST_COUNTS: f64 = 0.2;
-/// Alone, the fence is so many seconds ahead. md drains at half of the way from where it drained last, so that
-/// it is raised each quarter of the way: then md drains once in all of that time.
+/// Without a foreground, `sync_max` is so many seconds ahead. md drains halfway from where it drained last, so
+/// `sync_max` is raised each quarter of the distance: then md drains once in that time.
 const AHEAD_S: f64 = 2.75;
 /// And at least so far.
 const LEAST_AHEAD: Bytes = Bytes::mib(16);
-/// What is left of the way when it is raised.
+/// Share of the distance that is left when `sync_max` is raised.
 const RAISED_AT: f64 = 0.75;
-/// After so long md is let run against the fence, where what is done is known exactly: twice as long each time, from
-/// the first on, so that little is lost where a machine goes down soon after it came up.
+/// Time until md may reach `sync_max`, where the progress is known exactly: twice as long each time, from the first
+/// on, so that little is lost where a machine goes down soon after it came up.
 const FIRST_STAND: Nanos = Nanos(2_500_000_000);
 const STAND: Nanos = Nanos(20_000_000_000);
 /// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
@@ -44,39 +44,39 @@ const OWES_S: f64 = 4.0;
 /// A step waits until no more than this share of the usual number of requests is in flight, for so long.
 const FEW: f64 = 0.5;
 const PATIENCE: Nanos = Nanos(20_000_000);
-/// Where all others wait, the fewer are in flight, the sooner they have come back. There it waits for longer, but
-/// for no more than this share of the time between two steps.
+/// Where all foreground requests wait, the fewer are in flight, the sooner they complete. There a step waits for
+/// longer, but for no more than this share of the time between two steps.
 const LONG_PATIENCE: Nanos = Nanos(100_000_000);
 const LONG_SHARE: f64 = 0.25;
-/// How much the last number counts in what is usual.
+/// Weight of the last number in the usual one.
 const LAST_NUMBER_COUNTS: f64 = 0.05;
 /// The speed alone is averaged over so many seconds.
 const AVERAGE_S: f64 = 1.0;
 
-/// In company it is looked so often at least whether the fence may be raised, and so often at most.
+/// Shortest and longest interval, beside a foreground, at which `sync_max` may be raised.
 const TICK: Nanos = Nanos(20_000_000);
 const SLOW_TICK: Nanos = Nanos(50_000_000);
-/// Where a step waits for a better moment, where it must be seen soon that md is past the gate, and where it is
-/// seen how long a step takes, at first.
+/// Interval of looks where a step waits for fewer requests in flight, where md must be throttled soon, and at first
+/// where the duration of a step is measured.
 const FINE_TICK: Nanos = Nanos(2_000_000);
-/// The share of what it has taken so far after which it is looked again.
+/// A later look comes after the time taken so far, divided by this.
 const FINER: u64 = 8;
-/// And alone.
+/// Longest interval without a foreground.
 const SLOWEST_TICK: Nanos = Nanos(100_000_000);
 
-/// How md may go towards the fence.
+/// Throttling of md below `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Throttle {
     /// As fast as it can.
     Open,
-    /// A little at a time while others use the members.
+    /// A little at a time while there is a foreground.
     Gentle,
     /// Not at all: md is faster than the least limit, and sleeps until that is raised. It sees so within
     /// what it checks at once, but goes on only half a second after the limit is raised.
     Shut,
 }
 
-/// Whether a speed limit is one of those that are set here.
+/// True if a speed limit is one of those that are set here.
 pub(crate) fn is_limit(kib: u64) -> bool {
     matches!(kib, LEAST | FULL)
 }
@@ -93,19 +93,19 @@ impl Throttle {
     }
 }
 
-/// The fence of one check.
+/// `sync_max` of one check.
 #[derive(Clone, Debug)]
 pub(super) struct SyncWindow {
     at: Sectors,
     /// It stands at multiples of this.
     unit: Sectors,
-    /// The least step where others do not all wait for it.
+    /// The least step where not all foreground requests wait for it.
     least: Sectors,
-    /// Whether they do.
+    /// True if all foreground requests wait for a step.
     holds_all: bool,
-    /// Whether a deadline counts more than that.
+    /// True if a deadline counts more than the foreground.
     hurries: bool,
-    /// Whether md is held before the fence.
+    /// True if md is held before `sync_max`.
     shut: bool,
     /// The end, rounded up; `None` until it is known.
     last: Option<Sectors>,
@@ -125,14 +125,14 @@ pub(super) struct SyncWindow {
     usual: Option<f64>,
     /// The step that md is at: when it began, and of how many units it is.
     step: Option<(Nanos, f64)>,
-    /// How long a unit takes in company, in seconds.
+    /// Duration of a unit beside a foreground, in seconds.
     unit_s: Option<f64>,
-    /// How long a step may take, in seconds.
+    /// Longest duration of a step, in seconds.
     holds: Option<f64>,
 }
 
 impl SyncWindow {
-    /// At the place where the check begins, rounded down to where a fence may stand.
+    /// A window that ends where the check begins, rounded down to a valid `sync_max`.
     /// `wide` is over how many members md goes at once.
     pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> SyncWindow {
         let unit = chunk.max(BLOCK);
@@ -159,8 +159,8 @@ impl SyncWindow {
         }
     }
 
-    /// Of an array where all others wait while md is at anything: RAID 10 lets all requests come back that were
-    /// begun, and none begin until one of its own of 64 KiB has come back (`raise_barrier`, drivers/md/raid10.c).
+    /// For an array where all foreground requests wait for each request of the check: RAID 10 lets all that were begun
+    /// complete, and none begin until one of its own of 64 KiB has completed (`raise_barrier`, drivers/md/raid10.c).
     pub(super) fn that_holds_all(mut self, holds_all: bool) -> SyncWindow {
         self.holds_all = holds_all;
         self
@@ -172,7 +172,7 @@ impl SyncWindow {
         self
     }
 
-    /// Whether md, which has done all up to there, is where it goes no further.
+    /// True if md, which has done all up to there, is at the place where it must stop.
     pub(super) fn has_stopped(&self, done: Sectors) -> bool {
         self.stop.is_some_and(|stop| done >= stop)
     }
@@ -187,22 +187,22 @@ impl SyncWindow {
         self.unit
     }
 
-    /// Says whether it is to be as fast as a deadline demands, whoever waits.
+    /// Sets whether it is as fast as a deadline demands, whatever the foreground's latency.
     pub(super) fn hurry(&mut self, hurries: bool) {
         self.hurries = hurries;
     }
 
-    /// Whether steps are as small as the latency of others asks for.
+    /// True if steps are as small as the foreground's latency demands.
     fn spares_all(&self) -> bool {
         self.holds_all && !self.hurries
     }
 
-    /// Says the latency that is kept for almost all requests, in seconds.
+    /// Sets the p99 target, in seconds.
     pub(super) fn keep(&mut self, latency: Option<f64>) {
         self.holds = latency.map(|latency| HOLDS * latency);
     }
 
-    /// Takes where md is, and gives what it does in company, in bytes a second, where a step was just done.
+    /// Takes md's position, and returns its rate beside a foreground, in bytes a second, where a step has just ended.
     pub(super) fn follow(&mut self, live: Sectors, now: Nanos) -> Option<f64> {
         if self.ahead(live).0 > 0 {
             return None;
@@ -219,12 +219,12 @@ impl SyncWindow {
         self.at
     }
 
-    /// Says where the end is.
+    /// Sets the end.
     pub(super) fn ends_at(&mut self, of: Sectors) {
         self.last = Some(Sectors(of.0.div_ceil(self.unit.0) * self.unit.0));
     }
 
-    /// Whether there is nothing behind it.
+    /// True if there is nothing behind it.
     pub(super) fn is_last(&self) -> bool {
         self.last.is_some_and(|last| self.at >= last)
     }
@@ -270,7 +270,7 @@ impl SyncWindow {
                 let most = 2.0 * step;
                 let least = -(OWES_S * rate).max(most);
                 self.credit = (self.credit + rate * seconds - bytes).clamp(least, most);
-                // What was let loose when nobody was there lies far ahead.
+                // A `sync_max` that was set without a foreground lies far ahead.
                 let is_far = self.ahead(live).bytes().0 as f64 > most;
                 let is_due = self.credit >= if self.shut { step } else { 0.0 };
                 self.shut = is_far && !is_due;
@@ -289,7 +289,7 @@ impl SyncWindow {
         let rate = match may {
             Allowed::Rate(rate) => rate,
             Allowed::Nothing => return SLOW_TICK,
-            // The fence is far, and who comes is looked for no more often.
+            // `sync_max` is far ahead, and a foreground is not looked for more often.
             Allowed::All => return SLOWEST_TICK,
         };
         if let Some((began, _)) = self.step {
@@ -305,7 +305,7 @@ impl SyncWindow {
         rest.clamp(TICK, SLOW_TICK)
     }
 
-    /// Whether it should be raised, as far as the pace goes.
+    /// True if it should be raised, as far as the rate allows.
     pub(super) fn is_wanted(&self, may: Allowed, live: Sectors, now: Nanos) -> bool {
         // Where it must stand, it does until what is done was kept.
         if self.is_last() || self.must_stand(now) {
@@ -359,7 +359,7 @@ impl SyncWindow {
         Some(to)
     }
 
-    /// Whether a step waits for fewer requests in flight.
+    /// True if a step should wait for fewer requests in flight.
     fn is_better_later(&mut self, rate: f64, in_flight: f64, now: Nanos) -> bool {
         let since = *self.waits.get_or_insert_with(|| {
             // Only the first number is of any moment, and not of one that was waited for.
@@ -382,17 +382,17 @@ impl SyncWindow {
         now.0.saturating_sub(self.stood.0) >= self.stands.0
     }
 
-    /// How much md may do before it stands.
+    /// Distance from md's position to `sync_max`.
     pub(super) fn ahead(&self, live: Sectors) -> Sectors {
         Sectors(self.at.0.saturating_sub(live.0))
     }
 
-    /// How far ahead it is of a check that is alone, in bytes.
+    /// Distance ahead of a check on an idle array, in bytes.
     fn reach(&self) -> f64 {
         (self.speed * AHEAD_S).max(LEAST_AHEAD.0 as f64)
     }
 
-    /// A step in company.
+    /// A step beside a foreground.
     fn step(&self, rate: f64) -> Sectors {
         let unit = self.unit.bytes().0 as f64;
         let most = (rate * STEP_S).min(LARGEST_STEP.0 as f64);

@@ -1,20 +1,20 @@
-//! What md does not begin before the check has ended.
+//! Work that md does not begin before the check has ended.
 
 use linux::md::competing::CompetingArray;
 use linux::md::sync::{Action, Sync};
 
-/// What md waits to do.
+/// Work that md waits to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// To make an array whole that shares a disk with this one: of such md works on one at a time, and a
-    /// check that stands at its fence counts as at work.
+    /// check that has reached its `sync_max` counts as at work.
     Competing(CompetingArray),
     /// To replace a member of this array by a spare.
     Replacement,
 }
 
 impl Waits {
-    /// What it is, in a sentence without its end.
+    /// Description, a sentence without its end.
     pub(crate) fn sentence(&self) -> String {
         match self {
             Waits::Competing(CompetingArray { name, action }) => format!(
@@ -34,7 +34,7 @@ impl Waits {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     sync: Sync,
-    /// Whether md has left a member as it is though it was idle, as where the spare is too small.
+    /// True if md has not replaced a member though it was idle, for example because the spare is too small.
     left: bool,
 }
 
@@ -47,7 +47,7 @@ impl Waiting {
         }
     }
 
-    /// What md waits to do at this moment. The check of another array may wait.
+    /// Work that md waits to do at this moment. The check of another array may wait.
     pub(crate) fn now(&self) -> Option<Waits> {
         let mut beside = self.sync.competing().into_iter();
         if let Some(one) = beside.find(|one| makes_whole(one.action)) {
@@ -57,7 +57,7 @@ impl Waiting {
     }
 }
 
-/// Whether md makes an array whole, or moves it, which nothing should hold back.
+/// True if md makes an array whole, or reshapes it, which nothing should delay.
 pub(crate) fn makes_whole(action: Action) -> bool {
     matches!(action, Action::Recover | Action::Resync | Action::Reshape)
 }

@@ -21,11 +21,11 @@ const SECTOR: u64 = 512;
 /// Reason for which an array's members cannot be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotCompared {
-    /// sysfs does not say something.
+    /// sysfs lacks an attribute.
     Silent(String, &'static str),
     /// It is of a level that has nothing to compare.
     Level(String, String),
-    /// Its layout is not followed.
+    /// Its layout is not supported.
     Layout(String, u64),
     /// It is being reshaped.
     Reshaped(String),
@@ -77,7 +77,7 @@ impl std::error::Error for NotCompared {}
 pub(crate) struct Opened {
     /// Layout of the array on its members.
     pub geometry: Geometry,
-    /// They themselves.
+    /// The members themselves.
     pub members: Disks,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Disks {
 
 #[derive(Debug)]
 struct Disk {
-    /// As a person knows it.
+    /// Path, as the user knows it.
     label: String,
     file: File,
     /// Start of the array's data on it, in bytes.
@@ -101,7 +101,7 @@ struct Disk {
 }
 
 impl Disks {
-    /// The member of a slot, as a person knows it.
+    /// Path of the member of a slot, as the user knows it.
     pub(crate) fn label(&self, slot: u32) -> Option<&str> {
         let disk = self.slots.get(slot as usize)?.as_ref()?;
         Some(&disk.label)
@@ -169,7 +169,7 @@ impl Disks {
 /// Opens an array's members for comparison.
 ///
 /// # Errors
-/// When the array has nothing to compare, its layout is not followed, or a member cannot be opened.
+/// When the array has nothing to compare, its layout is not supported, or a member cannot be opened.
 pub(crate) fn open(root: &Root, devices: &Devices, array: &Device) -> Result<Opened, NotCompared> {
     let folder = folder(root, array);
     let geometry = geometry(&folder, array)?;
@@ -348,7 +348,7 @@ impl Writer {
     /// this returns.
     ///
     /// # Errors
-    /// What the disk says.
+    /// When the disk cannot write.
     pub(crate) fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let from = self
             .offset
@@ -358,7 +358,7 @@ impl Writer {
     }
 }
 
-/// True if an open file is this disk: a node may have come to stand for another one.
+/// Ok if an open file is this disk: a device node may refer to another one by now.
 fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
     let said = |why: String| NotCompared::Member(device.label(), why);
     let meta = file.metadata().map_err(|error| said(error.to_string()))?;

@@ -16,17 +16,17 @@ pub(crate) struct Checkpoint {
     pub disk: String,
     /// Its attachment, of a disk that is known only by its path.
     pub attached: Option<Attached>,
-    /// What is to be read: of a member, the array's data.
+    /// Ranges to be read: of a member, the array's data.
     pub whole: Ranges,
-    /// What was read.
+    /// Ranges that were read.
     pub done: Ranges,
-    /// What could not be read.
+    /// Ranges that could not be read.
     pub unreadable: Ranges,
     /// When it was first begun.
     pub began: Timestamp,
-    /// How long it ran, over all starts, in seconds.
+    /// Time that it ran, over all starts, in seconds.
     pub ran_s: f64,
-    /// How often it was started.
+    /// Number of starts.
     pub starts: u32,
 }
 
@@ -56,9 +56,9 @@ impl Checkpoint {
         }
     }
 
-    /// Whether what was read before is true of this one. A member is known by the array's id and its
-    /// place in it; the disk there may have been replaced, which is seen where disks have names, and
-    /// within one boot. A single disk without a name is known only while it stays attached.
+    /// True if what was read before still holds for this one. A member is known by the array's id and its place
+    /// in it; the disk there may have been replaced, which is seen where disks have names, and within one boot.
+    /// A single disk without a name is known only while it stays attached.
     pub(crate) fn goes_on_from(&self, before: &Checkpoint, is_member: bool) -> bool {
         if self.whole != before.whole {
             return false;

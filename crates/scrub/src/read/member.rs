@@ -15,9 +15,9 @@ use reader::{Meter, ReadRequest, Work};
 use study::pace::Allowed;
 use ui::exit::sentence;
 
-/// What is asked for at once while nobody else is there.
+/// Size of a request while there is no foreground.
 pub(crate) const BLOCK: Bytes = Bytes::kib(512);
-/// What is asked for at once in company: others wait behind it.
+/// Size of a request beside a foreground, which waits behind it.
 const SMALL: Bytes = Bytes::kib(128);
 /// The most requests in flight, for each member: at 512 KiB and 10 ms a request, 800 MiB/s.
 pub(crate) const MOST_DEPTH: usize = 16;
@@ -26,9 +26,9 @@ const START_DEPTH: usize = 4;
 /// The mark of a piece of a block that failed, and that of a block.
 const PIECE: u64 = 1;
 const WHOLE: u64 = 0;
-/// How often the disk is looked at.
+/// Interval at which the disk is looked at.
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
-/// How long to wait when nothing can be asked for.
+/// Wait when nothing can be requested.
 const NAP: Nanos = Nanos(10_000_000);
 
 /// Reads one member or disk.
@@ -49,7 +49,7 @@ pub(crate) struct Member<'a> {
     ran_before_s: f64,
 }
 
-/// What came of it.
+/// Result of a member.
 pub(crate) struct Came {
     /// Where it stands.
     pub kept: Checkpoint,
@@ -57,11 +57,11 @@ pub(crate) struct Came {
     pub read: Bytes,
     /// Bytes that are still to be read.
     pub left: Bytes,
-    /// Whether the disk went away.
+    /// True if the disk went away.
     pub gone: bool,
-    /// Whether whole blocks are called unreadable of which a part may be read.
+    /// True if whole blocks are called unreadable of which a part may be readable.
     pub is_coarse: bool,
-    /// Whether the ledger knows how it stands, and why not if that went wrong.
+    /// True if the ledger has the state, or the reason if writing it failed.
     pub is_kept: Result<bool, String>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// What came of it; `is_done` says whether all was asked for. It is finished in the ledger then.
+    /// Result of the reading; `is_done` is true if all was requested. It is finished in the ledger then.
     pub(crate) fn end(mut self, is_done: bool) -> Came {
         self.take();
         let finished = is_done && !self.gone;
@@ -145,7 +145,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// How many requests are wanted in flight, of which size.
+    /// Number and size of the requests wanted in flight.
     fn wanted(&self) -> (usize, Bytes) {
         match self.share.may() {
             Allowed::All => (
@@ -224,7 +224,7 @@ impl RequestSource for Member<'_> {
     }
 }
 
-/// What of a part is behind before it begins, in bytes.
+/// Bytes of a part that are behind before it begins.
 pub(crate) fn behind(whole: &Ranges, kept: &Checkpoint) -> u64 {
     whole.intersect(&kept.done).total().0
 }

@@ -22,14 +22,14 @@ use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
 use super::share::Share;
 use super::source::{Part, Source};
 
-/// How often the pace is looked at.
+/// Interval at which the rate is looked at.
 const TICK: Duration = Duration::from_millis(20);
-/// How much what came back last counts in what the members give.
+/// Weight of the last completions in the rate of the members.
 const LAST_COUNTS: f64 = 0.1;
-/// How often the array is looked at, and how the work stands is shown.
+/// Interval at which the array is looked at, and progress is shown.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How it ended.
+/// End of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// All was asked for.
@@ -46,15 +46,15 @@ pub(crate) enum Ending {
     Failed(String),
 }
 
-/// What came of an array or disk.
+/// Result of an array or disk.
 pub(crate) struct Read {
     pub source: Source,
     /// Of each part.
     pub parts: Vec<Came>,
     pub ending: Ending,
-    /// How long this start took, in seconds.
+    /// Duration of this start, in seconds.
     pub seconds: f64,
-    /// How it stood at the end.
+    /// Progress at the end.
     pub at: At,
 }
 
@@ -137,7 +137,7 @@ fn read_part(
     (came, ending)
 }
 
-/// Sets the pace of all parts by what is felt, until they are done.
+/// Sets the rate of all parts by the foreground's latency, until they are done.
 struct Steering<'a> {
     source: &'a Source,
     share: &'a Share,
@@ -145,7 +145,7 @@ struct Steering<'a> {
     foreground: Foreground,
     pace: Controller,
     felt: Nanos,
-    /// Bytes a second that all members give together while each is at a request in company.
+    /// Bytes a second of all members together while each has a request outstanding beside a foreground.
     gives: Option<f64>,
     began: Instant,
     line: ProgressLine,
@@ -239,7 +239,7 @@ impl<'a> Steering<'a> {
         })
     }
 
-    /// What has happened to the array.
+    /// Problem of the array.
     fn trouble(&self) -> Option<Ending> {
         let sync = &self.source.array.as_ref()?.sync;
         if !sync.is_there() {

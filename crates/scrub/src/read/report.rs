@@ -1,5 +1,4 @@
-//! What is said in the end: what cannot be read, which bytes of the array and which files these are,
-//! and what to do.
+//! Report at the end: unreadable extents, the bytes of the array and the files that they hold, and advice.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -33,19 +32,19 @@ const COLUMNS: [Column; 7] = [
     Column::words("now"),
 ];
 
-/// What came of an array or disk, with what lies where it cannot be read.
+/// Result of an array or disk, with the owners of its unreadable extents.
 pub(crate) struct Found {
     read: Read,
     /// The bytes of the array or disk that cannot be read.
     bad: Ranges,
-    /// What they are, if that was asked for.
+    /// Owners of the extents, if they were asked for.
     owners: Option<Owners>,
-    /// What is to be said besides, in sentences.
+    /// Notes, in sentences.
     notes: Vec<String>,
 }
 
 impl Found {
-    /// Whether all can be read.
+    /// True if all can be read.
     pub(crate) fn is_whole(&self) -> bool {
         self.read
             .parts
@@ -153,7 +152,7 @@ fn extents(ranges: &Ranges) -> String {
     format!("{}{more}", extents.join(", "))
 }
 
-/// What to do about what cannot be read.
+/// Advice about unreadable extents.
 fn advice(found: &Found) -> String {
     let source = &found.read.source;
     let path = source.path();
@@ -180,7 +179,7 @@ fn advice(found: &Found) -> String {
     )
 }
 
-/// What lies there, as a person reads it.
+/// Owners of the extents, as lines of text.
 fn owner_lines(owners: &Owners) -> Vec<String> {
     let mut lines: Vec<String> = owners
         .list
@@ -324,7 +323,7 @@ struct Document<'a> {
     read: Vec<SourceDocument<'a>>,
 }
 
-/// What came of an array or disk.
+/// Result of an array or disk.
 #[derive(Serialize)]
 struct SourceDocument<'a> {
     device: String,
@@ -332,7 +331,7 @@ struct SourceDocument<'a> {
     uuid: Option<&'a str>,
     level: Option<&'a str>,
     disks: Vec<DiskDocument<'a>>,
-    /// What cannot be read of the array or disk.
+    /// Unreadable extents of the array or disk.
     unreadable: Vec<ExtentDocument>,
     located: Option<Vec<OwnerDocument<'a>>>,
     ended: &'static str,
@@ -344,7 +343,7 @@ struct SourceDocument<'a> {
     notes: &'a [String],
 }
 
-/// What came of a disk that was read.
+/// Result of a disk that was read.
 #[derive(Serialize)]
 struct DiskDocument<'a> {
     device: &'a Path,
@@ -366,7 +365,7 @@ struct ExtentDocument {
     length_bytes: u64,
 }
 
-/// What lies on some extents.
+/// Owners of some extents.
 #[derive(Serialize)]
 struct OwnerDocument<'a> {
     extents: Vec<ExtentDocument>,

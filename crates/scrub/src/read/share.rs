@@ -1,4 +1,4 @@
-//! How much the members of one array, which are read at once, may read together.
+//! Common rate of the members of one array, which are read at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use study::pace::Allowed;
 /// After a pause so much time is made up for at once.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// What all members share.
+/// State that all members share.
 #[derive(Debug)]
 pub(crate) struct Share {
     turn: Mutex<Turn>,
@@ -63,13 +63,12 @@ impl Share {
         self.turn().may = may;
     }
 
-    /// What may be done.
+    /// Amount of I/O that is allowed.
     pub(crate) fn may(&self) -> Allowed {
         self.turn().may
     }
 
-    /// Whether something may be asked for; otherwise how long to wait at least, or `None` where that is
-    /// not known.
+    /// Ok if a request may be issued; otherwise the least time to wait, or `None` where that is not known.
     pub(crate) fn has_room(&self) -> Result<(), Option<Duration>> {
         let turn = self.turn();
         match turn.may {
@@ -110,7 +109,7 @@ impl Share {
         self.passed.fetch_add(bytes, Relaxed);
     }
 
-    /// How many bytes are behind.
+    /// Number of bytes that are behind.
     pub(crate) fn passed(&self) -> u64 {
         self.passed.load(Relaxed)
     }
@@ -120,15 +119,15 @@ impl Share {
         (self.moved.swap(0, Relaxed), self.requests.swap(0, Relaxed))
     }
 
-    /// Bytes a second that one member has given since this was asked last while it was at a request in company;
-    /// `None` where none came back.
+    /// Bytes a second of one member while it had a request outstanding beside a foreground, since the last call;
+    /// `None` where none completed.
     pub(crate) fn gives(&self) -> Option<f64> {
         let took = Nanos(self.took.swap(0, Relaxed)).as_secs_f64();
         let taken = self.taken.swap(0, Relaxed) as f64;
         (taken > 0.0 && took > 0.0).then(|| taken / took)
     }
 
-    /// Whether anything is in flight.
+    /// True if anything is in flight.
     pub(crate) fn is_busy(&self) -> bool {
         self.in_flight.load(Relaxed) > 0
     }

@@ -1,4 +1,4 @@
-//! What is read: an array with all its members, or a single disk, and why it cannot be.
+//! Source of reads: an array with all its members, or a single disk, and the reason why it cannot be read.
 
 use std::path::Path;
 
@@ -21,15 +21,15 @@ pub(crate) struct Source {
     /// The disks of an array of which members are partitions: who uses the rest of them is not to be
     /// disturbed either.
     pub shared: Vec<Shared>,
-    /// What was named.
+    /// The device that was named.
     pub device: Device,
-    /// What is known of it, of an array.
+    /// The array's state, of an array.
     pub array: Option<OfArray>,
-    /// What is read of it.
+    /// Parts of it that are read.
     pub parts: Vec<Part>,
 }
 
-/// What matters of an array.
+/// State of an array that matters here.
 pub(crate) struct OfArray {
     /// By what the ledger knows it.
     pub uuid: String,
@@ -40,7 +40,7 @@ pub(crate) struct OfArray {
 }
 
 impl OfArray {
-    /// Whether md can write anew what it cannot read.
+    /// True if md can rewrite what it cannot read.
     pub(crate) fn is_redundant(&self) -> bool {
         Level::of_md(&self.level).is_none_or(Level::is_redundant)
     }
@@ -54,12 +54,12 @@ pub(crate) struct Part {
     pub slot: Option<u32>,
     /// Where the array's data begins on it, in bytes.
     pub offset: u64,
-    /// What is read of it.
+    /// Ranges of it that are read.
     pub whole: Ranges,
 }
 
 impl Source {
-    /// What a person means by `word`.
+    /// The source that `word` names.
     ///
     /// # Errors
     /// A sentence for what speaks against reading it.
@@ -177,7 +177,7 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
     })
 }
 
-/// Whether all members are there, and md has nothing else to do with them.
+/// Ok if all members are there, and md has no other work on them.
 fn is_there(array: &Array) -> Result<(), String> {
     let state = array.state.as_deref().unwrap_or("inactive");
     if matches!(state, "inactive" | "clear") || array.size.0 == 0 {

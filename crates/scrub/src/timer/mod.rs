@@ -344,12 +344,12 @@ impl TimerHost<'_> {
     }
 }
 
-/// Whether the timer is there, below a system's `/`.
+/// True if the timer is there, below a system's `/`.
 pub(crate) fn is_installed(root: &Path) -> bool {
     is_ours(&root.join(FOLDER).join(TIMER)).unwrap_or(false)
 }
 
-/// Whether a unit is there and was written by this program.
+/// True if a unit is there and was written by this program.
 fn is_ours(path: &Path) -> io::Result<bool> {
     match fs::read(path) {
         Ok(bytes) => Ok(bytes.starts_with(MARK.as_bytes())),

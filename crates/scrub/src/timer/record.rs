@@ -1,5 +1,5 @@
-//! What was turned off for this program's timer, kept beside its units so that it can be turned on
-//! again: also by another user's ledger, and after this program was installed anew.
+//! Record of the units that were turned off for this program's timer, beside its units, so that they can be
+//! turned on again: also by another user's ledger, and after this program was installed anew.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Change;
 
-/// What was turned off.
+/// Unit or entry that was turned off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Replaced {
     /// In the order in which it was done.
@@ -30,7 +30,7 @@ pub(crate) enum Off {
     Masked {
         /// The unit.
         unit: String,
-        /// Whether it was running.
+        /// True if it was running.
         active: bool,
     },
     /// A variable in a file.
@@ -68,7 +68,7 @@ impl Replaced {
     }
 }
 
-/// What a file is called while it is written.
+/// Suffix of a file while it is written.
 const NEW: &str = "disksmith-new";
 
 /// Writes a file so that it is there whole or not at all; one that is there keeps its owner and mode,

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// What the timer is to do.
+/// Settings of the timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The absolute path of this program.
@@ -15,8 +15,8 @@ pub(crate) struct Wanted {
     pub ledger: PathBuf,
     /// When it begins, as `OnCalendar=` has it.
     pub calendar: String,
-    /// Whether a beginning that the host has slept through is made up for when it is up again, at whatever
-    /// hour that is.
+    /// True if a start that the host has slept through is made up for when it is up again, at whatever hour
+    /// that is.
     pub makes_up: bool,
     /// By how many seconds it may begin later, chosen at random: so that many hosts on one storage do
     /// not begin at once.
@@ -27,7 +27,7 @@ pub(crate) struct Wanted {
 pub(crate) const MARK: &str = "# Written by `disksmith scrub --install-timer`; \
                                `disksmith scrub --uninstall-timer` takes it out.";
 
-/// Whether a path or an argument cannot be written into a unit.
+/// True if a path or an argument cannot be written into a unit.
 fn is_unwritable(word: &OsStr) -> bool {
     word.to_str()
         .is_none_or(|word| word.chars().any(char::is_control))
@@ -80,7 +80,7 @@ impl Wanted {
         words.map(quoted).collect::<Vec<String>>().join(" ")
     }
 
-    /// What of it cannot be written into a unit, if anything.
+    /// The first path or argument that cannot be written into a unit.
     pub(crate) fn unwritable(&self) -> Option<&OsStr> {
         let mut words = self.args.iter().map(OsString::as_os_str);
         let paths = [self.program.as_os_str(), self.ledger.as_os_str()];
@@ -181,8 +181,7 @@ pub(crate) mod tests {
         assert_eq!(mode, Some("process"), "{service}");
     }
 
-    /// What systemd's own program finds wrong with units; `None`, with a note, where it is not
-    /// installed.
+    /// Faults that systemd's own program finds in units; `None`, with a note, where it is not installed.
     pub(crate) fn faults(service: &str, timer: &str) -> Option<Vec<String>> {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["disksmith-scrub.service", "disksmith-scrub.timer"]

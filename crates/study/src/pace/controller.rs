@@ -13,8 +13,8 @@ pub const ROOM: f64 = 1.5;
 /// … and its mean too, or so many times where the background goes in steps: a mean of 1.5 times has a p99.9 of
 /// more there.
 const ROOM_OF_MEAN: f64 = 1.35;
-/// Share of what the device gives to one request after the other that the background always has: the way must
-/// have an end, and the foreground loses less than 3 %.
+/// Share of the device's rate of one request after the other that the background always has: the work must end,
+/// and the foreground loses less than 3 %.
 const LEAST_SHARE: f64 = 0.02;
 /// The least rate is no more than this, nor less than that, in bytes a second; and before it is known what the
 /// device gives, it is in between.
@@ -25,7 +25,7 @@ const UNKNOWN: f64 = LEAST / 16.0;
 /// probes; at most so long.
 const LEARN_S: f64 = 1.0;
 const LEARN_MOST_S: f64 = 20.0;
-/// What was learned so long ago says nothing of a foreground that comes now.
+/// A foreground that was measured longer ago is measured anew, in seconds.
 const STALE_S: f64 = 600.0;
 /// The background works for so long and then pauses for so long, while the foreground is measured by itself: a
 /// twelfth of the time, and its own latency and throughput are never older than that.
@@ -172,7 +172,7 @@ impl Controller {
         }
     }
 
-    /// Takes what the device gives to one request after the other, in bytes a second.
+    /// Takes the device's rate of one request after the other, in bytes a second.
     pub fn gives(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             let was_least = self.rate <= self.least;
@@ -249,7 +249,7 @@ impl Controller {
         self.kept
     }
 
-    /// What the background may do.
+    /// Amount of I/O that the background may do.
     pub fn allowed(&self) -> Allowed {
         match self.phase {
             Phase::Alone => Allowed::All,
@@ -273,7 +273,7 @@ impl Controller {
         sorted.get(at).copied().filter(|_| self.probes())
     }
 
-    /// What the foreground had so far.
+    /// Result of the foreground so far.
     pub fn outcome(&self) -> Outcome {
         self.collector.outcome(self.kept)
     }
@@ -299,7 +299,7 @@ impl Controller {
         self.allowed()
     }
 
-    /// Goes by whether there is a foreground.
+    /// Takes the presence of a foreground, and changes the stage.
     fn meet(&mut self, presence: Presence) {
         match (presence, self.phase) {
             (Presence::Absent, Phase::Working(_) | Phase::Pausing(_)) => {
@@ -357,7 +357,7 @@ impl Controller {
         self.collector.foreground_s += sample.seconds;
     }
 
-    /// Measures a foreground by itself. What the background had in flight is no part of it.
+    /// Measures a foreground by itself, without the background's requests in flight.
     fn measure(&mut self, so_far: f64, sample: &Sample<'_>) -> f64 {
         if sample.is_busy || sample.background > 0.0 {
             return 0.0;

@@ -1,9 +1,9 @@
-//! Integrators of the background's rate, one for each latency that is kept, and the answer to harm.
+//! Integrators of the background's rate, one for each latency target, and the back-off after slow requests.
 //!
 //! Each integrator moves the logarithm of its rate by its own error, so that on average the error is zero: of the
 //! mean, that it is at its target; of the p99, that about one probe in a hundred is above it (Robbins and Monro
-//! 1951, "A stochastic approximation method"). That is slow. Harm is answered at once by a back-off that is over
-//! a second or two later, when the integrators have moved to where there is none.
+//! 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a back-off, which
+//! is over a second or two later, when the integrators have moved to a rate without them.
 
 /// Logarithm a second by which a rate grows that keeps a p99, …
 const GROWTH: f64 = 0.04;
@@ -12,7 +12,8 @@ const FASTER_S: f64 = 10.0;
 /// Logarithm by which one slow request moves its integrator: at 25 probes a second one in a hundred is slow where
 /// that equals the growth. …
 const STEP: f64 = 0.2;
-/// … and by which the rate backs off, times by how many times its target it took, up to this: one that waits very long is worth a few.
+/// … and by which the rate backs off, times the request's latency as a share of its target, up to [`SEVERITY`]: one
+/// very slow request counts as a few.
 const BACK_OFF: f64 = 0.3;
 const SEVERITY: f64 = 4.0;
 /// The back-off is over, but for a third of it, after so many seconds, and no deeper than this.

@@ -17,7 +17,7 @@ pub use controller::{Controller, LEAST, Phase, ROOM, least_rate};
 pub use detector::{Counts, Detector, Foreground};
 pub use outcome::{Latency, Outcome};
 
-/// What the background may do now.
+/// Amount of I/O that the background may do now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allowed {
     /// All that the device gives: there is no foreground.

@@ -32,7 +32,7 @@ impl Latency {
     }
 }
 
-/// What the foreground had.
+/// Result of the foreground.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// While the background paused for it.

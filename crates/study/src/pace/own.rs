@@ -60,7 +60,7 @@ impl Own {
 
 /// Background bytes a second that cost the foreground so much of its throughput.
 pub(super) const LOSS: f64 = 0.005;
-/// That a loss is no chance is known by so many standard errors, of so many cycles.
+/// A loss is significant beyond so many standard errors, of so many cycles.
 const SURELY: f64 = 2.0;
 const LEAST_CYCLES: f64 = 3.0;
 

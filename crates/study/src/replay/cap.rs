@@ -1,4 +1,4 @@
-//! Whether recorded I/O ran at a limit of the disk that it was recorded on.
+//! Detection of recorded I/O that ran at a limit of its disk.
 //!
 //! Where requests queued and the rate was as flat as only a token bucket makes it ([`crate::plateau`]), the times at
 //! which a database issued its requests were set by that limit: it would have asked sooner. Issue times alone do not

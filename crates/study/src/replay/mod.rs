@@ -1,5 +1,5 @@
-//! What a replay's figures are worth: intervals of percentiles, whether the recording was held back by its own
-//! disk's limit, and whether the replay was answered from a warmer cache.
+//! Worth of a replay's figures: intervals of percentiles, detection of a recording that was held back by its
+//! own disk's limit, and of a replay that was answered from a warmer cache.
 
 pub mod cap;
 pub mod percentile;

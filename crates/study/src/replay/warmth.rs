@@ -1,4 +1,4 @@
-//! Whether reads of a replay were answered from a cache more often than when they were recorded.
+//! Detection of reads that were answered from a cache more often in the replay than in the recording.
 //!
 //! A cache shows as two kinds of reads: fast ones and slow ones. A queue makes two kinds as well, so that only reads
 //! are compared that found nothing else in flight. Reads are parted where the logarithms of their latencies fall

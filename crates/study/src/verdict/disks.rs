@@ -9,7 +9,7 @@ use crate::shift::{Effect, Shift, shift, shift_at_equal_load};
 /// Smallest change of a disk's latency that counts: I/O of a changed mix differs by some percent anyway.
 const LEAST_AWAIT: f64 = 1.2;
 
-/// What one disk did.
+/// Evidence from one disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskEvidence {
     /// Its name.

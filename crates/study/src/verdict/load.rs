@@ -5,7 +5,7 @@ use super::usual::unusual_shift;
 use super::{LEAST_CHANGE, LEVEL};
 use crate::shift::{Effect, Shift, shift_at_equal_load};
 
-/// What the request rate did, and what the response time did at equal rate.
+/// Changes of the request rate, and of the response time at equal rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadEvidence {
     /// Change of the request rate, beyond that of the same hours of earlier days.

@@ -1,4 +1,4 @@
-//! What the same hours of earlier days did: a rise that comes each morning is no news.
+//! Response times of the same hours on earlier days: a rise that comes each morning is no news.
 
 use super::inputs::{Windows, part};
 use crate::noise::mean;

@@ -1,8 +1,8 @@
 //! Findings about the disks of a host, from moment to moment: samples in, events out.
 //!
 //! A [`Watch`] is shown one sample after the other, of any length: just taken, replayed from a
-//! recording, or read from a log. Each rule looks at the last seconds or minutes and says what it
-//! sees now; a [`book`] makes of that events that begin once, last, and end once.
+//! recording, or read from a log. Each rule looks at the last seconds or minutes and reports what
+//! it sees now; the [`event_tracker`] turns these sightings into events, each with one start and one end.
 //!
 //! | rule | what it goes by |
 //! | --- | --- |
@@ -76,7 +76,7 @@ impl Default for Settings {
 pub enum ChangeKind {
     /// It was found.
     Opened,
-    /// It lasts, with other figures or a higher severity. Said once a minute at most.
+    /// It lasts, with other figures or a higher severity. Reported once a minute at most.
     Updated,
     /// Its cause is gone.
     Closed,

@@ -136,7 +136,7 @@ fn field(name: &str) -> Field {
     }
 }
 
-/// What a line says.
+/// Fields of a line.
 #[derive(Default)]
 struct Found<'a> {
     method: &'a [u8],

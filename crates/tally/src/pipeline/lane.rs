@@ -154,7 +154,7 @@ impl Lane {
         }
     }
 
-    /// What was summed, as a batch; the next sums are empty.
+    /// Returns the sums as a batch; the next sums are empty.
     pub(super) fn seal(&mut self) -> Batch {
         let bounds = self.store.settings().bounds.clone();
         let empty = self.spare.take().unwrap_or_else(|| Sums::new(bounds));

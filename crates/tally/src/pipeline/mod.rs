@@ -53,7 +53,7 @@ impl Default for FlushRule {
     }
 }
 
-/// What pipelines have in common.
+/// State that all pipelines share.
 #[derive(Clone)]
 pub struct Shared {
     /// The end was asked for.
@@ -62,7 +62,7 @@ pub struct Shared {
     pub dead_letters: Arc<DeadLetters>,
     /// When to flush.
     pub flush: FlushRule,
-    /// What the stores keep.
+    /// Retention of the stores.
     pub limits: Limits,
 }
 

@@ -10,7 +10,7 @@ use super::{Archive, Result, SCHEMA, Store, StoreError, sqlite};
 use crate::classes::Bounds;
 use crate::level::{Level, Seconds, Zone};
 
-/// What a store is made with, and keeps.
+/// Settings with which a store is made, and which it keeps.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Classes of response times.

@@ -68,7 +68,7 @@ pub struct Advance {
     pub to: u64,
 }
 
-/// What is written in one transaction.
+/// Rows that are written in one transaction.
 #[derive(Debug)]
 pub struct Batch {
     /// Identity of the batch itself: applied again after an answer that was lost, it changes nothing.
@@ -126,7 +126,7 @@ pub trait Store: Send {
     /// Its address, without secrets.
     fn address(&self) -> &str;
 
-    /// What it was made with.
+    /// Settings with which it was made.
     fn settings(&self) -> &Settings;
 
     /// For each of some identities, whether it is in the store.
@@ -183,7 +183,7 @@ pub struct StoredBucket {
 /// Periods of a level that begin before its watermark are in its table; later ones are the sum of the finer level's.
 /// [`crate::query`] puts them together.
 pub trait Archive: Send {
-    /// What the store was made with.
+    /// Settings with which the store was made.
     fn settings(&self) -> &Settings;
 
     /// From now on all answers are of one moment, until this is called again.

@@ -19,7 +19,7 @@ const MOST_DEVICES: usize = 1024;
 const FUA: u64 = 4;
 const FAILED: u64 = 8;
 
-/// What stands in front of the columns.
+/// Tables in front of the columns.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tables {
     ios: usize,

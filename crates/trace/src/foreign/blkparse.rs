@@ -1,4 +1,4 @@
-//! What blkparse prints by default: `device cpu sequence seconds pid action rwbs`, then by action `sector + sectors
+//! blkparse's default output: `device cpu sequence seconds pid action rwbs`, then by action `sector + sectors
 //! [process]`, or `[error]` of a completion (blkparse(1)).
 
 use record::{Bytes, Nanos};

@@ -1,4 +1,4 @@
-//! What blkparse prints by default.
+//! blkparse's default output.
 
 use std::io::{self, Write};
 

@@ -14,11 +14,11 @@ use crate::io::{Described, Header, Io, Op};
 /// A format that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// That of this program.
+    /// This program's own format.
     Own,
     /// blktrace's binary events, version 7.
     Blktrace,
-    /// What blkparse prints.
+    /// blkparse's text.
     Blkparse,
     /// fio's log of I/O, version 2.
     Iolog2,

@@ -1,4 +1,4 @@
-//! Formats of outputs with their markers, and what is at the place of an output.
+//! Formats of outputs with their markers, and the file that is to be replaced.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -121,7 +121,7 @@ impl Existing {
             return Ok(Existing::Never(what));
         }
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        // For writing too: a file that is read-only or immutable is to be left alone, and said so early.
+        // For writing too: a file that is read-only or immutable is left alone, and reported early.
         let opened = OpenOptions::new()
             .read(true)
             .write(true)
@@ -182,7 +182,7 @@ pub(super) fn is_stream(path: &Path) -> anyhow::Result<bool> {
             }
             return Ok(true);
         }
-        // Terminals have major numbers of their own; what else is a device is not opened to be asked.
+        // Terminals have major numbers of their own; any other device is not opened to find out.
         if kind.is_char_device() && is_terminal_number(&facts) && is_terminal() {
             return Ok(true);
         }
@@ -253,7 +253,7 @@ fn is_descriptor(path: &Path) -> bool {
 
 /// Writes to a stream, behind what a regular file has.
 pub(super) fn write_to_stream(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    // What is opened is judged again: another may be there now.
+    // The opened file is judged again: the path may name another one now.
     if !is_stream(path)? {
         bail!("it is not a stream any more");
     }

@@ -1,4 +1,4 @@
-//! What volumes give when warm blocks of all of them are read at once: the rate of a forecast.
+//! Rate of volumes when warm blocks of all of them are read at once: the rate of a forecast.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,11 +17,11 @@ use reader::Volume;
 pub(super) const DEPTH: u32 = 16;
 /// The mark of a block.
 const BLOCK: u64 = 0;
-/// The mark of a request that only asks how long others wait.
+/// Mark of a request that is a probe of foreground latency.
 const PROBE: u64 = 1;
 /// A prime number: a step that reaches all places.
 const SPREAD: usize = 7919;
-/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+/// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 /// The rate is that of so many equal parts, which show how it wanders.
 const PARTS: usize = 20;
@@ -86,7 +86,7 @@ impl<'a> Burst<'a> {
 }
 
 impl Burst<'_> {
-    /// A page of a place, which is warm, to see how long others wait.
+    /// A page of a place, which is warm, as a probe of foreground latency.
     fn probe(&mut self) -> Option<Request> {
         self.probes += 1;
         let at = self.probes.wrapping_mul(SPREAD) % self.places.len().max(1);
@@ -102,7 +102,7 @@ impl RequestSource for Burst<'_> {
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        // Nobody has counted whether others are there: they may be.
+        // The foreground is not counted: there may be one.
         self.pace.adjust(now, || None);
         let Some(&offset) = self.places.get(self.given) else {
             return Next::End;

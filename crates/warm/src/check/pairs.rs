@@ -15,12 +15,12 @@ pub(super) const DEPTH: u32 = 4;
 const LAG: usize = 32;
 /// So many places are read before there is a warm one to read beside them; they are not judged.
 pub(super) const LEAD: usize = 2;
-/// What is read of a place.
+/// Bytes that are read of a place.
 pub(super) const PAGE: u32 = 4096;
 
-/// So many warm reads above what others may feel are no chance.
+/// So many warm reads above the foreground's target are significant.
 const SLOW: usize = 2;
-/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+/// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 /// After so many, of which fewer were slow, one more is in flight.
 const FELT: usize = 25;
@@ -40,7 +40,7 @@ pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
     places
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Came {
     #[default]
@@ -59,14 +59,14 @@ enum Came {
 pub(super) struct Pairs<'a> {
     places: &'a [u64],
     seed: u64,
-    /// How many places were given out.
+    /// Number of places that were given out.
     given: usize,
-    /// What is to be issued together, and how much of it is in flight.
+    /// Requests of the next round, and the number of those in flight.
     round: VecDeque<Request>,
     in_flight: usize,
     /// Of each place, the first read, and that of the warm one beside it.
     read: Vec<[Came; 2]>,
-    /// What others' requests may take, in seconds.
+    /// Target for the foreground's p99, in seconds.
     target_s: Option<f64>,
     /// So many are wanted in flight.
     depth: u32,
@@ -75,7 +75,7 @@ pub(super) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Reads these places, with chance by this seed. What others' requests may take is kept to.
+    /// Reads these places, in an order by this seed, within the foreground's target.
     pub(super) fn new(places: &'a [u64], seed: u64, target: Option<Nanos>) -> Pairs<'a> {
         Pairs {
             places,
@@ -97,7 +97,7 @@ impl<'a> Pairs<'a> {
         (0..=place.checked_sub(lag)?).rev().find(is_warm)
     }
 
-    /// What is issued together next: first reads, and the warm ones beside them.
+    /// Begins the next round: first reads, and the warm ones beside them.
     fn begin_round(&mut self) {
         let pairs = (self.depth as usize / 2).max(1);
         let until = (self.given + pairs).min(self.places.len());
@@ -116,7 +116,7 @@ impl<'a> Pairs<'a> {
         self.given = until;
     }
 
-    /// Fewer in flight while warm reads, which wait as those of others do, take longer than others' may.
+    /// Lowers the depth while warm reads, which wait as foreground requests do, exceed the target.
     fn feel(&mut self, latency_s: f64) {
         let Some(target_s) = self.target_s else {
             return;
@@ -144,7 +144,7 @@ impl<'a> Pairs<'a> {
         self.read.iter().filter_map(both).collect()
     }
 
-    /// How many places could not be read.
+    /// Number of places that could not be read.
     pub(super) fn failed(&self) -> usize {
         let failed = |read: &&[Came; 2]| read[0] == Came::Failed;
         self.read.iter().filter(failed).count()

@@ -1,4 +1,4 @@
-//! What is said of a check: as text, and as one JSON document.
+//! Report of a check: as text, and as one JSON document.
 
 use record::Bytes;
 use serde::Serialize;
@@ -109,7 +109,7 @@ struct Document<'a> {
     schedule: Option<ScheduleDocument>,
 }
 
-/// What a check found of a volume.
+/// Result of the check of a volume.
 #[derive(Serialize)]
 struct VolumeDocument<'a> {
     device: &'a str,

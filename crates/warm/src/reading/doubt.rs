@@ -1,5 +1,5 @@
-//! Whether a device that fails one request after the other answers at all. A controller that is gone
-//! may be listed for as long as nobody takes it away, and what lies on it is not lost.
+//! Detection of a device that fails one request after the other and answers nothing at all. A controller that
+//! is gone may be listed for as long as nobody removes it, and the data on it is not lost.
 
 use std::ops::Range;
 
@@ -43,14 +43,14 @@ impl Reading<'_> {
     }
 }
 
-/// What is thought of a device.
+/// Suspicion about a device.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     /// Requests that failed since one succeeded.
     failures: u32,
-    /// What was called unreadable since then.
+    /// Ranges that were called unreadable since then.
     blamed: Ranges,
-    /// How often it was asked whether it answers, and it did.
+    /// Number of times that the device was asked and answered.
     answers: u32,
     asked: Option<SuspectPages>,
     is_silent: bool,
@@ -108,7 +108,7 @@ impl Doubt {
         });
     }
 
-    /// Whether it is being found out: nothing else is asked for then.
+    /// True while the device is being asked: no other request is made then.
     pub(super) fn is_open(&self) -> bool {
         self.asked.is_some()
     }
@@ -146,12 +146,12 @@ impl Doubt {
         }
     }
 
-    /// Whether the device answers nothing any more.
+    /// True if the device answers nothing any more.
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent
     }
 
-    /// What was called unreadable since it answered last.
+    /// Ranges that were called unreadable since the device answered last.
     pub(super) fn take_blamed(&mut self) -> Ranges {
         std::mem::take(&mut self.blamed)
     }

@@ -1,4 +1,4 @@
-//! What came of a reading.
+//! Result of a reading.
 
 use record::{Bytes, Ranges};
 use study::cold::forecast::MERGE_BYTES;
@@ -19,27 +19,27 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether all that is to be read was read, or given up as unreadable.
+    /// True if all space was read, or given up as unreadable.
     pub(crate) fn is_complete(&self) -> bool {
         self.work.left().0 == 0 && !self.later.may_add()
     }
 
-    /// What was read, now or at an earlier start.
+    /// Ranges that were read, now or at an earlier start.
     pub(crate) fn done_ranges(&self) -> &Ranges {
         self.work.done()
     }
 
-    /// What could not be read.
+    /// Ranges that could not be read.
     pub(crate) fn unreadable(&self) -> &Ranges {
         self.work.unreadable()
     }
 
-    /// Whether more is called unreadable than may be, since to look closer would have taken too long.
+    /// True if more is called unreadable than may be, because a closer look would have taken too long.
     pub(crate) fn is_coarse(&self) -> bool {
         self.work.is_coarse()
     }
 
-    /// How much was read at this start.
+    /// Bytes that were read at this start.
     pub(crate) fn read(&self) -> Bytes {
         self.work.read()
     }
@@ -49,12 +49,12 @@ impl Reading<'_> {
         self.stream.cold_share()
     }
 
-    /// What held the rate where it was; `None` when it was over before that was known.
+    /// Limit of the rate; `None` when the reading was over before that was known.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         verdict::of_one(self.depth.as_ref()?, &Caps::default())
     }
 
-    /// What it gave while all volumes were read together, and the bytes a second that it gave alone.
+    /// Limit while all volumes were read together, and the bytes a second that this one gave alone.
     pub(crate) fn in_company(&self) -> Option<(Verdict, f64)> {
         let bytes_per_s = self.together.rate()?;
         let depth = self.wanted();
@@ -85,7 +85,7 @@ impl Reading<'_> {
         self.pace.others_share()
     }
 
-    /// What the foreground had; `None` where there was none.
+    /// Result of the foreground; `None` where there was none.
     pub(crate) fn foreground(&self) -> Option<Outcome> {
         self.pace.outcome()
     }

@@ -1,4 +1,4 @@
-//! Where to ask how long others wait.
+//! Places of the probes of foreground latency.
 
 use std::ops::Range;
 

@@ -26,11 +26,11 @@ struct There {
     looks: Cell<u32>,
     told: u32,
     manners: IoPolicy,
-    /// What the kernel counts, asked for at each interval.
+    /// The kernel's counts at each interval.
     counts: Option<Counts>,
 }
 
-/// What a kernel counts at each interval.
+/// The kernel's counts at each interval.
 type Counts = Box<dyn FnMut() -> Counted>;
 
 impl There {
@@ -292,7 +292,7 @@ fn a_volume_that_shrinks_is_read_to_its_new_end() {
     });
 }
 
-/// What is named, used and on the whole volume.
+/// Space that is named, in use, and on the whole volume.
 fn known(size: Bytes) -> Known {
     let unit = UNIT.0;
     Known {
@@ -433,7 +433,7 @@ fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64
     })
 }
 
-/// What a warming by default made of a volume.
+/// Result of a warming by default.
 struct Idled {
     seconds: f64,
     probes: Vec<Range<Nanos>>,

@@ -1,15 +1,15 @@
-//! What a volume gives while all volumes are read together.
+//! Rate of a volume while all volumes are read together.
 
 use record::Nanos;
 
 use super::LOOK_EVERY;
 
-/// What several volumes give together counts after so long a time, and when it lasted as long.
+/// Time after which the common rate counts, and for which it must last.
 const SETTLE: Nanos = Nanos(2_000_000_000);
 /// See [`SETTLE`].
 const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
 
-/// What came while all volumes were read together, from a little after that began.
+/// Bytes that arrived while all volumes were read together, from a little after that began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Together {
     since: Option<Nanos>,

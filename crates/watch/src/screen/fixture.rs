@@ -1,5 +1,5 @@
 //! A host for the tests of the screen: an array of four members, one of them slow, a volume on it, a disk
-//! with partitions, and what never does anything.
+//! with partitions, and devices that are never active.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn flow(iops: f64, size: u64, wait_us: u64) -> Flow {
     }
 }
 
-/// A device that does so much.
+/// A device with so many reads a second, of this latency.
 pub(crate) fn device(
     id: u32,
     name: &str,
@@ -44,7 +44,7 @@ pub(crate) fn device(
 ) -> DeviceSample {
     let mut device = Device::by_name(DeviceId(id), name, Moment::default());
     device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
-    // What lies on one and only one other, and is named like a part of it, is one here.
+    // A device on exactly one other, and named like a part of it, is a partition here.
     if lies_on.len() == 1 && disks_of_partition(name).next().is_some() && name.starts_with("vd") {
         device.kind = DeviceKind::Partition;
     }
@@ -208,7 +208,7 @@ pub(crate) fn sample(at: u64) -> Sample {
     }
 }
 
-/// Something that was found of the slow member.
+/// A finding about the slow member.
 pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> Change {
     Change {
         kind,

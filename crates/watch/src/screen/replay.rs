@@ -20,16 +20,16 @@ use ui::screen::{Terminal, put_back, run};
 
 /// Speeds, as multiples of the original.
 const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
-/// Longest wait between two intervals: nothing happens in a gap.
+/// Longest wait between two intervals, so that gaps are skipped.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Plays what was recorded, from `from` on, until the person quits. Intervals before that are only there
-/// to go back to, and for the sparklines: two minutes of them are worth having. They come in order of
-/// their time, each with what became of findings in it, and are read when they are due; nothing is read
-/// ahead but one. `all` shows also devices that never did anything. Marks are in order.
+/// Plays a recording, starting with `from`, until the user quits. Earlier intervals are there only to go back to,
+/// and for the sparklines, which need two minutes of them. Intervals are in order of time, each with the changes of
+/// findings in it, and are read when they are due, one ahead. `all` also shows devices that were never active.
+/// Marks are in order.
 ///
 /// # Errors
-/// When there is no terminal, or the recording cannot be read on.
+/// When there is no terminal, or the recording cannot be read further.
 pub(crate) fn replay(
     source: Source,
     all: bool,
@@ -76,7 +76,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
         }
     }
 
-    /// Gives all that is before a time, and the first interval that ends then or later.
+    /// Returns all intervals before a time, and the first that ends then or later.
     fn begin(&mut self, model: &mut Model, from: Option<Timestamp>) {
         self.next(model);
         let is_before = |frame: &Arc<Frame>| match (from, frame.at.wall) {
@@ -87,7 +87,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
         self.tell(model);
     }
 
-    /// Gives one interval more; whether there was one.
+    /// Shows one more interval; true if there was one.
     fn next(&mut self, model: &mut Model) -> bool {
         match self.recording.next() {
             Some(Ok((sample, changes))) => {
@@ -120,7 +120,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
         Some(between.div_f64(SPEEDS[self.speed]).min(LONGEST))
     }
 
-    /// Says how it is played.
+    /// Shows the state of the replay.
     fn tell(&mut self, model: &mut Model) {
         model.playing = Some(Playing {
             speed: SPEEDS[self.speed],

@@ -1,4 +1,4 @@
-//! Reads past md, against a modelled RAID 10.
+//! Direct comparison, against a modelled RAID 10.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::super::model::{Event, Load, Model, Noise};
@@ -100,7 +100,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
     }
 }
 
-/// Runs in company, with something that happens after eleven seconds, and gives what came of it.
+/// Runs beside a foreground, with an event after eleven seconds, and returns the result.
 fn with(event: Event) -> (Ended, Model) {
     let mut model = model(600 * FASTEST as u64);
     model.load = busy();

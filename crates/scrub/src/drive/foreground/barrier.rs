@@ -1,4 +1,4 @@
-//! The steering against RAID 10, which holds all others up while it is at a request of the check.
+//! Pacing of a check of RAID 10, which delays all foreground requests by each request of the check.
 
 use super::super::model::Barrier;
 use super::*;
@@ -9,7 +9,7 @@ use study::pace::least_rate;
 fn ten(share: f64) -> Load {
     let load = at(share, Noise::Exponential);
     let read = 4.0 * 128.0 / FASTEST;
-    // Read past md, its members are in a queue as those of any array: the cost is that of [`at`].
+    // Read directly, its members are in a queue as those of any array: the cost is that of [`at`].
     let barrier = Barrier {
         holds: 2.0 * load.alone + read,
         lost: 0.6,
@@ -26,14 +26,14 @@ fn ten(share: f64) -> Load {
     }
 }
 
-/// How a check goes on in company.
+/// Way in which a check runs beside a foreground.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Steps {
-    /// md's own, as on an array where nobody waits for them.
+    /// md's own steps, as on an array where no request waits for them.
     Any,
-    /// md's own, by how long they take.
+    /// md's own steps, by their duration.
     ByTime,
-    /// Past md.
+    /// Direct comparison.
     Past,
 }
 
@@ -58,7 +58,7 @@ fn mean(model: &Model, from: u64, to: u64) -> f64 {
     sum / f64::from(number)
 }
 
-/// What others have of it, as multiples of what they have alone.
+/// Latency of the foreground, as multiples of its latency alone.
 struct OthersShare {
     mean: f64,
     p99: f64,
@@ -108,7 +108,7 @@ fn past_md_others_keep_what_they_have_and_the_check_gets_a_good_part_of_what_the
     for share in [0.3, 0.6, 0.9] {
         let felt = felt(share, Steps::Past);
         assert!(felt.mean < 1.6, "{share}: {:.2}", felt.mean);
-        // Who waits long by himself waits no longer for the rest of one request than anybody.
+        // A foreground with a long latency of its own waits no longer for the rest of one request than any other.
         assert!(felt.p99 < 1.35 && felt.p999 < 1.35, "{share}");
         let of_spare = felt.got / (512.0 * FASTEST * (1.0 - share));
         println!("{of_spare:.2} of what is spare");

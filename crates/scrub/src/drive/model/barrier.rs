@@ -1,29 +1,29 @@
-//! What others feel of a check of RAID 10, which they wait for whatever members they want.
+//! Effect of a check of RAID 10 on the foreground, which waits for it whichever members it uses.
 //!
-//! As in the kernel (drivers/md/raid10.c, raise_barrier): before a request of the check begins, all others that
-//! were begun come back, and none begins until it has come back itself. Where others wait, the next one of the
-//! check lets them go first, so that each holds them up anew.
+//! As in the kernel (drivers/md/raid10.c, raise_barrier): before a request of the check begins, all foreground
+//! requests that were begun complete, and none begins until it has completed itself. Waiting foreground requests go
+//! before the next request of the check, which then delays the foreground again.
 
 use super::{SECOND, STEP};
 
-/// What one request of the check holds up.
+/// Delay by one request of the check.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Barrier {
-    /// For how long others wait, in seconds: until those that were begun have come back, and it has.
+    /// Time that foreground requests wait, in seconds: until those that were begun have completed, and it has.
     pub holds: f64,
     /// The share of what the members can do that is lost meanwhile.
     pub lost: f64,
     /// The share of it that the foreground asks for.
     pub asked: f64,
-    /// The share of their full speed at which members are read past md, while they are.
+    /// Share of full speed at which members are read directly.
     pub past: f64,
-    /// What reads at full speed would add to the latency, in seconds.
+    /// Latency that reads at full speed would add, in seconds.
     pub cost: f64,
     /// Seconds of what the members can do that it takes to write their superblocks.
     pub superblock: f64,
 }
 
-/// How far the check is with a request, and what waits behind it.
+/// Progress of the check with a request, and the work that waits behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crossing {
     until: Option<u64>,
@@ -47,7 +47,7 @@ impl Crossing {
         self.behind += barrier.map_or(0.0, |barrier| barrier.superblock);
     }
 
-    /// So many seconds pass: how long who comes now waits, in seconds, beside what his request takes.
+    /// Lets so many seconds pass. Returns the wait of a request that comes now, in seconds, beside its own duration.
     pub(super) fn waits(&mut self, barrier: Option<Barrier>, now: u64, seconds: f64) -> f64 {
         let Some(barrier) = barrier else {
             return 0.0;

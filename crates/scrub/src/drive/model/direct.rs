@@ -1,4 +1,4 @@
-//! Members that are read and compared past md's check.
+//! Members that are compared directly, without md.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use record::{Nanos, Ranges};
 
 use super::{Barrier, Compared};
 
-/// What differs is told apart in so many sectors.
+/// Differences are told apart at a granularity of so many sectors.
 const BLOCK: u64 = 8;
 /// The share of their full speed at which members are read where no [`Barrier`] says so.
 const SHARE: f64 = 0.5;
 
-/// What a comparison is at.
+/// State of a direct comparison.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Past {
-    /// Whether members can be read past md.
+    /// True if members can be read directly.
     pub can: bool,
-    /// Whether nobody reads any more though they could.
+    /// True if the readers have stopped though they could read.
     pub fails: bool,
     /// The share of their full speed at which members are read, where it is not [`SHARE`].
     pub share: Option<f64>,
@@ -40,7 +40,7 @@ impl Past {
         true
     }
 
-    /// What came of it, where what differs lies at `bad`.
+    /// Result of the comparison, where the differences are at `bad`.
     pub(super) fn come(&mut self, bad: &[u64]) -> Option<Compared> {
         let step = self.step.take_if(|step| self.at >= step.end as f64)?;
         let differ = bad.iter().chain(&self.moving);

@@ -152,7 +152,7 @@ impl Client {
 }
 
 impl Server {
-    /// What the client is to connect with.
+    /// Options with which the client connects.
     pub(super) fn options(&self) -> Result<OptsBuilder> {
         let client = match &self.defaults_file {
             Some(path) => read(path)?,

@@ -283,7 +283,7 @@ impl MysqlStore {
     }
 }
 
-/// What a row that is there is given. `VALUES()` is taken by MySQL and MariaDB alike.
+/// Assignments for a row that exists already. MySQL and MariaDB both take `VALUES()`.
 fn changes(level: Level, columns: &[String]) -> String {
     let changes: String = columns
         .iter()

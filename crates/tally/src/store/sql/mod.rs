@@ -1,5 +1,5 @@
-//! What all SQL stores share: names of tables and columns, upkeep and reading, in statements that both SQLite and MySQL
-//! take. What differs is in [`Sql`].
+//! Parts that all SQL stores share: names of tables and columns, upkeep and reading, in statements that both
+//! SQLite and MySQL take. Their differences are in [`Sql`].
 
 mod archive;
 mod upkeep;
@@ -31,7 +31,7 @@ pub(super) trait Sql {
     /// Bytes that the tables take.
     fn size(&mut self) -> Result<u64>;
 
-    /// What is behind a SELECT whose rows are to stay as they are until the transaction ends.
+    /// Suffix of a SELECT whose rows must not change until the transaction ends.
     fn for_update(&self) -> &'static str;
 
     /// Statement that gives rolled-up rows the last value of their gauges.

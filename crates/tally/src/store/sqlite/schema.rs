@@ -76,7 +76,7 @@ fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
         .exists([])
 }
 
-/// What a store was made with.
+/// Settings with which a store was made.
 pub(super) fn settings(connection: &Connection, address: &str) -> Result<Settings> {
     let failed = |error| failed(address, error);
     if !has_tables(connection).map_err(failed)? {

@@ -84,7 +84,7 @@ impl Clock {
     }
 }
 
-/// What a check of such a volume says, and the share that was cold.
+/// Sample of a check of such a volume, and the share that was cold.
 fn checked_on(host: Host, seed: u64) -> (Sample, f64) {
     let mut clock = Clock::new(host, seed);
     let places = places(Bytes(host.places * BLOCK.0), BLOCK, seed);
@@ -129,8 +129,8 @@ fn checked_on(host: Host, seed: u64) -> (Sample, f64) {
     (assess(&pairs.pairs()).unwrap(), share)
 }
 
-/// How often in so many checks the volume was called cold, how often the interval held the true share,
-/// and the mean of the share.
+/// Share of checks that called the volume cold, share of intervals that held the true share, and the mean of
+/// the share.
 fn tally(host: Host, checks: u64) -> (f64, f64, f64) {
     let per = 1.0 / checks as f64;
     let mut sums = (0.0, 0.0, 0.0);
