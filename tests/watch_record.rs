@@ -164,7 +164,7 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
     std::fs::write(&folder, "").unwrap();
     let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
     let mut running = Running::start(place.command(&arguments).env("DISKSMITH_LEDGER", &ledger));
-    running.wait_for_text("Nothing is recorded just now");
+    running.wait_for_text("Nothing is recorded at the moment");
     std::fs::remove_file(&folder).unwrap();
     std::fs::create_dir(&folder).unwrap();
     running.wait_for_text("Recording goes on");
