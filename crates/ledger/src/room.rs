@@ -21,7 +21,7 @@ fn on(kind: &str) {
         .stderr(Stdio::null())
         .status();
     if !can_mount.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: only root can mount file systems of its own");
+        skip::skipped("only root can mount file systems of its own");
         return;
     }
     let scratch = Scratch::new();

@@ -36,7 +36,7 @@ fn below_file(file: &Path, options: &[&str]) -> Option<Vec<CacheKind>> {
     match Loop::part_of(file, options) {
         Ok(device) => Some(kinds(&Root::host(), &device.name())),
         Err(why) => {
-            println!("skipped: {why}");
+            skip::skipped(&why.to_string());
             None
         }
     }

@@ -74,10 +74,7 @@ fn level(array: &Array) -> Option<Level> {
 
 /// Copies or parity.
 fn is_redundant(array: &Array) -> bool {
-    matches!(
-        level(array),
-        Some(Level::One | Level::Ten | Level::Five | Level::Six)
-    )
+    level(array).is_some_and(Level::is_redundant)
 }
 
 fn attribute(facts: &Facts, array: &Array, name: &str) -> Option<String> {
@@ -105,7 +102,7 @@ fn degraded(_: &Facts, array: &Array) -> Option<Judgement> {
 fn differences(facts: &Facts, array: &Array) -> Option<Judgement> {
     let count = mismatches(&facts.host.root, &array.name)?;
     let value = format!("{}: {count} sectors differ", array.name);
-    let has_parity = matches!(level(array), Some(Level::Five | Level::Six));
+    let has_parity = level(array).is_some_and(Level::has_parity);
     Some(match count {
         0 => Judgement::ok(value),
         _ if has_parity => Judgement::fix(value, "A rebuild would write wrong data. Find the places and the files in them.")

@@ -55,7 +55,7 @@ fn partitioned(script: &str) -> Option<tempfile::NamedTempFile> {
         .arg(file.path())
         .stdin(std::process::Stdio::piped())
         .spawn()
-        .map_err(|error| println!("skipped: sfdisk: {error}"))
+        .map_err(|error| skip::skipped(&format!("sfdisk: {error}")))
         .ok()?;
     child
         .stdin
