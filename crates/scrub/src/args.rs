@@ -178,7 +178,7 @@ impl FromStr for By {
         }
         text.parse().map(By::At).map_err(|_| {
             format!(
-                "'{text}' is no time; write it as sunday, 2026-11-29, 18:00 or 2026-11-29T18:00"
+                "'{text}' is not a time; write it as sunday, 2026-11-29, 18:00 or 2026-11-29T18:00"
             )
         })
     }
