@@ -155,8 +155,8 @@ disksmith scrub md0 >&2; is $? 2 "nothing to compare"
 at() { read -r _ _ sectors _ </sys/block/$1/stat; echo "$sectors"; }
 a=$(at vda) b=$(at vdb)
 disksmith scrub --read md0 >&2 & reading=$!
-# 32 MiB of each: some of that is in the ledger by then.
-until [ $(($(at vda) - a)) -gt 65536 ] && [ $(($(at vdb) - b)) -gt 65536 ]; do sleep 0.1; done
+# 40 MiB of each, which takes eight seconds: the members' checkpoints take turns, and each has had one by then.
+until [ $(($(at vda) - a)) -gt 81920 ] && [ $(($(at vdb) - b)) -gt 81920 ]; do sleep 0.1; done
 disksmith scrub --read /dev/vda >&2; is $? 2 "a member of what is being read"
 kill -9 $reading; wait $reading; is $? 137 "killed"
 disksmith scrub --read md0 --locate --json; is $? 1 "unreadable"
@@ -171,9 +171,9 @@ fn with_qemu_a_raid_0_with_a_bad_place_is_read_over_a_kill_and_the_file_is_named
     let place = Place::new();
     let volumes = [
         "--volumes",
-        "throughput=10MiB:80MiB",
+        "throughput=5MiB:80MiB",
         "--volumes",
-        "throughput=10MiB,error=41943040+8192,error-on=read:80MiB",
+        "throughput=5MiB,error=41943040+8192,error-on=read:80MiB",
     ];
     let Some(said) = in_lab(&place, &volumes, SCRIPT) else {
         return;
