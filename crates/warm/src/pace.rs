@@ -269,9 +269,9 @@ impl<'a> Pace<'a> {
         (self.traffic.all > 0).then(|| others as f64 / self.traffic.all as f64)
     }
 
-    /// Result of the foreground; `None` where there was none, or it is not looked for.
+    /// Result of the foreground; `None` where there was none for as long as a second, or it is not looked for.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         let outcome = self.controller.as_ref()?.outcome();
-        outcome.beside.is_some().then_some(outcome)
+        (outcome.foreground_s >= 1.0).then_some(outcome)
     }
 }
