@@ -183,6 +183,16 @@ fn what_cannot_be_is_refused_before_anything_is_taken() {
     place
         .run(&["tally", "--from", "-", "--timezone", "Mars/Base"])
         .refuses(&["no time zone"]);
+    let twice = [
+        "tally",
+        "--from",
+        "-",
+        "--store",
+        "sqlite:a.db",
+        "--store",
+        "sqlite:a.db",
+    ];
+    place.run(&twice).refuses(&["named twice"]);
     place
         .run(&["tally", "query", "a"])
         .refuses(&["there is no store"]);

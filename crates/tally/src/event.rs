@@ -7,6 +7,10 @@ pub const LONGEST_TAG: usize = 512;
 /// The tag of all events whose tags are beyond the bound on tags (`--max-tags`).
 pub const OTHER: &str = "(other)";
 
+/// The largest count or value: so far below the largest double that no sum of them overflows. A sum that is no number
+/// could be added to no store.
+pub const LARGEST: f64 = 1e100;
+
 /// A figure that an event carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
@@ -62,8 +66,8 @@ pub enum Rejection {
     #[error("its tag is not UTF-8 or has control characters")]
     TagText,
     /// A number that cannot be summed.
-    #[error("its count or its value is not a finite number")]
-    NotFinite,
+    #[error("its count or its value is no number, or above {LARGEST:e}")]
+    NotSummable,
     /// A response time below zero.
     #[error("its response time is negative")]
     NegativeTime,
@@ -81,12 +85,13 @@ impl Event<'_> {
         if self.tag.len() > LONGEST_TAG {
             return Err(Rejection::LongTag);
         }
-        if !self.count.is_finite() {
-            return Err(Rejection::NotFinite);
+        let summable = |number: f64| (-LARGEST..=LARGEST).contains(&number);
+        if !summable(self.count) {
+            return Err(Rejection::NotSummable);
         }
         match self.figure {
-            Figure::Time(value) | Figure::Gauge(value) if !value.is_finite() => {
-                return Err(Rejection::NotFinite);
+            Figure::Time(value) | Figure::Gauge(value) if !summable(value) => {
+                return Err(Rejection::NotSummable);
             }
             Figure::Time(value) if value < 0.0 => return Err(Rejection::NegativeTime),
             _ => {}

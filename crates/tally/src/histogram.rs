@@ -56,7 +56,8 @@ const fn square_root(square: u128) -> u128 {
 
 /// Bucket of a value that is finite and not negative.
 pub fn bucket(value: f64) -> i16 {
-    let bits = value.to_bits();
+    // Minus zero is zero.
+    let bits = value.abs().to_bits();
     // Subnormal numbers and zero have the exponent −1023: the lowest bucket.
     let exponent = (bits >> 52) as i32 - 1023;
     let fraction = bits & ((1 << 52) - 1);
@@ -144,6 +145,7 @@ mod tests {
             (1.000_001, 1),
             (1.999_999, 64),
             (0.0, LOWEST),
+            (-0.0, LOWEST),
             (1e-300, LOWEST),
             (f64::MAX, HIGHEST),
             (2.0_f64.powi(40), HIGHEST),

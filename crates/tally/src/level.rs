@@ -98,8 +98,9 @@ impl Zone {
                 format!("'{name}' is no time zone of this host ({error}); write it as Europe/Berlin or UTC")
             })?,
         };
-        // Of zones that move by half an hour, the full hours of standard time are taken all year.
-        let standard = Timestamp::from_second(1_735_689_600).unwrap_or_default();
+        // Of Lord Howe Island, which moves its clocks by half an hour, the full hours of standard time (July) are taken
+        // all year.
+        let standard = Timestamp::from_second(1_751_328_000).unwrap_or_default();
         let offset = Seconds::from(zone.to_offset(standard).seconds());
         Ok(Zone {
             name: name.to_owned(),
@@ -207,6 +208,13 @@ mod tests {
                 "2026-11-23T18:30:00Z",
                 "2026-11-24T18:30:00Z",
             ),
+            (
+                "Australia/Lord_Howe",
+                Level::Hour,
+                "2026-01-01T00:10:00Z",
+                "2025-12-31T23:30:00Z",
+                "2026-01-01T00:30:00Z",
+            ),
             // 25 hours, and 23.
             (
                 "Europe/Berlin",
@@ -240,7 +248,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_period_is_made_of_whole_finer_ones(
-            zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe", "America/New_York"]),
+            zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe", "America/New_York", "America/Havana", "Africa/Cairo"]),
             at in 1_600_000_000_i64..1_900_000_000,
         ) {
             let zone = Zone::named(zone).unwrap();

@@ -15,7 +15,13 @@ pub(crate) fn beside_ledger(context: &Context, name: &str) -> Result<PathBuf, Fa
 pub(crate) fn stores(named: &[Address], context: &Context) -> Result<Vec<Address>, Failure> {
     match named {
         [] => Ok(vec![Address::Sqlite(beside_ledger(context, "tally.db")?)]),
-        named => Ok(named.to_vec()),
+        named => match (1..named.len()).find(|place| named[..*place].contains(&named[*place])) {
+            Some(twice) => Err(Failure::refused(format!(
+                "{} is named twice; its events would count twice",
+                named[twice]
+            ))),
+            None => Ok(named.to_vec()),
+        },
     }
 }
 

@@ -51,6 +51,12 @@ impl Lane {
         self.sums.len()
     }
 
+    /// Rows that a flush writes, without histograms. Identities count too: a source with many of few events each would
+    /// otherwise reach its own bound long before a flush is due.
+    pub(super) fn rows(&self) -> usize {
+        self.sums.len() + self.keys.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.sums.is_empty() && self.keys.is_empty() && self.advances.is_empty()
     }

@@ -35,7 +35,7 @@ const LAST_FLUSH: Duration = Duration::from_secs(20);
 /// Rules by which sums are flushed: whichever is first.
 #[derive(Clone, Copy, Debug)]
 pub struct FlushRule {
-    /// Number of different sums.
+    /// Number of different sums and identities.
     pub sums: usize,
     /// Time since the first delivery.
     pub every: Duration,
@@ -138,10 +138,18 @@ impl Pipeline {
 
     /// Runs until the source ends or a stop is asked for, and flushes.
     pub fn run(mut self) -> Ended {
-        while !self.ended && !self.shared.stop.load(Relaxed) {
-            self.step();
+        loop {
+            while !self.ended && !self.is_stopped() {
+                self.step();
+            }
+            if let Some(ended) = self.end() {
+                return ended;
+            }
         }
-        self.end()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.shared.stop.load(Relaxed)
     }
 
     fn step(&mut self) {
@@ -188,7 +196,7 @@ impl Pipeline {
     fn pause(&mut self) {
         let until = Instant::now() + self.retry;
         self.retry = (self.retry * 2).min(SLOWEST_RETRY);
-        while Instant::now() < until && !self.shared.stop.load(Relaxed) {
+        while Instant::now() < until && !self.is_stopped() {
             self.reap(TICK / 4);
             if self.in_flight.is_none() && self.is_due() {
                 self.flush();
@@ -211,7 +219,11 @@ impl Pipeline {
         let rule = &self.shared.flush;
         self.since
             .is_some_and(|since| since.elapsed() >= self.delay())
-            || self.intake.lanes.iter().any(|lane| lane.len() >= rule.sums)
+            || self
+                .intake
+                .lanes
+                .iter()
+                .any(|lane| lane.rows() >= rule.sums)
             || self.intake.bytes() >= rule.memory
     }
 
@@ -234,32 +246,32 @@ impl Pipeline {
         }
     }
 
-    /// The last flush, and the end.
-    fn end(mut self) -> Ended {
-        self.writer.give_up_after(Instant::now() + LAST_FLUSH);
+    /// The last flush, and the end; `None` if the source has to deliver again what another process counted in part.
+    fn end(&mut self) -> Option<Ended> {
+        self.writer.give_up_after(Some(Instant::now() + LAST_FLUSH));
         while self.in_flight.is_some() || !self.intake.lanes.iter().all(Lane::is_empty) {
             if self.in_flight.is_none() {
                 self.flush();
             }
-            match self.writer.outcome(LAST_FLUSH * 2) {
-                Some(Outcome::GivenUp(reason)) => {
-                    let summed = self
-                        .intake
-                        .lanes
-                        .iter()
-                        .map(Lane::events)
-                        .max()
-                        .unwrap_or(0);
-                    return Ended {
-                        unstored: summed,
-                        reason: Some(reason),
-                    };
+            let reason = match self.writer.outcome(LAST_FLUSH * 2) {
+                Some(Outcome::GivenUp(reason)) => reason,
+                Some(outcome) => {
+                    self.answered(outcome);
+                    continue;
                 }
-                Some(outcome) => self.answered(outcome),
-                None => break,
-            }
+                None => "the store does not answer".to_owned(),
+            };
+            let summed = self.intake.lanes.iter().map(Lane::events).max();
+            return Some(Ended {
+                unstored: summed.unwrap_or(0),
+                reason: Some(reason),
+            });
         }
-        Ended::default()
+        if self.ended || self.is_stopped() {
+            return Some(Ended::default());
+        }
+        self.writer.give_up_after(None);
+        None
     }
 
     fn answered(&mut self, outcome: Outcome) {
@@ -279,6 +291,7 @@ impl Pipeline {
                 self.intake.lanes.iter_mut().for_each(Lane::forget);
                 self.source.rewind();
                 self.since = None;
+                self.ended = false;
             }
             Outcome::GivenUp(_) => {}
         }
@@ -379,8 +392,13 @@ impl Intake for Summing {
         self.ask(|lanes| {
             let at: Result<Vec<Option<u64>>, _> =
                 lanes.iter_mut().map(|lane| lane.position(source)).collect();
-            // Of several stores the one that has least; one without is at the beginning.
-            Ok(at?.into_iter().min().flatten())
+            let at = at?;
+            // Of several stores the one that has least; one without is at the beginning of what another has.
+            let least = at.iter().map(|at| at.unwrap_or(0)).min();
+            Ok(least.filter(|_| at.iter().any(Option::is_some)))
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

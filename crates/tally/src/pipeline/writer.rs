@@ -69,14 +69,14 @@ impl Writer {
     }
 
     /// From this moment on, a store that does not answer is given up.
-    pub(super) fn give_up_after(&self, moment: Instant) {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(moment);
+    pub(super) fn give_up_after(&self, moment: Option<Instant>) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = moment;
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.give_up_after(Instant::now());
+        self.give_up_after(Some(Instant::now()));
         self.batches = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

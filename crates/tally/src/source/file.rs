@@ -1,14 +1,14 @@
 //! Files: read from the position that the stores have, once to the end, or as they grow (`--follow`), across rotation.
 //!
-//! A file is known by its inode and its first line, and not by its name, so that a log that is renamed by a rotation is
-//! read to its end, and one that takes the old one's inode is another.
+//! A file is known by its inode, its birth and its first line, and not by its name, so that a log that is renamed by a
+//! rotation is read to its end, and one that takes the old one's inode is another.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 
@@ -21,6 +21,9 @@ const HEAD: usize = 1024;
 /// Wait before a file that has not grown is looked at again.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Time for which a file is read on when another has taken its name: a writer opens the new one later.
+const LINGER: Duration = Duration::from_secs(3);
+
 /// A file.
 #[derive(Debug)]
 pub struct FileSource {
@@ -32,6 +35,9 @@ pub struct FileSource {
     first: Option<File>,
     /// Files that it was rotated to, the oldest first: of those that were begun, the rest is read before.
     rotated: VecDeque<PathBuf>,
+    /// Time of the last write to the first file that was rotated while this ran. What was rotated later is of the log,
+    /// too, although no store has any of it.
+    since: Option<SystemTime>,
 }
 
 #[derive(Debug)]
@@ -40,11 +46,13 @@ struct Open {
     inode: u64,
     /// Known once there is a first line.
     identity: Option<String>,
-    /// A rotation has taken its name: it does not grow.
+    /// A rotation had taken its name before it was opened: it does not grow.
     is_rotated: bool,
+    /// Moment at which another file was seen under its name.
+    replaced: Option<Instant>,
     /// Position of the first byte that was not taken.
     at: u64,
-    /// A store has some of it.
+    /// It is of the log: a store has some of it, or it was rotated while this ran.
     is_begun: bool,
     lines: Lines,
 }
@@ -73,6 +81,7 @@ impl FileSource {
                 true => rotated(path),
                 false => VecDeque::new(),
             },
+            since: None,
         })
     }
 
@@ -80,15 +89,21 @@ impl FileSource {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                let (file, is_rotated) = match self.rotated.pop_front() {
+                let (file, is_rotated, is_begun) = match self.rotated.pop_front() {
                     // What is packed or removed meanwhile is not read.
-                    Some(path) => match File::open(path) {
-                        Ok(file) => (file, true),
+                    Some(path) => match File::open(&path) {
+                        Ok(file) => {
+                            let is_later = self.since.is_some_and(|since| {
+                                is_numbered(&self.path, &path)
+                                    && modified(&file).is_some_and(|at| at >= since)
+                            });
+                            (file, true, is_later)
+                        }
                         Err(_) => return Ok(Polled::More),
                     },
                     None => match self.first.take() {
-                        Some(file) => (file, false),
-                        None => (File::open(&self.path)?, false),
+                        Some(file) => (file, false, false),
+                        None => (File::open(&self.path)?, false, false),
                     },
                 };
                 let inode = file.metadata()?.ino();
@@ -97,20 +112,24 @@ impl FileSource {
                     inode,
                     identity: None,
                     is_rotated,
+                    replaced: None,
                     at: 0,
-                    is_begun: false,
+                    is_begun,
                     lines: Lines::default(),
                 })
             }
         };
-        let grows = self.follow && !open.is_rotated;
+        if open.replaced.is_none() && !open.is_rotated && replaced(&self.path, open.inode) {
+            open.replaced = Some(Instant::now());
+            self.since = self.since.or(modified(&open.file));
+        }
+        let lingers = open.replaced.is_none_or(|at| at.elapsed() < LINGER);
+        let grows = self.follow && !open.is_rotated && lingers;
         if open.identity.is_none() {
             match open.recognize(intake, grows) {
                 Ok(true) if open.is_rotated && !open.is_begun => return Ok(self.end()),
                 Ok(true) => {}
-                Ok(false) if grows && !replaced(&self.path, open.inode) => {
-                    return Ok(Polled::Idle);
-                }
+                Ok(false) if grows => return Ok(Polled::Idle),
                 Ok(false) => return Ok(self.end()),
                 Err(Failed::Stopped(Stopped)) => return Ok(Polled::Idle),
                 Err(Failed::Read(error)) => return Err(error),
@@ -118,24 +137,23 @@ impl FileSource {
         }
         match open.read(intake, grows)? {
             true => Ok(Polled::More),
-            false if !grows => Ok(self.end()),
-            // The end of a file that has been rotated away, or made shorter, is its end.
-            false if replaced(&self.path, open.inode) => match open.read(intake, false)? {
-                true => Ok(Polled::More),
-                false => Ok(self.end()),
-            },
-            false if open.file.metadata()?.len() < open.at => Ok(self.end()),
+            // The end of a file that was made shorter is its end.
+            false if !grows || open.file.metadata()?.len() < open.at => Ok(self.end()),
             false => Ok(Polled::Idle),
         }
     }
 
     /// The end of this file: of the source, or the beginning of the next file.
     fn end(&mut self) -> Polled {
-        self.open = None;
-        match self.follow {
-            true => Polled::More,
-            false => Polled::End,
+        let ended = self.open.take();
+        if !self.follow {
+            return Polled::End;
         }
+        if ended.is_some_and(|ended| ended.replaced.is_some()) {
+            // There may have been more than one rotation.
+            self.rotated = rotated(&self.path);
+        }
+        Polled::More
     }
 }
 
@@ -169,20 +187,29 @@ impl Open {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let length = self.file.metadata()?.len();
-        // A file that was emptied in its place and begins alike again is another each time.
-        for generation in 0_u32.. {
-            let identity = format!("file:{}:{hash}:{generation}", self.inode);
-            let position = intake.position(&identity)?;
-            let at = position.unwrap_or(0);
-            if at <= length {
-                self.is_begun = position.is_some();
-                self.file.seek(SeekFrom::Start(at))?;
-                self.at = at;
-                self.identity = Some(identity);
-                break;
-            }
+        let facts = self.file.metadata()?;
+        let born = facts.created().ok();
+        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let born = born.unwrap_or_default().as_nanos();
+        let name = |generation: u32| format!("file:{}:{born}:{hash}:{generation}", self.inode);
+        // A file that was emptied in its place and begins alike again is another each time: the last one that a store
+        // knows, or the next.
+        let (mut generation, mut last) = (0, None);
+        while let Some(position) = intake.position(&name(generation))? {
+            last = Some(position);
+            generation += 1;
         }
+        let at = match last {
+            Some(position) if position <= facts.len() => {
+                generation -= 1;
+                position
+            }
+            _ => 0,
+        };
+        self.is_begun |= last.is_some();
+        self.identity = Some(name(generation));
+        self.file.seek(SeekFrom::Start(at))?;
+        self.at = at;
         Ok(true)
     }
 
@@ -246,6 +273,18 @@ fn rotated(path: &Path) -> VecDeque<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
+/// True of a rotated file whose name goes on with a number or a date; with letters it may be packed, or another log.
+fn is_numbered(path: &Path, rotated: &Path) -> bool {
+    let length = path.file_name().map_or(0, std::ffi::OsStr::len);
+    let name = rotated.file_name().unwrap_or_default().as_encoded_bytes();
+    !name.iter().skip(length).any(u8::is_ascii_alphabetic)
+}
+
+/// Time of the last write.
+fn modified(file: &File) -> Option<SystemTime> {
+    file.metadata().ok()?.modified().ok()
+}
+
 /// True if the path names another file now, and not if it names none: the next may come.
 fn replaced(path: &Path, inode: u64) -> bool {
     path.metadata().is_ok_and(|facts| facts.ino() != inode)
@@ -274,3 +313,6 @@ impl Source for FileSource {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

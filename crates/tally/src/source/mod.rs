@@ -51,7 +51,7 @@ pub trait Intake {
     /// Where the end was asked for while a store could not be asked. Nothing was taken then.
     fn take(&mut self, deliveries: &[Delivery<'_>]) -> Result<(), Stopped>;
 
-    /// Position up to which every store has the events of what is read in order.
+    /// Position up to which every store has the events of what is read in order; `None` if no store has any.
     ///
     /// # Errors
     /// Where the end was asked for while a store could not be asked.

@@ -7,7 +7,7 @@
 pub(crate) mod protocol;
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
@@ -17,8 +17,10 @@ use self::protocol::{Stream, kind, parts, request};
 use super::{Delivery, Identity, Intake, Polled, Source};
 use crate::store::Key;
 
-/// Jobs that are asked for at once.
+/// The most jobs that are asked for at once.
 const GRAB: usize = 256;
+/// Bytes of jobs beyond which fewer are asked for at once: a job has up to 64 MiB.
+const GRABBED: usize = 4 << 20;
 /// Jobs that may be under way on the connection.
 const MOST: usize = 100_000;
 /// Time for an answer of gearmand.
@@ -95,6 +97,8 @@ struct Worker {
     /// Gearmand's process.
     instance: Vec<u8>,
     asleep: bool,
+    /// Jobs to ask for at once.
+    grab: usize,
     /// Handles of jobs since the last batch.
     taken: Vec<Box<[u8]>>,
     /// Handles of the jobs of batches that are not committed.
@@ -103,9 +107,9 @@ struct Worker {
 
 struct Job {
     handle: Box<[u8]>,
-    key: Key,
+    /// `None` without a unique id: a handle and a process alone come again, as in a container that starts anew.
+    key: Option<Key>,
     lines: Vec<u8>,
-    has_unique: bool,
 }
 
 impl Gearman {
@@ -135,7 +139,7 @@ impl Gearman {
         let deliveries: Vec<Delivery<'_>> = jobs
             .iter()
             .map(|job| Delivery {
-                identity: Identity::Key(job.key.clone()),
+                identity: job.key.clone().map_or(Identity::None, Identity::Key),
                 lines: &job.lines,
             })
             .collect();
@@ -147,7 +151,7 @@ impl Gearman {
             self.worker = None;
             return Ok(Polled::Idle);
         }
-        self.unidentified += jobs.iter().filter(|job| !job.has_unique).count() as u64;
+        self.unidentified += jobs.iter().filter(|job| job.key.is_none()).count() as u64;
         worker.taken.extend(jobs.into_iter().map(|job| job.handle));
         Ok(Polled::More)
     }
@@ -159,7 +163,13 @@ impl Worker {
         let mut admin = place.connect()?;
         admin.write_all(b"getpid\n")?;
         let mut instance = Vec::new();
-        BufReader::new(admin).read_until(b'\n', &mut instance)?;
+        BufReader::new(admin.take(256)).read_until(b'\n', &mut instance)?;
+        if !instance.starts_with(b"OK ") {
+            // Without it, jobs of a gearmand that was started anew could be taken for earlier ones.
+            return Err(io::Error::other(
+                "it does not tell its process (getpid); it is no gearmand",
+            ));
+        }
         let mut stream = Stream::new(place.connect()?);
         let mut hello = Vec::new();
         request(&mut hello, kind::CAN_DO, &[place.function.as_bytes()]);
@@ -168,6 +178,7 @@ impl Worker {
             stream,
             instance: instance.trim_ascii().to_vec(),
             asleep: false,
+            grab: 1,
             taken: Vec::new(),
             sealed: VecDeque::new(),
         })
@@ -205,12 +216,12 @@ impl Worker {
     /// Asks for many jobs at once, and takes all answers.
     fn grab(&mut self) -> io::Result<Vec<Job>> {
         let mut grabs = Vec::new();
-        for _ in 0..GRAB {
+        for _ in 0..self.grab {
             request(&mut grabs, kind::GRAB_JOB_UNIQ, &[]);
         }
         self.stream.send(&grabs)?;
-        let (mut jobs, mut answers) = (Vec::new(), 0);
-        while answers < GRAB {
+        let (mut jobs, mut answers): (Vec<Job>, usize) = (Vec::new(), 0);
+        while answers < self.grab {
             let Worker {
                 stream,
                 instance,
@@ -230,6 +241,11 @@ impl Worker {
             }
             answers += 1;
         }
+        let bytes: usize = jobs.iter().map(|job| job.lines.len()).sum();
+        self.grab = match bytes > GRABBED {
+            true => (self.grab / 2).max(1),
+            false => (self.grab * 2).min(GRAB),
+        };
         if self.asleep {
             let mut sleep = Vec::new();
             request(&mut sleep, kind::PRE_SLEEP, &[]);
@@ -259,10 +275,9 @@ fn job(data: &[u8], instance: &[u8]) -> io::Result<Job> {
     let [handle, _function, unique, lines] = parts(data)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "gearmand sent a broken job"))?;
     Ok(Job {
-        key: Key::new("gearman", &[unique, handle, instance]),
+        key: (!unique.is_empty()).then(|| Key::new("gearman", &[unique, handle, instance])),
         handle: handle.into(),
         lines: lines.to_vec(),
-        has_unique: !unique.is_empty(),
     })
 }
 
