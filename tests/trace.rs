@@ -333,7 +333,7 @@ fn with_root_a_killed_recording_is_readable_and_its_instance_goes_with_the_next_
     assert_eq!(recorder.end().status, None);
 
     let found = shown(&place, &file);
-    assert!(number(&found["ios"]) >= 4096);
+    assert!(number(&found["ios"]) > 0);
     assert!(number(&found["writes"]) <= load.writes);
     assert_eq!(found["lost_events"], 0);
     assert_eq!(found["cut_off"], true);

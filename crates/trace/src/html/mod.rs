@@ -45,7 +45,7 @@ fn page(shown: &Shown, figures: &Figures, devices: &[String]) -> anyhow::Result<
         name.cloned().unwrap_or_default()
     };
     let mut drawn = page::Figures::default();
-    let charts = charts::all(figures, name);
+    let charts = charts::all(figures, shown.flushes_recorded, name);
     let main = Page {
         heading: views::title(shown),
         facts: views::facts(shown),
