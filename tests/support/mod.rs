@@ -235,6 +235,10 @@ impl Running {
         Running { child, said }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it has printed some words, on standard output or error.
     pub(crate) fn wait_for_text(&mut self, words: &str) {
         let heard = self.said.each_ref().map(|said| {

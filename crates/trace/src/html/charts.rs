@@ -13,19 +13,20 @@ const MOST_MAPS: usize = 4;
 const MOST_LINES: usize = 7;
 
 /// All charts that the trace has figures for.
-pub(super) fn all(figures: &Figures, name: impl Fn(DeviceIndex) -> String) -> Vec<Chart> {
+pub(super) fn all(
+    figures: &Figures,
+    has_flushes: bool,
+    name: impl Fn(DeviceIndex) -> String,
+) -> Vec<Chart> {
     let time = &figures.over_time;
+    let rates: [Figured<'_>; 3] = [
+        ("reads", &|slice, width| slice.reads as f64 / width),
+        ("writes", &|slice, width| slice.writes as f64 / width),
+        ("flushes", &|slice, width| slice.flushes as f64 / width),
+    ];
+    let rates = &rates[..if has_flushes { 3 } else { 2 }];
     let mut charts = vec![
-        over_time(
-            "Rate",
-            "I/Os a second",
-            time,
-            &[
-                ("reads", &|slice, width| slice.reads as f64 / width),
-                ("writes", &|slice, width| slice.writes as f64 / width),
-                ("flushes", &|slice, width| slice.flushes as f64 / width),
-            ],
-        ),
+        over_time("Rate", "I/Os a second", time, rates),
         over_time(
             "Throughput",
             "MiB/s",

@@ -22,6 +22,8 @@ struct Table {
 #[template(path = "trace.html")]
 struct Page<'a> {
     heading: String,
+    verdict: String,
+    sign: &'static str,
     facts: Vec<(&'static str, String)>,
     findings: &'a [TraceFinding],
     charts: Vec<ChartView>,
@@ -45,9 +47,11 @@ fn page(shown: &Shown, figures: &Figures, devices: &[String]) -> anyhow::Result<
         name.cloned().unwrap_or_default()
     };
     let mut drawn = page::Figures::default();
-    let charts = charts::all(figures, name);
+    let charts = charts::all(figures, shown.flushes_recorded, name);
     let main = Page {
         heading: views::title(shown),
+        verdict: format!("{:?}", shown.verdict).to_lowercase(),
+        sign: ui::format::verdict_sign(shown.verdict),
         facts: views::facts(shown),
         findings: &shown.findings,
         charts: charts.into_iter().map(|chart| drawn.add(chart)).collect(),

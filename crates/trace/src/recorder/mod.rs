@@ -78,9 +78,10 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
         has_completions: true,
         has_flushes: true,
     };
+    // Whoever sees the head of the file may rely on it that the next I/O is recorded.
+    capture.begin();
     let writer = TraceWriter::new(file, &header, Tick::RECORDED);
     let writer = writer.map_err(|error| Failure::Midway(unwritten(&args.output, error)))?;
-    capture.begin();
     if context.watched {
         let names: Vec<&str> = header
             .devices

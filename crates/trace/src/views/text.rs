@@ -77,8 +77,10 @@ pub(crate) fn title(shown: &Shown) -> String {
 /// Its figures, with their names.
 pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
     let bytes = |value: u64| Bytes(value).to_string();
+    // A count, unlike a rate, has nothing behind the point.
+    let counted = |count: u64| number(count as f64).trim_end_matches(".0").to_owned();
     let flushes = match shown.flushes_recorded {
-        true => number(shown.flushes as f64),
+        true => counted(shown.flushes),
         false => NOT_RECORDED.to_owned(),
     };
     let about = if shown.distinct_is_estimated {
@@ -111,12 +113,12 @@ pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
             "mix",
             format!(
                 "{} reads ({}), {} writes ({}), of these {} FUA; flushes: {flushes}; discards: {} ({})",
-                number(shown.reads as f64),
+                counted(shown.reads),
                 bytes(shown.read_bytes),
-                number(shown.writes as f64),
+                counted(shown.writes),
                 bytes(shown.write_bytes),
-                number(shown.fua_writes as f64),
-                number(shown.discards as f64),
+                counted(shown.fua_writes),
+                counted(shown.discards),
                 bytes(shown.discard_bytes),
             ),
         ),
