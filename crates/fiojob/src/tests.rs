@@ -181,7 +181,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         let error = said(&format!("[job]\n{line}\n"));
         assert!(error.contains(says), "{line}: {error}");
     }
-    assert!(said("bs=4k\n[job]\n").contains("line 1: 'bs=4k' stands before"));
+    assert!(said("bs=4k\n[job]\n").contains("line 1: 'bs=4k' is before"));
     assert!(said("; nothing\n").contains("no job"));
     assert!(said("[global]\nbs=4k\n").contains("no job"));
 }
