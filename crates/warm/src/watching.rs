@@ -67,7 +67,8 @@ impl<'a> Watching<'a> {
             line,
             began: Instant::now(),
             holds_ledger,
-            wrote: false,
+            // The claim of the work was a commit too.
+            wrote: holds_ledger,
         }
     }
 

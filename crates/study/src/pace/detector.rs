@@ -191,7 +191,7 @@ impl Watch {
             .iter()
             .fold((0.0, 0.0), |all, one| (all.0 + one.1, all.1 + one.2));
         // At first, when less was seen, fewer are enough.
-        let enough = FEW * (now_s / OVER_S).min(1.0);
+        let enough = FEW * (now_s / OVER_S).clamp(0.3, 1.0);
         if requests > enough {
             self.seen();
         } else {
