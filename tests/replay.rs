@@ -289,6 +289,33 @@ fn with_root_the_kernel_counts_the_reads_writes_and_flushes_of_the_trace() {
 }
 
 #[test]
+fn with_root_each_target_takes_requests_of_its_own_block_size() {
+    let Some(small) = Loop::new(16) else {
+        return;
+    };
+    let place = Place::new();
+    let disk = place.path("disk");
+    File::create(&disk).unwrap().set_len(16 << 20).unwrap();
+    let large = Loop::part_of(&disk, &["--sector-size", "4096"]).unwrap();
+    // Alibaba's format: device, operation, offset, length, microseconds.
+    let trace = place.path("two.csv");
+    fs::write(
+        &trace,
+        "4,R,512,512,1577808000000000\n5,W,512,512,1577808000000100\n",
+    )
+    .unwrap();
+    let trace = trace.to_str().unwrap();
+    let consents = [small.path(), large.path()].map(|path| ["--destroy", path]);
+    let words = [
+        &["replay", trace, small.path(), large.path(), "--json"][..],
+        consents.as_flattened(),
+    ];
+    let document = place.run(&words.concat()).ends_with(0).json();
+    let counted = ["issued", "failed", "widened"].map(|key| counts(&document)[key].as_u64());
+    assert_eq!(counted, [Some(2), Some(0), Some(1)]);
+}
+
+#[test]
 fn with_root_an_hour_of_mysql_is_replayed_within_moments() {
     let Some(device) = Loop::new(64) else {
         return;

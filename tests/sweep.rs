@@ -143,6 +143,7 @@ fn what_makes_no_sense_is_refused_before_a_device_is_searched_for() {
         ),
         (&["--destroy", "/dev/no-such-c"], "is not among the devices"),
         (&["--survives", "9"], "there is no layout to measure"),
+        (&["--replay", "nowhere"], "nowhere could not be read"),
         (&[], "/dev/no-such-a cannot be opened"),
     ] {
         place

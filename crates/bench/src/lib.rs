@@ -37,6 +37,7 @@ use std::sync::atomic::AtomicBool;
 
 use engine::Engine;
 use jiff::Timestamp;
+use replay::args::ReplayOptions;
 
 use crate::args::{BenchArgs, SuiteName};
 use session::Session;
@@ -75,6 +76,22 @@ pub fn replay(
     interrupt: &AtomicBool,
 ) -> Outcome {
     bench(&args.bench_args(), context, engine, interrupt)
+}
+
+/// Checks that a trace can be read, and be replayed on one target by these options.
+///
+/// # Errors
+/// Refused, where it cannot.
+pub fn check_trace(
+    file: &Path,
+    options: &ReplayOptions,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    let args = BenchArgs {
+        replay_options: options.clone(),
+        ..BenchArgs::default()
+    };
+    from_trace::surveyed(&args, file, 1, interrupt).map(drop)
 }
 
 /// Measures a target, and neither shows nor keeps it.

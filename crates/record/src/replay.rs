@@ -151,7 +151,7 @@ pub struct ReplayCounts {
     pub left_out: u64,
     /// Discards left out.
     pub discards_left_out: u64,
-    /// I/Os issued while as many were in flight as may be.
+    /// I/Os issued late since as many were in flight as may be.
     pub full: u64,
     /// Times that the trace was not read fast enough.
     pub starved: u64,
@@ -193,8 +193,8 @@ pub struct Replay {
     pub slice_seconds: f64,
     /// Load over time.
     pub load: Vec<LoadSlice>,
-    /// Latency in nanoseconds of recorded reads that found nothing else in flight.
+    /// Latency in nanoseconds of recorded reads of at most 16 KiB that found nothing else in flight.
     pub lone_recorded: Histogram,
-    /// Latency in nanoseconds of replayed reads that found nothing else in flight.
+    /// Latency in nanoseconds of replayed reads of at most 16 KiB that found nothing else in flight.
     pub lone_replayed: Histogram,
 }

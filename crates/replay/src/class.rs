@@ -74,6 +74,11 @@ impl Class {
         matches!(self, Class::Flush | Class::FuaWrite)
     }
 
+    /// True if its I/Os are reads whose latency hardly depends on their size.
+    pub(crate) fn is_small_read(self) -> bool {
+        matches!(self, Class::Read4 | Class::Read16)
+    }
+
     /// The class of this name.
     fn named(name: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.name() == name)
@@ -155,7 +160,7 @@ impl Classifier {
     /// Notes a write. True if it goes on a log.
     fn goes_on(&mut self, io: &Io) -> bool {
         let streams = self.streams.entry(io.device).or_default();
-        let (start, end) = (io.offset.0, io.offset.0 + io.length.0);
+        let (start, end) = (io.offset.0, io.offset.0.saturating_add(io.length.0));
         let found = streams.iter().position(|stream| {
             start <= stream.end && start + REWRITTEN > stream.end && end >= stream.end
         });

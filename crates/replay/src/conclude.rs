@@ -2,6 +2,7 @@
 //! rule.
 
 use crate::class;
+use crate::tally::LATE;
 use record::{
     Code, Direction, Finding, Histogram, LoadSlice, OffsetMap, Pace, Replay, ReplayClass,
     ReplayCounts, Severity,
@@ -13,8 +14,6 @@ use ui::format::{latency, number, percent};
 
 /// Name of the phase that a replay is.
 const PHASE: &str = "replay";
-/// Delays above this are late.
-const LATE_NS: u64 = 1_000_000;
 /// Share of I/Os issued late from which figures may mislead.
 const SOME_LATE: f64 = 0.01;
 /// Share from which the schedule was not kept.
@@ -281,9 +280,9 @@ impl Counts {
     }
 }
 
-/// I/Os that were issued more than [`LATE_NS`] after they were due.
+/// I/Os that were issued more than [`LATE`] after they were due.
 fn late(replay: &Replay) -> u64 {
-    replay.lateness.count() - replay.lateness.count_at_most(LATE_NS)
+    replay.lateness.count() - replay.lateness.count_at_most(LATE)
 }
 
 /// Reasons to doubt a replay.
@@ -422,7 +421,7 @@ fn warmer(replay: &Replay) -> Option<Finding> {
         Code::CacheWarmer,
         Severity::Warn,
         format!(
-            "Of the reads that found nothing else in flight, {} took about {} and the others about {}: a cache \
+            "Of the reads of at most 16 KiB that found nothing else in flight, {} took about {} and the others about {}: a cache \
              answered the fast ones. When they were recorded it was {}. The target's cache is warmer, and the \
              database's reads would take longer than these. Replay on a target larger than its caches, or drop them.",
             percent(now.fast_share),

@@ -7,40 +7,41 @@ use crate::feed::Item;
 
 /// I/Os that are looked at ahead of the oldest that is not complete.
 const AHEAD: usize = 8192;
-/// Completions that are remembered: more than an I/O and its parents are ever apart.
+/// Completions whose times are remembered until they are waited for.
 const REMEMBERED: usize = 1 << 16;
 
 /// State of an I/O in the window.
 #[derive(Debug)]
 enum State {
-    /// It waits for so many parents; the last of those that completed did so then.
-    Waits {
-        left: u32,
-        last: u64,
-        item: Box<Item>,
-    },
-    /// It is due.
-    Due(Box<Item>),
-    /// It was issued.
+    /// It waits, or is due.
+    Pending(Box<Item>),
     Issued,
-    /// It is complete.
     Complete,
 }
 
+/// An I/O that waits for the first `after` completions of the recorded order.
 #[derive(Debug)]
-struct Node {
-    state: State,
-    /// Those that wait for it.
-    children: Vec<u64>,
+struct Waiting {
+    number: u64,
+    after: u64,
+    think: u64,
 }
 
 /// The window. Times are in nanoseconds of the replay.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    nodes: VecDeque<Node>,
-    /// Number of the first node.
+    states: VecDeque<State>,
+    /// Number of the first of them.
     first: u64,
     due: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Those that wait, which become due in this order.
+    waiting: VecDeque<Waiting>,
+    /// Numbers in the recorded order of completion, from the first that is not complete.
+    order: VecDeque<u64>,
+    /// Completions of the recorded order before these.
+    passed: u64,
+    /// The last of these.
+    last: u64,
     completed: Vec<u64>,
     speed: f64,
 }
@@ -48,9 +49,13 @@ pub(crate) struct Graph {
 impl Graph {
     pub(crate) fn new(speed: f64) -> Graph {
         Graph {
-            nodes: VecDeque::new(),
+            states: VecDeque::new(),
             first: 0,
             due: BinaryHeap::new(),
+            waiting: VecDeque::new(),
+            order: VecDeque::new(),
+            passed: 0,
+            last: 0,
             completed: vec![0; REMEMBERED],
             speed,
         }
@@ -58,52 +63,30 @@ impl Graph {
 
     /// True if there is room for one more.
     pub(crate) fn has_room(&self) -> bool {
-        self.nodes.len() < AHEAD
+        self.states.len() < AHEAD
     }
 
-    /// True if nothing waits or is due.
+    /// True if nothing waits, is due or is in flight.
     pub(crate) fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.states.is_empty()
     }
 
     /// Adds the next I/O of the trace, where the replay began at `start`.
     pub(crate) fn add(&mut self, item: Item, start: u64) {
-        let number = self.first + self.nodes.len() as u64;
-        debug_assert_eq!(number, item.number);
-        let (mut left, mut last) = (0, 0);
-        for parent in &item.waits.parents {
-            match parent
-                .checked_sub(self.first)
-                .and_then(|at| self.nodes.get_mut(at as usize))
-            {
-                Some(node) if !matches!(node.state, State::Complete) => {
-                    node.children.push(number);
-                    left += 1;
-                }
-                _ => last = last.max(self.completed[*parent as usize % REMEMBERED]),
-            }
+        let scaled = |time: u64| (time as f64 / self.speed) as u64;
+        let number = item.number;
+        debug_assert_eq!(number, self.first + self.states.len() as u64);
+        self.order.extend(&item.waits.completed);
+        match item.waits.think {
+            Some(think) => self.waiting.push_back(Waiting {
+                number,
+                after: self.passed + self.order.len() as u64,
+                think: scaled(think),
+            }),
+            None => self.due.push(Reverse((start + scaled(item.at), number))),
         }
-        let item = Box::new(item);
-        let state = match (left, item.waits.parents.is_empty()) {
-            (0, true) => {
-                let due = start + (item.at as f64 / self.speed) as u64;
-                self.due.push(Reverse((due, number)));
-                State::Due(item)
-            }
-            (0, false) => {
-                self.due.push(Reverse((last + self.think(&item), number)));
-                State::Due(item)
-            }
-            (left, _) => State::Waits { left, last, item },
-        };
-        self.nodes.push_back(Node {
-            state,
-            children: Vec::new(),
-        });
-    }
-
-    fn think(&self, item: &Item) -> u64 {
-        (item.waits.think as f64 / self.speed) as u64
+        self.states.push_back(State::Pending(Box::new(item)));
+        self.pass();
     }
 
     /// Time at which the next is due, if one is.
@@ -114,11 +97,11 @@ impl Graph {
     /// Takes the one that is due first.
     pub(crate) fn take(&mut self) -> Option<(u64, Item)> {
         let Reverse((due, number)) = self.due.pop()?;
-        let node = self.nodes.get_mut((number - self.first) as usize)?;
-        match std::mem::replace(&mut node.state, State::Issued) {
-            State::Due(item) => Some((due, *item)),
+        let state = self.states.get_mut((number - self.first) as usize)?;
+        match std::mem::replace(state, State::Issued) {
+            State::Pending(item) => Some((due, *item)),
             other => {
-                node.state = other;
+                *state = other;
                 None
             }
         }
@@ -127,40 +110,42 @@ impl Graph {
     /// Notes that I/O `number` completed then.
     pub(crate) fn complete(&mut self, number: u64, at: u64) {
         self.completed[number as usize % REMEMBERED] = at;
-        let Some(node) = self.nodes.get_mut((number - self.first) as usize) else {
-            return;
-        };
-        node.state = State::Complete;
-        for child in std::mem::take(&mut node.children) {
-            self.release(child, at);
+        if let Some(state) = self.states.get_mut((number - self.first) as usize) {
+            *state = State::Complete;
         }
-        while let Some(Node {
-            state: State::Complete,
-            ..
-        }) = self.nodes.front()
-        {
-            self.nodes.pop_front();
+        while let Some(State::Complete) = self.states.front() {
+            self.states.pop_front();
             self.first += 1;
         }
+        self.pass();
     }
 
-    /// Notes that a parent of `number` completed then.
-    fn release(&mut self, number: u64, at: u64) {
-        let think = |item: &Item| (item.waits.think as f64 / self.speed) as u64;
-        let Some(node) = self.nodes.get_mut((number - self.first) as usize) else {
-            return;
-        };
-        let State::Waits { left, last, .. } = &mut node.state else {
-            return;
-        };
-        *left -= 1;
-        *last = (*last).max(at);
-        if *left > 0 {
-            return;
-        }
-        if let State::Waits { last, item, .. } = std::mem::replace(&mut node.state, State::Issued) {
-            self.due.push(Reverse((last + think(&item), number)));
-            node.state = State::Due(item);
+    fn is_complete(&self, number: u64) -> bool {
+        let state = number
+            .checked_sub(self.first)
+            .and_then(|at| self.states.get(at as usize));
+        state.is_none_or(|state| matches!(state, State::Complete))
+    }
+
+    /// Passes what is complete of the recorded order, and makes due what waited for it.
+    fn pass(&mut self) {
+        loop {
+            while let Some(next) = self.waiting.front()
+                && next.after <= self.passed
+            {
+                self.due
+                    .push(Reverse((self.last + next.think, next.number)));
+                self.waiting.pop_front();
+            }
+            let Some(number) = self.order.front().copied() else {
+                return;
+            };
+            if !self.is_complete(number) {
+                return;
+            }
+            self.last = self.last.max(self.completed[number as usize % REMEMBERED]);
+            self.passed += 1;
+            self.order.pop_front();
         }
     }
 }

@@ -69,19 +69,17 @@ impl Touched {
     /// place of its own, so that what is used again is used again after as many others.
     pub(crate) fn compact(&self) -> Compact {
         let mut sum = 0;
-        let before = self
-            .words
-            .iter()
-            .map(|word| {
-                let before = sum;
-                sum += u64::from(word.count_ones());
-                before
-            })
-            .collect();
+        let before = |word: &u64| {
+            let before = sum;
+            sum += u64::from(word.count_ones());
+            before
+        };
+        let before = self.words.iter().map(before).collect();
         Compact {
             shift: self.shift,
             words: self.words.clone(),
             before,
+            end: sum << self.shift,
         }
     }
 }
@@ -93,18 +91,24 @@ pub(crate) struct Compact {
     words: Vec<u64>,
     /// Touched units before each word.
     before: Vec<u64>,
+    /// Bytes of all touched units.
+    end: u64,
 }
 
 impl Compact {
+    /// Touched bytes before an offset: the offset of what is touched there.
     fn offset(&self, offset: u64) -> u64 {
         let unit = offset >> self.shift;
         let (word, bit) = ((unit / 64) as usize, unit % 64);
         let Some((bits, before)) = self.words.get(word).zip(self.before.get(word)) else {
-            // Beyond all that the survey saw: the file has grown since.
-            return offset;
+            return self.end;
         };
         let rank = before + u64::from((bits & ((1 << bit) - 1)).count_ones());
-        (rank << self.shift) + (offset & ((1 << self.shift) - 1))
+        let within = match bits >> bit & 1 {
+            1 => offset & ((1 << self.shift) - 1),
+            _ => 0,
+        };
+        (rank << self.shift) + within
     }
 }
 
@@ -155,21 +159,26 @@ impl Placer {
         counts: &mut ReplayCounts,
     ) -> Option<(u64, u32)> {
         let start = offset - offset % self.alignment;
-        let end = (offset + length.max(1)).next_multiple_of(self.alignment);
-        let wide = end - start;
-        let mut place = match &self.rule {
-            Rule::Exact => start,
-            Rule::Wrap => self.wrapped(start, wide),
-            Rule::Compact(compact) => compact.offset(start),
+        let end = offset.saturating_add(length.max(1));
+        let end = end.checked_next_multiple_of(self.alignment);
+        let Some(wide) = end.map(|end| end - start) else {
+            counts.clipped += 1;
+            return None;
         };
-        if place >= self.size {
+        let (place, there) = match &self.rule {
+            Rule::Exact => (start, wide),
+            Rule::Wrap => (self.wrapped(start, wide), wide),
+            Rule::Compact(compact) => {
+                // Of a discard, parts that are neither read nor written have no place.
+                let place = compact.offset(start);
+                (place, compact.offset(start + wide) - place)
+            }
+        };
+        if place >= self.size || there == 0 {
             counts.clipped += 1;
             return None;
         }
-        if matches!(self.rule, Rule::Wrap) {
-            place = place.min(self.size.saturating_sub(wide));
-        }
-        let fits = wide.min(self.size - place).min(self.longest);
+        let fits = there.min(self.size - place).min(self.longest);
         counts.shortened += u64::from(fits < wide);
         counts.widened += u64::from(wide > length);
         counts.remapped += u64::from(place != start);
@@ -185,7 +194,7 @@ impl Placer {
             false => self.alignment,
         };
         let modulus = (self.size - self.size % unit).max(self.alignment);
-        start % modulus
+        (start % modulus).min(self.size.saturating_sub(wide))
     }
 }
 
@@ -213,6 +222,30 @@ mod tests {
             (counts.clipped, counts.shortened, counts.remapped),
             (1, 1, 0)
         );
+    }
+
+    #[test]
+    fn what_no_device_can_hold_is_clipped() {
+        let mut counts = ReplayCounts::default();
+        for map in [OffsetMap::Exact, OffsetMap::Wrap] {
+            let place = placer(map, None, 1 << 20);
+            assert_eq!(place.place(u64::MAX - 100, 4096, &mut counts), None);
+        }
+        assert_eq!(counts.clipped, 2);
+    }
+
+    #[test]
+    fn a_discard_of_untouched_parts_takes_nothing_of_what_lies_beside_them_in_a_compact_map() {
+        let mut touched = Touched::default();
+        touched.add(0, 4096);
+        touched.add(1 << 20, (1 << 20) + 4096);
+        let place = placer(OffsetMap::Compact, Some(&touched), 1 << 30);
+        let mut counts = ReplayCounts::default();
+        assert_eq!(place.place(128 << 10, 512 << 10, &mut counts), None);
+        assert_eq!(counts.clipped, 1);
+        let unit = 64 << 10;
+        let whole = place.place(0, 16 << 20, &mut counts);
+        assert_eq!(whole, Some((0, 2 * unit)));
     }
 
     #[test]

@@ -105,7 +105,11 @@ pub fn play(
     };
     let expected_s = survey.trace.seconds / settings.speed;
     let width = ((expected_s / WINDOWS * 1e9) as u64).max(WINDOW);
-    let tally = Tally::new(survey.trace.ios, settings.speed, width, observer);
+    let ios = match settings.reads_only {
+        true => survey.reads,
+        false => survey.trace.ios,
+    };
+    let tally = Tally::new(ios, settings.speed, width, observer);
     let (to, from) = sync_channel(BATCHES);
     let mut schedule = Schedule::new(from, settings.pace, settings.speed, settings.depth, tally);
     let over = &AtomicBool::new(false);

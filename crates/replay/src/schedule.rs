@@ -1,6 +1,7 @@
 //! Which I/O is issued next, and when: the source of the engine's list.
 
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
 
 use engine::list::{Done, Next, Request, RequestSource};
 use record::{Nanos, Pace};
@@ -13,6 +14,8 @@ use crate::tally::Tally;
 const LEAD: u64 = 2_000_000;
 /// Pause after which the queue is looked at again, where the trace is not read fast enough.
 const STARVED: u64 = 50_000;
+/// Time after which it is looked again whether to go on, while the first batch is waited for.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The queue that the reading thread fills.
 struct Queue {
@@ -31,16 +34,17 @@ enum Head {
 }
 
 impl Queue {
-    /// Waits for the first batch, before the replay begins. True if that was now.
+    /// Waits for the first batch, before the replay begins, for a moment. True if that was now.
     fn waits_for_first(&mut self) -> bool {
         if self.has_begun {
             return false;
         }
-        self.has_begun = true;
-        match self.from.recv() {
+        match self.from.recv_timeout(PATIENCE) {
             Ok(batch) => self.batch = batch.into_iter(),
-            Err(_) => self.is_over = true,
+            Err(RecvTimeoutError::Disconnected) => self.is_over = true,
+            Err(RecvTimeoutError::Timeout) => return true,
         }
+        self.has_begun = true;
         true
     }
 
@@ -77,6 +81,8 @@ pub(crate) struct Schedule<'a> {
     start: Option<u64>,
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
+    /// True if the depth was full since nothing was due.
+    was_full: bool,
     tally: Tally<'a>,
 }
 
@@ -112,6 +118,7 @@ impl<'a> Schedule<'a> {
             start: None,
             flights: Vec::new(),
             free: Vec::new(),
+            was_full: false,
             tally,
         }
     }
@@ -189,13 +196,8 @@ impl<'a> Schedule<'a> {
 
     fn issue(&mut self, item: Item, due: u64, now: u64) -> Next {
         let in_flight = self.in_flight();
-        self.tally.issued(
-            &item,
-            due,
-            now,
-            in_flight,
-            in_flight + 1 >= self.depth as usize,
-        );
+        self.tally.issued(&item, due, now, self.was_full);
+        self.was_full |= in_flight + 1 >= self.depth as usize;
         let request = Request {
             op: item.op,
             file: item.file,
@@ -242,10 +244,12 @@ impl RequestSource for Schedule<'_> {
         let start = *self.start.get_or_insert(now.0 + lead);
         self.tally.begin(start);
         self.tally.close_windows(now.0, self.in_flight());
-        match self.rule {
+        let next = match self.rule {
             Rule::Recorded | Rule::Asap => self.next_in_order(now.0, start),
             Rule::Dependencies(_) => self.next_of_graph(now.0, start),
-        }
+        };
+        self.was_full &= matches!(next, Next::Request(_));
+        next
     }
 
     fn done(&mut self, _: Nanos, done: Done) {

@@ -42,7 +42,7 @@ impl SurveyedDevice {
 pub struct Survey {
     /// The trace, for the record.
     pub trace: ReplayedTrace,
-    /// Devices with I/Os, in the order of their first.
+    /// Devices with I/Os, in the order in which the trace names them.
     pub devices: Vec<SurveyedDevice>,
     /// Arrival of the first I/O.
     pub(crate) first: u64,
@@ -124,6 +124,7 @@ pub fn survey(
         }
     }
     let (header, caveats) = (reader.header(), reader.caveats());
+    survey.devices.sort_by_key(|device| device.index);
     survey.first = survey.first.min(last);
     survey.trace = ReplayedTrace {
         path: path.to_owned(),

@@ -13,6 +13,8 @@ use crate::feed::Item;
 pub(crate) const PARTS: usize = 30;
 /// Slices of a window.
 const SLICES: usize = 10;
+/// Delays above this many nanoseconds are late.
+pub(crate) const LATE: u64 = 1_000_000;
 
 /// Counts of each class.
 struct ByClass {
@@ -96,10 +98,11 @@ impl<'a> Tally<'a> {
     }
 
     /// Notes that an I/O is issued.
-    pub(crate) fn issued(&mut self, item: &Item, due: u64, now: u64, in_flight: usize, full: bool) {
+    pub(crate) fn issued(&mut self, item: &Item, due: u64, now: u64, was_full: bool) {
         self.issued += 1;
-        self.full += u64::from(full && in_flight > 0);
-        self.lateness.record(now.saturating_sub(due));
+        let late = now.saturating_sub(due);
+        self.full += u64::from(was_full && late > LATE);
+        self.lateness.record(late);
         let at = self.since(due);
         self.curve.at(at).due += 1;
         if let Some(latency) = item.latency {
@@ -110,7 +113,7 @@ impl<'a> Tally<'a> {
             let sums = self.curve.at(to);
             sums.recorded_ios += 1;
             sums.recorded_bytes += u64::from(item.len);
-            if item.was_alone && item.class.direction() == Direction::Read {
+            if item.was_alone && item.class.is_small_read() {
                 self.lone_recorded.record(latency);
             }
         }
@@ -135,7 +138,7 @@ impl<'a> Tally<'a> {
             class.bytes += bytes;
             class.replayed[part].record(latency);
             class.service.record(done.latency.0);
-            if is_alone && item.class.direction() == Direction::Read {
+            if is_alone && item.class.is_small_read() {
                 self.lone_replayed.record(done.latency.0);
             }
             self.flow(item.class.direction(), at, bytes, latency, done.latency.0);

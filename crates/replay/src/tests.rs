@@ -127,6 +127,8 @@ fn what_a_full_depth_delays_is_late_and_its_wait_is_in_the_latency() {
     let slowest = replay.classes[0].all().max() / 1000;
     assert!((7960..=8020).contains(&slowest), "{slowest}");
     assert_eq!(replay.classes[0].service.max() / 1000, 1000);
+    // All but the first, and the second, which is late by less than 1 ms.
+    assert_eq!(replay.counts.full, 6);
 }
 
 #[test]
@@ -254,6 +256,37 @@ fn operations_and_devices_arrive_as_recorded_and_what_is_left_out_is_counted() {
     let played = replayed(ios, 2, only_reads, &volume);
     assert!(volume.made().iter().all(|one| one.request.op == Made::Read));
     assert_eq!(played.replay.counts.left_out, 4);
+}
+
+#[test]
+fn targets_are_of_the_devices_in_the_order_in_which_the_trace_names_them() {
+    let second = Io {
+        device: DeviceIndex(1),
+        ..read(0, 0, 4096)
+    };
+    let volume = volume(10);
+    let ios = vec![second, read(1, 4096, 4096)];
+    let played = replayed(ios, 2, settings(Pace::Recorded), &volume);
+    let devices = played.replay.devices.iter();
+    let names: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
+    assert_eq!(names, ["sda", "sdb"]);
+    let files: Vec<u16> = volume.made().iter().map(|one| one.request.file).collect();
+    assert_eq!(files, [1, 0]);
+}
+
+#[test]
+fn reads_only_of_a_trace_of_writes_has_an_interval() {
+    let writes = (0..900).map(|n| write(n * 100, n * 4096, 4096));
+    let reads = (0..100).map(|n| read(n * 900 + 1, n * 4096, 4096));
+    let mut ios: Vec<Io> = writes.chain(reads).collect();
+    ios.sort_by_key(|io| io.issued);
+    let only_reads = ReplaySettings {
+        reads_only: true,
+        ..settings(Pace::Recorded)
+    };
+    let played = replayed(ios, 1, only_reads, &volume(10));
+    let parts = played.replay.classes[0].replayed.iter();
+    assert_eq!(parts.filter(|part| !part.is_empty()).count(), 25);
 }
 
 #[test]

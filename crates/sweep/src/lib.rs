@@ -69,6 +69,9 @@ pub fn sweep(
     if let Some(word) = &args.abandon {
         return past::abandon(args, word, context, &mut programs);
     }
+    if let Some(trace) = &args.replay {
+        bench::check_trace(trace, &args.replay_options, interrupt)?;
+    }
     let start = start::start(args, context, &mut programs)?;
     let Start::Ready(ready) = start else {
         return Ok(Answer::Done);

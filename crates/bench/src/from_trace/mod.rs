@@ -78,16 +78,7 @@ impl Ready {
                 file.display()
             )));
         }
-        let device = args.replay_options.device.as_deref();
-        let name = file.display().to_string();
-        let open = || trace::open(file);
-        let survey = replay::survey(&open, &name, device, settings.map, interrupt).refused()?;
-        if interrupt.load(Relaxed) {
-            return Err(Failure::refused(
-                "interrupted while the trace was looked at; nothing was touched",
-            ));
-        }
-        check_survey(&survey, file, device, settings, targets.len()).map_err(Failure::refused)?;
+        let survey = surveyed(args, file, targets.len(), interrupt)?;
         let mut prepared = Vec::new();
         for (target, device) in targets.iter().zip(&survey.devices) {
             let size = match target.is_dir() {
@@ -129,6 +120,30 @@ impl Ready {
             prepared,
         })
     }
+}
+
+/// Reads the trace once.
+///
+/// # Errors
+/// Refused, where it cannot be read, or not be replayed on so many targets as it is asked for.
+pub(crate) fn surveyed(
+    args: &BenchArgs,
+    file: &Path,
+    targets: usize,
+    interrupt: &AtomicBool,
+) -> Result<Survey, Failure> {
+    let settings = settings(args);
+    let device = args.replay_options.device.as_deref();
+    let name = file.display().to_string();
+    let open = || trace::open(file);
+    let survey = replay::survey(&open, &name, device, settings.map, interrupt).refused()?;
+    if interrupt.load(Relaxed) {
+        return Err(Failure::refused(
+            "interrupted while the trace was looked at; nothing was touched",
+        ));
+    }
+    check_survey(&survey, file, device, settings, targets).map_err(Failure::refused)?;
+    Ok(survey)
 }
 
 /// Size of the test file for a device.

@@ -19,12 +19,10 @@ const SHORTEST_WAIT: Nanos = Nanos(100_000);
 const AWAKE: Nanos = Nanos(10_000);
 
 /// Limits that a request must keep to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Limits {
-    /// Offset and length are multiples of this many bytes.
-    pub alignment: u32,
-    /// Number of files.
-    pub files: usize,
+    /// Of each file: offset and length are multiples of this many bytes.
+    pub alignments: Vec<u32>,
     /// Memory that requests use.
     pub memory: Memory,
     /// The most bytes.
@@ -36,17 +34,18 @@ impl Limits {
     ///
     /// # Errors
     /// Reports what does not fit.
-    fn check(self, request: &Request) -> Result<(), EngineError> {
+    fn check(&self, request: &Request) -> Result<(), EngineError> {
         let Request { offset, len, .. } = *request;
-        let alignment = u64::from(self.alignment);
         // A discard has no memory, and may be as long as it will.
         let largest = match request.op {
             Op::Discard => u64::from(u32::MAX),
             _ => self.largest,
         };
-        let problem = if usize::from(request.file) >= self.files {
-            "the list has no such file".to_owned()
-        } else if !self.memory.fits(request.op) {
+        let Some(alignment) = self.alignments.get(usize::from(request.file)) else {
+            return Err(unfit(request, "the list has no such file"));
+        };
+        let alignment = u64::from(*alignment);
+        let problem = if !self.memory.fits(request.op) {
             "the list has no memory for its operation".to_owned()
         } else if request.op == Op::Flush {
             return Ok(());
@@ -59,10 +58,15 @@ impl Limits {
         } else {
             return Ok(());
         };
-        Err(EngineError::Unfit(format!(
-            "a request of {len} bytes at byte {offset} cannot be made: {problem}"
-        )))
+        Err(unfit(request, &problem))
     }
+}
+
+fn unfit(request: &Request, problem: &str) -> EngineError {
+    let Request { offset, len, .. } = request;
+    EngineError::Unfit(format!(
+        "a request of {len} bytes at byte {offset} cannot be made: {problem}"
+    ))
 }
 
 /// A request in flight.

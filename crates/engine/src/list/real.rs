@@ -23,15 +23,12 @@ const SECTOR: u32 = 512;
 /// As [`super::run`].
 pub(super) fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
     check(list)?;
-    let mut limits = Limits {
-        alignment: 1,
-        files: list.files.len(),
+    let alignments = list.files.iter().map(|file| alignment(file));
+    let limits = Limits {
+        alignments: alignments.collect::<Result<_, _>>().map_err(unasked)?,
         memory: list.memory,
         largest: list.largest.0,
     };
-    for file in list.files {
-        limits.alignment = limits.alignment.max(alignment(file).map_err(unasked)?);
-    }
     let clock = Clock::best();
     let began = (clock.now(), monotonic_nanos());
     let used = process_cpu_time();

@@ -244,8 +244,7 @@ impl Lister for SimulatedList {
     fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
         check_figures(list)?;
         let limits = Limits {
-            alignment: 512,
-            files: list.files.len(),
+            alignments: vec![512; list.files.len()],
             memory: list.memory,
             largest: list.largest.0,
         };

@@ -176,6 +176,9 @@ fn a_warmer_cache_is_told_from_a_faster_disk_and_a_wider_spread() {
         ((0.2, 500e3, 0.3), (0.5, 400e3, 0.4), 0.99, 1.0),
         ((0.5, 500e3, 0.3), (0.5, 500e3, 0.3), 0.0, 0.02),
         ((0.5, 500e3, 0.3), (0.2, 500e3, 0.3), 0.0, 0.02),
+        // Recorded on a disk whose cache is hardly faster than itself.
+        ((0.5, 95e3, 0.3), (0.5, 110e3, 0.3), 0.0, 0.02),
+        ((0.5, 60e3, 0.3), (0.5, 120e3, 0.3), 0.0, 0.02),
         // A faster disk, and one whose times vary more.
         ((0.0, 500e3, 0.3), (0.0, 90e3, 0.3), 0.0, 0.02),
         ((0.0, 500e3, 0.3), (0.0, 300e3, 0.9), 0.0, 0.02),
