@@ -425,7 +425,10 @@ mod tests {
             (array("raid0", "0"), "hold nothing twice"),
             (array("raid6", "18"), "(layout 0x12) is not followed"),
             (array("raid10", "0"), "is not followed"),
-            (array("raid5", "2")[..2].to_vec(), "does not say its md/raid_disks"),
+            (
+                array("raid5", "2")[..2].to_vec(),
+                "does not say its md/raid_disks",
+            ),
             (reshaped, "is being reshaped"),
             (external, "outside of the kernel"),
         ] {
