@@ -241,6 +241,9 @@ mod tests {
         assert!(twice.contains("md0 twice"), "{twice}");
         let circle = ["md0=sda,md1", "md1=md2,sdb", "md2=md0,sdc", "md3=sdd,sde"];
         let circle = arrays(&circle).unwrap_err();
-        assert!(circle.contains("md0, md1, md2 contain each other"), "{circle}");
+        assert!(
+            circle.contains("md0, md1, md2 contain each other"),
+            "{circle}"
+        );
     }
 }
