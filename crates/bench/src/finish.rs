@@ -31,7 +31,7 @@ pub(crate) fn finish(
             None => Ok(views::text::run(&run, &conclusion, context.columns, kept)),
         };
         let printed = text.and_then(|text| context.print(&text));
-        // Also when nobody reads the answer any more, as in a closed pipe.
+        // Also when the answer is no longer read, as with a closed pipe.
         write_report(report, &run, &conclusion, context)?;
         printed?;
     }

@@ -34,7 +34,7 @@ pub(crate) fn answer(
         views::text::sweep(record, &decided, &commands, context.columns)
     };
     let printed = context.print(&text);
-    // Also when nobody reads the answer any more, as in a closed pipe.
+    // Also when the answer is no longer read, as with a closed pipe.
     if let Some(page) = page {
         let finalists = finalists(record, &decided, ledger);
         html::write_file(page, record, &decided, &finalists, &commands).midway()?;

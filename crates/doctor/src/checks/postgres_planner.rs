@@ -8,7 +8,7 @@ use ui::format::{number, percent};
 
 /// The manual's share of random reads that are found in memory.
 const CACHED: f64 = 0.9;
-/// Bounds of random_page_cost: less than a sequential read no read costs, and more than the default nobody sets.
+/// Bounds of random_page_cost: a random read costs at least as much as a sequential one, and at most the default.
 const COSTS: (f64, f64) = (1.1, 4.0);
 /// A setting off by this factor changes plans.
 const OFF: f64 = 1.6;

@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::facts::host::Host;
 use record::Bytes;
 
-/// Read-ahead from which a scan by mistake reads much that nobody asked for.
+/// Read-ahead from which an accidental scan reads much more than was requested.
 const LARGE_READ_AHEAD: Bytes = Bytes::mib(4);
 /// nvme_core.io_timeout of EBS: the largest that the module takes.
 const LONGEST_TIMEOUT: u64 = 4_294_967_295;

@@ -65,7 +65,7 @@ impl Call {
             let moved = match self.request.op {
                 Op::Read => {
                     // SAFETY: the buffer is at least as long as the request (the loop checks that), and
-                    // nobody looks at what it holds, also where slots share one. The mapping outlives the
+                    // nothing reads its contents, also where slots share one. The mapping outlives the
                     // threads.
                     let buffer =
                         unsafe { std::slice::from_raw_parts_mut(self.address.0, len as usize) };
