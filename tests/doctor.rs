@@ -211,6 +211,8 @@ fn mariadb(options: &str) -> Server {
     };
     done(
         Command::new("mariadb-install-db")
+            // One that starts deletes the temporary tables in its folder for them, also those of another that runs.
+            .env("TMPDIR", folder.path())
             .args([
                 "--no-defaults",
                 "--auth-root-authentication-method=normal",
@@ -237,6 +239,7 @@ fn start_mariadb(folder: &Path) -> Child {
     };
     let file = |name: &str| folder.join(name).display().to_string();
     Command::new("mariadbd")
+        .env("TMPDIR", folder)
         .arg(format!("--defaults-file={}", file("my.cnf")))
         .args([user, "--skip-networking", "--innodb-fast-shutdown=2"])
         .arg(format!("--datadir={}", file("data")))

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ impl MariaDb {
         }
         let folder = place.path("mariadb");
         fs::create_dir(&folder).unwrap();
-        let installed = Command::new("mariadb-install-db")
+        let installed = with_own_temporaries(&mut Command::new("mariadb-install-db"), &folder)
             .args([
                 "--no-defaults",
                 "--auth-root-authentication-method=normal",
@@ -109,7 +109,7 @@ impl MariaDb {
     /// Starts it, also after an end.
     pub(crate) fn begin(&mut self) {
         self.daemon = Some(quiet(
-            Command::new("mariadbd")
+            with_own_temporaries(&mut Command::new("mariadbd"), &self.folder)
                 .args([
                     "--no-defaults",
                     "--skip-networking",
@@ -159,6 +159,11 @@ impl MariaDb {
             self.socket().display()
         )
     }
+}
+
+/// A MariaDB that starts deletes the temporary tables in its folder for them, also those of another that runs.
+fn with_own_temporaries<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
+    command.env("TMPDIR", folder)
 }
 
 fn user() -> &'static [&'static str] {
