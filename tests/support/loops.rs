@@ -223,8 +223,8 @@ impl FileSystem {
     pub fn assert_nothing_left(&self) {
         let names = crate::support::names_in(self.path());
         assert!(names.iter().all(|name| name == "lost+found"), "{names:?}");
+        assert!(unmount(self.path()), "still in use");
         let point = self.path().to_str().unwrap();
-        run("umount", &[point]);
         // So that what takes the mount down finds it.
         run("mount", &[self.device.path(), point]);
     }
@@ -252,15 +252,17 @@ pub fn make(kind: &str, device: &Loop) -> bool {
     }
 }
 
-/// Unmounts, again and again while something has it open for a moment.
-pub fn unmount(point: &Path) {
+/// Unmounts, again and again while something has it open for a moment, such as a program that looks
+/// at all mounts. `false` if it stays in use.
+pub fn unmount(point: &Path) -> bool {
     for _ in 0..100 {
         if try_run("umount", &[point.to_str().unwrap()]).is_ok() {
-            return;
+            return true;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
     eprintln!("left behind: {}", point.display());
+    false
 }
 
 /// Fills a file or device with data that is not zero, past the caches.
