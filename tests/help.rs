@@ -8,7 +8,8 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 22] = [
+    "serve",
     "array",
     "bench",
     "devices",

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use fleet::args::FleetArgs;
 use fleet::host_line::HostVerb;
+use serve::args::ServeArgs;
 use ui::ledger_args::LedgerArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
@@ -34,6 +35,9 @@ pub(crate) enum Verb {
     /// Many hosts at once: what they do, any verb on all of them, and how many to start
     #[command(display_order = 13)]
     Fleet(Box<FleetArgs>),
+    /// Show response times, load and disks in a browser, and which of them a change came from
+    #[command(display_order = 12)]
+    Serve(Box<ServeArgs>),
     /// Print a completion script for a shell
     #[command(after_help = "Example: disksmith completions bash > \
                             /etc/bash_completion.d/disksmith")]

@@ -40,6 +40,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
     match verb {
         Verb::Host(verb) => run_here(verb, context),
         Verb::Fleet(args) => fleet::fleet(args, context),
+        Verb::Serve(args) => {
+            let interrupt = ui::signals::interrupt_flag().refused()?;
+            serve::serve(args, context, &interrupt)
+        }
         Verb::Completions { shell } => shell::completions(*shell, context),
         Verb::Man { folder, force } => shell::man_pages(folder, *force),
     }

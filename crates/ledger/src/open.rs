@@ -122,6 +122,11 @@ impl Ledger {
         self.unwritable.is_none()
     }
 
+    /// True if the ledger is still the file at its path.
+    pub fn is_current(&self) -> bool {
+        self.demand_present().is_ok()
+    }
+
     /// Checks that the ledger is still the file at its path. One that was removed takes what is written, and
     /// it cannot be found again.
     pub(crate) fn demand_present(&self) -> Result<()> {

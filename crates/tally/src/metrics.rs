@@ -1,8 +1,7 @@
-//! `/metrics` of Prometheus, and notices to systemd.
+//! `/metrics` of Prometheus.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -112,16 +111,6 @@ fn text(meters: &[Metered]) -> String {
         );
     }
     text
-}
-
-/// Tells systemd (`Type=notify`) about a state, where it has started this.
-pub(crate) fn notify(state: &str) {
-    if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
-        && let Ok(sender) = UnixDatagram::unbound()
-    {
-        // Nothing depends on it here; systemd says what it misses.
-        let _ = sender.send_to(state.as_bytes(), socket);
-    }
 }
 
 #[cfg(test)]

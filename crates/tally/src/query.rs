@@ -151,6 +151,13 @@ impl Reader {
         self.archives[0].settings()
     }
 
+    /// Ends the snapshot of the last answer, for a reader that is kept open.
+    pub fn release(&mut self) {
+        for archive in &mut self.archives {
+            archive.release();
+        }
+    }
+
     /// All series, in order.
     ///
     /// # Errors

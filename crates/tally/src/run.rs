@@ -17,6 +17,7 @@ use crate::store::Limits;
 use crate::{places, source};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::service_manager::notify;
 
 /// Interval between two looks at the pipelines.
 const LOOK: Duration = Duration::from_millis(100);
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
             server.address
         ));
     }
-    metrics::notify("READY=1");
+    notify("READY=1");
     let threads: Vec<_> = pipelines
         .into_iter()
         .map(|pipeline| std::thread::spawn(move || pipeline.run()))
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
         std::thread::sleep(LOOK);
         if interrupt.load(Relaxed) {
-            metrics::notify("STOPPING=1");
+            notify("STOPPING=1");
         }
         if reported.elapsed() >= REPORT {
             reported = Instant::now();

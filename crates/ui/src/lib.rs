@@ -11,6 +11,7 @@ pub mod output;
 pub mod progress;
 pub mod relative;
 pub mod screen;
+pub mod service_manager;
 pub mod signals;
 pub mod table;
 pub mod units;

@@ -6,6 +6,7 @@ pub mod args_record;
 mod check;
 mod collect;
 mod filter;
+mod follow;
 mod html;
 mod live;
 pub mod mark;
@@ -41,6 +42,7 @@ use ui::output::{Format, OutputFile};
 use view::View;
 
 pub use check::misused as misused_check;
+pub use follow::follow;
 pub use view::takes_the_terminal;
 
 /// Watches until it is interrupted, or the requested time is over.

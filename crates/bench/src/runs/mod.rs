@@ -179,6 +179,14 @@ impl Concluded {
             Concluded::Imported(run, judged) => Side::imported(run, judged),
         }
     }
+
+    /// Its document.
+    fn document(&self) -> String {
+        match self {
+            Concluded::Measured(run, conclusion) => views::json::document(run, conclusion),
+            Concluded::Imported(run, judged) => views::imported::json::document(run, judged),
+        }
+    }
 }
 
 fn load(ledger: &Ledger, word: &str) -> Result<Concluded, Failure> {
@@ -205,14 +213,9 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
         (Concluded::Imported(run, _), Some(format)) => {
             formats::write(format, &run.summary).refused()?
         }
-        (Concluded::Measured(run, conclusion), None) if args.json => {
-            views::json::document(run, conclusion)
-        }
+        (run, None) if args.json => run.document(),
         (Concluded::Measured(run, conclusion), None) => {
             views::text::run(run, conclusion, context.columns, true)
-        }
-        (Concluded::Imported(run, judged), None) if args.json => {
-            views::imported::json::document(run, judged)
         }
         (Concluded::Imported(run, judged), None) => {
             views::imported::text::run(run, judged, context.columns)
@@ -245,15 +248,41 @@ pub fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
 pub fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
     let output = OutputFile::check(&args.output, Format::Page, args.force)?;
     let ledger = context.open_ledger()?;
+    let page = report_page(&ledger, &args.runs)?;
+    output.write(&page).midway()?;
+    Ok(Answer::Done)
+}
+
+/// The page of some runs.
+///
+/// # Errors
+/// When one is not in the ledger, or it cannot be read.
+pub fn report_page(ledger: &Ledger, runs: &[String]) -> Result<Vec<u8>, Failure> {
     let mut measured = Vec::new();
     let mut imported = Vec::new();
-    for word in &args.runs {
-        match load(&ledger, word)? {
+    for word in runs {
+        match load(ledger, word)? {
             Concluded::Measured(run, conclusion) => measured.push((*run, conclusion)),
             Concluded::Imported(run, judged) => imported.push((*run, judged)),
         }
     }
     let marks = ledger.marks(Timestamp::MIN, Timestamp::MAX).midway()?;
-    views::html::write_file(&output, &measured, &imported, &marks).midway()?;
-    Ok(Answer::Done)
+    views::html::page(&measured, &imported, &marks).midway()
+}
+
+/// The document of a run.
+///
+/// # Errors
+/// When it is not in the ledger, or cannot be read.
+pub fn document(ledger: &Ledger, run: &str) -> Result<String, Failure> {
+    Ok(load(ledger, run)?.document())
+}
+
+/// The document of two runs beside each other.
+///
+/// # Errors
+/// When one is not in the ledger, or it cannot be read.
+pub fn comparison_document(ledger: &Ledger, a: &str, b: &str) -> Result<String, Failure> {
+    let (a, b) = (load(ledger, a)?.side(), load(ledger, b)?.side());
+    Ok(compare::Comparison::of(&a, &b, None).document())
 }

@@ -189,6 +189,9 @@ pub trait Archive: Send {
     /// From now on all answers are of one moment, until this is called again.
     fn snapshot(&mut self) -> Result<()>;
 
+    /// Ends the snapshot. While one lasts, the database keeps all that was changed since.
+    fn release(&mut self);
+
     /// The dictionary.
     fn entries(&mut self) -> Result<Vec<Entry>>;
 

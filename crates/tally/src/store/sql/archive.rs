@@ -96,13 +96,17 @@ impl<C: Sql + Send> Archive for SqlArchive<C> {
     }
 
     fn snapshot(&mut self) -> Result<()> {
+        self.release();
+        self.sql.begin_snapshot()?;
+        self.reading = true;
+        Ok(())
+    }
+
+    fn release(&mut self) {
         if std::mem::take(&mut self.reading) {
             // Of a connection that was lost there is nothing to end.
             let _ = self.sql.run("COMMIT");
         }
-        self.sql.begin_snapshot()?;
-        self.reading = true;
-        Ok(())
     }
 
     fn entries(&mut self) -> Result<Vec<Entry>> {

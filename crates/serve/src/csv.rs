@@ -1,0 +1,55 @@
+//! Tables as CSV (RFC 4180).
+
+/// A table.
+pub(crate) struct Table(String);
+
+impl Table {
+    /// A table with this head.
+    pub(crate) fn new(head: impl IntoIterator<Item = String>) -> Table {
+        let mut table = Table(String::new());
+        table.row(head);
+        table
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<String> = cells.into_iter().map(cell).collect();
+        self.0.push_str(&cells.join(","));
+        self.0.push_str("\r\n");
+    }
+
+    /// The table as text.
+    pub(crate) fn text(self) -> String {
+        self.0
+    }
+}
+
+/// A cell. Text that a spreadsheet would take for a formula begins with an apostrophe: names come from outside.
+fn cell(text: String) -> String {
+    let is_formula =
+        text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    let text = match is_formula {
+        true => format!("'{text}"),
+        false => text,
+    };
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_stay_cells() {
+        let mut table = Table::new(["a".to_owned(), "b,c".to_owned()]);
+        table.row(["=cmd|x".to_owned(), "-1.5".to_owned()]);
+        table.row(["say \"hi\"\n".to_owned(), String::new()]);
+        assert_eq!(
+            table.text(),
+            "a,\"b,c\"\r\n'=cmd|x,-1.5\r\n\"say \"\"hi\"\"\n\",\r\n"
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Documents of the API: one type each, from which JSON, CSV and the page derive. Keys carry their unit; `null` stands for
+//! what is not known.
+
+mod line;
+mod listing;
+mod now;
+mod response_times;
+mod verdicts;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+pub(crate) use line::{Figure, Line, figures};
+pub(crate) use listing::{Error, Marker, Markers, Race, Run, Runs, TagRow, Tags};
+pub(crate) use now::{Disk, Finding, FindingFigure, Flow, Host, HostSource, HostState, Now};
+pub(crate) use response_times::{
+    DiskLines, DiskName, HostLines, OpenFinding, ResponseTimes, SeriesLine,
+};
+pub(crate) use verdicts::{
+    Change, DiskChange, LoadChange, NamedCause, SeriesChange, Span, Verdict, Verdicts,
+};
+
+/// A document with its kind.
+#[derive(Serialize)]
+struct Kind<B> {
+    kind: &'static str,
+    #[serde(flatten)]
+    body: B,
+}
+
+/// A document of the API.
+pub(crate) trait Document: Serialize {
+    /// Its kind.
+    const KIND: &'static str;
+
+    /// The document as JSON in one line.
+    fn json(&self) -> String {
+        let kind = Kind {
+            kind: Self::KIND,
+            body: self,
+        };
+        ui::json::Document::of("serve", kind).to_string()
+    }
+}
+
+/// State of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SourceState {
+    /// It answers.
+    Ok,
+    /// It does not answer.
+    Away,
+}
+
+/// A source of data and whether it answers.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Source {
+    /// Its address, without secrets.
+    pub(crate) name: String,
+    /// `ledger`, `tally`, `prometheus` or `disks`.
+    pub(crate) kind: &'static str,
+    /// Its state.
+    pub(crate) state: SourceState,
+    /// The reason for which it does not answer.
+    pub(crate) error: Option<String>,
+    /// Time since which it does not answer.
+    pub(crate) since: Option<Timestamp>,
+}

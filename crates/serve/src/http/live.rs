@@ -1,0 +1,54 @@
+//! The latest events of the live page: each is written once, whoever listens.
+
+use axum::body::Bytes;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::documents::{Document as _, Host, Now};
+use crate::sources::Sources;
+
+/// The latest events.
+#[derive(Clone)]
+pub(crate) struct Live {
+    /// The document of now.
+    pub(crate) now: watch::Sender<Bytes>,
+    /// The markers of late.
+    pub(crate) markers: watch::Sender<Bytes>,
+    /// Hosts of Prometheus.
+    pub(crate) hosts: watch::Sender<Vec<Host>>,
+}
+
+impl Live {
+    /// No event yet.
+    pub(crate) fn new() -> Live {
+        Live {
+            now: watch::Sender::new(Bytes::new()),
+            markers: watch::Sender::new(Bytes::new()),
+            hosts: watch::Sender::new(Vec::new()),
+        }
+    }
+
+    /// The document of now.
+    pub(crate) fn document(&self, sources: &Sources) -> Now {
+        let mut hosts: Vec<Host> = sources.kernel.host().into_iter().collect();
+        hosts.extend(self.hosts.borrow().iter().cloned());
+        Now {
+            time: Timestamp::now(),
+            sources: sources.states(),
+            hosts,
+        }
+    }
+
+    /// Tells viewers of a new sample. Where there are none, none is written.
+    pub(crate) fn tell(&self, sources: &Sources) {
+        if self.now.receiver_count() > 0 {
+            let event = event("now", &self.document(sources).json());
+            self.now.send_replace(event);
+        }
+    }
+}
+
+/// An event as it is sent.
+pub(crate) fn event(name: &str, data: &str) -> Bytes {
+    Bytes::from(format!("event: {name}\ndata: {}\n\n", data.trim_end()))
+}

@@ -1,0 +1,226 @@
+//! Answers.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest as _, Sha256};
+
+use crate::documents::{self, Document as _};
+
+/// Policy of all pages: nothing inline, nothing from elsewhere.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Policy of a report, which is a page of its own: it runs as if it came from nowhere, and cannot reach this server.
+const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; frame-ancestors 'none'";
+
+/// A refusal or a failure, with a sentence.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    /// Status.
+    pub(crate) status: StatusCode,
+    /// A sentence.
+    pub(crate) text: String,
+}
+
+impl Problem {
+    /// A problem.
+    pub(crate) fn new(status: u16, text: impl Into<String>) -> Problem {
+        Problem {
+            status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            text: text.into(),
+        }
+    }
+
+    /// What was asked for is not understood.
+    pub(crate) fn misused(text: impl Into<String>) -> Problem {
+        Problem::new(400, text)
+    }
+}
+
+impl From<anyhow::Error> for Problem {
+    /// A source that does not answer.
+    fn from(error: anyhow::Error) -> Problem {
+        Problem::new(503, ui::exit::sentence(&error))
+    }
+}
+
+impl From<ui::exit::Failure> for Problem {
+    fn from(failure: ui::exit::Failure) -> Problem {
+        let status = match &failure {
+            ui::exit::Failure::Refused(_) => 404,
+            ui::exit::Failure::Midway(_) => 503,
+        };
+        Problem::new(status, ui::exit::sentence(&failure.error()))
+    }
+}
+
+impl IntoResponse for Problem {
+    /// As a document of the API.
+    fn into_response(self) -> Response {
+        let document = documents::Error {
+            status: self.status.as_u16(),
+            error: self.text,
+        };
+        let mut response = json(document.json());
+        *response.status_mut() = self.status;
+        response
+    }
+}
+
+/// An answer of a type.
+pub(crate) fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A JSON document.
+pub(crate) fn json(body: impl Into<Body>) -> Response {
+    typed("application/json", body)
+}
+
+/// Plain text.
+pub(crate) fn text(body: impl Into<Body>) -> Response {
+    typed("text/plain; version=0.0.4; charset=utf-8", body)
+}
+
+/// CSV, as a download of this name.
+pub(crate) fn csv(name: &str, body: impl Into<Body>) -> Response {
+    let mut response = typed("text/csv; charset=utf-8", body);
+    let disposition = format!("attachment; filename=\"{name}.csv\"");
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
+        response
+            .headers_mut()
+            .insert(header::CONTENT_DISPOSITION, value);
+    }
+    response
+}
+
+/// A page, which a browser keeps and asks about.
+pub(crate) fn page(request: &HeaderMap, body: String) -> Response {
+    let digest = Sha256::digest(body.as_bytes());
+    let tag = digest
+        .iter()
+        .take(12)
+        .fold(String::from("\""), |tag, byte| tag + &format!("{byte:02x}"))
+        + "\"";
+    let is_known = request
+        .get(header::IF_NONE_MATCH)
+        .and_then(|known| known.to_str().ok())
+        .is_some_and(|known| {
+            known
+                .split(',')
+                .any(|one| one.trim().trim_start_matches("W/") == tag)
+        });
+    let mut response = match is_known {
+        true => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        false => typed("text/html; charset=utf-8", body),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// A report of runs.
+pub(crate) fn report(body: Vec<u8>) -> Response {
+    let mut response = typed("text/html; charset=utf-8", body);
+    response.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(REPORT_POLICY),
+    );
+    response
+}
+
+/// A file whose path has its content's hash, compressed where the browser takes that.
+pub(crate) fn asset(request: &HeaderMap, asset: &'static crate::pages::Asset) -> Response {
+    let takes_gzip = request
+        .get(header::ACCEPT_ENCODING)
+        .and_then(|codings| codings.to_str().ok())
+        .is_some_and(takes_gzip);
+    let body: &'static [u8] = match takes_gzip {
+        true => &asset.gzip,
+        false => &asset.bytes,
+    };
+    let mut response = typed(asset.content_type, body);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=31536000, immutable"),
+    );
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    if takes_gzip {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// True if `Accept-Encoding` takes gzip.
+fn takes_gzip(codings: &str) -> bool {
+    codings.split(',').any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_refused = quality
+            .trim()
+            .strip_prefix("q=")
+            .is_some_and(|q| q.trim().parse() == Ok(0.0));
+        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
+}
+
+/// Headers that each answer carries.
+pub(crate) fn harden(response: &mut Response, secure: bool) {
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert(
+        "cross-origin-opener-policy",
+        HeaderValue::from_static("same-origin"),
+    );
+    headers.insert(
+        "cross-origin-resource-policy",
+        HeaderValue::from_static("same-origin"),
+    );
+    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(POLICY),
+        );
+    }
+    if secure {
+        headers.insert(
+            header::STRICT_TRANSPORT_SECURITY,
+            HeaderValue::from_static("max-age=31536000"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        for (codings, takes) in [
+            ("gzip, deflate, br", true),
+            ("br;q=1, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(codings), takes, "{codings}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The verb `serve`: response times, disks and verdicts in a browser.
+//!
+//! [`sources`] read the ledger, the stores of `tally` and Prometheus onto one time [`axis`]. [`view`] and [`verdicts`]
+//! make [`documents`] of them, which [`http`] serves as JSON and CSV, and [`pages`] shows.
+
+pub mod args;
+mod axis;
+mod csv;
+mod documents;
+mod http;
+mod markers;
+mod metrics;
+mod pages;
+mod run;
+mod sources;
+mod verdicts;
+mod view;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use args::{ServeArgs, ServeVerb};
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Outcome};
+
+/// Serves until it is interrupted, or makes a token.
+pub fn serve(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
+    match &args.verb {
+        None => run::run(args, context, interrupt),
+        Some(ServeVerb::Token {
+            role,
+            token_file,
+            name,
+        }) => {
+            let token = http::tokens::add(token_file, *role, name).refused()?;
+            context.print(&format!("{token}\n"))?;
+            Ok(Answer::Done)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Metrics of the server itself, in Prometheus' text format.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::documents::{Source, SourceState};
+
+/// Counters.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    /// Connections that came.
+    pub(crate) connections: AtomicU64,
+    /// Connections that were closed at once: all places were taken, or the peer is not the proxy.
+    pub(crate) refused_connections: AtomicU64,
+    /// Requests that were answered.
+    pub(crate) requests: AtomicU64,
+    /// Requests that were refused: status 4xx.
+    pub(crate) refused: AtomicU64,
+    /// Requests that failed: status 5xx.
+    pub(crate) failed: AtomicU64,
+    /// Wrong tokens.
+    pub(crate) wrong_tokens: AtomicU64,
+    /// Time of all answers in microseconds.
+    pub(crate) answer_us: AtomicU64,
+    /// Viewers of the live page now.
+    pub(crate) viewers: AtomicU64,
+}
+
+impl Metrics {
+    /// The metrics as text.
+    pub(crate) fn text(&self, sources: &[Source]) -> String {
+        let mut text = String::new();
+        let rows: [(&str, &str, &str, &AtomicU64, f64); 8] = [
+            (
+                "connections_total",
+                "counter",
+                "Connections that came",
+                &self.connections,
+                1.0,
+            ),
+            (
+                "refused_connections_total",
+                "counter",
+                "Connections that were closed at once",
+                &self.refused_connections,
+                1.0,
+            ),
+            (
+                "requests_total",
+                "counter",
+                "Requests that were answered",
+                &self.requests,
+                1.0,
+            ),
+            (
+                "refused_requests_total",
+                "counter",
+                "Requests that were refused (4xx)",
+                &self.refused,
+                1.0,
+            ),
+            (
+                "failed_requests_total",
+                "counter",
+                "Requests that failed (5xx)",
+                &self.failed,
+                1.0,
+            ),
+            (
+                "wrong_tokens_total",
+                "counter",
+                "Tokens and sessions that are not known",
+                &self.wrong_tokens,
+                1.0,
+            ),
+            (
+                "answer_seconds_total",
+                "counter",
+                "Time of all answers",
+                &self.answer_us,
+                1e6,
+            ),
+            (
+                "viewers",
+                "gauge",
+                "Viewers of the live page",
+                &self.viewers,
+                1.0,
+            ),
+        ];
+        for (name, kind, meaning, value, unit) in rows {
+            let value = value.load(Relaxed) as f64 / unit;
+            let _ = writeln!(
+                text,
+                "# HELP disksmith_serve_{name} {meaning}\n# TYPE disksmith_serve_{name} {kind}\ndisksmith_serve_{name} {value}"
+            );
+        }
+        let name = "disksmith_serve_source_up";
+        let _ = writeln!(
+            text,
+            "# HELP {name} 1 where a source answers\n# TYPE {name} gauge"
+        );
+        for source in sources {
+            let up = u8::from(source.state == SourceState::Ok);
+            let _ = writeln!(text, "{name}{{kind={:?}}} {up}", source.kind);
+        }
+        text
+    }
+}

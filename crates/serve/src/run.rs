@@ -1,0 +1,201 @@
+//! Starting the server, and its end.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tally::store::Address;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::args::ServeArgs;
+use crate::http::app::{App, Parts};
+use crate::http::events;
+use crate::http::guard::Names;
+use crate::http::live::Live;
+use crate::http::routes;
+use crate::http::server::Server;
+use crate::http::tls;
+use crate::http::tokens::Tokens;
+use crate::sources::Sources;
+use crate::sources::kernel::Kernel;
+use crate::sources::prometheus::Prometheus;
+use crate::sources::recordings::Recordings;
+use crate::sources::service::Stores;
+use crate::verdicts::Engine;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::service_manager::notify;
+
+/// Interval at which a signal is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// Threads that read sources at most.
+const READERS: usize = 8;
+
+/// Serves until it is interrupted.
+pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
+    let door = Door::of(args)?;
+    let slot_s = slot(args)?;
+    let stores = stores(args, context)?;
+    let listener = std::net::TcpListener::bind(args.listen)
+        .with_context(|| format!("{} cannot be listened on", args.listen))
+        .refused()?;
+    listener.set_nonblocking(true).refused()?;
+    let address = listener.local_addr().refused()?;
+    let live = Live::new();
+    let told: Arc<OnceLock<Arc<Sources>>> = Arc::default();
+    let tell = {
+        let (live, told) = (live.clone(), Arc::clone(&told));
+        move || {
+            if let Some(sources) = told.get() {
+                live.tell(sources);
+            }
+        }
+    };
+    let sources = Arc::new(Sources {
+        ledger: Recordings::new(context.ledger_path()?),
+        stores,
+        prometheus: args
+            .prometheus
+            .clone()
+            .map(|address| Prometheus::new(address, args.series.clone())),
+        kernel: Kernel::start(&context.root, tell),
+    });
+    let _ = told.set(Arc::clone(&sources));
+    let (stop, stopped) = watch::channel(false);
+    let hostname = linux::machine::hostname(&context.root);
+    let app = Arc::new(App::new(Parts {
+        sources,
+        engine: Engine::new(slot_s),
+        tokens: door.tokens,
+        names: names(args, address, &hostname),
+        secure: door.tls.is_some() || args.behind_proxy.is_some(),
+        hostname,
+        live,
+        stop: stopped,
+    }));
+    let url = url(address, door.tls.is_some());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(READERS)
+        .build()
+        .refused()?;
+    context.print(&format!("Serving {url}\n"))?;
+    if args.open {
+        open(&url, context);
+    }
+    runtime
+        .block_on(async {
+            let server = Server {
+                listener: tokio::net::TcpListener::from_std(listener)?,
+                tls: door.tls,
+                only: args.behind_proxy,
+                metrics: Arc::clone(&app.metrics),
+            };
+            notify("READY=1");
+            let interrupt = Arc::clone(interrupt);
+            tokio::spawn(events::follow(Arc::clone(&app)));
+            tokio::spawn(async move {
+                while !interrupt.load(Relaxed) {
+                    tokio::time::sleep(LOOK).await;
+                }
+                notify("STOPPING=1");
+                stop.send_replace(true);
+            });
+            server
+                .run(routes::router(Arc::clone(&app)), app.stop.clone())
+                .await;
+            Ok::<(), std::io::Error>(())
+        })
+        .midway()?;
+    // Reads that are under way are not waited for: they change nothing.
+    runtime.shutdown_background();
+    Ok(Answer::Done)
+}
+
+/// Tokens and TLS of the server.
+struct Door {
+    tokens: Option<Tokens>,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Door {
+    fn of(args: &ServeArgs) -> Result<Door, Failure> {
+        let is_reached = !args.listen.ip().is_loopback() || args.behind_proxy.is_some();
+        let is_encrypted = args.tls_cert.is_some() || args.behind_proxy.is_some();
+        if is_reached && (args.token_file.is_none() || !is_encrypted) {
+            return Err(Failure::refused(format!(
+                "others can reach {}: name --token-file, and either --tls-cert with --tls-key or --behind-proxy; or listen on 127.0.0.1",
+                args.listen
+            )));
+        }
+        let tokens = args.token_file.as_deref().map(Tokens::open);
+        let pair = args.tls_cert.as_deref().zip(args.tls_key.as_deref());
+        let tls = pair.map(|(certificate, key)| tls::acceptor(certificate, key));
+        Ok(Door {
+            tokens: tokens.transpose().refused()?,
+            tls: tls.transpose().refused()?,
+        })
+    }
+}
+
+/// Length of a verdict's slots in seconds.
+fn slot(args: &ServeArgs) -> Result<i64, Failure> {
+    let seconds = args.slot.as_secs_f64();
+    match seconds.fract() == 0.0 && (1.0..=3600.0).contains(&seconds) {
+        true => Ok(seconds as i64),
+        false => Err(Failure::refused(
+            "--slot is a whole number of seconds, at most an hour, such as 1m",
+        )),
+    }
+}
+
+/// The stores that are named; else the default one, which need not be there yet.
+fn stores(args: &ServeArgs, context: &Context) -> Result<Stores, Failure> {
+    if !args.tally.is_empty() {
+        let twice =
+            (1..args.tally.len()).find(|place| args.tally[..*place].contains(&args.tally[*place]));
+        if let Some(twice) = twice {
+            return Err(Failure::refused(format!(
+                "{} is named twice; its events would count twice",
+                args.tally[twice]
+            )));
+        }
+        return Ok(Stores::new(args.tally.clone()));
+    }
+    let path: PathBuf = context.ledger_path()?.with_file_name("tally.db");
+    Ok(Stores::new(vec![Address::Sqlite(path)]))
+}
+
+fn names(args: &ServeArgs, address: SocketAddr, hostname: &str) -> Names {
+    let mut named: Vec<String> = args
+        .name
+        .iter()
+        .map(|name| name.to_ascii_lowercase())
+        .collect();
+    let loopback = address.ip().is_loopback();
+    if !loopback && !hostname.is_empty() {
+        named.push(hostname.to_ascii_lowercase());
+    }
+    Names { loopback, named }
+}
+
+fn url(address: SocketAddr, tls: bool) -> String {
+    let scheme = if tls { "https" } else { "http" };
+    let host = match address.ip().is_unspecified() {
+        true => SocketAddr::new(std::net::Ipv4Addr::LOCALHOST.into(), address.port()),
+        false => address,
+    };
+    format!("{scheme}://{host}/")
+}
+
+/// Opens a page in the browser of this desktop.
+fn open(url: &str, context: &Context) {
+    let opened = linux::exec::Exec::new("xdg-open").arg(url).run();
+    if let Err(error) = opened {
+        context.notice(&format!("{url} could not be opened in a browser: {error}"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Disks and hosts on a time axis, whatever the source.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use record::EventCode;
+use study::verdict;
+
+use crate::axis::{Axis, Gathered, seconds};
+use crate::documents::{DiskLines, DiskName, HostLines, OpenFinding};
+
+/// A disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DiskSeries {
+    /// Mean latency in ms.
+    pub(crate) await_ms: Gathered,
+    /// I/Os a second.
+    pub(crate) iops: Gathered,
+    /// Share of the time in which a request was in flight.
+    pub(crate) busy: Gathered,
+    /// Mean number of requests in flight.
+    pub(crate) queue: Gathered,
+    /// True of a device that lies on others: its I/O is theirs too.
+    pub(crate) is_stacked: bool,
+}
+
+/// A host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostSeries {
+    /// Share of the processors' time that was not idle.
+    pub(crate) cpu_busy: Gathered,
+    /// Share of the time in which a task waited for I/O.
+    pub(crate) io_pressure: Gathered,
+    /// Its disks by name.
+    pub(crate) disks: BTreeMap<String, DiskSeries>,
+}
+
+/// Hosts with their disks and findings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hosts {
+    /// Hosts by name.
+    pub(crate) hosts: BTreeMap<String, HostSeries>,
+    /// Findings.
+    pub(crate) findings: Vec<OpenFinding>,
+}
+
+impl Hosts {
+    /// Adds what another source knows. Of a host that both know the first is kept.
+    pub(crate) fn extend(&mut self, other: Hosts) {
+        let Hosts { hosts, findings } = other;
+        for finding in findings {
+            if !self.hosts.contains_key(&finding.disk.hostname) {
+                self.findings.push(finding);
+            }
+        }
+        for (name, host) in hosts {
+            self.hosts.entry(name).or_insert(host);
+        }
+    }
+
+    /// All disks, the busiest first.
+    pub(crate) fn busiest(&self) -> Vec<DiskName> {
+        let mut all: Vec<(DiskName, f64)> = self
+            .disks()
+            .map(|(name, disk)| (name, disk.busy.total()))
+            .collect();
+        all.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.cmp(b)));
+        all.into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn disks(&self) -> impl Iterator<Item = (DiskName, &DiskSeries)> {
+        self.hosts.iter().flat_map(|(hostname, host)| {
+            host.disks.iter().map(|(name, disk)| {
+                let hostname = hostname.clone();
+                let name = name.clone();
+                (DiskName { hostname, name }, disk)
+            })
+        })
+    }
+
+    /// Lines of some disks.
+    pub(crate) fn disk_lines(&self, chosen: &[DiskName], axis: &Axis) -> Vec<DiskLines> {
+        let slots = axis.len();
+        let lines = |disk: &DiskName| {
+            let series = self.hosts.get(&disk.hostname)?.disks.get(&disk.name)?;
+            Some(DiskLines {
+                disk: disk.clone(),
+                await_ms: series.await_ms.line(slots),
+                iops: series.iops.line(slots),
+                busy_fraction: series.busy.line(slots),
+                queue: series.queue.line(slots),
+            })
+        };
+        chosen.iter().filter_map(lines).collect()
+    }
+
+    /// Lines of some hosts.
+    pub(crate) fn host_lines(&self, chosen: &[String], axis: &Axis) -> Vec<HostLines> {
+        let slots = axis.len();
+        let lines = |hostname: &String| {
+            let host = self.hosts.get(hostname)?;
+            Some(HostLines {
+                hostname: hostname.clone(),
+                cpu_busy_fraction: host.cpu_busy.line(slots),
+                io_pressure_fraction: host.io_pressure.line(slots),
+            })
+        };
+        chosen.iter().filter_map(lines).collect()
+    }
+
+    /// The disks as a verdict sees them: those that do the work, with their findings.
+    pub(crate) fn evidence(&self, axis: &Axis, most: usize) -> Vec<verdict::Disk> {
+        let slots = axis.len();
+        let is_below = |name: &DiskName| {
+            let host = self.hosts.get(&name.hostname);
+            host.and_then(|host| host.disks.get(&name.name))
+                .is_some_and(|disk| !disk.is_stacked)
+        };
+        let chosen = self.busiest().into_iter().filter(is_below).take(most);
+        let evidence = |disk: DiskName| {
+            let series = self.hosts.get(&disk.hostname)?.disks.get(&disk.name)?;
+            Some(verdict::Disk {
+                name: format!("{}/{}", disk.hostname, disk.name),
+                iops: series.iops.means(slots),
+                await_ms: series.await_ms.means(slots),
+                busy: series.busy.means(slots),
+                findings: self.findings_on(&disk, axis),
+            })
+        };
+        chosen.filter_map(evidence).collect()
+    }
+
+    /// Findings on a disk, and those on a device above it or on its host, which change it too.
+    fn findings_on(&self, disk: &DiskName, axis: &Axis) -> Vec<verdict::DiskFinding> {
+        let concerns = |finding: &&OpenFinding| finding.disk == *disk;
+        let slots = |finding: &OpenFinding| {
+            let to = finding.ended.map_or(f64::INFINITY, seconds);
+            let first = axis.slots(seconds(finding.began) - axis.slot_s() as f64, to);
+            first.start..first.end.max(first.start + 1)
+        };
+        let of = |finding: &OpenFinding| {
+            Some(verdict::DiskFinding {
+                code: event_code(&finding.code)?,
+                slots: slots(finding),
+            })
+        };
+        self.findings
+            .iter()
+            .filter(concerns)
+            .filter_map(of)
+            .collect()
+    }
+}
+
+/// The code of a finding by its word.
+pub(crate) fn event_code(word: &str) -> Option<EventCode> {
+    EventCode::ALL
+        .iter()
+        .copied()
+        .find(|code| code.word() == word)
+}
+
+/// A finding of a host's event.
+pub(crate) fn finding(hostname: &str, event: &record::Event) -> Option<OpenFinding> {
+    Some(OpenFinding {
+        disk: DiskName {
+            hostname: hostname.to_owned(),
+            name: event.name.clone(),
+        },
+        code: event.code.word().to_owned(),
+        severity: severity(event.severity).to_owned(),
+        began: event.began.wall?,
+        ended: event.ended.and_then(|ended| ended.wall),
+        text: event.text.clone(),
+        advice: event.advice.clone(),
+    })
+}
+
+/// The word for a severity.
+pub(crate) fn severity(severity: record::Severity) -> &'static str {
+    match severity {
+        record::Severity::Note => "note",
+        record::Severity::Warn | record::Severity::Invalid => "warn",
+    }
+}
+
+/// Bounds of an axis as moments.
+pub(crate) fn span(axis: &Axis) -> (Timestamp, Timestamp) {
+    (
+        crate::axis::timestamp(axis.from()),
+        crate::axis::timestamp(axis.to()),
+    )
+}

@@ -1,0 +1,178 @@
+//! This host's disks now, watched while the server runs.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use linux::Root;
+use record::Event;
+use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
+
+use super::disks::severity;
+use super::pool::lock;
+use super::recordings::{await_ms, busy, cpu_busy, io_pressure};
+use crate::documents::{
+    self, Disk, Figure, Finding, FindingFigure, Host, HostSource, HostState, SourceState,
+};
+
+/// Interval of samples.
+const EVERY: Duration = Duration::from_secs(1);
+/// Age beyond which figures are no longer of now.
+const STALE: Duration = Duration::from_secs(5);
+
+/// The last sample, with the findings that last.
+#[derive(Default)]
+struct Seen {
+    host: Option<(Instant, Host)>,
+    error: Option<(String, Timestamp)>,
+}
+
+/// The watch of this host.
+pub(crate) struct Kernel {
+    seen: Arc<Mutex<Seen>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Kernel {
+    /// Begins to watch, on a thread of its own. `tell` is called after each sample.
+    pub(crate) fn start(root: &Root, tell: impl Fn() + Send + 'static) -> Kernel {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (root, shown, stopped) = (root.clone(), Arc::clone(&seen), Arc::clone(&stop));
+        let watch = move || {
+            let hostname = linux::machine::hostname(&root);
+            let end = watch::follow(&root, EVERY, &stopped, |sample, open| {
+                let host = host(&hostname, sample, open);
+                lock(&shown).host = Some((Instant::now(), host));
+                tell();
+            });
+            if let Err(error) = end {
+                lock(&shown).error = Some((error.to_string(), Timestamp::now()));
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("disks".to_owned())
+            .spawn(watch);
+        if let Err(error) = thread {
+            lock(&seen).error = Some((error.to_string(), Timestamp::now()));
+        }
+        Kernel { seen, stop }
+    }
+
+    /// This host, once there is a sample.
+    pub(crate) fn host(&self) -> Option<Host> {
+        let seen = lock(&self.seen);
+        let (at, host) = seen.host.as_ref()?;
+        let age = at.elapsed();
+        Some(Host {
+            state: match age > STALE {
+                true => HostState::Stale,
+                false => HostState::Live,
+            },
+            age_s: Figure(age.as_secs_f64()),
+            ..host.clone()
+        })
+    }
+
+    /// The source and its state.
+    pub(crate) fn source(&self) -> documents::Source {
+        let error = lock(&self.seen).error.clone();
+        let (error, since) =
+            error.map_or((None, None), |(error, since)| (Some(error), Some(since)));
+        documents::Source {
+            name: "disks of this host".to_owned(),
+            kind: "disks",
+            state: match error {
+                None => SourceState::Ok,
+                Some(_) => SourceState::Away,
+            },
+            error,
+            since,
+        }
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+    }
+}
+
+fn host(hostname: &str, sample: &Sample, open: &[&Event]) -> Host {
+    let known = |value: Option<f64>| Figure(value.unwrap_or(f64::NAN));
+    let figures = &sample.host;
+    let iowait = figures.cpu.as_ref().map(|cpu| cpu.iowait.0);
+    let dirty = figures.memory.and_then(|memory| memory.dirty);
+    Host {
+        hostname: hostname.to_owned(),
+        source: HostSource::Kernel,
+        state: HostState::Live,
+        age_s: Figure(0.0),
+        cpu_busy_fraction: known(cpu_busy(figures)),
+        iowait_fraction: known(iowait),
+        io_pressure_fraction: known(io_pressure(figures)),
+        load_1: known(figures.load.map(|load| load.one)),
+        dirty_bytes: known(dirty.map(|bytes| bytes.0 as f64)),
+        disks: sample
+            .devices
+            .iter()
+            .filter(|device| is_shown(device))
+            .map(|device| disk(device, sample, open))
+            .collect(),
+        findings: open.iter().map(|event| finding(event)).collect(),
+    }
+}
+
+/// Disks and what is stacked on them; loop devices and memory only in use.
+fn is_shown(device: &DeviceSample) -> bool {
+    match device.device.kind {
+        DeviceKind::Disk | DeviceKind::Array | DeviceKind::Mapper => true,
+        DeviceKind::Partition => false,
+        DeviceKind::Loop | DeviceKind::Memory => device.all.is_active(),
+    }
+}
+
+fn disk(device: &DeviceSample, sample: &Sample, open: &[&Event]) -> Disk {
+    let facts = &device.device;
+    let findings = open.iter().filter(|event| event.name == facts.name);
+    let below = sample.below(facts).map(|below| below.device.name.clone());
+    Disk {
+        name: facts.name.clone(),
+        alias: facts.alias.clone(),
+        kind: facts.kind.word(),
+        model: facts.model.clone(),
+        size_bytes: facts.size.map(|size| size.0),
+        lies_on: below.collect(),
+        read: flow(&device.read),
+        write: flow(&device.write),
+        await_ms: Figure(await_ms(device).unwrap_or(f64::NAN)),
+        queue: Figure(device.mean_in_flight.unwrap_or(f64::NAN)),
+        busy_fraction: Figure(busy(device).unwrap_or(f64::NAN)),
+        findings: findings.map(|event| event.code.word().to_owned()).collect(),
+    }
+}
+
+fn flow(flow: &Flow) -> documents::Flow {
+    documents::Flow {
+        iops: Figure(flow.iops.map_or(f64::NAN, |iops| iops.0)),
+        bytes_per_s: Figure(flow.bytes.map_or(f64::NAN, |bytes| bytes.0)),
+        await_ms: Figure(flow.wait.map_or(f64::NAN, |wait| wait.0 as f64 / 1e6)),
+    }
+}
+
+fn finding(event: &Event) -> Finding {
+    let figures = event.figures.iter().map(|figure| FindingFigure {
+        key: figure.key.clone(),
+        value: Figure(figure.value),
+    });
+    Finding {
+        code: event.code.word().to_owned(),
+        severity: severity(event.severity).to_owned(),
+        name: event.name.clone(),
+        began: event.began.wall,
+        text: event.text.clone(),
+        advice: event.advice.clone(),
+        figures: figures.collect(),
+    }
+}

@@ -1,0 +1,477 @@
+//! Disks of other hosts from Prometheus' query API (Prometheus, VictoriaMetrics, Mimir, Thanos), as `disksmith watch
+//! --prometheus` and node_exporter name them.
+
+mod answer;
+mod client;
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use record::EventCode;
+
+use super::disks::{Hosts, event_code};
+use super::pool::{Pool, lock};
+use crate::axis::{Axis, Gathered, Value, timestamp};
+use crate::documents::{
+    Disk, DiskName, Figure, Finding, Flow, Host, HostSource, HostState, OpenFinding, Source,
+};
+use answer::Series;
+use client::Client;
+
+pub(crate) use client::Address;
+
+/// A series that is named on the command line: its name, and its expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its expression in PromQL.
+    pub(crate) query: String,
+}
+
+/// Time for which the scrape interval is taken to be as it was.
+const INTERVAL_KEPT: Duration = Duration::from_secs(300);
+/// Scrape interval where none can be seen.
+const USUAL_INTERVAL: f64 = 15.0;
+/// Samples that a rate needs: two, and one more for a scrape that comes late.
+const SAMPLES_OF_A_RATE: f64 = 2.5;
+/// Parts of a slot whose extremes are asked for.
+const PARTS: i64 = 12;
+/// Series that one expression may have.
+const MOST_OF_A_NAME: usize = 8;
+
+/// A server with Prometheus' query API.
+pub(crate) struct Prometheus {
+    address: Address,
+    named: Vec<Named>,
+    pool: Pool<Client>,
+    interval: Mutex<Option<(Instant, f64)>>,
+}
+
+/// Figures of disks: the expression over a window.
+const BUSY: &str = "rate(node_disk_io_time_seconds_total{D}[W])";
+const QUEUE: &str = "rate(node_disk_io_time_weighted_seconds_total{D}[W])";
+const IOPS: &str =
+    "(rate(node_disk_reads_completed_total{D}[W])+rate(node_disk_writes_completed_total{D}[W]))";
+const AWAIT: &str = "1000*(rate(node_disk_read_time_seconds_total{D}[W])+rate(node_disk_write_time_seconds_total{D}[W]))/(rate(node_disk_reads_completed_total{D}[W])+rate(node_disk_writes_completed_total{D}[W]))";
+const PRESSURE: &str = "rate(node_pressure_io_waiting_seconds_total{D}[W])";
+const CPU: &str = "1-avg by (instance)(rate(node_cpu_seconds_total{mode=~\"idle|iowait\",D}[W]))*2";
+const FINDINGS: &str = "disksmith_finding_active";
+
+/// A figure of a disk that is gathered.
+type OfDisk = (
+    &'static str,
+    fn(&mut super::disks::DiskSeries) -> &mut Gathered,
+);
+
+const OF_DISK: [OfDisk; 4] = [
+    (BUSY, |disk| &mut disk.busy),
+    (QUEUE, |disk| &mut disk.queue),
+    (IOPS, |disk| &mut disk.iops),
+    (AWAIT, |disk| &mut disk.await_ms),
+];
+
+/// An expression with its window, and the labels that its series must have.
+fn expression(of: &str, window: i64, labels: &str) -> String {
+    of.replace("{D}", &format!("{{{labels}}}"))
+        .replace(",D}", &format!(",{labels}}}"))
+        .replace("[W]", &format!("[{window}s]"))
+}
+
+impl Prometheus {
+    /// A server, which need not answer yet.
+    pub(crate) fn new(address: Address, named: Vec<Named>) -> Prometheus {
+        let name = address.to_string();
+        Prometheus {
+            address,
+            named,
+            pool: Pool::new(name, "prometheus"),
+            interval: Mutex::new(None),
+        }
+    }
+
+    /// The source and its state.
+    pub(crate) fn source(&self) -> Source {
+        self.pool.source()
+    }
+
+    /// Names of the series of the command line.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.named.iter().map(|one| one.name.clone()).collect()
+    }
+
+    fn ask<R>(&self, work: impl Fn(&mut Client) -> anyhow::Result<R>) -> anyhow::Result<R> {
+        self.pool.with(|| Ok(Client::new(&self.address)), work)
+    }
+
+    /// Seconds between two samples, as the server has them.
+    fn interval(&self, client: &Client) -> anyhow::Result<f64> {
+        if let Some((seen, interval)) = *lock(&self.interval)
+            && seen.elapsed() < INTERVAL_KEPT
+        {
+            return Ok(interval);
+        }
+        let series = client.now("node_load1[10m]")?;
+        let gaps = series.iter().flat_map(|one| {
+            let pairs = one.values.windows(2);
+            pairs.map(|pair| pair[1].0 - pair[0].0)
+        });
+        let mut gaps: Vec<f64> = gaps.collect();
+        gaps.sort_by(f64::total_cmp);
+        // Until there are some, it is looked for again.
+        let Some(interval) = gaps.get(gaps.len() / 2).copied() else {
+            return Ok(USUAL_INTERVAL);
+        };
+        *lock(&self.interval) = Some((Instant::now(), interval));
+        Ok(interval)
+    }
+
+    /// Window of a rate over a slot: no shorter than a rate needs.
+    fn window(&self, client: &Client, slot_s: i64) -> anyhow::Result<i64> {
+        let least = (SAMPLES_OF_A_RATE * self.interval(client)?).ceil() as i64;
+        Ok(slot_s.max(least).max(1))
+    }
+
+    /// Hosts with their disks on an axis.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub(crate) fn hosts(&self, axis: &Axis, host: Option<&str>) -> anyhow::Result<Hosts> {
+        let labels = host.map_or_else(String::new, |host| format!("instance={}", quoted(host)));
+        self.ask(|client| {
+            let window = self.window(client, axis.slot_s())?;
+            let mut hosts = Hosts::default();
+            for (of, gathered) in OF_DISK {
+                for one in client.range(&expression(of, window, &labels), axis)? {
+                    let disk = hosts.hosts.entry(one.host()).or_default();
+                    let disk = disk.disks.entry(one.label("device")).or_default();
+                    add(&one, axis, gathered(disk));
+                }
+            }
+            for one in client.range(&expression(PRESSURE, window, &labels), axis)? {
+                let host = hosts.hosts.entry(one.host()).or_default();
+                add(&one, axis, &mut host.io_pressure);
+            }
+            for one in client.range(&expression(CPU, window, &labels), axis)? {
+                let host = hosts.hosts.entry(one.host()).or_default();
+                add(&one, axis, &mut host.cpu_busy);
+            }
+            hosts.findings = self.findings(client, axis, &labels)?;
+            Ok(hosts)
+        })
+    }
+
+    /// Adds the extremes within slots to some disks.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub(crate) fn add_extremes(
+        &self,
+        hosts: &mut Hosts,
+        chosen: &[DiskName],
+        axis: &Axis,
+    ) -> anyhow::Result<()> {
+        let part = axis.slot_s() / PARTS;
+        let extremes = self.ask(|client| {
+            let window = self.window(client, part)?;
+            // A part that is shorter than a rate's window has no extremes of its own.
+            if part < window || chosen.is_empty() {
+                return Ok(Vec::new());
+            }
+            let one_of = |of: fn(&DiskName) -> &String| {
+                let names: Vec<String> = chosen.iter().map(|disk| literal(of(disk))).collect();
+                quoted(&names.join("|"))
+            };
+            let labels = format!(
+                "instance=~{},device=~{}",
+                one_of(|disk| &disk.hostname),
+                one_of(|disk| &disk.name)
+            );
+            let mut found = Vec::new();
+            for (of, gathered) in OF_DISK {
+                let inner = expression(of, window, &labels);
+                for extreme in ["min_over_time", "max_over_time"] {
+                    let query = format!("{extreme}(({inner})[{}s:{part}s])", axis.slot_s());
+                    for one in client.range(&query, axis)? {
+                        found.push((gathered, one));
+                    }
+                }
+            }
+            Ok(found)
+        })?;
+        for (gathered, one) in extremes {
+            let host = hosts.hosts.get_mut(&one.host());
+            if let Some(disk) = host.and_then(|host| host.disks.get_mut(&one.label("device"))) {
+                widen(&one, axis, gathered(disk));
+            }
+        }
+        Ok(())
+    }
+
+    fn findings(
+        &self,
+        client: &Client,
+        axis: &Axis,
+        labels: &str,
+    ) -> anyhow::Result<Vec<OpenFinding>> {
+        let mut found = Vec::new();
+        let step = axis.slot_s() as f64;
+        for one in client.range(&format!("{FINDINGS}{{{labels}}}"), axis)? {
+            let mut rest = one.values.as_slice();
+            while let Some((began, _)) = rest.first() {
+                let length = rest
+                    .windows(2)
+                    .take_while(|pair| pair[1].0 - pair[0].0 < 1.5 * step)
+                    .count();
+                let last = rest[length].0;
+                let lasts = last + step >= axis.to() as f64;
+                found.push(OpenFinding {
+                    disk: DiskName {
+                        hostname: one.host(),
+                        name: one.label("name"),
+                    },
+                    code: one.label("code"),
+                    severity: one.label("severity"),
+                    began: timestamp((began - step) as i64),
+                    ended: (!lasts).then(|| timestamp(last as i64)),
+                    text: meaning(&one.label("code")).to_owned(),
+                    advice: String::new(),
+                });
+                rest = &rest[length + 1..];
+            }
+        }
+        Ok(found)
+    }
+
+    /// The series of the command line on an axis. One that the server refuses is left out.
+    pub(crate) fn named(&self, axis: &Axis) -> Vec<(String, Gathered)> {
+        let read = |named: &Named| {
+            let series = self.ask(|client| client.range(&named.query, axis)).ok()?;
+            let is_one = series.len() == 1;
+            let series = series.into_iter().take(MOST_OF_A_NAME).map(move |one| {
+                let mut gathered = Gathered::default();
+                add(&one, axis, &mut gathered);
+                let name = match is_one {
+                    true => named.name.clone(),
+                    false => format!("{} {}", named.name, one.labels_written()),
+                };
+                (name, gathered)
+            });
+            Some(series.collect::<Vec<_>>())
+        };
+        self.named.iter().filter_map(read).flatten().collect()
+    }
+
+    /// Hosts and their disks now.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub(crate) fn now(&self) -> anyhow::Result<Vec<Host>> {
+        self.ask(|client| {
+            let window = self.window(client, 1)?;
+            let mut hosts: Vec<Host> = Vec::new();
+            for (of, set) in NOW_OF_DISK {
+                for one in client.now(&expression(of, window, ""))? {
+                    let value = Figure(one.last());
+                    let host = host_of(&mut hosts, &one);
+                    set(disk_of(host, one.label("device")), value);
+                }
+            }
+            for (of, set) in NOW_OF_HOST {
+                for one in client.now(&expression(of, window, ""))? {
+                    let value = Figure(one.last());
+                    set(host_of(&mut hosts, &one), value);
+                }
+            }
+            for one in client.now(FINDINGS)? {
+                let host = host_of(&mut hosts, &one);
+                let (code, name) = (one.label("code"), one.label("name"));
+                if let Some(disk) = host.disks.iter_mut().find(|disk| disk.name == name) {
+                    disk.findings.push(code.clone());
+                }
+                host.findings.push(Finding {
+                    text: meaning(&code).to_owned(),
+                    severity: one.label("severity"),
+                    code,
+                    name,
+                    began: None,
+                    advice: String::new(),
+                    figures: Vec::new(),
+                });
+            }
+            for host in &mut hosts {
+                host.disks.sort_by(|a, b| a.name.cmp(&b.name));
+            }
+            hosts.sort_by(|a, b| a.hostname.cmp(&b.hostname));
+            Ok(hosts)
+        })
+    }
+}
+
+/// A figure of a disk now.
+type NowOfDisk = (&'static str, fn(&mut Disk, Figure));
+
+const NOW_OF_DISK: [NowOfDisk; 7] = [
+    (BUSY, |disk, value| disk.busy_fraction = value),
+    (QUEUE, |disk, value| disk.queue = value),
+    (AWAIT, |disk, value| disk.await_ms = value),
+    (
+        "rate(node_disk_reads_completed_total{D}[W])",
+        |disk, value| {
+            disk.read.iops = value;
+        },
+    ),
+    (
+        "rate(node_disk_writes_completed_total{D}[W])",
+        |disk, value| {
+            disk.write.iops = value;
+        },
+    ),
+    ("rate(node_disk_read_bytes_total{D}[W])", |disk, value| {
+        disk.read.bytes_per_s = value;
+    }),
+    (
+        "rate(node_disk_written_bytes_total{D}[W])",
+        |disk, value| {
+            disk.write.bytes_per_s = value;
+        },
+    ),
+];
+
+/// A figure of a host now.
+type NowOfHost = (&'static str, fn(&mut Host, Figure));
+
+const NOW_OF_HOST: [NowOfHost; 4] = [
+    (PRESSURE, |host, value| host.io_pressure_fraction = value),
+    (CPU, |host, value| host.cpu_busy_fraction = value),
+    ("node_load1", |host, value| host.load_1 = value),
+    ("node_memory_Dirty_bytes", |host, value| {
+        host.dirty_bytes = value
+    }),
+];
+
+const UNKNOWN: Figure = Figure(f64::NAN);
+
+fn host_of<'a>(hosts: &'a mut Vec<Host>, series: &Series) -> &'a mut Host {
+    let hostname = series.host();
+    let place = match hosts.iter().position(|host| host.hostname == hostname) {
+        Some(place) => place,
+        None => {
+            hosts.push(Host {
+                hostname,
+                source: HostSource::Prometheus,
+                state: HostState::Live,
+                age_s: Figure((Timestamp::now().as_second() as f64 - series.last_at()).max(0.0)),
+                cpu_busy_fraction: UNKNOWN,
+                iowait_fraction: UNKNOWN,
+                io_pressure_fraction: UNKNOWN,
+                load_1: UNKNOWN,
+                dirty_bytes: UNKNOWN,
+                disks: Vec::new(),
+                findings: Vec::new(),
+            });
+            hosts.len() - 1
+        }
+    };
+    &mut hosts[place]
+}
+
+fn disk_of(host: &mut Host, name: String) -> &mut Disk {
+    let place = match host.disks.iter().position(|disk| disk.name == name) {
+        Some(place) => place,
+        None => {
+            let flow = Flow {
+                iops: UNKNOWN,
+                bytes_per_s: UNKNOWN,
+                await_ms: UNKNOWN,
+            };
+            host.disks.push(Disk {
+                kind: record::sample::DeviceKind::by_name(&name).word(),
+                name,
+                alias: None,
+                model: None,
+                size_bytes: None,
+                lies_on: Vec::new(),
+                read: flow.clone(),
+                write: flow,
+                await_ms: UNKNOWN,
+                queue: UNKNOWN,
+                busy_fraction: UNKNOWN,
+                findings: Vec::new(),
+            });
+            host.disks.len() - 1
+        }
+    };
+    &mut host.disks[place]
+}
+
+/// Adds a series whose values stand at the ends of slots.
+fn add(series: &Series, axis: &Axis, to: &mut Gathered) {
+    for (at, value) in &series.values {
+        if let Some(slot) = axis.slot(at - axis.slot_s() as f64 / 2.0) {
+            to.add(slot, Value::single(*value), 1.0);
+        }
+    }
+}
+
+/// Widens the extremes of slots, whose means stay.
+fn widen(series: &Series, axis: &Axis, to: &mut Gathered) {
+    for (at, value) in &series.values {
+        if let Some(slot) = axis.slot(at - axis.slot_s() as f64 / 2.0) {
+            to.widen(slot, *value);
+        }
+    }
+}
+
+/// A string of PromQL.
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", escaped.replace('\n', "\\n"))
+}
+
+/// A name as a regular expression that matches it alone.
+fn literal(name: &str) -> String {
+    let escape = |c: char| match c.is_alphanumeric() || c == '_' {
+        true => c.to_string(),
+        false => format!("\\{c}"),
+    };
+    name.chars().map(escape).collect()
+}
+
+/// Meaning of a finding, whose sentence metrics do not carry.
+fn meaning(code: &str) -> &'static str {
+    match event_code(code) {
+        Some(EventCode::Stalled) => "Requests are in flight and none completes.",
+        Some(EventCode::SlowMember) => "A member of an array is slower than its siblings.",
+        Some(EventCode::VolumeCap) => "The volume gives no more than was bought.",
+        Some(EventCode::InstanceCap) => "The instance gives its volumes no more.",
+        Some(EventCode::BurstSpent) => "Burst credit was spent.",
+        Some(EventCode::Imbalance) => "The members of an array are not asked for the same.",
+        Some(EventCode::ScrubHurts) => "A check or rebuild makes the array's users wait.",
+        Some(EventCode::Cold) => "Blocks of the volume are read for the first time.",
+        Some(EventCode::SmallIo) => "Many small requests where few large ones would do.",
+        Some(EventCode::QueueFull) => "The device's queue is full.",
+        Some(EventCode::Writeback) => "Dirty memory is near its limit.",
+        Some(EventCode::Errors) => "The kernel's log or md speaks of errors.",
+        Some(EventCode::Saturated) => "The device is busy nearly all the time.",
+        Some(EventCode::CgroupLimit) => "A control group holds its programs' requests back.",
+        Some(EventCode::Removed) => "A device that was there is gone.",
+        None => "A finding of a newer version.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_from_outside_stay_strings() {
+        assert_eq!(quoted("a\"}\\"), "\"a\\\"}\\\\\"");
+        assert_eq!(literal("db-1.x|y"), "db\\-1\\.x\\|y");
+        assert_eq!(
+            expression(BUSY, 60, "a=\"b\""),
+            "rate(node_disk_io_time_seconds_total{a=\"b\"}[60s])"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! Changes of response times that are found without a marker.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use study::change_points::change_points;
+use study::verdict::Service;
+
+use crate::axis::{Axis, Seconds};
+use crate::sources::pool::lock;
+
+/// Slots that are searched together. The time of a search grows with the square.
+const BLOCK: usize = 120;
+/// Distance of two blocks: a change is taken from the block in whose middle it lies.
+const STEP: usize = BLOCK / 2;
+/// Slots by which a change may be found too early or too late.
+const BEFORE: usize = 3;
+const AFTER: usize = 6;
+/// The most blocks that are remembered.
+const MOST_REMEMBERED: usize = 10_000;
+
+/// A change that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// First slot after it.
+    pub(crate) slot: usize,
+}
+
+/// True if a change at a slot may be that of a marker at another.
+pub(crate) fn is_one(marked: usize, found: usize) -> bool {
+    found + BEFORE >= marked && found <= marked + AFTER
+}
+
+/// A block of a figure of a tag, up to the last slot that is complete.
+type Key = (String, &'static str, Seconds, Seconds);
+
+/// Searches for changes, and remembers where there were some.
+#[derive(Default)]
+pub(crate) struct Search {
+    known: Mutex<HashMap<Key, Vec<usize>>>,
+}
+
+impl Search {
+    /// Changes of a tag's response times, in order.
+    pub(crate) fn changes(&self, tag: &str, axis: &Axis, service: &Service) -> Vec<Found> {
+        let figures = [("p50", &service.p50_ms), ("p95", &service.p95_ms)];
+        let mut slots: Vec<usize> = figures
+            .iter()
+            .flat_map(|(name, values)| self.of_figure((tag, name), axis, values))
+            .collect();
+        slots.sort_unstable();
+        // What is found in two figures, or at the seam of two blocks, is one change.
+        slots.dedup_by(|later, earlier| *later <= *earlier + AFTER);
+        slots.into_iter().map(|slot| Found { slot }).collect()
+    }
+
+    fn of_figure(
+        &self,
+        (tag, name): (&str, &'static str),
+        axis: &Axis,
+        values: &[f64],
+    ) -> Vec<usize> {
+        let starts = axis.starts();
+        let Some(first) = starts.first() else {
+            return Vec::new();
+        };
+        // Blocks begin at the same moments whatever is asked, so that they are found again.
+        let length = STEP as i64 * axis.slot_s();
+        let lead = (length - first.rem_euclid(length)) % length;
+        let lead = usize::try_from(lead / axis.slot_s()).unwrap_or(0);
+        let mut begins: Vec<usize> = (lead..starts.len()).step_by(STEP).collect();
+        // The stretch before the first whole block.
+        if lead > 0 {
+            begins.insert(0, 0);
+        }
+        let mut found = Vec::new();
+        for begin in begins {
+            let end = (begin + BLOCK).min(starts.len());
+            let is_first = begin == 0;
+            let is_last = end == starts.len();
+            let key = (tag.to_owned(), name, starts[begin], starts[end - 1]);
+            let known = lock(&self.known).get(&key).cloned();
+            let within = known.unwrap_or_else(|| {
+                let within = search(&values[begin..end]);
+                self.remember(key, &within);
+                within
+            });
+            let is_middle =
+                |at: &usize| (is_first || *at >= STEP / 2) && (is_last || *at < BLOCK - STEP / 2);
+            found.extend(within.into_iter().filter(is_middle).map(|at| begin + at));
+            if is_last {
+                break;
+            }
+        }
+        found
+    }
+
+    fn remember(&self, key: Key, within: &[usize]) {
+        let mut known = lock(&self.known);
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert(key, within.to_vec());
+    }
+}
+
+/// Changes within a stretch. Slots without requests are left out: they are no change of a response time.
+fn search(values: &[f64]) -> Vec<usize> {
+    let known: Vec<usize> = (0..values.len())
+        .filter(|at| values[*at].is_finite())
+        .collect();
+    let series: Vec<f64> = known.iter().map(|at| values[*at]).collect();
+    change_points(&series)
+        .into_iter()
+        .map(|nth| known[nth])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(values: Vec<f64>) -> Service {
+        Service {
+            p50_ms: values.clone(),
+            p95_ms: values,
+            ..Service::default()
+        }
+    }
+
+    #[test]
+    fn a_change_is_found_once_wherever_blocks_begin() {
+        for from in [0, 600, 1800, 3540] {
+            let axis = Axis::uniform(from, from + 300 * 60, 60);
+            let noise = |slot: usize| 1.0 + 0.02 * ((slot * 7919) % 13) as f64;
+            let values = (0..300).map(|slot| noise(slot) * if slot < 150 { 10.0 } else { 20.0 });
+            let search = Search::default();
+            let service = service(values.collect());
+            let found = search.changes("a", &axis, &service);
+            assert!(
+                found.len() == 1 && found[0].slot.abs_diff(150) <= 1,
+                "{from}: {found:?}"
+            );
+            assert_eq!(search.changes("a", &axis, &service), found);
+        }
+    }
+
+    #[test]
+    fn silence_and_a_single_spike_are_no_changes() {
+        let axis = Axis::uniform(0, 240 * 60, 60);
+        let noise = |slot: usize| 10.0 + 0.2 * ((slot * 7919) % 13) as f64;
+        let mut values: Vec<f64> = (0..240).map(noise).collect();
+        values[100] = 5000.0;
+        values[150..200].fill(f64::NAN);
+        assert_eq!(Search::default().changes("a", &axis, &service(values)), []);
+    }
+}

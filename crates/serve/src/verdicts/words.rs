@@ -1,0 +1,201 @@
+//! Sentences of a verdict.
+
+use study::shift::{LEAST_SLOTS, Shift};
+use study::verdict::{
+    Cause, Conclusion, DiskEvidence, LoadEvidence, Metric, Observed, Verdict, Windows,
+};
+
+use crate::documents::Marker;
+
+/// Largest p of a change that counts, and its least ratio: as [`study::verdict`] has them.
+const LEVEL: f64 = 0.01;
+const LEAST_CHANGE: f64 = 1.1;
+
+/// True if a change of response times counts.
+pub(crate) fn shows(shift: &Shift) -> bool {
+    shift.shows(LEVEL, LEAST_CHANGE)
+}
+
+/// Key of a figure of response times.
+pub(crate) fn metric_key(metric: Metric) -> String {
+    match metric {
+        Metric::P50 => "p50_ms".to_owned(),
+        Metric::P95 => "p95_ms".to_owned(),
+        Metric::P99 => "p99_ms".to_owned(),
+        Metric::Above(bound) => format!("above_{bound}_ms"),
+    }
+}
+
+fn metric_name(metric: Metric) -> String {
+    match metric {
+        Metric::P50 => "The median response time".to_owned(),
+        Metric::P95 => "p95".to_owned(),
+        Metric::P99 => "p99".to_owned(),
+        Metric::Above(bound) => format!("The share of requests over {bound} ms"),
+    }
+}
+
+/// A change as a clause: `rose 2.1 times (95 %: 1.8 to 2.4)`.
+fn change(shift: &Shift) -> String {
+    let ratio = &shift.ratio;
+    let verb = match shift.size() >= 0.0 {
+        true => "rose",
+        false => "fell",
+    };
+    let interval = format!("(95 %: {:.2} to {:.2})", ratio.low, ratio.high);
+    match shift.upper.ln().abs() > ratio.ratio.ln().abs() {
+        true => format!(
+            "{verb} to {:.2} times {interval}, its 90th percentile to {:.2} times",
+            ratio.ratio, shift.upper
+        ),
+        false => format!("{verb} to {:.2} times {interval}", ratio.ratio),
+    }
+}
+
+/// The conclusion in a sentence.
+pub(crate) fn sentence(verdict: &Verdict, marker: Option<&Marker>) -> String {
+    let Some((metric, shift)) = verdict.changes.first() else {
+        return format!(
+            "Too little is recorded: fewer than {LEAST_SLOTS} slots with requests before or after."
+        );
+    };
+    let seen = format!("{} {}", metric_name(*metric), change(shift));
+    match verdict.conclusion {
+        Conclusion::NothingChanged => "Response times did not change.".to_owned(),
+        Conclusion::NotEnoughData if !shows(shift) => {
+            "Response times scatter too widely to tell whether they changed.".to_owned()
+        }
+        Conclusion::NotEnoughData => format!("{seen}, and nothing that is recorded explains it."),
+        Conclusion::Code => format!("{seen}: {}.", code(marker)),
+        Conclusion::Load => format!("{seen}: the load changed."),
+        Conclusion::System | Conclusion::Several => {
+            let causes: Vec<String> = verdict
+                .causes
+                .iter()
+                .map(|cause| cause_clause(cause, verdict, marker))
+                .collect();
+            format!("{seen}: {}.", causes.join("; "))
+        }
+    }
+}
+
+fn code(marker: Option<&Marker>) -> String {
+    let name = marker.map_or_else(String::new, |marker| format!(" ({})", marker.text));
+    format!("the release{name} changed it")
+}
+
+fn cause_clause(cause: &Cause, verdict: &Verdict, marker: Option<&Marker>) -> String {
+    match cause {
+        Cause::Code => code(marker),
+        Cause::Load => "the load changed".to_owned(),
+        Cause::Series(name) => format!("{name} changed"),
+        Cause::Disk(name) => {
+            let disk = verdict.disks.iter().find(|disk| disk.name == *name);
+            let codes: Vec<&str> = disk
+                .iter()
+                .flat_map(|disk| disk.began.iter().map(|code| code.word()))
+                .collect();
+            match codes.is_empty() {
+                true => format!("the disk {name} is slower at the same load"),
+                false => format!("the disk {name} ({})", codes.join(", ")),
+            }
+        }
+    }
+}
+
+/// The evidence in sentences.
+pub(crate) fn why(verdict: &Verdict, windows: &Windows, observed: &Observed) -> Vec<String> {
+    let mut sentences = vec![format!(
+        "{} slots before are compared with {} after, and with the same hours of {} earlier days.",
+        windows.before.len(),
+        windows.after.len(),
+        windows.days.len()
+    )];
+    for (metric, shift) in &verdict.changes {
+        sentences.push(match shows(shift) {
+            true => format!(
+                "{} {} (p = {}).",
+                metric_name(*metric),
+                change(shift),
+                Short(shift.p)
+            ),
+            false => format!(
+                "{} did not change beyond chance: {:.2} times (95 %: {:.2} to {:.2}).",
+                metric_name(*metric),
+                shift.ratio.ratio,
+                shift.ratio.low,
+                shift.ratio.high
+            ),
+        });
+    }
+    sentences.extend(verdict.load.as_ref().map(load));
+    sentences.extend(verdict.disks.iter().map(disk));
+    if observed.disks.is_empty() {
+        sentences.push(
+            "No disk is recorded, so the disks cannot be examined: run 'disksmith watch --record', or name --prometheus."
+                .to_owned(),
+        );
+    }
+    for (name, shift) in &verdict.series {
+        sentences.push(format!(
+            "{name} {} (p = {}).",
+            change(shift),
+            Short(shift.p)
+        ));
+    }
+    sentences
+}
+
+fn load(load: &LoadEvidence) -> String {
+    let rate = format!(
+        "Requests went to {:.2} times (95 %: {:.2} to {:.2})",
+        load.rate.ratio.ratio, load.rate.ratio.low, load.rate.ratio.high
+    );
+    match load.at_equal_rate {
+        Some(effect) => format!(
+            "{rate}; at equal rate the response time went to {:.2} times (p = {}).",
+            effect.size.exp(),
+            Short(effect.p)
+        ),
+        None => format!(
+            "{rate}; the rates before and after do not overlap, so response times cannot be compared at equal rate."
+        ),
+    }
+}
+
+fn disk(disk: &DiskEvidence) -> String {
+    let latency = format!(
+        "{}: latency went to {:.2} times (95 %: {:.2} to {:.2}), IOPS to {:.2} times",
+        disk.name,
+        disk.latency.ratio.ratio,
+        disk.latency.ratio.low,
+        disk.latency.ratio.high,
+        disk.iops.ratio.ratio
+    );
+    let equal = match disk.at_equal_iops {
+        Some(effect) => format!(
+            ", latency at equal IOPS to {:.2} times (p = {})",
+            effect.size.exp(),
+            Short(effect.p)
+        ),
+        None => String::new(),
+    };
+    let began: Vec<&str> = disk.began.iter().map(|code| code.word()).collect();
+    let began = match began.is_empty() {
+        true => String::new(),
+        false => format!("; it began to show {}", began.join(", ")),
+    };
+    format!("{latency}{equal}{began}.")
+}
+
+/// A probability with as many digits as matter.
+struct Short(f64);
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            p if p < 1e-3 => write!(f, "{p:.0e}"),
+            p => write!(f, "{p:.3}"),
+        }
+    }
+}

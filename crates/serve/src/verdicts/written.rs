@@ -1,0 +1,187 @@
+//! A verdict as a document.
+
+use std::ops::Range;
+
+use study::shift::{Effect, Shift};
+use study::verdict::{
+    Cause, Certainty, Conclusion, DiskEvidence, LoadEvidence, Metric, Observed, Verdict, Windows,
+};
+
+use super::words::{self, shows};
+use crate::axis::{Axis, Seconds, timestamp};
+use crate::documents::{
+    self, Change, DiskChange, Figure, LoadChange, Marker, NamedCause, SeriesChange, Span,
+};
+
+/// All that a document is made of.
+pub(crate) struct View<'a> {
+    /// The series.
+    pub(crate) observed: &'a Observed,
+    /// Slots that were compared.
+    pub(crate) windows: &'a Windows,
+    /// Times of the slots.
+    pub(crate) axis: &'a Axis,
+    /// The marker.
+    pub(crate) marker: Option<&'a Marker>,
+    /// Start of the first slot after the moment.
+    pub(crate) at: Seconds,
+}
+
+impl View<'_> {
+    /// The document of a verdict.
+    pub(crate) fn document(&self, verdict: &Verdict) -> documents::Verdict {
+        let changes = verdict.changes.iter();
+        let series = verdict.series.iter();
+        documents::Verdict {
+            time: self.marker.map_or(timestamp(self.at), |marker| marker.time),
+            marker: self.marker.cloned(),
+            conclusion: conclusion(verdict.conclusion),
+            certainty: certainty(verdict.certainty),
+            sentence: words::sentence(verdict, self.marker),
+            why: words::why(verdict, self.windows, self.observed),
+            before: self.span(&self.windows.before),
+            after: self.span(&self.windows.after),
+            earlier_days: self.windows.days.len(),
+            causes: verdict.causes.iter().map(cause).collect(),
+            changes: changes
+                .map(|(metric, shift)| self.change(*metric, shift))
+                .collect(),
+            load: verdict.load.as_ref().map(load),
+            disks: verdict.disks.iter().map(disk).collect(),
+            series: series
+                .map(|(name, shift)| one_series(name, shift))
+                .collect(),
+        }
+    }
+
+    fn span(&self, slots: &Range<usize>) -> Span {
+        let start = |slot: usize| {
+            let start = self.axis.starts().get(slot).copied();
+            timestamp(start.unwrap_or(self.axis.to()))
+        };
+        Span {
+            from: start(slots.start),
+            to: start(slots.end.max(slots.start)),
+        }
+    }
+
+    fn change(&self, metric: Metric, shift: &Shift) -> Change {
+        let service = &self.observed.service;
+        let values = match metric {
+            Metric::P50 => Some(&service.p50_ms),
+            Metric::P95 => Some(&service.p95_ms),
+            Metric::P99 => Some(&service.p99_ms),
+            Metric::Above(bound) => service
+                .above
+                .iter()
+                .find(|(other, _)| *other == bound)
+                .map(|(_, shares)| shares),
+        };
+        let mean = |slots: &Range<usize>| {
+            let part = values.and_then(|values| values.get(slots.clone()));
+            typical(part.unwrap_or_default(), matches!(metric, Metric::Above(_)))
+        };
+        Change {
+            metric: words::metric_key(metric),
+            before: Figure(mean(&self.windows.before)),
+            after: Figure(mean(&self.windows.after)),
+            ratio: Figure(shift.ratio.ratio),
+            ratio_low: Figure(shift.ratio.low),
+            ratio_high: Figure(shift.ratio.high),
+            p: Figure(shift.p),
+            superiority: Figure(shift.superiority),
+            shows: shows(shift),
+        }
+    }
+}
+
+/// Mean of a share, geometric mean of a response time.
+fn typical(values: &[f64], is_share: bool) -> f64 {
+    let known = values.iter().copied().filter(|value| value.is_finite());
+    let (sum, count) = known
+        .filter(|value| is_share || *value > 0.0)
+        .fold((0.0, 0.0), |(sum, count), value| {
+            (sum + if is_share { value } else { value.ln() }, count + 1.0)
+        });
+    match is_share {
+        true => sum / count,
+        false => (sum / count).exp(),
+    }
+}
+
+fn conclusion(conclusion: Conclusion) -> &'static str {
+    match conclusion {
+        Conclusion::Code => "code",
+        Conclusion::Load => "load",
+        Conclusion::System => "system",
+        Conclusion::Several => "several",
+        Conclusion::NothingChanged => "nothing-changed",
+        Conclusion::NotEnoughData => "not-enough-data",
+    }
+}
+
+fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Low => "low",
+        Certainty::Medium => "medium",
+        Certainty::High => "high",
+    }
+}
+
+fn cause(cause: &Cause) -> NamedCause {
+    let (kind, name) = match cause {
+        Cause::Code => ("code", None),
+        Cause::Load => ("load", None),
+        Cause::Disk(name) => ("disk", Some(name)),
+        Cause::Series(name) => ("series", Some(name)),
+    };
+    NamedCause {
+        kind,
+        name: name.cloned(),
+    }
+}
+
+fn load(load: &LoadEvidence) -> LoadChange {
+    LoadChange {
+        rate_ratio: Figure(load.rate.ratio.ratio),
+        rate_ratio_low: Figure(load.rate.ratio.low),
+        rate_ratio_high: Figure(load.rate.ratio.high),
+        rate_p: Figure(load.rate.p),
+        at_equal_rate_ratio: Figure(of_effect(load.at_equal_rate.as_ref())),
+        at_equal_rate_p: Figure(load.at_equal_rate.map_or(f64::NAN, |effect| effect.p)),
+    }
+}
+
+fn of_effect(effect: Option<&Effect>) -> f64 {
+    effect.map_or(f64::NAN, |effect| effect.size.exp())
+}
+
+fn disk(disk: &DiskEvidence) -> DiskChange {
+    let per_request = disk.per_request.as_ref();
+    DiskChange {
+        name: disk.name.clone(),
+        latency_ratio: Figure(disk.latency.ratio.ratio),
+        latency_ratio_low: Figure(disk.latency.ratio.low),
+        latency_ratio_high: Figure(disk.latency.ratio.high),
+        latency_p: Figure(disk.latency.p),
+        iops_ratio: Figure(disk.iops.ratio.ratio),
+        per_request_ratio: Figure(per_request.map_or(f64::NAN, |shift| shift.ratio.ratio)),
+        at_equal_iops_ratio: Figure(of_effect(disk.at_equal_iops.as_ref())),
+        busy_fraction: Figure(disk.busy),
+        findings: disk
+            .began
+            .iter()
+            .map(|code| code.word().to_owned())
+            .collect(),
+    }
+}
+
+fn one_series(name: &str, shift: &Shift) -> SeriesChange {
+    SeriesChange {
+        name: name.to_owned(),
+        ratio: Figure(shift.ratio.ratio),
+        ratio_low: Figure(shift.ratio.low),
+        ratio_high: Figure(shift.ratio.high),
+        p: Figure(shift.p),
+    }
+}

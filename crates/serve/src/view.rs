@@ -1,0 +1,256 @@
+//! Views of response times with what lies below them.
+
+use tally::level::{Level, Zone};
+use tally::query::Selection;
+
+use crate::axis::{Seconds, timestamp};
+use crate::documents::{DiskName, Document as _, Line, ResponseTimes, figures};
+use crate::sources::Sources;
+use crate::sources::service::{Rows, ServiceFigures, usual_length, written};
+
+/// Bytes of a view's data.
+const MOST_BYTES: usize = 200_000;
+/// Bytes of one figure as it is usually written, with its comma.
+const BYTES_OF_FIGURE: usize = 7;
+/// Disks of a view that names none.
+const USUAL_DISKS: usize = 4;
+/// The most disks of a view.
+const MOST_DISKS: usize = 16;
+/// The most hosts of a view.
+const MOST_HOSTS: usize = 4;
+/// The most findings and markers of a view.
+const MOST_BANDS: usize = 200;
+/// The fewest slots.
+const FEWEST: usize = 20;
+
+/// A question.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// The tag; `None` takes the busiest.
+    pub(crate) selection: Option<Selection>,
+    /// Start.
+    pub(crate) from: Seconds,
+    /// End.
+    pub(crate) to: Seconds,
+    /// Only this host's disks.
+    pub(crate) host: Option<String>,
+    /// The disks, as `HOST/NAME` or `NAME`; none takes the busiest.
+    pub(crate) disks: Vec<String>,
+    /// The most slots.
+    pub(crate) points: usize,
+}
+
+/// Answers a question within the bytes of a view.
+///
+/// # Errors
+/// When a source that is asked does not answer.
+pub(crate) fn response_times(
+    sources: &Sources,
+    question: &Question,
+    now: Seconds,
+) -> anyhow::Result<ResponseTimes> {
+    let mut question = question.clone();
+    loop {
+        let answer = answer(sources, &question, now)?;
+        let length = answer.json().len();
+        if length <= MOST_BYTES || question.points <= FEWEST {
+            return Ok(answer);
+        }
+        // Bands and names took more than was thought.
+        question.points = (answer.time_s.len() * MOST_BYTES / length * 9 / 10).max(FEWEST);
+    }
+}
+
+fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Result<ResponseTimes> {
+    let tags = sources.tags(now);
+    let selection = sources.selection_or_busiest(question.selection.as_ref(), &tags);
+    let rows = rows(sources, selection.as_ref(), question);
+    let count = match question.disks.len() {
+        0 => USUAL_DISKS,
+        count => count.min(MOST_DISKS),
+    };
+    let axis = rows.axis(question.from, question.to, slots(question.points, count));
+    let figures = rows.figures(&axis);
+    let mut hosts = sources.hosts(&axis, question.host.as_deref());
+    let known = hosts.busiest();
+    let chosen = chosen(&question.disks, &known, count);
+    if let Some(prometheus) = &sources.prometheus {
+        // Without them the means are shown.
+        let _ = prometheus.add_extremes(&mut hosts, &chosen, &axis);
+    }
+    let mut names: Vec<String> = chosen.iter().map(|disk| disk.hostname.clone()).collect();
+    names.extend(hosts.hosts.keys().cloned());
+    let mut shown: Vec<String> = Vec::new();
+    for name in names {
+        if !shown.contains(&name) && shown.len() < MOST_HOSTS {
+            shown.push(name);
+        }
+    }
+    let (from, to) = (timestamp(axis.from()), timestamp(axis.to()));
+    let mut markers = sources.markers(from, to).unwrap_or_default();
+    markers.drain(..markers.len().saturating_sub(MOST_BANDS));
+    let mut findings: Vec<_> = hosts
+        .findings
+        .iter()
+        .filter(|finding| finding.began < to && finding.ended.is_none_or(|ended| ended > from))
+        .cloned()
+        .collect();
+    findings.sort_by_key(|finding| finding.began);
+    findings.drain(..findings.len().saturating_sub(MOST_BANDS));
+    Ok(ResponseTimes {
+        from,
+        to,
+        level: rows.level.name(),
+        slot_s: axis.slot_s(),
+        zone: rows.zone.name().to_owned(),
+        selection: selection.map(|selection| written(&selection.0)),
+        tags,
+        sources: sources.states(),
+        time_s: axis.starts().to_vec(),
+        bounds_ms: rows.bounds_ms.clone(),
+        disks: hosts.disk_lines(&chosen, &axis),
+        hosts: hosts.host_lines(&shown, &axis),
+        series: sources.series_lines(&axis),
+        known_disks: known,
+        markers,
+        findings,
+        ..of_service(&figures)
+    })
+}
+
+/// The part of the document that stores answer.
+fn of_service(service: &ServiceFigures) -> ResponseTimes {
+    let epoch = timestamp(0);
+    ResponseTimes {
+        requests_per_s: service.requests_per_s(),
+        mean_ms: figures(service.mean_ms()),
+        max_ms: service.max_ms(),
+        p50_ms: service.percentile(50),
+        p95_ms: service.percentile(95),
+        p99_ms: service.percentile(99),
+        shares: service.shares(),
+        from: epoch,
+        to: epoch,
+        level: "",
+        slot_s: 0,
+        zone: String::new(),
+        selection: None,
+        tags: Vec::new(),
+        sources: Vec::new(),
+        time_s: Vec::new(),
+        bounds_ms: Vec::new(),
+        disks: Vec::new(),
+        hosts: Vec::new(),
+        series: Vec::new(),
+        known_disks: Vec::new(),
+        markers: Vec::new(),
+        findings: Vec::new(),
+    }
+}
+
+/// Roll-ups of the selection; none where there is no store, or it is away, which its state tells.
+fn rows(sources: &Sources, selection: Option<&Selection>, question: &Question) -> Rows {
+    let rows = selection.and_then(|selection| {
+        let stores = &sources.stores;
+        stores.rows(selection, question.from, question.to).ok()
+    });
+    rows.unwrap_or_else(|| Rows {
+        level: coarseness(question.to - question.from),
+        zone: Zone::utc(),
+        bounds_ms: Vec::new(),
+        rows: Vec::new(),
+    })
+}
+
+/// Level of a view without response times: the slots of disks.
+fn coarseness(span: Seconds) -> Level {
+    let fits = |level: &Level| span / usual_length(*level) <= 2200;
+    [Level::Minute, Level::Hour]
+        .into_iter()
+        .find(fits)
+        .unwrap_or(Level::Day)
+}
+
+/// Slots that fit into a view with so many disks.
+fn slots(points: usize, disks: usize) -> usize {
+    let of_service = 12 + 2 + 5;
+    let of_disks = 12 * disks;
+    let of_hosts = 6 * MOST_HOSTS.min(disks.max(1));
+    let bytes = 11 + BYTES_OF_FIGURE * (of_service + of_disks + of_hosts);
+    points.min(MOST_BYTES * 9 / 10 / bytes).max(FEWEST)
+}
+
+/// Disks of a view: those that are named and known, or the busiest.
+fn chosen(named: &[String], known: &[DiskName], count: usize) -> Vec<DiskName> {
+    if named.is_empty() {
+        return known.iter().take(count).cloned().collect();
+    }
+    let is_named = |disk: &&DiskName| {
+        named
+            .iter()
+            .any(|name| disk.name == *name || format!("{}/{}", disk.hostname, disk.name) == *name)
+    };
+    known
+        .iter()
+        .filter(is_named)
+        .take(MOST_DISKS)
+        .cloned()
+        .collect()
+}
+
+/// A view as CSV: a line for each slot.
+pub(crate) fn csv(view: &ResponseTimes) -> String {
+    let mut columns: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+    let mut line = |name: &str, line: &Line| {
+        let rounded = |figures: &[crate::documents::Figure]| {
+            figures.iter().map(|figure| figure.rounded()).collect()
+        };
+        columns.push((name.to_owned(), rounded(&line.mean)));
+        for (end, extreme) in [("min", &line.min), ("max", &line.max)] {
+            if let Some(extreme) = extreme {
+                columns.push((format!("{name}_{end}"), rounded(extreme)));
+            }
+        }
+    };
+    line("requests_per_s", &view.requests_per_s);
+    line("p50_ms", &view.p50_ms);
+    line("p95_ms", &view.p95_ms);
+    line("p99_ms", &view.p99_ms);
+    for (class, share) in view.shares.iter().enumerate() {
+        let name = match view.bounds_ms.get(class) {
+            Some(bound) => format!("share_up_to_{bound}_ms"),
+            None => "share_above".to_owned(),
+        };
+        let share = Line {
+            mean: share.clone(),
+            ..Line::default()
+        };
+        line(&name, &share);
+    }
+    for disk in &view.disks {
+        let name = |figure: &str| format!("{}/{} {figure}", disk.disk.hostname, disk.disk.name);
+        line(&name("await_ms"), &disk.await_ms);
+        line(&name("iops"), &disk.iops);
+        line(&name("busy_fraction"), &disk.busy_fraction);
+        line(&name("queue"), &disk.queue);
+    }
+    for host in &view.hosts {
+        let name = |figure: &str| format!("{} {figure}", host.hostname);
+        line(&name("cpu_busy_fraction"), &host.cpu_busy_fraction);
+        line(&name("io_pressure_fraction"), &host.io_pressure_fraction);
+    }
+    for series in &view.series {
+        line(&series.name, &series.values);
+    }
+    let head = std::iter::once("time".to_owned());
+    let head = head.chain(columns.iter().map(|(name, _)| name.clone()));
+    let mut table = crate::csv::Table::new(head);
+    for (slot, start) in view.time_s.iter().enumerate() {
+        let cells = columns.iter().map(|(_, values)| {
+            let value = values.get(slot).copied().flatten();
+            value.map_or_else(String::new, |value| value.to_string())
+        });
+        table.row(std::iter::once(timestamp(*start).to_string()).chain(cells));
+    }
+    table.text()
+}

@@ -1,0 +1,36 @@
+//! This host's samples and findings for another capability of the program.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use linux::Root;
+use record::Event;
+use record::sample::Sample;
+use study::watch::{Settings, Watch};
+
+use crate::collect::Collector;
+use crate::live::Ticks;
+
+/// Shows each sample with the findings that last, until `stop` is raised.
+///
+/// # Errors
+/// When the kernel does not show its counters.
+pub fn follow(
+    root: &Root,
+    every: Duration,
+    stop: &AtomicBool,
+    mut see: impl FnMut(&Sample, &[&Event]),
+) -> linux::Result<()> {
+    let mut collector = Collector::new(root, every)?;
+    let mut watch = Watch::new(Settings::default());
+    collector.sample()?;
+    let mut ticks = Ticks::every(every);
+    while ticks.wait(stop) {
+        if let Some(sample) = collector.sample()? {
+            watch.see(&sample);
+            let open: Vec<&Event> = watch.open().collect();
+            see(&sample, &open);
+        }
+    }
+    Ok(())
+}
