@@ -24,7 +24,7 @@ pub struct RenderedPage {
 }
 
 /// The browser to test with: `DISKSMITH_CHROMIUM`, or the first of the usual names on the PATH.
-fn chromium() -> Option<PathBuf> {
+pub fn chromium() -> Option<PathBuf> {
     if let Some(named) = env::var_os("DISKSMITH_CHROMIUM") {
         return Some(named.into());
     }

@@ -15,7 +15,7 @@ use askama::Template;
 use charts::{Chart, Figure};
 
 /// The style of all pages.
-const STYLE: &str = concat!(
+pub const STYLE: &str = concat!(
     include_str!("uplot/uPlot.min.css"),
     include_str!("style.css")
 );

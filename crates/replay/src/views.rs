@@ -196,7 +196,11 @@ fn in_flight(answer: &ReplayAnswer, colour: usize) -> Chart {
         caption: "I/Os in flight or due, recorded and replayed".to_owned(),
         figure: Drawing {
             data,
-            layout: charts::layout(charts::axis("s"), charts::axis("I/Os in flight"), true),
+            layout: charts::layout(
+                charts::axis("s"),
+                charts::axis("I/Os in flight").from_zero(true),
+                true,
+            ),
         },
     }
 }
@@ -230,7 +234,7 @@ fn by_class(answer: &ReplayAnswer, colour: usize) -> Chart {
         figure: Drawing {
             data,
             layout: charts::layout(
-                charts::axis(""),
+                charts::axis("").scale(Scale::Category),
                 charts::axis("p99, ms").scale(Scale::Log),
                 true,
             ),

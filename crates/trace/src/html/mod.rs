@@ -58,7 +58,10 @@ fn page(shown: &Shown, figures: &Figures, devices: &[String]) -> anyhow::Result<
         heads: &COLUMNS,
         tables: tables(shown),
     };
-    page::page(&format!("{} – disksmith", shown.file), None, &main, &drawn)
+    let file = std::path::Path::new(&shown.file);
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    let title = format!("{} – disksmith", name.to_string_lossy());
+    page::page(&title, None, &main, &drawn)
 }
 
 fn tables(shown: &Shown) -> Vec<Table> {
