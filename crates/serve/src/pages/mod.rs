@@ -1,110 +1,158 @@
-//! Pages and what they load.
+//! Pages: HTML that is complete without a script, from the documents of the API. Templates escape every string
+//! ([`page::escape::Html`]).
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+mod address;
+mod assets;
+mod controls;
+mod listing;
+mod now;
+mod response_times;
+mod verdicts;
+mod words;
 
 use askama::Template;
 
-use crate::documents;
+pub(crate) use assets::{Asset, asset};
 
-/// A file with its content's hash in its path.
-pub(crate) struct Asset {
-    /// Path: `/assets/NAME.HASH.EXT`.
-    pub(crate) path: String,
-    /// Type.
-    pub(crate) content_type: &'static str,
-    /// Content.
-    pub(crate) bytes: Vec<u8>,
-    /// Content, compressed.
-    pub(crate) gzip: Vec<u8>,
-}
+use crate::documents;
+use assets::ASSETS;
 
 /// All around a page.
 pub(crate) struct Frame<'a> {
     /// Path of the page.
     pub(crate) path: &'a str,
-    /// Query, as it came.
+    /// Its query, as it was asked.
     pub(crate) query: &'a str,
-    /// True if the visitor may set markers.
+    /// True if the reader may set markers.
     pub(crate) can_write: bool,
-    /// True if the visitor has signed in.
+    /// True if the reader has signed in, and can sign out.
     pub(crate) signed_in: bool,
 }
 
-/// A page with its document.
+/// A page.
 pub(crate) enum Page<'a> {
-    /// Hosts and disks, now.
+    /// Hosts and their disks.
     Now(&'a documents::Now),
-    /// Response times and what lies below.
+    /// Response times and disks on one axis.
     ResponseTimes(&'a documents::ResponseTimes),
     /// Verdicts.
     Verdicts(&'a documents::Verdicts),
-    /// Runs.
+    /// Runs of the ledger.
     Runs(&'a documents::Runs),
-    /// Two runs beside each other: the document of `disksmith compare --json`.
+    /// Comparison of two runs: the document of `compare --json`.
     Compare(&'a str),
     /// Markers.
     Markers(&'a documents::Markers),
-    /// Signing in.
+    /// Asks for a token.
     SignIn {
-        /// True after a wrong token.
+        /// True if the last one was not known.
         failed: bool,
-        /// Path to go on to.
+        /// Path to return to.
         next: &'a str,
     },
-    /// A refusal or a failure.
+    /// An error.
     Problem {
-        /// Status.
+        /// Status of HTTP.
         status: u16,
         /// A sentence.
         text: &'a str,
     },
 }
 
-static ASSETS: LazyLock<BTreeMap<String, Asset>> = LazyLock::new(BTreeMap::new);
-
-/// The file at a path.
-pub(crate) fn asset(path: &str) -> Option<&'static Asset> {
-    ASSETS.get(path).filter(|asset| asset.path == path)
-}
-
-#[derive(Template)]
-#[template(
-    source = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>disksmith</title><h1>{{ title }}</h1><pre>{{ body }}</pre>{% if form %}<form method=\"post\"><input name=\"token\" type=\"password\"><input type=\"hidden\" name=\"next\" value=\"{{ next }}\"><button>Sign in</button></form>{% endif %}</html>",
-    ext = "html"
-)]
-struct Plain<'a> {
-    title: &'a str,
-    body: String,
-    form: bool,
-    next: &'a str,
-}
-
-/// The page.
+/// The page as HTML.
 ///
 /// # Errors
 /// When a template fails.
 pub(crate) fn render(frame: &Frame<'_>, page: &Page<'_>) -> Result<String, askama::Error> {
-    use documents::Document as _;
-    let (title, body) = match page {
-        Page::Now(document) => ("Now", document.json()),
-        Page::ResponseTimes(document) => ("Response times", document.json()),
-        Page::Verdicts(document) => ("Verdicts", document.json()),
-        Page::Runs(document) => ("Runs", document.json()),
-        Page::Compare(document) => ("Comparison", (*document).to_owned()),
-        Page::Markers(document) => ("Markers", document.json()),
-        Page::SignIn { failed, .. } => ("Sign in", format!("failed: {failed}")),
-        Page::Problem { status, text } => ("Problem", format!("{status}: {text}")),
-    };
-    let _ = (frame.path, frame.query, frame.can_write, frame.signed_in);
-    Plain {
-        title,
-        body,
-        form: matches!(page, Page::SignIn { .. }),
-        next: match page {
-            Page::SignIn { next, .. } => next,
-            _ => "",
-        },
+    let frame = FrameView::new(frame);
+    match page {
+        Page::Now(now) => now::page(frame, now),
+        Page::ResponseTimes(view) => response_times::page(frame, view),
+        Page::Verdicts(view) => verdicts::page(frame, view),
+        Page::Runs(runs) => listing::runs(frame, runs),
+        Page::Compare(document) => listing::compare(frame, document),
+        Page::Markers(markers) => listing::markers(frame, markers),
+        Page::SignIn { failed, next } => SignIn {
+            frame,
+            failed: *failed,
+            next,
+        }
+        .render(),
+        Page::Problem { status, text } => Problem {
+            frame,
+            title: title(*status),
+            text,
+        }
+        .render(),
     }
-    .render()
+}
+
+fn title(status: u16) -> &'static str {
+    match status {
+        400 => "This address cannot be read",
+        403 => "Not allowed",
+        404 => "There is no such page",
+        429 | 503 => "Too much at once",
+        502 | 504 => "A source does not answer",
+        _ => "This page cannot be shown",
+    }
+}
+
+/// A frame as templates use it.
+struct FrameView<'a> {
+    path: &'a str,
+    query: address::Query,
+    can_write: bool,
+    signed_in: bool,
+    style: &'static str,
+    library: &'static str,
+    charts: &'static str,
+    script: &'static str,
+    icon: &'static str,
+}
+
+impl<'a> FrameView<'a> {
+    fn new(frame: &Frame<'a>) -> FrameView<'a> {
+        FrameView {
+            path: frame.path,
+            query: address::Query::of(frame.query),
+            can_write: frame.can_write,
+            signed_in: frame.signed_in,
+            style: &ASSETS.style.path,
+            library: &ASSETS.library.path,
+            charts: &ASSETS.charts.path,
+            script: &ASSETS.script.path,
+            icon: &ASSETS.icon.path,
+        }
+    }
+
+    fn pages(&self) -> [(&'static str, &'static str); 5] {
+        [
+            ("/", "Now"),
+            ("/response-times", "Response times"),
+            ("/verdicts", "Verdicts"),
+            ("/runs", "Runs"),
+            ("/markers", "Markers"),
+        ]
+    }
+
+    fn is_at(&self, path: &str) -> bool {
+        self.path == path
+    }
+}
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignIn<'a> {
+    frame: FrameView<'a>,
+    failed: bool,
+    next: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct Problem<'a> {
+    frame: FrameView<'a>,
+    title: &'static str,
+    text: &'a str,
 }

@@ -1,0 +1,111 @@
+//! The page Now.
+
+use askama::Template;
+
+use super::{FrameView, words};
+use crate::documents::{Disk, Host, Now};
+
+#[derive(Template)]
+#[template(path = "now.html")]
+struct View<'a> {
+    frame: FrameView<'a>,
+    now: &'a Now,
+    hosts: Vec<(&'a Host, Vec<(&'a Disk, usize)>)>,
+}
+
+pub(super) fn page(frame: FrameView<'_>, now: &Now) -> Result<String, askama::Error> {
+    let hosts = now.hosts.iter();
+    View {
+        frame,
+        now,
+        hosts: hosts.map(|host| (host, tree(&host.disks))).collect(),
+    }
+    .render()
+}
+
+/// Deepest level that is set in.
+const DEEPEST: usize = 3;
+
+/// Disks with the depth of each: what others lie on is below the first of them.
+fn tree(disks: &[Disk]) -> Vec<(&Disk, usize)> {
+    let mut rows: Vec<(&Disk, usize)> = Vec::with_capacity(disks.len());
+    let is_below = |disk: &&Disk| disks.iter().any(|other| other.lies_on.contains(&disk.name));
+    let (below, top): (Vec<&Disk>, Vec<&Disk>) = disks.iter().partition(is_below);
+    for disk in top {
+        add(&mut rows, disks, disk, 0);
+    }
+    // Of a circle, which the kernel does not allow, none is at the top.
+    for disk in below {
+        add(&mut rows, disks, disk, 0);
+    }
+    rows
+}
+
+fn add<'a>(rows: &mut Vec<(&'a Disk, usize)>, disks: &'a [Disk], disk: &'a Disk, depth: usize) {
+    if rows.iter().any(|(other, _)| other.name == disk.name) {
+        return;
+    }
+    rows.push((disk, depth));
+    for below in disks
+        .iter()
+        .filter(|other| disk.lies_on.contains(&other.name))
+    {
+        add(rows, disks, below, (depth + 1).min(DEEPEST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::{Figure, Flow};
+
+    fn disk(name: &str, lies_on: &[&str]) -> Disk {
+        let unknown = Figure(f64::NAN);
+        let flow = Flow {
+            iops: unknown,
+            bytes_per_s: unknown,
+            await_ms: unknown,
+        };
+        Disk {
+            name: name.to_owned(),
+            alias: None,
+            kind: "disk",
+            model: None,
+            size_bytes: None,
+            lies_on: lies_on.iter().map(|name| (*name).to_owned()).collect(),
+            read: flow.clone(),
+            write: flow,
+            await_ms: unknown,
+            queue: unknown,
+            busy_fraction: unknown,
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_disk_is_listed_once_below_what_lies_on_it() {
+        let disks = [
+            disk("a", &[]),
+            disk("b", &[]),
+            disk("dm-0", &["md0"]),
+            disk("md0", &["a", "b"]),
+            disk("x", &["y"]),
+            disk("y", &["x"]),
+        ];
+        let rows: Vec<(&str, usize)> = tree(&disks)
+            .iter()
+            .map(|(disk, depth)| (disk.name.as_str(), *depth))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("dm-0", 0),
+                ("md0", 1),
+                ("a", 2),
+                ("b", 2),
+                ("x", 0),
+                ("y", 1)
+            ]
+        );
+    }
+}

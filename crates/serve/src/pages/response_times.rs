@@ -1,0 +1,198 @@
+//! The page of response times: a document for the charts, and tables of it.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::controls::Controls;
+use super::{FrameView, words};
+use crate::documents::{Document as _, Figure, Line, ResponseTimes};
+
+#[derive(Template)]
+#[template(path = "response_times.html")]
+struct View<'a> {
+    frame: FrameView<'a>,
+    view: &'a ResponseTimes,
+    controls: Controls<'a>,
+    has_charts: bool,
+    bounds: Vec<String>,
+    rows: Vec<Row>,
+    summaries: Vec<Summary>,
+    verdicts: String,
+    json: String,
+    csv: String,
+    document: String,
+}
+
+/// Most rows of the table of response times.
+const ROWS: usize = 24;
+
+pub(super) fn page(frame: FrameView<'_>, view: &ResponseTimes) -> Result<String, askama::Error> {
+    let (rows, summaries) = (rows(view), summaries(view));
+    let query = &frame.query;
+    View {
+        controls: Controls::of_view(&frame, view),
+        has_charts: !(rows.is_empty() && summaries.is_empty()),
+        bounds: view
+            .bounds_ms
+            .iter()
+            .map(|bound| words::duration(&Figure(*bound)))
+            .collect(),
+        rows,
+        summaries,
+        verdicts: query.between("/verdicts", view.from.as_second(), view.to.as_second()),
+        json: query.at("/api/v1/response-times"),
+        csv: query.at("/api/v1/response-times.csv"),
+        document: for_script(&view.json()),
+        frame,
+        view,
+    }
+    .render()
+}
+
+/// JSON that cannot end the element that it is in.
+fn for_script(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+/// Response times of some slots.
+struct Row {
+    from: Timestamp,
+    requests: String,
+    percentiles: [String; 3],
+    above: Vec<String>,
+}
+
+fn rows(view: &ResponseTimes) -> Vec<Row> {
+    let is_known = |figure: &Figure| figure.0.is_finite();
+    if !view.p50_ms.mean.iter().any(is_known) && !view.requests_per_s.mean.iter().any(is_known) {
+        return Vec::new();
+    }
+    let step = view.time_s.len().div_ceil(ROWS).max(1);
+    let row = |(number, times): (usize, &[i64])| {
+        let slots = number * step..number * step + times.len();
+        let most = |line: &Line| {
+            most(
+                line.max
+                    .as_ref()
+                    .unwrap_or(&line.mean)
+                    .get(slots.clone())
+                    .unwrap_or_default(),
+            )
+        };
+        let classes = view.shares.get(1..).unwrap_or_default();
+        let above = (0..classes.len()).map(|first| {
+            let sums = slots.clone().map(|slot| {
+                classes[first..]
+                    .iter()
+                    .filter_map(|class| class.get(slot))
+                    .map(|share| share.0)
+                    .sum()
+            });
+            words::percent(&most_of(sums))
+        });
+        Some(Row {
+            from: Timestamp::from_second(*times.first()?).ok()?,
+            requests: words::number(&mean(
+                view.requests_per_s
+                    .mean
+                    .get(slots.clone())
+                    .unwrap_or_default(),
+            )),
+            percentiles: [&view.p50_ms, &view.p95_ms, &view.p99_ms]
+                .map(|line| words::duration(&most(line))),
+            above: above.collect(),
+        })
+    };
+    view.time_s
+        .chunks(step)
+        .enumerate()
+        .filter_map(row)
+        .collect()
+}
+
+/// A figure of a disk, a host or a series in the whole view.
+struct Summary {
+    name: String,
+    figure: &'static str,
+    cells: [String; 3],
+}
+
+fn summaries(view: &ResponseTimes) -> Vec<Summary> {
+    let summary = |name: &str, figure, line: &Line, word: fn(&Figure) -> String| {
+        let has_figures = line.mean.iter().any(|value| value.0.is_finite());
+        let least = line
+            .min
+            .as_ref()
+            .unwrap_or(&line.mean)
+            .iter()
+            .map(|value| -value.0);
+        let cells = [
+            mean(&line.mean),
+            Figure(-most_of(least).0),
+            most(line.max.as_ref().unwrap_or(&line.mean)),
+        ];
+        has_figures.then(|| Summary {
+            name: name.to_owned(),
+            figure,
+            cells: cells.map(|cell| word(&cell)),
+        })
+    };
+    let disks = view.disks.iter().flat_map(|disk| {
+        let name = format!("{}/{}", disk.disk.hostname, disk.disk.name);
+        [
+            summary(&name, "await", &disk.await_ms, words::duration),
+            summary(&name, "utilization", &disk.busy_fraction, words::percent),
+            summary(&name, "queue", &disk.queue, words::number),
+            summary(&name, "IOPS", &disk.iops, words::number),
+        ]
+    });
+    let hosts = view.hosts.iter().flat_map(|host| {
+        [
+            summary(
+                &host.hostname,
+                "CPU busy",
+                &host.cpu_busy_fraction,
+                words::percent,
+            ),
+            summary(
+                &host.hostname,
+                "I/O pressure",
+                &host.io_pressure_fraction,
+                words::percent,
+            ),
+        ]
+    });
+    let series = view
+        .series
+        .iter()
+        .map(|series| summary(&series.name, "value", &series.values, words::number));
+    disks.chain(hosts).chain(series).flatten().collect()
+}
+
+fn most(values: &[Figure]) -> Figure {
+    most_of(values.iter().map(|value| value.0))
+}
+
+fn most_of(values: impl Iterator<Item = f64>) -> Figure {
+    Figure(values.fold(f64::NAN, f64::max))
+}
+
+fn mean(values: &[Figure]) -> Figure {
+    let known = values
+        .iter()
+        .map(|value| value.0)
+        .filter(|value| value.is_finite());
+    let (count, sum) = known.fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    Figure(sum / count)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_name_ends_the_element_of_the_document() {
+        let written = super::for_script(r#"{"tag":"</script><script>"}"#);
+        assert!(!written.contains('<'));
+        let read: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(read["tag"], "</script><script>");
+    }
+}

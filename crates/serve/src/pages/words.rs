@@ -1,0 +1,237 @@
+//! Figures and moments as text. `assets/serve.js` writes the same figures the same way.
+
+use jiff::Timestamp;
+
+use crate::documents::{Disk, Figure, HostSource, HostState};
+use ui::format;
+
+/// Sign of a figure that is not known.
+const UNKNOWN: &str = "–";
+
+fn known(figure: Figure, word: impl Fn(f64) -> String) -> String {
+    match figure.0.is_finite() {
+        true => word(figure.0),
+        false => UNKNOWN.to_owned(),
+    }
+}
+
+/// A number.
+pub(super) fn number(figure: &Figure) -> String {
+    known(*figure, format::number)
+}
+
+/// Bytes in MiB, without the unit.
+pub(super) fn mib(bytes: &Figure) -> String {
+    known(*bytes, |bytes| format::number(bytes / 1_048_576.0))
+}
+
+/// A response time or latency, of milliseconds.
+pub(super) fn duration(ms: &Figure) -> String {
+    known(*ms, |ms| match ms {
+        ms if ms < 0.9995 => format!("{:.0} µs", ms * 1000.0),
+        ms if ms < 9.995 => format!("{ms:.2} ms"),
+        ms if ms < 99.95 => format!("{ms:.1} ms"),
+        ms if ms < 999.5 => format!("{ms:.0} ms"),
+        ms if ms < 9995.0 => format!("{:.2} s", ms / 1000.0),
+        ms => format!("{:.1} s", ms / 1000.0),
+    })
+}
+
+/// A share as percent.
+pub(super) fn percent(share: &Figure) -> String {
+    known(*share, |share| match share < 0.0995 {
+        true => format!("{} %", (share * 1000.0).round() / 10.0),
+        false => format!("{:.0} %", share * 100.0),
+    })
+}
+
+/// Length of a bar of 100.
+pub(super) fn bar(share: &Figure) -> String {
+    let share = share.0.clamp(0.0, 1.0);
+    format!("{:.1}", if share.is_nan() { 0.0 } else { share * 100.0 })
+}
+
+/// A probability.
+pub(super) fn probability(p: Figure) -> String {
+    known(p, |p| match p < 0.001 {
+        true => "< 0.001".to_owned(),
+        false => format!("{p:.3}"),
+    })
+}
+
+/// A moment in UTC, to the second. The script writes it in the zone of the reader.
+pub(super) fn moment(at: &Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A length of time in words.
+pub(super) fn span(seconds: &i64) -> String {
+    let (many, unit) = match *seconds {
+        s if s >= 86_400 && s % 86_400 == 0 => (s / 86_400, "day"),
+        s if s >= 3_600 && s % 3_600 == 0 => (s / 3_600, "hour"),
+        s if s >= 60 && s % 60 == 0 => (s / 60, "minute"),
+        s => (s, "second"),
+    };
+    match many {
+        1 => unit.to_owned(),
+        many => format!("{many} {unit}s"),
+    }
+}
+
+/// Age of figures.
+pub(super) fn age(seconds: &Figure) -> String {
+    known(*seconds, |seconds| span(&(seconds.round() as i64)))
+}
+
+/// A text, or the sign of what is not known.
+pub(super) fn or_dash(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or(UNKNOWN)
+}
+
+/// A text, or none.
+pub(super) fn or_empty(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or_default()
+}
+
+/// The state of a host's figures.
+pub(super) fn state(state: &HostState) -> &'static str {
+    match state {
+        HostState::Live => "live",
+        HostState::Stale => "stale",
+    }
+}
+
+/// The source of a host's figures.
+pub(super) fn source(source: &HostSource) -> &'static str {
+    match source {
+        HostSource::Kernel => "this host",
+        HostSource::Prometheus => "from Prometheus",
+    }
+}
+
+/// Kind, size and model of a disk.
+pub(super) fn kind(disk: &Disk) -> String {
+    let size = disk
+        .size_bytes
+        .map(|bytes| match bytes as f64 / f64::from(1 << 30) {
+            gib if gib >= 1024.0 => format!("{:.1} TiB", gib / 1024.0),
+            gib if gib >= 9.95 => format!("{gib:.0} GiB"),
+            gib => format!("{gib:.1} GiB"),
+        });
+    let words = [Some(disk.kind.to_owned()), size, disk.model.clone()];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// A ratio with its 95 % interval.
+#[derive(Clone, Copy)]
+pub(super) struct Ratio {
+    pub(super) mean: Figure,
+    pub(super) low: Figure,
+    pub(super) high: Figure,
+}
+
+impl Ratio {
+    /// A ratio whose interval is not known.
+    pub(super) fn alone(mean: Figure) -> Ratio {
+        let unknown = Figure(f64::NAN);
+        Ratio {
+            mean,
+            low: unknown,
+            high: unknown,
+        }
+    }
+
+    /// The ratio as text.
+    pub(super) fn text(&self) -> String {
+        known(self.mean, factor)
+    }
+
+    /// Its interval as text.
+    pub(super) fn interval(&self) -> String {
+        match self.low.0.is_finite() && self.high.0.is_finite() {
+            true => format!("{} to {}", factor(self.low.0), factor(self.high.0)),
+            false => UNKNOWN.to_owned(),
+        }
+    }
+
+    /// Low end, mean and high end on an axis of 0 to 100 from one eighth to eight times, where they are known.
+    pub(super) fn places(&self) -> Option<(String, String, String)> {
+        let place = |ratio: Figure| {
+            let at = 50.0 + 50.0 * ratio.0.ln() / 8_f64.ln();
+            at.is_finite()
+                .then(|| format!("{:.1}", at.clamp(1.0, 99.0)))
+        };
+        let mean = place(self.mean)?;
+        Some((
+            place(self.low).unwrap_or(mean.clone()),
+            mean.clone(),
+            place(self.high).unwrap_or(mean),
+        ))
+    }
+}
+
+/// A factor with two digits after the point, or fewer of a large one.
+fn factor(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio < 9.995 => format!("{ratio:.2}×"),
+        ratio => format!("{}×", format::number(ratio)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short_and_what_is_not_known_is_a_dash() {
+        for (ms, text) in [
+            (0.0004, "0 µs"),
+            (0.25, "250 µs"),
+            (3.456, "3.46 ms"),
+            (34.56, "34.6 ms"),
+            (345.6, "346 ms"),
+            (3456.0, "3.46 s"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(duration(&Figure(ms)), text);
+        }
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.0123, "1.2 %"),
+            (0.5, "50 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(percent(&Figure(share)), text);
+        }
+        for (seconds, text) in [
+            (1, "second"),
+            (60, "minute"),
+            (3600, "hour"),
+            (90, "90 seconds"),
+            (172_800, "2 days"),
+        ] {
+            assert_eq!(span(&seconds), text);
+        }
+    }
+
+    #[test]
+    fn ratios_lie_on_an_axis_of_which_equal_is_the_middle() {
+        let ratio = |mean, low, high| Ratio {
+            mean: Figure(mean),
+            low: Figure(low),
+            high: Figure(high),
+        };
+        let places = |ratio: Ratio| ratio.places().unwrap();
+        let text = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+        assert_eq!(
+            places(ratio(1.0, 1.0 / 8.0, 100.0)),
+            text("1.0", "50.0", "99.0")
+        );
+        assert_eq!(
+            places(Ratio::alone(Figure(1.0))),
+            text("50.0", "50.0", "50.0")
+        );
+        assert!(Ratio::alone(Figure(f64::NAN)).places().is_none());
+        assert_eq!(ratio(2.0, 1.5, 12.34).interval(), "1.50× to 12.3×");
+    }
+}
