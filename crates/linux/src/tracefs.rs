@@ -30,6 +30,11 @@ pub fn cpu_time() -> Nanos {
     nanos(ClockId::ProcessCPUTime)
 }
 
+/// Processor time of this thread.
+pub fn thread_cpu_time() -> Nanos {
+    nanos(ClockId::ThreadCPUTime)
+}
+
 fn nanos(clock: ClockId) -> Nanos {
     let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

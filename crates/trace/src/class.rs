@@ -1,4 +1,5 @@
-//! Classes of I/O: those that a device answers alike, so that their latencies may be put together.
+//! Classes of I/O: those that a device answers alike, so that their latencies may be put together. `trace show` and
+//! `replay` name them alike.
 
 use record::Bytes;
 
@@ -17,6 +18,9 @@ const SIZES: [Bytes; 4] = [
 pub enum Class {
     /// Reads of a class of size.
     Read(SizeClass),
+    /// Writes of a database's log that a flush makes durable. What is one is seen from what follows; a single I/O does
+    /// not show it, so that [`Class::of`] gives none.
+    LogWrite,
     /// Writes of a class of size.
     Write(SizeClass),
     /// Writes that are durable before they are answered (FUA), such as those of a log.
@@ -32,6 +36,14 @@ pub enum Class {
 pub struct SizeClass(u8);
 
 impl SizeClass {
+    /// Number of classes.
+    const COUNT: usize = SIZES.len() + 1;
+
+    /// True of at most 16 KiB: the latency of a read of those hardly depends on its size.
+    pub fn is_small(self) -> bool {
+        self.0 <= 1
+    }
+
     fn of(length: Bytes) -> SizeClass {
         SizeClass(SIZES.iter().filter(|end| length > **end).count() as u8)
     }
@@ -42,6 +54,32 @@ impl SizeClass {
 }
 
 impl Class {
+    /// Number of classes.
+    pub const COUNT: usize = 2 * SizeClass::COUNT + 4;
+
+    /// Its place among all of them, in the order in which they are shown.
+    pub fn place(self) -> usize {
+        match self {
+            Class::Read(size) => usize::from(size.0),
+            Class::LogWrite => SizeClass::COUNT,
+            Class::Write(size) => SizeClass::COUNT + 1 + usize::from(size.0),
+            Class::DurableWrite => 2 * SizeClass::COUNT + 1,
+            Class::Flush => 2 * SizeClass::COUNT + 2,
+            Class::Discard => 2 * SizeClass::COUNT + 3,
+        }
+    }
+
+    /// True if its I/Os are durable when they are answered: what a commit waits for.
+    pub fn is_durable(self) -> bool {
+        matches!(self, Class::Flush | Class::DurableWrite)
+    }
+
+    /// True if I/Os of the class of this name are.
+    pub fn is_durable_name(name: &str) -> bool {
+        let durable = [Class::Flush, Class::DurableWrite];
+        durable.iter().any(|class| class.name() == name)
+    }
+
     /// The class of an I/O.
     pub fn of(io: &Io) -> Class {
         match io.op {
@@ -57,10 +95,36 @@ impl Class {
     pub fn name(self) -> String {
         match self {
             Class::Read(size) => format!("read-{}", size.name()),
+            Class::LogWrite => "write-log".to_owned(),
             Class::Write(size) => format!("write-{}", size.name()),
             Class::DurableWrite => "write-fua".to_owned(),
             Class::Flush => "flush".to_owned(),
             Class::Discard => "discard".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_class_has_a_place_and_a_name() {
+        let sizes = || (0..SizeClass::COUNT as u8).map(SizeClass);
+        let all: Vec<Class> = sizes()
+            .map(Class::Read)
+            .chain([Class::LogWrite])
+            .chain(sizes().map(Class::Write))
+            .chain([Class::DurableWrite, Class::Flush, Class::Discard])
+            .collect();
+        let places: Vec<usize> = all.iter().map(|class| class.place()).collect();
+        assert_eq!(places, (0..Class::COUNT).collect::<Vec<usize>>());
+        let names: HashSet<String> = all.iter().map(|class| class.name()).collect();
+        assert_eq!(names.len(), Class::COUNT);
+        for class in all {
+            assert_eq!(Class::is_durable_name(&class.name()), class.is_durable());
         }
     }
 }

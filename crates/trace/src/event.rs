@@ -28,28 +28,43 @@ pub(crate) struct Event {
     pub(crate) step: Step,
     pub(crate) op: Op,
     pub(crate) fua: bool,
+    /// True of a write before which the device's cache is to be flushed. Where a device has requests, the kernel makes
+    /// one of its own of that flush.
+    pub(crate) flush_first: bool,
     pub(crate) offset: Bytes,
     pub(crate) length: Bytes,
     pub(crate) process: Option<NameIndex>,
 }
 
-/// Operation and FUA of a request of this length by the letters of `rwbs` (the kernel's blk_fill_rwbs): F for a
-/// flush before it, then the operation, then flags, of which F is FUA. `None` for what moves no data of a user, such
-/// as commands to the driver.
-pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<(Op, bool)> {
+/// Operation of a request, and its flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) op: Op,
+    pub(crate) fua: bool,
+    pub(crate) flush_first: bool,
+}
+
+/// Kind of a request of this length by the letters of `rwbs` (the kernel's blk_fill_rwbs): F for a flush before it, then
+/// the operation, then flags, of which F is FUA. `None` for what moves no data of a user, such as commands to the
+/// driver.
+pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<Kind> {
     let (flush_first, rest) = match rwbs.strip_prefix('F') {
         Some(rest) => (true, rest),
         None => (false, rwbs),
     };
-    let fua = rest.get(1..).is_some_and(|flags| flags.contains('F'));
+    let kind = |op| Kind {
+        op,
+        fua: op == Op::Write && rest.get(1..).is_some_and(|flags| flags.contains('F')),
+        flush_first: op == Op::Write && flush_first,
+    };
     match rest.bytes().next() {
-        Some(b'R') => Some((Op::Read, false)),
-        Some(b'W') if flush_first && length == Bytes(0) => Some((Op::Flush, false)),
-        Some(b'W') => Some((Op::Write, fua)),
-        Some(b'D') => Some((Op::Discard, false)),
-        Some(b'F') => Some((Op::Flush, false)),
+        Some(b'R') => Some(kind(Op::Read)),
+        Some(b'W') if flush_first && length == Bytes(0) => Some(kind(Op::Flush)),
+        Some(b'W') => Some(kind(Op::Write)),
+        Some(b'D') => Some(kind(Op::Discard)),
+        Some(b'F') => Some(kind(Op::Flush)),
         // blkparse leaves out an operation that is neither a read nor a write.
-        _ if flush_first && length == Bytes(0) => Some((Op::Flush, false)),
+        _ if flush_first && length == Bytes(0) => Some(kind(Op::Flush)),
         _ => None,
     }
 }
@@ -62,20 +77,25 @@ mod tests {
     fn letters_are_read_as_the_kernel_writes_them() {
         let some = Bytes(4096);
         for (rwbs, length, expected) in [
-            ("R", some, Some((Op::Read, false))),
-            ("RA", some, Some((Op::Read, false))),
-            ("WS", some, Some((Op::Write, false))),
-            ("WFS", some, Some((Op::Write, true))),
-            ("FWFS", some, Some((Op::Write, true))),
-            ("FWS", some, Some((Op::Write, false))),
-            ("FWS", Bytes(0), Some((Op::Flush, false))),
-            ("FF", Bytes(0), Some((Op::Flush, false))),
-            ("FN", Bytes(0), Some((Op::Flush, false))),
-            ("D", some, Some((Op::Discard, false))),
-            ("DE", some, Some((Op::Discard, false))),
+            ("R", some, Some((Op::Read, false, false))),
+            ("RA", some, Some((Op::Read, false, false))),
+            ("WS", some, Some((Op::Write, false, false))),
+            ("WFS", some, Some((Op::Write, true, false))),
+            ("FWFS", some, Some((Op::Write, true, true))),
+            ("FWS", some, Some((Op::Write, false, true))),
+            ("FWS", Bytes(0), Some((Op::Flush, false, false))),
+            ("FF", Bytes(0), Some((Op::Flush, false, false))),
+            ("FN", Bytes(0), Some((Op::Flush, false, false))),
+            ("D", some, Some((Op::Discard, false, false))),
+            ("DE", some, Some((Op::Discard, false, false))),
             ("N", Bytes(0), None),
             ("", some, None),
         ] {
+            let expected = expected.map(|(op, fua, flush_first)| Kind {
+                op,
+                fua,
+                flush_first,
+            });
             assert_eq!(of_rwbs(rwbs, length), expected, "{rwbs}");
         }
     }

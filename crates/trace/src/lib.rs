@@ -12,6 +12,7 @@ mod foreign;
 mod html;
 mod input;
 mod io;
+pub mod live;
 mod names;
 mod open;
 mod order;
@@ -19,6 +20,7 @@ mod pair;
 mod recorder;
 mod show;
 mod text;
+mod tracepoints;
 mod views;
 mod write;
 

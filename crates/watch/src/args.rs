@@ -99,6 +99,7 @@ pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
 #[command(after_help = "Examples:
   disksmith watch
   disksmith watch md0 --interval 100ms
+  disksmith watch --latency nvme1n1
   disksmith watch --json --count 60 > minute.jsonl
   disksmith watch --prometheus 9187
   disksmith watch --check --warning await=20ms --critical await=100ms
@@ -128,6 +129,10 @@ pub struct WatchArgs {
     /// Also show partitions, and devices that do nothing
     #[arg(long)]
     pub all: bool,
+    /// Also time every request by the kernel's events, for percentiles, a heat map and the I/O of processes; needs
+    /// root, and its cost is shown
+    #[arg(long, conflicts_with_all = ["check", "parse", "at"])]
+    pub latency: bool,
     /// Call a device stalled when nothing completes for so long
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     pub stall: Latency,

@@ -66,7 +66,10 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     let filter = Filter::new(&args.devices, all, &context.root)?;
     // A graph without idle devices would have gaps where they were only idle.
     let of_report = Filter::new(&args.devices, true, &context.root)?;
-    let collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
+    let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
+    if args.latency {
+        collector.trace_requests(filter.names()).refused()?;
+    }
     let source = collector.source();
     // Before the terminal is taken, so that its messages are found there afterwards. So it is also dropped after
     // that, whatever ends the watch.

@@ -92,6 +92,7 @@ impl Server {
                 }
             }
         }
+        found.times.add(sample);
         let there = |name: &String| sample.named(name).is_some();
         let exceeded: BTreeMap<_, _> = std::mem::take(&mut found.exceeded);
         found.exceeded = exceeded

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use record::Nanos;
 use record::sample::{
-    ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Gap, KernelError, Moment, Sample,
+    ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Gap, KernelError, LatencySample,
+    Moment, ProcessSample, Sample, TracingSample,
 };
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,13 @@ struct Head {
     arrays: Vec<(usize, usize, ArraySample)>,
     gaps: Vec<(usize, Gap)>,
     errors: Vec<(usize, Vec<KernelError>)>,
+    /// Times of single requests, where they were traced: of which device in which sample.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    latencies: Vec<(usize, usize, LatencySample)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    processes: Vec<(usize, Vec<ProcessSample>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tracing: Vec<(usize, TracingSample)>,
 }
 
 /// Packs samples.
@@ -118,6 +126,9 @@ impl Packer {
                 self.head.arrays.push((nth, number, state.clone()));
                 self.states.insert(number, state);
             }
+            let latency = one.latency.as_deref().cloned();
+            let latency = latency.map(|latency| (nth, number, latency));
+            self.head.latencies.extend(latency);
         }
         self.device_keys.extend(keys(&roster, &self.head.devices));
         change(&mut self.head.rosters, nth, roster);
@@ -135,6 +146,12 @@ impl Packer {
         if !sample.host.errors.is_empty() {
             self.head.errors.push((nth, sample.host.errors.clone()));
         }
+        if !sample.host.processes.is_empty() {
+            let processes = sample.host.processes.clone();
+            self.head.processes.push((nth, processes));
+        }
+        let tracing = sample.host.tracing.map(|tracing| (nth, tracing));
+        self.head.tracing.extend(tracing);
         self.times.push((sample.at, sample.length));
     }
 
@@ -196,6 +213,13 @@ fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
     for (nth, errors) in &head.errors {
         samples.get_mut(*nth)?.host.errors.clone_from(errors);
     }
+    for (nth, processes) in &head.processes {
+        let host = &mut samples.get_mut(*nth)?.host;
+        host.processes.clone_from(processes);
+    }
+    for (nth, tracing) in &head.tracing {
+        samples.get_mut(*nth)?.host.tracing = Some(*tracing);
+    }
     let links = each(&head.links, samples.len());
     let own = links.iter().flat_map(|links| links.iter());
     let net_keys: Vec<Key> = own.map(|own| Key::alone(*own)).collect();
@@ -234,6 +258,10 @@ fn fill_devices(samples: &mut [Sample], head: &Head, mut rest: &[u8]) -> Option<
     let mut rows = take_table(&mut rest, &device_keys, &device::UNITS)?.into_iter();
     let devices: Vec<Arc<Device>> = head.devices.iter().cloned().map(Arc::new).collect();
     let mut changes = head.arrays.iter().peekable();
+    let latencies = head.latencies.iter();
+    let mut latencies: HashMap<(usize, usize), &LatencySample> = latencies
+        .map(|(nth, number, latency)| ((*nth, *number), latency))
+        .collect();
     let mut states: HashMap<usize, &ArraySample> = HashMap::new();
     for (nth, (sample, roster)) in samples.iter_mut().zip(rosters).enumerate() {
         while let Some((_, number, state)) = changes.next_if(|change| change.0 == nth) {
@@ -244,6 +272,8 @@ fn fill_devices(samples: &mut [Sample], head: &Head, mut rest: &[u8]) -> Option<
             let mut one = DeviceSample::unknown(Arc::clone(&devices[*number]));
             one.array = states.get(number).map(|state| (*state).clone());
             device::fill(&mut one, &rows.next()?, seconds);
+            let latency = latencies.remove(&(nth, *number));
+            one.latency = latency.map(|latency| Arc::new(latency.clone()));
             sample.devices.push(one);
         }
     }

@@ -148,6 +148,8 @@ pub(super) fn host(figures: &[Option<f64>; FIGURES]) -> HostSample {
         interfaces: Vec::new(),
         limits: Vec::new(),
         errors: Vec::new(),
+        processes: Vec::new(),
+        tracing: None,
     }
 }
 

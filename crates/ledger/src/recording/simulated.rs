@@ -192,6 +192,8 @@ impl Host {
             }],
             errors: Vec::new(),
             limits: Vec::new(),
+            processes: Vec::new(),
+            tracing: None,
         }
     }
 }

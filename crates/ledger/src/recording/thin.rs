@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use record::sample::{
     BytesPerSecond, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, InterfaceSample,
-    KernelError, PerSecond, Recorded, Sample, Spread, VendorSample,
+    KernelError, LatencySample, PerSecond, ProcessSample, Recorded, Sample, Spread, TracingSample,
+    VendorSample,
 };
 use record::{Bytes, Nanos};
 
@@ -14,6 +15,8 @@ use super::host;
 
 /// Number of the kernel's errors that a thinned sample keeps.
 const MOST_ERRORS: usize = 32;
+/// Number of processes that a thinned sample keeps.
+const MOST_PROCESSES: usize = 10;
 
 /// Groups samples by the step of time that they end in, and gives each group as one.
 #[derive(Default)]
@@ -199,6 +202,10 @@ fn merge_device(all: &[(&DeviceSample, f64)], which: FigureChoice) -> Option<Dev
             .iter()
             .filter_map(|(one, _)| one.vendor.clone())
             .reduce(|sum, next| add_pages(&sum, &next));
+        let latencies = all.iter().filter_map(|(one, _)| one.latency.as_deref());
+        let latencies: Vec<&LatencySample> = latencies.collect();
+        let is_traced = !latencies.is_empty();
+        merged.latency = is_traced.then(|| Arc::new(LatencySample::merged(&latencies)));
     }
     Some(merged)
 }
@@ -271,8 +278,41 @@ fn merge_host(samples: &[Recorded], which: FigureChoice) -> HostSample {
             .take(MOST_ERRORS)
             .cloned()
             .collect::<Vec<KernelError>>();
+        let hosts = || samples.iter().map(|one| &one.sample.host);
+        merged.processes = add_processes(hosts().flat_map(|host| &host.processes));
+        merged.tracing = hosts().filter_map(|host| host.tracing).reduce(add_tracing);
     }
     merged
+}
+
+/// The I/O of processes in several intervals, those that did most first.
+fn add_processes<'a>(all: impl Iterator<Item = &'a ProcessSample>) -> Vec<ProcessSample> {
+    let mut sums: HashMap<(u32, &str), ProcessSample> = HashMap::new();
+    for one in all {
+        match sums.get_mut(&(one.pid, one.name.as_str())) {
+            Some(sum) => {
+                sum.read = Bytes(sum.read.0.saturating_add(one.read.0));
+                sum.written = Bytes(sum.written.0.saturating_add(one.written.0));
+                sum.requests = sum.requests.saturating_add(one.requests);
+            }
+            None => {
+                sums.insert((one.pid, &one.name), one.clone());
+            }
+        }
+    }
+    let mut sums: Vec<ProcessSample> = sums.into_values().collect();
+    sums.sort_by_key(|one| (std::cmp::Reverse(one.weight()), one.pid));
+    sums.truncate(MOST_PROCESSES);
+    sums
+}
+
+fn add_tracing(a: TracingSample, b: TracingSample) -> TracingSample {
+    TracingSample {
+        cpu: a.cpu + b.cpu,
+        requests: a.requests.saturating_add(b.requests),
+        lost: a.lost.saturating_add(b.lost),
+        over: a.over + b.over,
+    }
 }
 
 fn merge_interfaces(samples: &[Recorded], which: FigureChoice) -> Vec<InterfaceSample> {

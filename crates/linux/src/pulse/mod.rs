@@ -10,6 +10,7 @@ mod mdstat;
 mod memory;
 mod network;
 mod pressure;
+mod processes;
 mod processors;
 mod sizes;
 
@@ -20,5 +21,6 @@ pub use mdstat::{ArrayLine, MdStat, MemberWord};
 pub use memory::{MemoryCounts, MemoryReader};
 pub use network::{Interface, NetReader, Passed};
 pub use pressure::{PressureCounts, PressureReader, Stalled, load};
+pub use processes::{ProcessIo, process_group, process_io, process_name, process_of_thread};
 pub use processors::ProcessorTime;
 pub use sizes::SizedReader;

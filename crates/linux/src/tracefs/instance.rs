@@ -99,6 +99,14 @@ impl Instance {
         self.write(&format!("events/{event}/enable"), "1")
     }
 
+    /// Ends to trace an event.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn disable(&self, event: &str) -> Result<(), TracefsError> {
+        self.write(&format!("events/{event}/enable"), "0")
+    }
+
     /// Ends tracing; what is in the buffers stays.
     ///
     /// # Errors

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ArraySample, BytesPerSecond, Fraction, Moment, PerSecond, VendorSample};
+use super::{
+    ArraySample, BytesPerSecond, Fraction, LatencySample, Moment, PerSecond, VendorSample,
+};
 use crate::raid::Level;
 use crate::{Bytes, Nanos};
 
@@ -273,6 +275,8 @@ pub struct DeviceSample {
     pub array: Option<ArraySample>,
     /// The vendor's statistics page; only in samples in which it was read.
     pub vendor: Option<VendorSample>,
+    /// Times of its requests; `None` where they are not traced, and where none completed.
+    pub latency: Option<Arc<LatencySample>>,
 }
 
 impl DeviceSample {
@@ -291,6 +295,7 @@ impl DeviceSample {
             reset: false,
             array: None,
             vendor: None,
+            latency: None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BytesPerSecond, DeviceNumber, Fraction, PerSecond};
+use super::{BytesPerSecond, DeviceNumber, Fraction, PerSecond, ProcessSample, TracingSample};
 use crate::Bytes;
 
 /// One line of a pressure file (linux, Documentation/accounting/psi.rst).
@@ -195,4 +195,8 @@ pub struct HostSample {
     pub errors: Vec<KernelError>,
     /// The limits of control groups. They are not recorded.
     pub limits: Vec<GroupLimit>,
+    /// The processes that did most I/O, the first of them most; empty where requests are not traced.
+    pub processes: Vec<ProcessSample>,
+    /// Cost of tracing requests; `None` where they are not traced.
+    pub tracing: Option<TracingSample>,
 }

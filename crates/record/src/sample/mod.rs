@@ -7,6 +7,7 @@
 mod array;
 mod device;
 mod host;
+mod latency;
 mod quantity;
 mod recorded;
 mod vendor;
@@ -20,6 +21,7 @@ pub use host::{
     CpuShares, GroupLimit, HostSample, InterfaceSample, KernelError, KernelErrorKind, LimitKind,
     Load, Memory, NetFlow, Pressure, PressureLine,
 };
+pub use latency::{Latencies, LatencySample, ProcessSample, TracingSample};
 pub use quantity::{BytesPerSecond, Fraction, PerSecond};
 pub use recorded::{Recorded, Spread};
 pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};

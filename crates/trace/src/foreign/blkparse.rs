@@ -94,7 +94,7 @@ impl LineFormat for Blkparse {
         }
         let in_brackets = rest.rest().trim_start_matches('[').trim_end_matches(']');
         let length = Bytes(length.saturating_mul(SECTOR));
-        let Some((op, fua)) = of_rwbs(head.rwbs, length) else {
+        let Some(kind) = of_rwbs(head.rwbs, length) else {
             sink.caveats.skipped += 1;
             return Ok(());
         };
@@ -110,8 +110,9 @@ impl LineFormat for Blkparse {
             time: head.time,
             device: sink.device(head.device)?,
             step,
-            op,
-            fua,
+            op: kind.op,
+            fua: kind.fua,
+            flush_first: kind.flush_first,
             offset: Bytes(offset.saturating_mul(SECTOR)),
             length,
             process,

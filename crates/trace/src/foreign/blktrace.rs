@@ -260,6 +260,7 @@ impl Blktrace {
             step,
             op,
             fua: op == Op::Write && has(FUA),
+            flush_first: op == Op::Write && has(FLUSH),
             offset: Bytes(raw.sector.saturating_mul(SECTOR)),
             length: Bytes(raw.bytes),
             process: self.processes.get(&raw.pid).copied(),

@@ -11,6 +11,7 @@ fn event(time: u64, step: Step, op: Op, offset: u64, length: u64) -> Event {
         step,
         op,
         fua: false,
+        flush_first: false,
         offset: Bytes(offset),
         length: Bytes(length),
         process: None,
@@ -127,6 +128,34 @@ fn devices_without_requests_are_traced_by_their_bios() {
 }
 
 #[test]
+fn a_flush_before_a_write_is_told_of_devices_without_requests() {
+    let write = |time, step| Event {
+        fua: true,
+        flush_first: true,
+        ..event(time, step, Op::Write, 8, 8)
+    };
+    let (ios, ambiguous) = paired(&[write(1, Step::Queued), write(5, DONE)]);
+    let told: Vec<_> = ios.iter().map(|io| (io.op, io.fua, times(io))).collect();
+    assert_eq!(
+        told,
+        [
+            (Op::Flush, false, (None, 1, None)),
+            (Op::Write, true, (None, 1, Some(5))),
+        ]
+    );
+    assert_eq!(ambiguous, 0);
+    // The kernel makes a request of its own of it where there are requests.
+    let (ios, _) = paired(&[
+        write(1, Step::Queued),
+        event(2, Step::Issued, Op::Flush, 0, 0),
+        event(3, DONE, Op::Flush, 0, 0),
+        event(4, Step::Issued, Op::Write, 8, 8),
+        event(5, DONE, Op::Write, 8, 8),
+    ]);
+    assert_eq!(ios.len(), 2);
+}
+
+#[test]
 fn a_request_that_hangs_holds_back_a_bounded_number() {
     let mut pairing = Pairing::default();
     pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
@@ -140,6 +169,27 @@ fn a_request_that_hangs_holds_back_a_bounded_number() {
     }
     assert_eq!(left, MOST_HELD as u64 + 11);
     assert!(pairing.under_way.is_empty());
+}
+
+#[test]
+fn by_completion_a_request_that_hangs_is_told_when_it_ends() {
+    let mut pairing = Pairing::by_completion();
+    pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
+    let mut left = 0;
+    for n in 1..=3 * MOST_UNDER_WAY as u64 {
+        pairing.push(event(n, Step::Issued, Op::Write, n * 8, 8));
+        pairing.push(event(n, DONE, Op::Write, n * 8, 8));
+        while let Some(io) = pairing.pop() {
+            assert_eq!(io.op, Op::Write);
+            left += 1;
+        }
+        assert!(pairing.requests.len() <= MOST_UNDER_WAY + 1);
+    }
+    assert_eq!(left, 3 * MOST_UNDER_WAY);
+    pairing.push(event(u64::MAX, DONE, Op::Read, 0, 8));
+    assert_eq!(times(&pairing.pop().unwrap()), (None, 0, Some(u64::MAX)));
+    assert!(pairing.pop().is_none() && pairing.requests.is_empty());
+    assert_eq!(pairing.ambiguous, 0);
 }
 
 proptest! {

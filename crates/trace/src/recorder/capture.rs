@@ -1,30 +1,23 @@
 //! Capture of requests from the kernel's tracepoints.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::block::DevNum;
-use linux::tracefs::{CHECKED, Instance, Page, Readers, Tracefs, TracefsError, now, read_directly};
+use linux::tracefs::{CHECKED, TracefsError, now, read_directly};
 use record::{Bytes, Nanos};
 
-use super::decoder::{Decoder, Tracepoint};
 use super::target::Target;
 use crate::args::RecordArgs;
 use crate::event::{Event, Step};
 use crate::io::{Caveats, Described, Device, DeviceIndex, Io, NameIndex, Op};
 use crate::names::Names;
-use crate::order::Reorder;
-use crate::pair::{Pairing, Traced};
+use crate::pair::Pairing;
+use crate::tracepoints::{SMALLEST_BUFFER, Tracepoints, Wanted};
 
-/// Size of a processor's buffer at first, and at most. It grows while events come faster than they are read.
-const SMALLEST_BUFFER: Bytes = Bytes::mib(4);
-const LARGEST_BUFFER: Bytes = Bytes::mib(64);
-/// Time after which an event of any processor is surely in its buffer.
-const SETTLED: Nanos = Nanos(2_000_000);
 /// Time that the read of the check may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -50,21 +43,14 @@ pub(super) enum CaptureError {
 
 /// Requests as the kernel tells them.
 pub(super) struct Capture {
-    readers: Readers,
-    // Behind the readers, which keep it from being removed.
-    instance: Instance,
-    decoders: HashMap<u16, Decoder>,
-    devices: HashMap<u32, DeviceIndex>,
-    order: Reorder<Event>,
+    tracepoints: Tracepoints,
     pairing: Pairing,
     names: Names,
     with_names: bool,
     pids: Pids,
-    buffer: Bytes,
     begun: Nanos,
     /// Events that had been lost when the recording began.
     lost_before: u64,
-    lost: u64,
 }
 
 /// Threads of the processes whose I/O is recorded.
@@ -88,19 +74,6 @@ impl Pids {
     }
 }
 
-/// The kernel's own form of a device's number (MKDEV).
-fn kernel_number(number: DevNum) -> u32 {
-    number.major << 20 | number.minor
-}
-
-/// A filter that lets these devices through.
-fn filter(devices: impl Iterator<Item = DevNum>) -> Option<String> {
-    let terms: Vec<String> = devices
-        .map(|number| format!("dev == {}", kernel_number(number)))
-        .collect();
-    (!terms.is_empty()).then(|| terms.join(" || "))
-}
-
 impl Capture {
     /// Begins to trace, and checks by a read of each device that its events come.
     pub(super) fn start(
@@ -108,24 +81,23 @@ impl Capture {
         targets: &[Target],
         args: &RecordArgs,
     ) -> Result<Capture, CaptureError> {
-        let instance = Instance::create(root, Tracefs::open(root)?)?;
         let buffer = args.buffer.map_or(SMALLEST_BUFFER, |size| size.0);
-        instance.set_buffer(buffer.0.div_ceil(1024))?;
-        let mut devices = HashMap::new();
+        let mut tracepoints = Tracepoints::open(root, buffer)?;
         let mut pairing = Pairing::default();
+        let mut wanted = Vec::new();
         for (index, target) in targets.iter().enumerate() {
             let index = DeviceIndex(index as u16);
             pairing.set_traced(index, target.traced);
             let numbers = target.partitions.iter().chain([&target.device.number]);
-            devices.extend(numbers.map(|number| (kernel_number(*number), index)));
+            wanted.extend(numbers.map(|number| Wanted {
+                number: *number,
+                index,
+                traced: target.traced,
+            }));
         }
-        let decoders = enable(&instance, targets)?;
+        tracepoints.trace(&wanted, true)?;
         let mut capture = Capture {
-            readers: instance.readers()?,
-            instance,
-            decoders,
-            devices,
-            order: Reorder::default(),
+            tracepoints,
             pairing,
             names: Names::default(),
             with_names: args.comm,
@@ -134,10 +106,8 @@ impl Capture {
                 processes: args.pid.clone(),
                 threads: HashSet::new(),
             },
-            buffer,
             begun: Nanos(u64::MAX),
             lost_before: 0,
-            lost: 0,
         };
         for (index, target) in targets.iter().enumerate() {
             capture.check(DeviceIndex(index as u16), target)?;
@@ -161,7 +131,7 @@ impl Capture {
         let given_up = Instant::now() + PATIENCE;
         loop {
             self.collect()?;
-            if self.order.iter().any(is_it) {
+            if self.tracepoints.held().any(is_it) {
                 return Ok(());
             }
             if Instant::now() > given_up {
@@ -174,12 +144,12 @@ impl Capture {
     /// The trace begins now.
     pub(super) fn begin(&mut self) {
         self.begun = now();
-        self.lost_before = self.instance.losses().0;
+        self.lost_before = self.tracepoints.lost();
     }
 
     /// Takes over the events that are there, and pairs those that are settled.
     pub(super) fn poll(&mut self) -> io::Result<()> {
-        let settled = now() - SETTLED;
+        let settled = Tracepoints::settled();
         self.collect()?;
         self.pair(settled);
         Ok(())
@@ -187,7 +157,7 @@ impl Capture {
 
     /// Ends tracing and pairs the rest.
     pub(super) fn end(&mut self) -> io::Result<()> {
-        self.instance.stop().map_err(io::Error::other)?;
+        self.tracepoints.stop()?;
         self.collect()?;
         self.pair(Nanos(u64::MAX));
         self.pairing.end();
@@ -197,56 +167,23 @@ impl Capture {
     fn collect(&mut self) -> io::Result<()> {
         self.pids.refresh();
         let Capture {
-            readers,
-            decoders,
-            devices,
-            order,
+            tracepoints,
             names,
             pids,
+            with_names,
             ..
         } = self;
-        let with_names = self.with_names;
-        let pages = readers.read(|page| {
-            for raw in Page::new(page).into_iter().flatten() {
-                let id = raw.bytes.first_chunk().map(|id| u16::from_ne_bytes(*id));
-                let decoder = id.and_then(|id| decoders.get(&id));
-                let Some(decoded) = decoder.and_then(|decoder| decoder.decode(raw)) else {
-                    continue;
-                };
-                let Some(device) = devices.get(&decoded.device) else {
-                    continue;
-                };
-                let of_them = pids.processes.is_empty() || pids.threads.contains(&decoded.thread);
-                let named = (with_names || !pids.processes.is_empty()) && of_them;
-                let comm = decoded.comm.filter(|_| named);
-                order.push(Event {
-                    device: *device,
-                    process: comm.map(|comm| names.number(&comm)),
-                    ..decoded.event
-                });
-            }
-        })?;
-        self.follow_the_rate(pages);
-        self.lost = self.instance.losses().0;
-        Ok(())
-    }
-
-    /// Doubles the buffers where a quarter of one was full.
-    fn follow_the_rate(&mut self, pages: usize) {
-        let read = (pages as u64).saturating_mul(4096);
-        if read > self.buffer.0 / 4 && self.buffer < LARGEST_BUFFER {
-            let doubled = Bytes(self.buffer.0 * 2);
-            if self.instance.set_buffer(doubled.0.div_ceil(1024)).is_ok() {
-                self.buffer = doubled;
-            }
-        }
+        tracepoints.collect(|decoded| {
+            let of_them = pids.processes.is_empty() || pids.threads.contains(&decoded.thread);
+            let named = (*with_names || !pids.processes.is_empty()) && of_them;
+            let comm = decoded.comm.as_deref().filter(|_| named);
+            comm.map(|comm| names.number(comm))
+        })
     }
 
     fn pair(&mut self, settled: Nanos) {
-        while self.order.peek().is_some_and(|event| event.time <= settled) {
-            if let Some(event) = self.order.pop() {
-                self.pairing.push(event);
-            }
+        while let Some(event) = self.tracepoints.pop(settled) {
+            self.pairing.push(event);
         }
     }
 
@@ -274,7 +211,7 @@ impl Capture {
 
     pub(super) fn caveats(&self) -> Caveats {
         Caveats {
-            lost: self.lost.saturating_sub(self.lost_before),
+            lost: self.tracepoints.lost().saturating_sub(self.lost_before),
             ambiguous: self.pairing.ambiguous,
             ..Caveats::default()
         }
@@ -282,37 +219,8 @@ impl Capture {
 
     /// Size of each processor's buffer.
     pub(super) fn buffer(&self) -> Bytes {
-        self.buffer
+        self.tracepoints.buffer()
     }
-}
-
-/// Lets the kernel tell the events of the devices.
-fn enable(instance: &Instance, targets: &[Target]) -> Result<HashMap<u16, Decoder>, CaptureError> {
-    let of = |traced: Traced| {
-        let targets = targets.iter().filter(move |target| target.traced == traced);
-        targets.map(|target| target.device.number)
-    };
-    let own = targets.iter().map(|target| target.device.number);
-    let partitions = targets
-        .iter()
-        .flat_map(|target| target.partitions.iter().copied());
-    let requests = filter(of(Traced::Requests));
-    let mut decoders = HashMap::new();
-    // Completions come first, so that no issue is seen whose completion is not.
-    for (tracepoint, filter) in [
-        (Tracepoint::BioComplete, filter(of(Traced::Bios))),
-        (Tracepoint::Complete, requests.clone()),
-        (Tracepoint::Requeue, requests.clone()),
-        (Tracepoint::Issue, requests),
-        (Tracepoint::Queue, filter(own.chain(partitions))),
-    ] {
-        if let Some(filter) = filter {
-            let decoder = Decoder::new(instance, tracepoint)?;
-            decoders.insert(decoder.id, decoder);
-            instance.enable(tracepoint.name(), &filter)?;
-        }
-    }
-    Ok(decoders)
 }
 
 /// Names of a recording: of processes by the capture, of files by itself.

@@ -2,7 +2,6 @@
 
 mod capture;
 mod dataset;
-mod decoder;
 mod target;
 
 use std::fs;

@@ -8,6 +8,7 @@ use linux::block::{self, DevNum, Device as BlockDevice, Devices};
 
 use crate::io::{Device, WriteCache};
 use crate::pair::Traced;
+use crate::tracepoints::traced;
 use ui::exit::{ExitClass as _, Failure};
 
 /// A device that is recorded.
@@ -66,19 +67,10 @@ pub(super) fn find(
             let parts = devices
                 .iter()
                 .filter(|part| part.partition_of() == Some(device.number));
-            // Devices without hardware queues, such as md and dm, take bios and have no requests.
-            let queues = root
-                .sys
-                .join("class/block")
-                .join(device.sysfs_name())
-                .join("mq");
             targets.push(Target {
                 device: device.clone(),
                 partitions: parts.map(|part| part.number).collect(),
-                traced: match queues.exists() {
-                    true => Traced::Requests,
-                    false => Traced::Bios,
-                },
+                traced: traced(root, device),
             });
         }
     }

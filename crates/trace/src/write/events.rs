@@ -76,6 +76,7 @@ impl<W: EventOutput> Output for Events<W> {
                     step,
                     op: io.op,
                     fua: io.fua,
+                    flush_first: false,
                     offset: io.offset,
                     length: io.length,
                     process: io.process,

@@ -72,6 +72,8 @@ impl Host {
             interfaces: self.interfaces(seconds),
             errors: self.errors(notes),
             limits: self.limits(seconds),
+            processes: Vec::new(),
+            tracing: None,
         }
     }
 

@@ -3,7 +3,9 @@
 mod arrays;
 mod clock;
 mod host;
+mod processes;
 mod rates;
+mod requests;
 mod roster;
 #[cfg(test)]
 mod tests;
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use linux::diskstats::AllCounters;
 use linux::pulse::SizedReader;
+use linux::tracefs::TracefsError;
 use linux::{Root, machine};
 use record::Nanos;
 use record::sample::{DeviceSample, Sample, Source, SourceKind};
@@ -20,6 +23,7 @@ use record::sample::{DeviceSample, Sample, Source, SourceKind};
 use arrays::Arrays;
 use clock::{Reading, Timeline};
 use host::Host;
+use requests::Requests;
 use roster::{DeviceReading, Roster};
 use vendor::Vendor;
 
@@ -36,6 +40,8 @@ pub(crate) struct Collector {
     arrays: Arrays,
     host: Host,
     vendor: Vendor,
+    /// Requests that are traced, and the names of the devices that are asked for.
+    requests: Option<(Requests, Vec<String>)>,
     notes: Vec<String>,
 }
 
@@ -57,8 +63,19 @@ impl Collector {
             arrays: Arrays::open(root),
             host: Host::open(root, &mut notes),
             vendor: Vendor::new(vendor_period.max(Duration::from_secs(1))),
+            requests: None,
             notes,
         })
+    }
+
+    /// Also times the requests of the devices of these names and of what they lie on, or of all where none is named.
+    ///
+    /// # Errors
+    /// When the kernel does not let us trace.
+    pub(crate) fn trace_requests(&mut self, names: &[String]) -> Result<(), TracefsError> {
+        let requests = Requests::start(&self.root)?;
+        self.requests = Some((requests, names.to_vec()));
+        Ok(())
     }
 
     /// Sample since the last call. `None` at the first, from which the next counts, and when
@@ -82,7 +99,8 @@ impl Collector {
         let sized = self.sized.as_mut().and_then(|file| file.read().ok());
         let mut removed = self.roster.settle(sized.as_ref());
         let arrays_changed = self.arrays.look();
-        if self.roster.is_due(now.monotonic, arrays_changed) {
+        let is_due = self.roster.is_due(now.monotonic, arrays_changed);
+        if is_due {
             self.roster.refresh(&self.root, &mut self.notes);
             self.arrays.refresh(&self.root, self.roster.devices());
             self.vendor
@@ -107,6 +125,18 @@ impl Collector {
             removed,
         };
         self.vendor.give(&mut sample.devices, &mut self.notes);
+        if let Some((requests, names)) = &mut self.requests {
+            let devices = self.roster.devices();
+            let traced = match is_due {
+                true => requests.trace(&self.root, devices, &sample, names),
+                false => Ok(()),
+            };
+            if let Err(error) = traced {
+                let note = format!("Requests of devices that came are not timed: {error}.");
+                self.notes.push(note);
+            }
+            requests.give(&mut sample, &mut self.notes);
+        }
         Ok((interval.length > Nanos(0)).then_some(sample))
     }
 

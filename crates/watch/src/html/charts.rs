@@ -100,7 +100,7 @@ impl Frame<'_> {
         seconds(first, at) / seconds(first, last).max(f64::MIN_POSITIVE)
     }
 
-    fn time_axis(&self) -> Axis {
+    pub(super) fn time_axis(&self) -> Axis {
         let (begin, end) = self.course.span();
         let has_wall = self.course.wall(begin).is_some();
         if has_wall {
@@ -282,6 +282,17 @@ impl Frame<'_> {
             .hide_in_legend(true)
     }
 
+    /// The steps of each column of a map, and the places where they begin, with the end of the last.
+    pub(super) fn map_columns(&self) -> Option<(Vec<Range<usize>>, Vec<String>)> {
+        let columns = self.columns();
+        let mut times: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
+        let last = columns.last()?.steps.clone().last();
+        let last = last.and_then(|last| self.course.steps.get(last));
+        times.extend(last.map(|last| self.end(last)));
+        let steps = columns.into_iter().map(|one| one.steps).collect();
+        Some((steps, times))
+    }
+
     /// The columns of a map; without steps where nothing is known. Their times rise: where the time of
     /// day was set back, what has the times of what was before is left out.
     fn columns(&self) -> Vec<Column> {
@@ -335,18 +346,14 @@ impl Frame<'_> {
         devices: &[&DeviceCourse],
         at: usize,
     ) -> Option<Chart> {
-        let columns = self.columns();
-        let mut times: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
-        let last = columns.last()?.steps.clone().last();
-        let last = last.and_then(|last| self.course.steps.get(last));
-        times.extend(last.map(|last| self.end(last)));
+        let (columns, times) = self.map_columns()?;
         let most = |steps: &[[Option<Band>; DEVICE]]| {
             let values = steps.iter().filter_map(|step| Some(step[at]?.most));
             let most = values.reduce(f32::max)?;
             (most > 0.0).then(|| rounded((f64::from(most) * unit.scale).log10()))
         };
         let row = |device: &&DeviceCourse| -> Vec<Option<f64>> {
-            let column = |one: &Column| most(device.steps.get(one.steps.clone())?);
+            let column = |steps: &Range<usize>| most(device.steps.get(steps.clone())?);
             columns.iter().map(column).collect()
         };
         let values: Vec<Vec<Option<f64>>> = devices.iter().map(row).collect();
@@ -456,6 +463,8 @@ pub(super) const WAIT: Unit = Unit {
     scale: 1e3,
     word: |value| format::latency((value * 1e6) as u64),
 };
+/// Times of single requests in milliseconds.
+pub(super) const TIME: Unit = Unit { axis: "ms", ..WAIT };
 /// Requests.
 pub(super) const FLIGHT: Unit = Unit {
     axis: "requests",

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use record::sample::{Device, DeviceId, DeviceSample, Gap, HostSample, Moment, Recorded};
+use record::sample::{
+    Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, Moment, ProcessSample, Recorded,
+};
 use record::{Event, Nanos};
 use study::watch::Change;
 
@@ -15,6 +17,8 @@ const MOST_STEPS: usize = 1_200;
 const MOST_CELLS: usize = 280_000;
 /// Least number of steps.
 const FEWEST_STEPS: usize = 120;
+/// Processes that are added up.
+const MOST_PROCESSES: usize = 10_000;
 
 /// The figures of a device.
 pub(super) const DEVICE: usize = 9;
@@ -73,6 +77,17 @@ impl Band {
         })
     }
 
+    /// A figure that is known as a whole.
+    pub(super) fn exact(value: f64) -> Band {
+        let value = value as f32;
+        Band {
+            least: value,
+            mean: value,
+            most: value,
+            weight: 1.0,
+        }
+    }
+
     fn with(self, other: Band) -> Band {
         let weight = self.weight + other.weight;
         let mean = if weight > 0.0 {
@@ -114,6 +129,8 @@ pub(super) struct Step {
 pub(super) struct DeviceCourse {
     pub(super) device: Arc<Device>,
     pub(super) steps: Vec<[Option<Band>; DEVICE]>,
+    /// Times of its requests, one set a step; empty where they were not traced.
+    pub(super) latency: Vec<Option<Latencies>>,
     /// The mean and the most over all of the time.
     pub(super) total: [Option<Band>; DEVICE],
 }
@@ -125,6 +142,8 @@ pub(crate) struct Course {
     pub(super) devices: Vec<DeviceCourse>,
     places: HashMap<DeviceId, usize>,
     pub(super) host: Vec<[Option<Band>; HOST]>,
+    /// I/O of processes over all of the time, by number and name.
+    pub(super) processes: HashMap<(u32, String), ProcessSample>,
     pub(super) events: Vec<Event>,
     pub(super) samples: u64,
     pub(super) gaps: u64,
@@ -170,6 +189,7 @@ impl Course {
         }
         self.filled += 1;
         self.see_host(recorded);
+        self.see_processes(&sample.host);
         for nth in 0..sample.devices.len() {
             self.see_device(nth, recorded);
         }
@@ -196,6 +216,9 @@ impl Course {
         self.host.push([None; HOST]);
         for device in &mut self.devices {
             device.steps.push([None; DEVICE]);
+            if !device.latency.is_empty() {
+                device.latency.push(None);
+            }
         }
         self.filled = 0;
     }
@@ -220,6 +243,24 @@ impl Course {
         }
     }
 
+    fn see_processes(&mut self, host: &HostSample) {
+        for one in &host.processes {
+            let known = (one.pid, one.name.clone());
+            let has_room = self.processes.len() < MOST_PROCESSES;
+            match self.processes.get_mut(&known) {
+                Some(sum) => {
+                    sum.read.0 += one.read.0;
+                    sum.written.0 += one.written.0;
+                    sum.requests += one.requests;
+                }
+                None if has_room => {
+                    self.processes.insert(known, one.clone());
+                }
+                None => {}
+            }
+        }
+    }
+
     fn most_steps(&self) -> usize {
         (MOST_CELLS / self.devices.len().max(1)).clamp(FEWEST_STEPS, MOST_STEPS)
     }
@@ -231,6 +272,7 @@ impl Course {
             self.devices.push(DeviceCourse {
                 device: Arc::clone(&one.device),
                 steps: vec![[None; DEVICE]; self.steps.len()],
+                latency: Vec::new(),
                 total: [None; DEVICE],
             });
             self.devices.len() - 1
@@ -242,6 +284,16 @@ impl Course {
         let seconds = recorded.sample.length.as_secs_f64();
         let course = &mut self.devices[place];
         course.device = Arc::clone(&one.device);
+        if let Some(all) = one
+            .latency
+            .as_ref()
+            .and_then(|latency| latency.all.as_ref())
+        {
+            course.latency.resize(course.steps.len(), None);
+            if let Some(last) = course.latency.last_mut() {
+                *last = Latencies::merged(last.iter().chain([all]));
+            }
+        }
         let Some(last) = course.steps.last_mut() else {
             return;
         };
@@ -297,6 +349,15 @@ impl Course {
                     None => device.steps[a],
                 })
                 .collect();
+        }
+        for device in &mut self.devices {
+            let of = |(a, b): &(usize, usize)| {
+                let pair = device.latency.get(*a..=*b).unwrap_or_default();
+                Latencies::merged(pair.iter().flatten())
+            };
+            if !device.latency.is_empty() {
+                device.latency = groups.iter().map(of).collect();
+            }
         }
         self.per_step *= 2;
         // The last step may have room for as many again.

@@ -4,6 +4,7 @@
 
 mod charts;
 mod course;
+mod latency;
 mod table;
 
 #[cfg(test)]
@@ -62,6 +63,7 @@ struct Page {
     marks: Vec<(String, String)>,
     heads: Vec<&'static str>,
     table: Vec<table::Line>,
+    processes: Vec<(String, [String; 4])>,
     sections: Vec<Section>,
 }
 
@@ -117,6 +119,7 @@ fn page(
             .collect(),
         heads,
         table,
+        processes: latency::processes(course),
         sections: sections(&frame, &mut figures),
     };
     page::page(&title, None, &main, &figures)
@@ -381,6 +384,7 @@ fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> V
         frame.lines("In flight", FLIGHT, flight, &ids),
         frame.lines("Busy", PERCENT, busy, &ids),
     ];
+    charts.extend(latency::charts(frame, device));
     if members.is_empty() {
         return charts;
     }

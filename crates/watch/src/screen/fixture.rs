@@ -170,6 +170,8 @@ fn host() -> HostSample {
             },
         ],
         limits: Vec::new(),
+        processes: Vec::new(),
+        tracing: None,
         errors: Vec::new(),
     }
 }

@@ -5,8 +5,8 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 use record::sample::{
-    ArraySample, Device, DeviceId, DeviceSample, Flow, FlowKind, Gap, HostSample, Moment, Sample,
-    VendorSample,
+    ArraySample, Device, DeviceId, DeviceSample, Flow, FlowKind, Gap, HostSample, LatencySample,
+    Moment, Sample, VendorSample,
 };
 use record::{Bytes, Nanos};
 
@@ -130,6 +130,8 @@ pub(crate) struct Row {
     pub array: Option<Arc<ArraySample>>,
     /// The vendor's page.
     pub vendor: Option<Arc<VendorSample>>,
+    /// Times of its requests, where they are traced.
+    pub latency: Option<Arc<LatencySample>>,
 }
 
 /// A sample, as the screen keeps it.
@@ -159,7 +161,8 @@ impl Frame {
                 .errors
                 .iter()
                 .map(|error| 96 + error.text.len())
-                .sum::<usize>();
+                .sum::<usize>()
+            + 192 * host.processes.len();
         let row = |(index, device): (usize, &DeviceSample)| {
             let id = device.device.id;
             let before = before.and_then(|frame| frame.rows.get(index));
@@ -180,12 +183,15 @@ impl Frame {
             let vendor = device.vendor.clone().map(Arc::new);
             weight += size_of::<Row>();
             weight += vendor.as_ref().map_or(0, |page| page_weight(page));
+            let latency = device.latency.clone();
+            weight += latency.as_ref().map_or(0, |latency| latency.weight());
             weight += array.as_ref().map_or(0, |state| 128 * state.members.len());
             Row {
                 device: Arc::clone(&device.device),
                 figures,
                 array,
                 vendor,
+                latency,
             }
         };
         let rows = sample.devices.iter().enumerate().map(row).collect();

@@ -32,6 +32,8 @@ pub(crate) enum Page {
     Detail,
     /// All findings.
     Findings,
+    /// The processes that do most I/O.
+    Processes,
     /// The keys.
     Help,
 }
@@ -207,7 +209,9 @@ impl Model {
             return Effect::None;
         }
         match key {
-            Key::Char('q') if matches!(self.page, Page::Devices | Page::Findings) => {
+            Key::Char('q')
+                if matches!(self.page, Page::Devices | Page::Findings | Page::Processes) =>
+            {
                 return Effect::Quit;
             }
             Key::Char('q') | Key::Escape if self.page != Page::Devices => {
@@ -216,6 +220,7 @@ impl Model {
             Key::Escape => self.choice.wanted = Wanted::default(),
             Key::Char('?') => self.turn_to(Page::Help),
             Key::Char('f') => self.turn_to(Page::Findings),
+            Key::Char('p') => self.turn_to(Page::Processes),
             Key::Enter => self.turn_to(Page::Detail),
             Key::Char('/') => self.typing = Some(self.choice.wanted.text().to_owned()),
             Key::Char('s') => self.sort(true),

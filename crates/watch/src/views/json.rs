@@ -164,10 +164,11 @@ mod tests {
     use record::sample::{
         ArraySample, BytesPerSecond, CpuShares, Device, DeviceId, DeviceKind, DeviceNumber,
         DeviceSample, Exceeded, Flow, Fraction, Gap, GroupLimit, HostSample, InterfaceSample,
-        KernelError, KernelErrorKind, LatencyBin, LimitKind, Load, Member, Memory, NetFlow,
-        PerSecond, Pressure, PressureLine, Progress, SyncAction, VendorPage, VendorSample,
+        KernelError, KernelErrorKind, LatencyBin, LatencySample, LimitKind, Load, Member, Memory,
+        NetFlow, PerSecond, Pressure, PressureLine, ProcessSample, Progress, SyncAction,
+        TracingSample, VendorPage, VendorSample,
     };
-    use record::{Bytes, Nanos};
+    use record::{Bytes, Histogram, Nanos};
 
     use super::*;
 
@@ -238,6 +239,9 @@ mod tests {
                 count: 13,
             }],
         });
+        let mut times: [Histogram; 4] = Default::default();
+        times[0].record(100);
+        sample.latency = Some(Arc::new(LatencySample::of(&times)));
         sample
     }
 
@@ -296,6 +300,20 @@ mod tests {
                 used: Some(5.5),
                 pressure: None,
             }],
+            processes: vec![ProcessSample {
+                pid: 12,
+                name: "mariadbd".into(),
+                group: None,
+                read: Bytes(1),
+                written: Bytes(2),
+                requests: 3,
+            }],
+            tracing: Some(TracingSample {
+                cpu: Nanos(1),
+                requests: 2,
+                lost: 3,
+                over: Nanos(4),
+            }),
         }
     }
 
@@ -327,8 +345,15 @@ mod tests {
             "read_latency": [{ "from_ns": 0, "to_ns": 1, "count": 12 }],
             "write_latency": [{ "from_ns": 1, "to_ns": null, "count": 13 }],
         });
+        let times = json!({
+            "count": 1, "p50_ns": 100, "p99_ns": 100, "p999_ns": 100, "max_ns": 100,
+            "bins": [{ "from_ns": 100, "to_ns": 101, "count": 1 }],
+        });
+        let latency = json!({
+            "all": times, "read": times, "write": null, "discard": null, "flush": null,
+        });
         let device = json!({
-            "id": 7, "name": "md\"0\n", "alias": "data", "number": "9:0", "sequence": 12, "kind": "array",
+            "id": 7, "latency": latency, "name": "md\"0\n", "alias": "data", "number": "9:0", "sequence": 12, "kind": "array",
             "level": "raid1", "lies_on": [1, 2], "read": read, "write": nothing, "discard": nothing,
             "flush": nothing, "all": nothing, "mean_in_flight": 0.25, "in_flight": 3,
             "busy_fraction": 0.5, "reset": true, "array": array, "vendor": vendor,
@@ -353,6 +378,10 @@ mod tests {
                 "group": "/db", "device": "8:16", "kind": "read-bytes", "limit_per_s": 1e6, "used_per_s": 5.5,
                 "pressure_fraction": null,
             }],
+            "processes": [{
+                "pid": 12, "name": "mariadbd", "cgroup": null, "read_bytes": 1, "written_bytes": 2, "requests": 3,
+            }],
+            "tracing": { "cpu_ns": 1, "requests": 2, "lost_events": 3, "processes_over_ns": 4 },
         });
         json!({
             "schema": SCHEMA, "kind": "sample", "time": "1970-01-01T00:00:01.5Z", "elapsed_ns": 20,
@@ -380,7 +409,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_null_and_what_there_is_none_of_is_empty() {
         let line = lines(&Sample::default(), &[]);
-        let host = r#""host":{"cgroup_limits":[],"cpu":null,"errors":[],"interfaces":[],"load":null,"memory":null,"pressure":null}"#;
+        let host = r#""host":{"cgroup_limits":[],"cpu":null,"errors":[],"interfaces":[],"load":null,"memory":null,"pressure":null,"processes":[],"tracing":null}"#;
         assert!(
             line.starts_with(r#"{"devices":[],"elapsed_ns":0,"gap":null,"#),
             "{line}"

@@ -56,6 +56,9 @@ impl Lines {
             self.since_head = self.since_head.map(|lines| lines + 1);
             text.push_str(&line(sample.at, device, name, width));
         }
+        if !text.is_empty() {
+            text.push_str(&process_words(sample));
+        }
         for change in changes {
             text.push_str(&event(change));
         }
@@ -162,7 +165,12 @@ fn line(at: Moment, device: &DeviceSample, name: &str, width: usize) -> String {
             .busy
             .map_or_else(dash, |busy| format!("{:.0}%", busy.percent())),
     );
-    format!("{row}{}{}\n", whole_words(device), array_words(device))
+    let (whole, latency, array) = (
+        whole_words(device),
+        latency_words(device),
+        array_words(device),
+    );
+    format!("{row}{whole}{latency}{array}\n")
 }
 
 /// Figures of all requests together that are known for neither reads nor writes, as in logs without these
@@ -184,6 +192,53 @@ fn whole_words(device: &DeviceSample) -> String {
         true => text,
         false => format!("  all:{text}"),
     }
+}
+
+/// Percentiles of the times of all requests, behind the line.
+fn latency_words(device: &DeviceSample) -> String {
+    let all = device.latency.as_ref();
+    let Some(all) = all.and_then(|latency| latency.all.as_ref()) else {
+        return String::new();
+    };
+    let times = [
+        ("p50", all.p50),
+        ("p99", all.p99),
+        ("p99.9", all.p999),
+        ("max", all.max),
+    ];
+    let times = times.map(|(word, time)| format!("{word} {}", format::latency(time.0)));
+    format!("  {}", times.join(" "))
+}
+
+/// The cost of tracing, and the processes that did most, behind a sample's lines.
+fn process_words(sample: &Sample) -> String {
+    let Some(tracing) = sample.host.tracing else {
+        return String::new();
+    };
+    let seconds = sample.length.as_secs_f64().max(1e-9);
+    let mut text = format!(
+        "# {} tracing: {} requests, {:.1}% of a core",
+        clock(sample.at),
+        tracing.requests,
+        100.0 * tracing.cpu.as_secs_f64() / seconds
+    );
+    if tracing.lost > 0 {
+        text.push_str(&format!(", {} events lost", tracing.lost));
+    }
+    let over = tracing.over.as_secs_f64().max(1e-9);
+    let rate = |count: u64| format::number(count as f64 / over);
+    for one in sample.host.processes.iter().take(3) {
+        text.push_str(&format!(
+            "; {} ({}) reads {} and writes {} MiB/s, {} requests/s",
+            one.name,
+            one.pid,
+            format::number(one.read.0 as f64 / MIB / over),
+            format::number(one.written.0 as f64 / MIB / over),
+            rate(one.requests),
+        ));
+    }
+    text.push('\n');
+    text
 }
 
 /// md's action on an array, behind its line.

@@ -3,6 +3,7 @@
 //! begins with `disksmith_`.
 
 mod disks;
+mod latency;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,6 +14,8 @@ use linux::pulse::{
 };
 use record::sample::SyncAction;
 use record::{Bytes, Event, EventCode, Severity};
+
+pub(crate) use latency::RequestTimes;
 
 /// Findings so far.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +28,8 @@ pub(crate) struct FindingCounts {
     /// bytes of the volume, operations and bytes of the instance. `None` of a cap that it does not
     /// have.
     pub exceeded: BTreeMap<String, [Option<f64>; 4]>,
+    /// Times of requests since the watch began, where they are traced.
+    pub times: RequestTimes,
 }
 
 /// The metrics of now. What cannot be read is left out.
@@ -35,6 +40,7 @@ pub(crate) fn text(root: &Root, found: &FindingCounts) -> String {
     network(root, &mut text);
     host(root, &mut text);
     ours(found, &mut text);
+    latency::families(&found.times, &mut text);
     text.0
 }
 

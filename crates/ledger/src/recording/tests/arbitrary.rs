@@ -9,7 +9,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use record::sample::*;
-use record::{Bytes, Nanos};
+use record::{Bytes, Histogram, Nanos};
 
 fn figure() -> impl Strategy<Value = f64> {
     prop_oneof![
@@ -103,10 +103,18 @@ fn device() -> impl Strategy<Value = DeviceSample> {
         rest,
         of(array()),
         of(vendor()),
-        any::<bool>(),
+        (any::<bool>(), of(latency())),
     )
         .prop_map(
-            |(id, is_other, flows, (mean, in_flight, busy, reset), array, vendor, sums)| {
+            |(
+                id,
+                is_other,
+                flows,
+                (mean, in_flight, busy, reset),
+                array,
+                vendor,
+                (sums, latency),
+            )| {
                 let names = ["md0", "vdb", "vdb1", "vdc", "dm-3"];
                 let mut device =
                     Device::by_name(DeviceId(id), names[id as usize], Moment::default());
@@ -132,6 +140,7 @@ fn device() -> impl Strategy<Value = DeviceSample> {
                 sample.reset = reset;
                 sample.array = array;
                 sample.vendor = vendor;
+                sample.latency = latency.map(Arc::new);
                 sample
             },
         )
@@ -145,47 +154,78 @@ fn host() -> impl Strategy<Value = HostSample> {
         of(any::<u32>()),
         of(share()),
         0..3_usize,
+        vec((any::<u32>(), 0..9_u64), 0..3),
     )
-        .prop_map(|(pressure, load, dirty, cpu, interfaces)| HostSample {
-            pressure: pressure.map(|share| Pressure {
-                some: PressureLine {
-                    stalled: (share > 0.5).then_some(Fraction(share)),
-                    ..PressureLine::default()
-                },
-                full: (share > 0.3).then(PressureLine::default),
-            }),
-            load: load.map(|one| Load {
-                one,
-                ..Load::default()
-            }),
-            memory: dirty.map(|dirty| Memory {
-                dirty: Some(Bytes(dirty.into())),
-                ..Memory::default()
-            }),
-            cpu: cpu.map(|idle| CpuShares {
-                idle: Fraction(idle),
-                ..CpuShares::default()
-            }),
-            interfaces: (0..interfaces)
-                .map(|nth| InterfaceSample {
-                    name: format!("eth{nth}").into(),
-                    rx: NetFlow {
-                        bytes: BytesPerSecond(nth as f64 * 1e6),
-                        ..NetFlow::default()
+        .prop_map(
+            |(pressure, load, dirty, cpu, interfaces, traced)| HostSample {
+                pressure: pressure.map(|share| Pressure {
+                    some: PressureLine {
+                        stalled: (share > 0.5).then_some(Fraction(share)),
+                        ..PressureLine::default()
                     },
-                    tx: NetFlow::default(),
-                })
-                .collect(),
-            errors: (interfaces == 2)
-                .then(|| KernelError {
-                    kind: KernelErrorKind::Io,
-                    device: Some("vdb".to_owned()),
-                    text: "I/O error, dev vdb, sector 1".to_owned(),
-                })
-                .into_iter()
-                .collect(),
-            limits: Vec::new(),
-        })
+                    full: (share > 0.3).then(PressureLine::default),
+                }),
+                load: load.map(|one| Load {
+                    one,
+                    ..Load::default()
+                }),
+                memory: dirty.map(|dirty| Memory {
+                    dirty: Some(Bytes(dirty.into())),
+                    ..Memory::default()
+                }),
+                cpu: cpu.map(|idle| CpuShares {
+                    idle: Fraction(idle),
+                    ..CpuShares::default()
+                }),
+                interfaces: (0..interfaces)
+                    .map(|nth| InterfaceSample {
+                        name: format!("eth{nth}").into(),
+                        rx: NetFlow {
+                            bytes: BytesPerSecond(nth as f64 * 1e6),
+                            ..NetFlow::default()
+                        },
+                        tx: NetFlow::default(),
+                    })
+                    .collect(),
+                errors: (interfaces == 2)
+                    .then(|| KernelError {
+                        kind: KernelErrorKind::Io,
+                        device: Some("vdb".to_owned()),
+                        text: "I/O error, dev vdb, sector 1".to_owned(),
+                    })
+                    .into_iter()
+                    .collect(),
+                limits: Vec::new(),
+                tracing: traced.first().map(|(_, lost)| TracingSample {
+                    cpu: Nanos(1),
+                    requests: 2,
+                    lost: *lost,
+                    over: Nanos(3),
+                }),
+                processes: traced.into_iter().map(process).collect(),
+            },
+        )
+}
+
+fn process((pid, requests): (u32, u64)) -> ProcessSample {
+    ProcessSample {
+        pid,
+        name: "mariadbd".into(),
+        group: (requests > 4).then(|| "/system.slice/mariadb.service".into()),
+        read: Bytes(requests * 512),
+        written: Bytes(0),
+        requests,
+    }
+}
+
+fn latency() -> impl Strategy<Value = LatencySample> {
+    vec(1..1_u64 << 40, 1..20).prop_map(|times| {
+        let mut kinds: [Histogram; 4] = Default::default();
+        for (nth, time) in times.into_iter().enumerate() {
+            kinds[nth % 4].record(time);
+        }
+        LatencySample::of(&kinds)
+    })
 }
 
 fn gap() -> impl Strategy<Value = Option<Gap>> {

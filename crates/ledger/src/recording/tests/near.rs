@@ -74,6 +74,7 @@ fn device(was: &DeviceSample, is: &DeviceSample, seconds: f64) {
         (Some(was), Some(is)) => array(was, is),
         (was, is) => assert_eq!(was, is),
     }
+    assert_eq!(was.latency, is.latency);
     match (&was.vendor, &is.vendor) {
         (Some(was), Some(is)) => vendor(was, is),
         (was, is) => assert_eq!(was, is),
@@ -124,6 +125,8 @@ pub(super) fn assert_near(was: &Sample, is: &Sample) {
     }
     let (was, is) = (&was.host, &is.host);
     assert_eq!(was.errors, is.errors);
+    assert_eq!(was.processes, is.processes);
+    assert_eq!(was.tracing, is.tracing);
     assert_eq!(was.pressure.is_some(), is.pressure.is_some());
     let load = |host: &HostSample| host.load.map(|load| load.one);
     near("load", load(was), load(is), COUNT, 1e-4);

@@ -1,6 +1,7 @@
 //! Columns of the table that there is room for.
 
-use record::sample::FlowKind;
+use record::Nanos;
+use record::sample::{FlowKind, Latencies};
 use ui::screen::{Capabilities, TextStyle};
 
 use super::words::{MIB, UNKNOWN, rate, share, size, wait};
@@ -40,17 +41,25 @@ pub(super) enum Column {
     Discards,
     Flushes,
     FlushWait,
+    Median,
+    P99,
+    P999,
+    Longest,
 }
 
 impl Column {
     /// In the order in which they are shown.
-    const ALL: [Column; 14] = [
+    const ALL: [Column; 18] = [
         Column::Reads,
         Column::Writes,
         Column::ReadBytes,
         Column::WriteBytes,
         Column::ReadWait,
         Column::WriteWait,
+        Column::Median,
+        Column::P99,
+        Column::P999,
+        Column::Longest,
         Column::Siblings,
         Column::Flight,
         Column::Size,
@@ -80,6 +89,10 @@ impl Column {
             Column::Discards => "disc/s",
             Column::Flushes => "flush/s",
             Column::FlushWait => "f-await",
+            Column::Median => "p50",
+            Column::P99 => "p99",
+            Column::P999 => "p99.9",
+            Column::Longest => "max",
         }
     }
 
@@ -132,6 +145,10 @@ impl Column {
             Column::Discards => rate(flow(FlowKind::Discard).iops.get()),
             Column::Flushes => rate(flow(FlowKind::Flush).iops.get()),
             Column::FlushWait => wait(flow(FlowKind::Flush).wait.get()),
+            Column::Median => quantile(of.row, |all| all.p50),
+            Column::P99 => quantile(of.row, |all| all.p99),
+            Column::P999 => quantile(of.row, |all| all.p999),
+            Column::Longest => quantile(of.row, |all| all.max),
             Column::Siblings => return siblings(of.siblings),
             Column::Cap => return cap(of.caps),
         };
@@ -147,6 +164,15 @@ pub(super) struct Cells<'a> {
     pub siblings: Option<&'a Comparison>,
     /// Its caps, by the vendor.
     pub caps: Option<Caps>,
+}
+
+/// A percentile of the times of all requests.
+fn quantile(row: &Row, of: fn(&Latencies) -> Nanos) -> String {
+    let all = row
+        .latency
+        .as_ref()
+        .and_then(|latency| latency.all.as_ref());
+    wait(all.map(|all| of(all).as_secs_f64()))
 }
 
 /// A whole number at the end of the interval, or a mean.
@@ -213,6 +239,8 @@ pub(super) struct Wish {
     pub siblings: bool,
     /// True if a vendor's caps are known.
     pub caps: bool,
+    /// True if requests are timed.
+    pub latency: bool,
 }
 
 impl Plan {
@@ -224,8 +252,10 @@ impl Plan {
         let mut left = columns.saturating_sub(SIGNS + least);
         let mut taken = Vec::new();
         let mut spark = 0;
-        let steps: [&[Column]; 11] = [
+        let steps: [&[Column]; 13] = [
             &[Column::Reads, Column::Writes],
+            &[Column::P99, Column::Longest],
+            &[Column::Median, Column::P999],
             &[Column::ReadWait, Column::WriteWait],
             &[Column::Busy],
             &[Column::Siblings],
@@ -242,6 +272,7 @@ impl Plan {
             let is_idle = match step {
                 [Column::Siblings] => !wish.siblings,
                 [Column::Cap] => !wish.caps,
+                [Column::P99 | Column::Median, _] => !wish.latency,
                 _ => false,
             };
             let width: usize = step.iter().map(|column| column.width(is_short) + 1).sum();
@@ -300,11 +331,19 @@ mod tests {
         name: 14,
         siblings: true,
         caps: true,
+        latency: true,
     };
 
     #[test]
     fn what_matters_most_stays_on_a_narrow_screen() {
-        let narrow = Plan::new(60, Wish { caps: false, ..ALL });
+        let narrow = Plan::new(
+            60,
+            Wish {
+                caps: false,
+                latency: false,
+                ..ALL
+            },
+        );
         assert_eq!(
             narrow.columns,
             [
@@ -331,8 +370,10 @@ mod tests {
                 name: 5,
                 siblings: false,
                 caps: false,
+                latency: false,
             },
         );
+        assert!(!plan.columns.contains(&Column::P99));
         assert!(!plan.columns.contains(&Column::Siblings));
         assert!(!plan.columns.contains(&Column::Cap));
     }
@@ -344,8 +385,9 @@ mod tests {
             name in 0_usize..100,
             siblings: bool,
             caps: bool,
+            latency: bool,
         ) {
-            let plan = Plan::new(columns, Wish { name, siblings, caps });
+            let plan = Plan::new(columns, Wish { name, siblings, caps, latency });
             let figures: usize = plan.columns.iter().map(|column| column.width(plan.is_short) + 1).sum();
             let spark = if plan.spark > 0 { plan.spark + 1 } else { 0 };
             prop_assert!(SIGNS + plan.name + figures + spark <= columns);

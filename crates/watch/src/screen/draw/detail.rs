@@ -5,6 +5,7 @@ use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use super::columns::{flight, right, unknown};
+use super::latency;
 use super::table::{SPAN, name, state_words};
 use super::words::{MIB, rate, share, size, sparkline, wait};
 use crate::screen::frame::{Frame, Row};
@@ -70,6 +71,12 @@ pub(super) fn lines(
         );
         lines.push(Line::of(text, look));
     }
+    lines.extend(latency::detail(
+        model,
+        (branch.id, branch.place),
+        columns,
+        capabilities,
+    ));
     lines.extend(members(row));
     if let Some(page) = page(&model.reel, number, (branch.id, branch.place)) {
         lines.extend(vendor(page, capabilities));

@@ -4,6 +4,7 @@ use ratatui::text::Line;
 use record::sample::{HostSample, InterfaceSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
+use super::latency;
 use super::words::{MIB, clock, date_and_clock, rate, share, span};
 use crate::screen::model::{Model, Page};
 use crate::screen::order::SortBy;
@@ -84,7 +85,8 @@ pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'stat
         return Vec::new();
     };
     let mut lines: Vec<Line<'static>> = Vec::new();
-    for (text, look) in parts(&frame.host) {
+    let cost = latency::cost(&frame.host, frame.length);
+    for (text, look) in cost.into_iter().chain(parts(&frame.host)) {
         let width = text.chars().count();
         let is_full = lines.len() >= most;
         match lines.last_mut() {
@@ -199,6 +201,7 @@ pub(super) fn keys(model: &Model, columns: usize, capabilities: Capabilities) ->
             ("s", "sort"),
             ("enter", "detail"),
             ("f", "findings"),
+            ("p", "processes"),
             ("z", "fold"),
             ("v", "graph"),
             ("a", "all"),

@@ -4,7 +4,7 @@ use crate::screen::model::Model;
 use ratatui::text::Line;
 use ui::screen::{Pieces as _, TextStyle, wrap};
 
-const KEYS: [(&str, &str); 19] = [
+const KEYS: [(&str, &str); 20] = [
     ("q, Ctrl-C", "quit"),
     ("?", "this page, and back"),
     (
@@ -16,6 +16,7 @@ const KEYS: [(&str, &str); 19] = [
         "the device that is selected, with discards, flushes, members and the vendor's page",
     ),
     ("f", "all findings"),
+    ("p", "with --latency, the processes that do most I/O"),
     ("esc", "back; on the table, end the filter"),
     (
         "space",
@@ -47,7 +48,7 @@ const KEYS: [(&str, &str); 19] = [
     ("Ctrl-Z", "let the shell have the terminal; fg comes back"),
 ];
 
-const SIGNS: [(&str, &str); 7] = [
+const SIGNS: [(&str, &str); 8] = [
     ("!, *", "a warning or a note is open on this device"),
     (
         "xsibl",
@@ -57,6 +58,10 @@ const SIGNS: [(&str, &str); 7] = [
     (
         "await, aw",
         "the mean time of a request, with its time in the queue",
+    ),
+    (
+        "p99, max",
+        "with --latency, of all requests in the interval: 99 of 100 took no longer, from issue to completion; the longest",
     ),
     (
         "cap",

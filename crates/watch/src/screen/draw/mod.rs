@@ -8,6 +8,7 @@ mod detail;
 mod findings;
 mod head;
 mod help;
+mod latency;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -104,6 +105,7 @@ fn page(
     let all = match model.page {
         Page::Detail => detail::lines(model, columns, capabilities),
         Page::Findings => findings::all(model, columns, capabilities),
+        Page::Processes => latency::processes(model, columns),
         Page::Help | Page::Devices => help::lines(model, columns),
     };
     let furthest = all.len().saturating_sub(room);

@@ -45,6 +45,9 @@ impl<'a> Table<'a> {
             name: branches.iter().map(label).max().unwrap_or(0),
             siblings: branches.iter().any(|branch| branch.siblings.is_some()),
             caps: has_pages(model),
+            latency: model
+                .frame()
+                .is_some_and(|frame| frame.host.tracing.is_some()),
         };
         Table {
             model,

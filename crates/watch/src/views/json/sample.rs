@@ -4,9 +4,9 @@
 
 use record::Nanos;
 use record::sample::{
-    ArraySample, CpuShares, DeviceNumber, DeviceSample, Flow, Gap, GroupLimit, HostSample,
-    InterfaceSample, KernelError, LatencyBin, Load, Member, Memory, NetFlow, Pressure,
-    PressureLine, Sample, VendorSample,
+    ArraySample, CpuShares, DeviceNumber, DeviceSample, Flow, FlowKind, Gap, GroupLimit,
+    HostSample, InterfaceSample, KernelError, Latencies, LatencyBin, LatencySample, Load, Member,
+    Memory, NetFlow, Pressure, PressureLine, ProcessSample, Sample, TracingSample, VendorSample,
 };
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -86,6 +86,7 @@ document!(DevicePart of DeviceSample as sample {
     "id": sample.device.id,
     "in_flight": sample.in_flight,
     "kind": sample.device.kind,
+    "latency": sample.latency.as_deref().map(LatencyPart),
     "level": sample.device.level,
     "lies_on": sample.device.lies_on,
     "mean_in_flight": sample.mean_in_flight,
@@ -152,6 +153,33 @@ document!(VendorPart of VendorSample as page {
     "writes": page.writes,
 });
 
+document!(LatencyPart of LatencySample as latency {
+    "all": latency.all.as_ref().map(TimesPart),
+    "discard": latency.kind(FlowKind::Discard).map(TimesPart),
+    "flush": latency.kind(FlowKind::Flush).map(TimesPart),
+    "read": latency.kind(FlowKind::Read).map(TimesPart),
+    "write": latency.kind(FlowKind::Write).map(TimesPart),
+});
+
+document!(TimesPart of Latencies as times {
+    "bins": Each(&bins(times), BinPart),
+    "count": times.count,
+    "max_ns": times.max,
+    "p50_ns": times.p50,
+    "p999_ns": times.p999,
+    "p99_ns": times.p99,
+});
+
+fn bins(times: &Latencies) -> Vec<LatencyBin> {
+    let histogram = times.histogram();
+    let bin = |(low, high, count): (u64, u64, u64)| LatencyBin {
+        from: Nanos(low),
+        to: Some(Nanos(high.saturating_add(1))),
+        count,
+    };
+    histogram.buckets().map(bin).collect()
+}
+
 document!(BinPart of LatencyBin as bin {
     "count": bin.count,
     "from_ns": bin.from,
@@ -166,6 +194,24 @@ document!(HostPart of HostSample as host {
     "load": host.load.as_ref().map(LoadPart),
     "memory": host.memory.as_ref().map(MemoryPart),
     "pressure": host.pressure.as_ref().map(PressurePart),
+    "processes": Each(&host.processes, ProcessPart),
+    "tracing": host.tracing.as_ref().map(TracingPart),
+});
+
+document!(ProcessPart of ProcessSample as process {
+    "cgroup": process.group,
+    "name": process.name,
+    "pid": process.pid,
+    "read_bytes": process.read,
+    "requests": process.requests,
+    "written_bytes": process.written,
+});
+
+document!(TracingPart of TracingSample as tracing {
+    "cpu_ns": tracing.cpu,
+    "lost_events": tracing.lost,
+    "processes_over_ns": tracing.over,
+    "requests": tracing.requests,
 });
 
 document!(CpuPart of CpuShares as shares {

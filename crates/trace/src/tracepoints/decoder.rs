@@ -11,7 +11,7 @@ const SECTOR: u64 = 512;
 
 /// A tracepoint, and what it tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tracepoint {
+pub(crate) enum Tracepoint {
     Queue,
     Issue,
     Requeue,
@@ -20,8 +20,16 @@ pub(super) enum Tracepoint {
 }
 
 impl Tracepoint {
+    pub(super) const ALL: [Tracepoint; 5] = [
+        Tracepoint::Queue,
+        Tracepoint::Issue,
+        Tracepoint::Requeue,
+        Tracepoint::Complete,
+        Tracepoint::BioComplete,
+    ];
+
     /// Its name below `events`.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Tracepoint::Queue => "block/block_bio_queue",
             Tracepoint::Issue => "block/block_rq_issue",
@@ -48,12 +56,12 @@ pub(super) struct Decoder {
 
 /// An event whose device and process are not looked up yet.
 #[derive(Debug)]
-pub(super) struct Decoded<'a> {
-    pub(super) event: Event,
+pub(crate) struct Decoded<'a> {
+    pub(crate) event: Event,
     /// The kernel's number of the device.
-    pub(super) device: u32,
-    pub(super) thread: u32,
-    pub(super) comm: Option<std::borrow::Cow<'a, str>>,
+    pub(crate) device: u32,
+    pub(crate) thread: u32,
+    pub(crate) comm: Option<std::borrow::Cow<'a, str>>,
 }
 
 impl Decoder {
@@ -82,12 +90,17 @@ impl Decoder {
         })
     }
 
+    /// True of the completion of a bio, which is a part of a request where the device has requests.
+    pub(super) fn tells_of_bios(&self) -> bool {
+        self.tracepoint == Tracepoint::BioComplete
+    }
+
     /// The event; `None` of what moves no data of a user.
     pub(super) fn decode<'a>(&self, raw: Raw<'a>) -> Option<Decoded<'a>> {
         let bytes = raw.bytes;
         let length = Bytes(self.sectors.number(bytes)?.saturating_mul(SECTOR));
         let rwbs = self.rwbs.text(bytes)?;
-        let (op, fua) = of_rwbs(&rwbs, length)?;
+        let kind = of_rwbs(&rwbs, length)?;
         let failed = self
             .error
             .and_then(|error| error.number(bytes))
@@ -108,8 +121,9 @@ impl Decoder {
                     Tracepoint::Requeue => Step::Requeued,
                     Tracepoint::Complete | Tracepoint::BioComplete => Step::Completed { failed },
                 },
-                op,
-                fua,
+                op: kind.op,
+                fua: kind.fua,
+                flush_first: kind.flush_first,
                 offset: Bytes(self.sector.number(bytes)?.saturating_mul(SECTOR)),
                 length,
                 process: None,

@@ -1,0 +1,201 @@
+//! Times of single requests in an interval, and what each process did in it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::FlowKind;
+use crate::histogram::{DecodeError, Histogram};
+use crate::{Bytes, Nanos};
+
+/// Times of some requests of a device: percentiles to within 0.4 %, and their histogram with 16 steps a doubling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Requests.
+    pub count: u64,
+    /// Half of them took no longer.
+    pub p50: Nanos,
+    /// 99 of 100 took no longer.
+    pub p99: Nanos,
+    /// 999 of 1,000 took no longer.
+    pub p999: Nanos,
+    /// The longest.
+    pub max: Nanos,
+    bins: Bins,
+}
+
+impl Latencies {
+    /// Times in nanoseconds; `None` of no request.
+    pub fn of(times: &Histogram) -> Option<Latencies> {
+        let quantile = |share: f64| Nanos(times.quantile(share));
+        (!times.is_empty()).then(|| Latencies {
+            count: times.count(),
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: Nanos(times.max()),
+            bins: Bins(times.coarse().encode().into()),
+        })
+    }
+
+    /// Their histogram, to within 3 %.
+    pub fn histogram(&self) -> Histogram {
+        // What was taken in was decoded before.
+        Histogram::decode(&self.bins.0).unwrap_or_default()
+    }
+
+    /// Those of several intervals as one; their percentiles are to within 3 %.
+    pub fn merged<'a>(all: impl Iterator<Item = &'a Latencies>) -> Option<Latencies> {
+        let all: Vec<&Latencies> = all.collect();
+        if let [one] = all.as_slice() {
+            return Some((*one).clone());
+        }
+        let mut sum = Histogram::new();
+        all.iter().for_each(|one| sum.merge(&one.histogram()));
+        Latencies::of(&sum)
+    }
+
+    /// Memory that it takes beside itself.
+    pub fn weight(&self) -> usize {
+        self.bins.0.len()
+    }
+}
+
+/// A histogram in its compact form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bins(Arc<[u8]>);
+
+impl Serialize for Bins {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bins {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let bytes = BASE64.decode(text.as_bytes()).ok();
+        let bytes = bytes.filter(|bytes| Histogram::decode(bytes).is_ok());
+        let bytes = bytes.ok_or_else(|| serde::de::Error::custom(DecodeError))?;
+        Ok(Bins(bytes.into()))
+    }
+}
+
+/// Times of a device's requests in an interval, from the issue of each to its completion as the kernel's events have
+/// them. Of devices without requests of their own, such as md and dm, from the arrival of each bio.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencySample {
+    /// Reads, writes, discards and flushes, in the order of [`FlowKind::ALL`].
+    kinds: [Option<Latencies>; 4],
+    /// All of them together.
+    pub all: Option<Latencies>,
+}
+
+impl LatencySample {
+    /// Times in nanoseconds, by kind in the order of [`FlowKind::ALL`].
+    pub fn of(times: &[Histogram; 4]) -> LatencySample {
+        let mut all = Histogram::new();
+        times.iter().for_each(|kind| all.merge(kind));
+        LatencySample {
+            kinds: times.each_ref().map(Latencies::of),
+            all: Latencies::of(&all),
+        }
+    }
+
+    /// Those of one kind.
+    pub fn kind(&self, kind: FlowKind) -> Option<&Latencies> {
+        let at = FlowKind::ALL.iter().position(|known| *known == kind)?;
+        self.kinds[at].as_ref()
+    }
+
+    /// Those of several intervals as one.
+    pub fn merged(all: &[&LatencySample]) -> LatencySample {
+        let kind = |at: usize| {
+            let kinds = all.iter().filter_map(|one| one.kinds[at].as_ref());
+            Latencies::merged(kinds)
+        };
+        LatencySample {
+            kinds: std::array::from_fn(kind),
+            all: Latencies::merged(all.iter().filter_map(|one| one.all.as_ref())),
+        }
+    }
+
+    /// Memory that it takes.
+    pub fn weight(&self) -> usize {
+        let parts = self.kinds.iter().chain([&self.all]).flatten();
+        size_of::<LatencySample>() + parts.map(Latencies::weight).sum::<usize>()
+    }
+}
+
+/// The I/O of a process in an interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessSample {
+    /// Its number.
+    pub pid: u32,
+    /// The kernel's name for it.
+    pub name: String,
+    /// Its control group, such as `/system.slice/mariadb.service`.
+    pub group: Option<String>,
+    /// Bytes that it had read from disks (`read_bytes` of `/proc/PID/io`).
+    pub read: Bytes,
+    /// Bytes that it caused to be written (`write_bytes`), which the kernel's own threads may write later.
+    pub written: Bytes,
+    /// Requests that its threads issued.
+    pub requests: u64,
+}
+
+impl ProcessSample {
+    /// Weight among others: the bytes that it moved, or those that its requests are at least.
+    pub fn weight(&self) -> u64 {
+        let moved = self.read.0.saturating_add(self.written.0);
+        moved.max(self.requests.saturating_mul(512))
+    }
+}
+
+/// Cost of tracing in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracingSample {
+    /// Processor time that reading the kernel's events and the processes' counters took.
+    pub cpu: Nanos,
+    /// Requests that were seen to complete.
+    pub requests: u64,
+    /// Events that the kernel could not keep: as many requests may be missing.
+    pub lost: u64,
+    /// Time over which the processes' I/O was counted: longer than the interval where counting takes long, and 0 where
+    /// it was not counted.
+    pub over: Nanos,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_come_back_and_several_intervals_are_one() {
+        let times = |range: std::ops::Range<u64>| {
+            let mut times: [Histogram; 4] = Default::default();
+            range.for_each(|time| times[0].record(time * 1000));
+            LatencySample::of(&times)
+        };
+        let (low, high) = (times(1..1001), times(1001..2001));
+        let read = low.kind(FlowKind::Read).unwrap();
+        assert_eq!((read.count, read.max), (1000, Nanos(1_000_000)));
+        assert!(read.p99.0.abs_diff(990_000) < 4_000, "{}", read.p99);
+        assert_eq!(low.kind(FlowKind::Flush), None);
+        let text = serde_json::to_string(&low).unwrap();
+        assert_eq!(serde_json::from_str::<LatencySample>(&text).unwrap(), low);
+        let both = LatencySample::merged(&[&low, &high]);
+        let all = both.all.unwrap();
+        assert_eq!((all.count, all.max), (2000, Nanos(2_000_000)));
+        assert!(all.p50.0.abs_diff(1_000_000) < 32_000, "{}", all.p50);
+        assert_eq!(LatencySample::merged(&[&low]), low);
+    }
+
+    #[test]
+    fn damaged_bins_are_an_error() {
+        let text = r#"{"count":1,"p50":1,"p99":1,"p999":1,"max":1,"bins":"AQ"}"#;
+        assert!(serde_json::from_str::<Latencies>(text).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Requests as they complete, for those who look at a host's disks now.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::tracefs::TracefsError;
+use record::Nanos;
+
+use crate::io::{DeviceIndex, Io, NameIndex, Op};
+use crate::pair::Pairing;
+use crate::tracepoints::{SMALLEST_BUFFER, Tracepoints, Wanted, traced};
+
+/// Names of threads that are kept.
+const MOST_THREADS: usize = 65_536;
+
+/// A request that completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// The device: a disk, an array or a volume.
+    pub device: DevNum,
+    /// Its operation.
+    pub op: Op,
+    /// Time from its issue to its completion; of a device without requests of its own, such as md and dm, from the
+    /// arrival of the bio.
+    pub time: Nanos,
+    /// Thread that issued it.
+    pub thread: Option<u32>,
+}
+
+/// Requests of a host's devices.
+pub struct Live {
+    tracepoints: Tracepoints,
+    pairing: Pairing,
+    devices: Vec<DevNum>,
+    threads: HashMap<u32, Arc<str>>,
+    lost: u64,
+}
+
+impl Live {
+    /// A capture that traces nothing yet.
+    ///
+    /// # Errors
+    /// When the kernel does not let us trace.
+    pub fn open(root: &Root) -> Result<Live, TracefsError> {
+        Ok(Live {
+            tracepoints: Tracepoints::open(root, SMALLEST_BUFFER)?,
+            pairing: Pairing::by_completion(),
+            devices: Vec::new(),
+            threads: HashMap::new(),
+            lost: 0,
+        })
+    }
+
+    /// Traces the devices of the host that `wanted` names from now on; `None` names all.
+    ///
+    /// # Errors
+    /// When the kernel does not take the filter.
+    pub fn trace(
+        &mut self,
+        root: &Root,
+        devices: &Devices,
+        wanted: Option<&HashSet<DevNum>>,
+    ) -> Result<(), TracefsError> {
+        let mut all = Vec::new();
+        for device in devices.iter() {
+            let whole = device.partition_of().unwrap_or(device.number);
+            if wanted.is_some_and(|wanted| !wanted.contains(&whole)) {
+                continue;
+            }
+            let Some(disk) = devices.get(whole) else {
+                continue;
+            };
+            let known = self.devices.iter().position(|known| *known == whole);
+            let index = known.unwrap_or_else(|| {
+                self.devices.push(whole);
+                self.devices.len() - 1
+            });
+            let index = DeviceIndex(index as u16);
+            let traced = traced(root, disk);
+            self.pairing.set_traced(index, traced);
+            all.push(Wanted {
+                number: device.number,
+                index,
+                traced,
+            });
+        }
+        self.tracepoints.trace(&all, false)
+    }
+
+    /// Gives each request that completed since the last call to `each`.
+    ///
+    /// # Errors
+    /// When the kernel's buffers cannot be read.
+    pub fn poll(&mut self, mut each: impl FnMut(Completed)) -> io::Result<()> {
+        let settled = Tracepoints::settled();
+        let Live {
+            tracepoints,
+            threads,
+            ..
+        } = self;
+        tracepoints.collect(|decoded| {
+            let name = decoded.comm.as_deref()?;
+            if threads.len() >= MOST_THREADS {
+                threads.clear();
+            }
+            let known = threads.get(&decoded.thread);
+            if known.is_none_or(|known| **known != *name) {
+                threads.insert(decoded.thread, name.into());
+            }
+            Some(NameIndex(decoded.thread))
+        })?;
+        if self.tracepoints.lost() > self.lost {
+            // The completion of any request may be among what was lost, and that of a later one would pass for it.
+            self.lost = self.tracepoints.lost();
+            self.pairing.forget();
+        }
+        while let Some(event) = self.tracepoints.pop(settled) {
+            self.pairing.push(event);
+            while let Some(io) = self.pairing.pop() {
+                if let Some(completed) = completed(&self.devices, &io) {
+                    each(completed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Name of a thread that issued a request.
+    pub fn thread(&self, thread: u32) -> Option<Arc<str>> {
+        self.threads.get(&thread).map(Arc::clone)
+    }
+
+    /// Events that the kernel could not keep so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+fn completed(devices: &[DevNum], io: &Io) -> Option<Completed> {
+    Some(Completed {
+        device: *devices.get(usize::from(io.device.0))?,
+        op: io.op,
+        time: io.completed? - io.issued,
+        thread: io.process.map(|NameIndex(thread)| thread),
+    })
+}

@@ -1,0 +1,210 @@
+//! The kernel's events of the block layer, as they come.
+
+mod decoder;
+
+use std::collections::HashMap;
+use std::io;
+
+use linux::Root;
+use linux::block::{DevNum, Device};
+use linux::tracefs::{Instance, Page, Readers, Tracefs, TracefsError, now};
+use record::{Bytes, Nanos};
+
+use crate::event::Event;
+use crate::io::{DeviceIndex, NameIndex};
+use crate::order::Reorder;
+use crate::pair::Traced;
+use decoder::Decoder;
+pub(crate) use decoder::{Decoded, Tracepoint};
+
+/// Size of a processor's buffer at first, and at most. It grows while events come faster than they are read.
+pub(crate) const SMALLEST_BUFFER: Bytes = Bytes::mib(4);
+const LARGEST_BUFFER: Bytes = Bytes::mib(64);
+/// Time after which an event of any processor is surely in its buffer.
+const SETTLED: Nanos = Nanos(2_000_000);
+/// A filter must be shorter: the kernel takes less than a page.
+const LONGEST_FILTER: usize = 4000;
+
+/// A device whose events are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Number of the device, or of a partition of it, whose bios bear it.
+    pub(crate) number: DevNum,
+    pub(crate) index: DeviceIndex,
+    pub(crate) traced: Traced,
+}
+
+/// Tracepoints of the block layer in an instance of their own.
+pub(crate) struct Tracepoints {
+    readers: Readers,
+    // Behind the readers, which keep it from being removed.
+    instance: Instance,
+    decoders: HashMap<u16, Decoder>,
+    devices: HashMap<u32, (DeviceIndex, Traced)>,
+    order: Reorder<Event>,
+    buffer: Bytes,
+    lost: u64,
+}
+
+impl Tracepoints {
+    /// An instance that traces nothing yet.
+    pub(crate) fn open(root: &Root, buffer: Bytes) -> Result<Tracepoints, TracefsError> {
+        let instance = Instance::create(root, Tracefs::open(root)?)?;
+        instance.set_buffer(buffer.0.div_ceil(1024))?;
+        let mut decoders = HashMap::new();
+        for tracepoint in Tracepoint::ALL {
+            let decoder = Decoder::new(&instance, tracepoint)?;
+            decoders.insert(decoder.id, decoder);
+        }
+        Ok(Tracepoints {
+            readers: instance.readers()?,
+            instance,
+            decoders,
+            devices: HashMap::new(),
+            order: Reorder::default(),
+            buffer,
+            lost: 0,
+        })
+    }
+
+    /// Traces these devices from now on; with `queue` also the time at which their bios came to the block layer.
+    pub(crate) fn trace(&mut self, wanted: &[Wanted], queue: bool) -> Result<(), TracefsError> {
+        let of = |traced: Traced| {
+            let wanted = wanted.iter().filter(move |one| one.traced == traced);
+            filter(wanted.map(|one| one.number))
+        };
+        let queued = match queue {
+            true => filter(wanted.iter().map(|one| one.number)),
+            false => of(Traced::Bios),
+        };
+        self.devices = wanted
+            .iter()
+            .map(|one| (kernel_number(one.number), (one.index, one.traced)))
+            .collect();
+        // Completions come first, so that no issue is seen whose completion is not.
+        for (tracepoint, filter) in [
+            (Tracepoint::BioComplete, of(Traced::Bios)),
+            (Tracepoint::Complete, of(Traced::Requests)),
+            (Tracepoint::Requeue, of(Traced::Requests)),
+            (Tracepoint::Issue, of(Traced::Requests)),
+            (Tracepoint::Queue, queued),
+        ] {
+            match filter {
+                Some(filter) => self.instance.enable(tracepoint.name(), &filter)?,
+                None => self.instance.disable(tracepoint.name())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over the events that are there; `process` gives the number of the process's name.
+    pub(crate) fn collect(
+        &mut self,
+        mut process: impl FnMut(&Decoded<'_>) -> Option<NameIndex>,
+    ) -> io::Result<()> {
+        let Tracepoints {
+            readers,
+            decoders,
+            devices,
+            order,
+            ..
+        } = self;
+        let pages = readers.read(|page| {
+            for raw in Page::new(page).into_iter().flatten() {
+                let id = raw.bytes.first_chunk().map(|id| u16::from_ne_bytes(*id));
+                let Some(decoder) = id.and_then(|id| decoders.get(&id)) else {
+                    continue;
+                };
+                let Some(decoded) = decoder.decode(raw) else {
+                    continue;
+                };
+                let Some((device, traced)) = devices.get(&decoded.device) else {
+                    continue;
+                };
+                // Without a filter, the bios of devices with requests come too.
+                if decoder.tells_of_bios() && *traced == Traced::Requests {
+                    continue;
+                }
+                order.push(Event {
+                    device: *device,
+                    process: process(&decoded),
+                    ..decoded.event
+                });
+            }
+        })?;
+        self.follow_the_rate(pages);
+        self.lost = self.instance.losses().0;
+        Ok(())
+    }
+
+    /// Doubles the buffers where a quarter of one was full.
+    fn follow_the_rate(&mut self, pages: usize) {
+        let read = (pages as u64).saturating_mul(4096);
+        if read > self.buffer.0 / 4 && self.buffer < LARGEST_BUFFER {
+            let doubled = Bytes(self.buffer.0 * 2);
+            if self.instance.set_buffer(doubled.0.div_ceil(1024)).is_ok() {
+                self.buffer = doubled;
+            }
+        }
+    }
+
+    /// Time before which all events are in their buffers: what is collected from now on holds them.
+    pub(crate) fn settled() -> Nanos {
+        now() - SETTLED
+    }
+
+    /// The next event up to this time.
+    pub(crate) fn pop(&mut self, until: Nanos) -> Option<Event> {
+        let next = self.order.peek()?;
+        (next.time <= until).then(|| self.order.pop())?
+    }
+
+    /// Events that were collected, in any order.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &Event> {
+        self.order.iter()
+    }
+
+    /// Ends tracing; what is in the buffers stays.
+    pub(crate) fn stop(&self) -> io::Result<()> {
+        self.instance.stop().map_err(io::Error::other)
+    }
+
+    /// Events that were lost so far.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Size of each processor's buffer.
+    pub(crate) fn buffer(&self) -> Bytes {
+        self.buffer
+    }
+}
+
+/// Events that tell of a device's I/O: those without hardware queues, such as md and dm, take bios and have no requests.
+pub(crate) fn traced(root: &Root, device: &Device) -> Traced {
+    let queues = root.sys.join("class/block").join(device.sysfs_name());
+    match queues.join("mq").exists() {
+        true => Traced::Requests,
+        false => Traced::Bios,
+    }
+}
+
+/// The kernel's own form of a device's number (MKDEV).
+fn kernel_number(number: DevNum) -> u32 {
+    number.major << 20 | number.minor
+}
+
+/// A filter that lets these devices through; `None` of no device. Of more devices than the kernel's filters hold it
+/// lets all through.
+fn filter(devices: impl Iterator<Item = DevNum>) -> Option<String> {
+    let terms: Vec<String> = devices
+        .map(|number| format!("dev == {}", kernel_number(number)))
+        .collect();
+    let filter = terms.join(" || ");
+    match filter.len() {
+        0 => None,
+        1..LONGEST_FILTER => Some(filter),
+        // The kernel's word for no filter.
+        _ => Some("0".to_owned()),
+    }
+}
