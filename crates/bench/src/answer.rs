@@ -1,7 +1,7 @@
 //! Answers of the classic suites to their own questions, beside the figures of their phases.
 
 use record::{Nanos, Phase, Run};
-use replay::conclude::ReplayAnswer;
+use replay::ReplayAnswer;
 use serde::Serialize;
 use study::curve::{self, TargetKept};
 use study::zones::{self as zoned, Ends, Rate};

@@ -83,7 +83,7 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Span, String> {
         let span: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
         if span < Nanos(100_000_000) {
-            return Err("a phase must last at least 100ms".to_owned());
+            return Err("a duration here is at least 100ms".to_owned());
         }
         Ok(Span(span))
     }

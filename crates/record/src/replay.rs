@@ -90,7 +90,7 @@ pub struct ReplaySettings {
 /// I/Os of one kind, as they were recorded and as they were replayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayClass {
-    /// Name, such as `read 16K` or `log write`.
+    /// Name, such as `read-16k` or `write-log`.
     pub name: String,
     /// Direction of its I/Os.
     pub direction: Direction,
@@ -153,6 +153,9 @@ pub struct ReplayCounts {
     pub discards_left_out: u64,
     /// I/Os issued late since as many were in flight as may be.
     pub full: u64,
+    /// I/Os issued late since the kernel held up the submission of those before.
+    #[serde(default)]
+    pub blocked: u64,
     /// Times that the trace was not read fast enough.
     pub starved: u64,
 }

@@ -59,6 +59,32 @@ pub struct WindowFlow {
 }
 
 impl WindowFlow {
+    /// Of a window and of the next one, of which each two slices become one.
+    fn joined(this: Option<WindowFlow>, that: Option<WindowFlow>) -> WindowFlow {
+        let slices = [&this, &that].map(|flow| flow.as_ref().map_or(0, |flow| flow.slices.len()));
+        let most = slices.into_iter().max().unwrap_or(0);
+        let mut joined = WindowFlow {
+            slices: Vec::with_capacity(most),
+            latency: Histogram::new(),
+        };
+        let mut all = Vec::with_capacity(2 * most);
+        for flow in [this, that] {
+            let mut flow = flow.unwrap_or_default();
+            flow.slices.resize(most, Slice::default());
+            all.append(&mut flow.slices);
+            joined.latency.merge(&flow.latency);
+        }
+        joined.latency.trim();
+        joined.slices = all
+            .chunks(2)
+            .map(|pair| Slice {
+                ops: pair.iter().map(|slice| slice.ops).sum(),
+                bytes: pair.iter().map(|slice| slice.bytes).sum(),
+            })
+            .collect();
+        joined
+    }
+
     /// Requests that came back in this window.
     pub fn ops(&self) -> u64 {
         self.slices.iter().map(|slice| slice.ops).sum()
@@ -86,6 +112,20 @@ pub struct DeviceCounts {
     pub flushes: u64,
     /// Milliseconds in which anything was in flight.
     pub busy_ms: u64,
+}
+
+impl DeviceCounts {
+    /// The counts of both.
+    fn plus(self, other: DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
+            reads: self.reads + other.reads,
+            read_bytes: self.read_bytes + other.read_bytes,
+            writes: self.writes + other.writes,
+            write_bytes: self.write_bytes + other.write_bytes,
+            flushes: self.flushes + other.flushes,
+            busy_ms: self.busy_ms + other.busy_ms,
+        }
+    }
 }
 
 /// A slice of a phase, 1 s by default.
@@ -138,6 +178,33 @@ impl Window {
         sums
     }
 
+    /// Makes one of it and the window of the same length that follows it.
+    pub fn join(&mut self, next: &Window) {
+        let (this, that) = (self.seconds, next.seconds);
+        self.idle_fraction = (self.idle_fraction * this + next.idle_fraction * that)
+            / (this + that).max(f64::MIN_POSITIVE);
+        self.seconds += next.seconds;
+        self.slice_seconds *= 2.0;
+        self.in_flight = next.in_flight;
+        self.device = match (self.device, next.device) {
+            (Some(this), Some(that)) => Some(this.plus(that)),
+            (this, that) => this.or(that),
+        };
+        for direction in Direction::ALL {
+            let [this, that] = [&*self, next].map(|window| window.flow(direction).cloned());
+            let joined = match (this, that) {
+                (None, None) => None,
+                (this, that) => Some(WindowFlow::joined(this, that)),
+            };
+            *match direction {
+                Direction::Read => &mut self.read,
+                Direction::Write => &mut self.write,
+                Direction::Sync => &mut self.sync,
+                Direction::Commit => &mut self.commit,
+            } = joined;
+        }
+    }
+
     /// Number of its slices that are complete: the last one of a phase that was cut short is not.
     pub fn complete_slices(&self) -> usize {
         // The little more makes up for the rounding of 1 s into ten slices of 0.1 s.
@@ -151,5 +218,41 @@ impl Window {
             .flatten()
             .map(WindowFlow::ops)
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_windows_become_one_of_twice_the_length() {
+        let window = |t_s: f64, ops: u64| {
+            let mut latency = Histogram::new();
+            latency.record_many(1000 * ops, 4 * ops);
+            Window {
+                t_s,
+                seconds: 1.0,
+                slice_seconds: 0.25,
+                read: Some(WindowFlow {
+                    slices: vec![Slice { ops, bytes: 1 }; 4],
+                    latency,
+                }),
+                in_flight: ops,
+                idle_fraction: ops as f64 / 10.0,
+                ..Window::default()
+            }
+        };
+        let mut both = window(0.0, 2);
+        both.join(&window(1.0, 3));
+        let read = both.read.as_ref().unwrap();
+        let ops: Vec<u64> = read.slices.iter().map(|slice| slice.ops).collect();
+        assert_eq!(ops, [4, 4, 6, 6]);
+        assert_eq!((read.latency.count(), both.in_flight), (20, 3));
+        assert_eq!(
+            (both.t_s, both.seconds, both.slice_seconds),
+            (0.0, 2.0, 0.5)
+        );
+        assert!((both.idle_fraction - 0.25).abs() < 1e-9 && both.write.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Kinds of I/Os: what is asked for, how much of it, and for what.
+//! Writes of a database's log among the classes of I/Os.
 //!
 //! A log write is recognized by what a log does: it continues where an earlier write ended, or rewrites the block in which
 //! that ended, and a flush or an own FUA makes it durable. Where the trace names files, the names of the logs of
@@ -7,105 +7,22 @@
 use std::collections::HashMap;
 
 use record::Direction;
-use trace::{DeviceIndex, Io, Op};
+use trace::{Class, DeviceIndex, Io, Op};
 
-/// Kinds of I/Os, in the order in which they are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Class {
-    Read4,
-    Read16,
-    Read64,
-    ReadLarge,
-    LogWrite,
-    FuaWrite,
-    Write4,
-    Write16,
-    Write64,
-    WriteLarge,
-    Flush,
-    Discard,
-}
-
-impl Class {
-    pub(crate) const ALL: [Class; 12] = [
-        Class::Read4,
-        Class::Read16,
-        Class::Read64,
-        Class::ReadLarge,
-        Class::LogWrite,
-        Class::FuaWrite,
-        Class::Write4,
-        Class::Write16,
-        Class::Write64,
-        Class::WriteLarge,
-        Class::Flush,
-        Class::Discard,
-    ];
-
-    /// Name in tables and documents. A size is the largest of the class.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Class::Read4 => "read 4K",
-            Class::Read16 => "read 16K",
-            Class::Read64 => "read 64K",
-            Class::ReadLarge => "read larger",
-            Class::LogWrite => "log write",
-            Class::FuaWrite => "FUA write",
-            Class::Write4 => "write 4K",
-            Class::Write16 => "write 16K",
-            Class::Write64 => "write 64K",
-            Class::WriteLarge => "write larger",
-            Class::Flush => "flush",
-            Class::Discard => "discard",
-        }
-    }
-
-    /// Direction under which it is counted; a discard counts as a write.
-    pub(crate) fn direction(self) -> Direction {
-        match self {
-            Class::Read4 | Class::Read16 | Class::Read64 | Class::ReadLarge => Direction::Read,
-            Class::Flush => Direction::Sync,
-            _ => Direction::Write,
-        }
-    }
-
-    /// True if its I/Os are durable when they are answered: what a commit waits for.
-    pub(crate) fn is_durable(self) -> bool {
-        matches!(self, Class::Flush | Class::FuaWrite)
-    }
-
-    /// True if its I/Os are reads whose latency hardly depends on their size.
-    pub(crate) fn is_small_read(self) -> bool {
-        matches!(self, Class::Read4 | Class::Read16)
-    }
-
-    /// The class of this name.
-    fn named(name: &str) -> Option<Class> {
-        Class::ALL.into_iter().find(|class| class.name() == name)
-    }
-
-    fn of_size(op: Op, bytes: u64) -> Class {
-        let sizes = match op {
-            Op::Read => [Class::Read4, Class::Read16, Class::Read64, Class::ReadLarge],
-            _ => [
-                Class::Write4,
-                Class::Write16,
-                Class::Write64,
-                Class::WriteLarge,
-            ],
-        };
-        match bytes {
-            0..=4096 => sizes[0],
-            4097..=16384 => sizes[1],
-            16385..=65536 => sizes[2],
-            _ => sizes[3],
+/// Direction under which I/Os of a class are counted; a discard counts as a write.
+pub(crate) fn direction(class: Class) -> Direction {
+    match class {
+        Class::Read(_) => Direction::Read,
+        Class::Flush => Direction::Sync,
+        Class::Write(_) | Class::LogWrite | Class::DurableWrite | Class::Discard => {
+            Direction::Write
         }
     }
 }
 
-/// True if I/Os of the class of this name are durable when they are answered.
-pub(crate) fn is_durable(name: &str) -> bool {
-    Class::named(name).is_some_and(Class::is_durable)
+/// True if its I/Os are reads whose latency hardly depends on their size.
+pub(crate) fn is_small_read(class: Class) -> bool {
+    matches!(class, Class::Read(size) if size.is_small())
 }
 
 /// Append streams that are followed on a device.
@@ -136,8 +53,7 @@ impl Classifier {
     /// Class of the next I/O, of a file of this name.
     pub(crate) fn class(&mut self, io: &Io, file: Option<&str>) -> Class {
         match io.op {
-            Op::Read => Class::of_size(Op::Read, io.length.0),
-            Op::Discard => Class::Discard,
+            Op::Read | Op::Discard => Class::of(io),
             Op::Flush => {
                 self.flushed(io.device);
                 Class::Flush
@@ -146,12 +62,12 @@ impl Classifier {
                 let goes_on = self.goes_on(io);
                 if io.fua {
                     self.flushed(io.device);
-                    return Class::FuaWrite;
+                    return Class::DurableWrite;
                 }
                 let is_log = file.map_or(goes_on, is_log_file);
                 match is_log && io.length.0 <= LARGEST_LOG_WRITE {
                     true => Class::LogWrite,
-                    false => Class::of_size(Op::Write, io.length.0),
+                    false => Class::of(io),
                 }
             }
         }
@@ -205,22 +121,22 @@ mod tests {
     use crate::testing::{flush, read, write};
 
     #[test]
-    fn sizes_part_reads_and_a_log_is_what_goes_on_and_is_flushed() {
+    fn a_log_is_what_goes_on_and_is_flushed() {
         let mut classes = Classifier::default();
-        let mut of = |io: Io| classes.class(&io, None);
-        assert_eq!(of(read(0, 0, 4096)), Class::Read4);
-        assert_eq!(of(read(0, 0, 16384)), Class::Read16);
-        assert_eq!(of(read(0, 0, 1 << 20)), Class::ReadLarge);
+        let mut of = |io: Io| classes.class(&io, None).name();
+        assert_eq!(of(read(0, 0, 4096)), "read-4k");
+        assert_eq!(of(read(0, 0, 16384)), "read-16k");
+        assert_eq!(of(read(0, 0, 1 << 20)), "read-large");
         // A log whose last block is written again, with pages between.
-        assert_eq!(of(write(0, 1 << 20, 512)), Class::Write4);
-        assert_eq!(of(flush(0)), Class::Flush);
-        assert_eq!(of(write(0, 9 << 20, 16384)), Class::Write16);
-        assert_eq!(of(write(0, 1 << 20, 1024)), Class::LogWrite);
-        assert_eq!(of(flush(0)), Class::Flush);
-        assert_eq!(of(write(0, (1 << 20) + 1024, 8192)), Class::LogWrite);
+        assert_eq!(of(write(0, 1 << 20, 512)), "write-4k");
+        assert_eq!(of(flush(0)), "flush");
+        assert_eq!(of(write(0, 9 << 20, 16384)), "write-16k");
+        assert_eq!(of(write(0, 1 << 20, 1024)), "write-log");
+        assert_eq!(of(flush(0)), "flush");
+        assert_eq!(of(write(0, (1 << 20) + 1024, 8192)), "write-log");
         // A load that no flush follows.
         for block in 0..4 {
-            assert_eq!(of(write(0, (64 + block) << 20, 1 << 20)), Class::WriteLarge);
+            assert_eq!(of(write(0, (64 + block) << 20, 1 << 20)), "write-large");
         }
     }
 
@@ -229,18 +145,19 @@ mod tests {
         let mut classes = Classifier::default();
         let io = write(0, 0, 512);
         for (file, expected) in [
-            ("ib_logfile0", Class::LogWrite),
-            ("#innodb_redo/#ib_redo12", Class::LogWrite),
-            ("mysql-bin.000012", Class::LogWrite),
-            ("pg_wal/000000010000000000000002", Class::LogWrite),
-            ("base/16384/2619", Class::Write4),
+            ("ib_logfile0", "write-log"),
+            ("#innodb_redo/#ib_redo12", "write-log"),
+            ("mysql-bin.000012", "write-log"),
+            ("pg_wal/000000010000000000000002", "write-log"),
+            ("base/16384/2619", "write-4k"),
         ] {
-            assert_eq!(classes.class(&io, Some(file)), expected, "{file}");
+            let class = classes.class(&io, Some(file));
+            assert_eq!(class.name(), expected, "{file}");
         }
         let durable = Io { fua: true, ..io };
         assert_eq!(
             classes.class(&durable, Some("ib_logfile0")),
-            Class::FuaWrite
+            Class::DurableWrite
         );
     }
 }

@@ -3,16 +3,15 @@
 //!
 //! An I/O may have been issued because others had completed: all those that completed at least [`LEAST`] before it
 //! came. These are the first so many in the order of completion, so that they need no list for each I/O: one that
-//! comes later waits for the same ones, and for those that completed since. An I/O that came longer than [`WINDOW`]
-//! after the last completion was started by a clock, not by a completion.
+//! comes later waits for the same ones, and for those that completed since. One that came long after the last
+//! completion was started by a clock; it comes as long after that completion again, since a load that a slower disk has
+//! put back has put back its clock as well.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// An I/O that comes sooner after a completion was not caused by it: a process needs longer to be woken and to ask.
 pub(crate) const LEAST: u64 = 2_000;
-/// An I/O that comes later after the last completion was started by time.
-pub(crate) const WINDOW: u64 = 100_000_000;
 
 /// I/Os that an I/O waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub(crate) struct Waits {
     /// Numbers of the I/Os that had completed before it came, less those of the I/Os before it, in the order of
     /// completion.
     pub(crate) completed: Vec<u64>,
-    /// Time from the last completion until it came; `None` where it was started by time, and waited for nothing.
+    /// Time from the last completion until it came; `None` where nothing had completed.
     pub(crate) think: Option<u64>,
 }
 
@@ -47,10 +46,9 @@ impl Inference {
         if let Some(at) = completed {
             self.in_flight.push(Reverse((at.max(arrival), number)));
         }
-        let since = self.last.map(|last| arrival - last);
         Waits {
             completed: before,
-            think: since.filter(|since| *since <= WINDOW),
+            think: self.last.map(|last| arrival - last),
         }
     }
 }
@@ -99,11 +97,11 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_at_once_or_much_later_waits_for_nothing() {
+    fn what_comes_at_once_waits_for_nothing_and_what_comes_much_later_for_the_last_completion() {
         let at_once = all(&[(0, 100 * US), (101 * US, 200 * US)]);
         assert_eq!(at_once[1], Waits::default());
         let later = all(&[(0, 100 * US), (500_000 * US, 600_000 * US)]);
-        assert_eq!(later[1].think, None);
+        assert_eq!(later[1], waits(&[0], 499_900 * US));
     }
 
     proptest! {

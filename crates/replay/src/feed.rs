@@ -8,9 +8,9 @@ use std::sync::mpsc::SyncSender;
 
 use engine::list;
 use record::ReplayCounts;
-use trace::{Io, Op, ReadError, TraceReader};
+use trace::{Class, Io, Op, ReadError, TraceReader};
 
-use crate::class::{Class, Classifier};
+use crate::class::Classifier;
 use crate::depend::{Inference, Waits};
 use crate::map::Placer;
 use crate::source::arrival;

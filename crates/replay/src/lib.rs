@@ -6,6 +6,7 @@
 //! engine's list asks `schedule` for the next I/O; `tally` counts what came back. Of a trace of any length only a
 //! bounded number of I/Os is in memory. What came of it is a [`record::Replay`]; [`conclude`] says what it is worth.
 
+mod answer;
 pub mod args;
 mod class;
 pub mod conclude;
@@ -17,6 +18,7 @@ mod map;
 mod play;
 mod schedule;
 mod source;
+mod stall;
 mod survey;
 mod tally;
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod testing;
 mod tests;
 pub mod views;
 
+pub use answer::{ClassAnswer, Counts, DeviceAnswer, Figure, InFlight, Latencies, ReplayAnswer};
 pub use play::{Disk, PlayError, Played, play};
 pub use source::Opener;
 pub use survey::{Survey, SurveyedDevice, survey};

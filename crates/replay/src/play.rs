@@ -129,6 +129,7 @@ pub fn play(
     let counts = ReplayCounts {
         issued: tally.issued,
         full: tally.full,
+        blocked: tally.blocked,
         starved,
         ..fed.counts
     };

@@ -8,7 +8,8 @@ use record::{Nanos, Pace};
 
 use crate::feed::Item;
 use crate::graph::Graph;
-use crate::tally::Tally;
+use crate::stall::Stalls;
+use crate::tally::{Delay, LATE, Tally};
 
 /// Time between the start and the first I/O, in which the queue fills.
 const LEAD: u64 = 2_000_000;
@@ -81,8 +82,11 @@ pub(crate) struct Schedule<'a> {
     start: Option<u64>,
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
-    /// True if the depth was full since nothing was due.
-    was_full: bool,
+    /// Cause of delays since nothing was due.
+    delay: Option<Delay>,
+    /// Time at which the next I/O was to be asked for.
+    expected: u64,
+    stalls: Stalls,
     tally: Tally<'a>,
 }
 
@@ -118,7 +122,9 @@ impl<'a> Schedule<'a> {
             start: None,
             flights: Vec::new(),
             free: Vec::new(),
-            was_full: false,
+            delay: None,
+            expected: u64::MAX,
+            stalls: Stalls::default(),
             tally,
         }
     }
@@ -196,8 +202,10 @@ impl<'a> Schedule<'a> {
 
     fn issue(&mut self, item: Item, due: u64, now: u64) -> Next {
         let in_flight = self.in_flight();
-        self.tally.issued(&item, due, now, self.was_full);
-        self.was_full |= in_flight + 1 >= self.depth as usize;
+        self.tally.issued(&item, due, now, self.delay);
+        if in_flight + 1 >= self.depth as usize {
+            self.delay = Some(Delay::Full);
+        }
         let request = Request {
             op: item.op,
             file: item.file,
@@ -243,12 +251,23 @@ impl RequestSource for Schedule<'_> {
         };
         let start = *self.start.get_or_insert(now.0 + lead);
         self.tally.begin(start);
+        let held = now.0.saturating_sub(self.expected);
+        if held > LATE && self.delay.is_none() && self.stalls.is_of_the_kernel(held) {
+            self.delay = Some(Delay::Blocked);
+        }
         self.tally.close_windows(now.0, self.in_flight());
         let next = match self.rule {
             Rule::Recorded | Rule::Asap => self.next_in_order(now.0, start),
             Rule::Dependencies(_) => self.next_of_graph(now.0, start),
         };
-        self.was_full &= matches!(next, Next::Request(_));
+        match &next {
+            Next::Request(_) => self.expected = now.0,
+            Next::Wait(until) => {
+                self.expected = until.0;
+                self.delay = None;
+            }
+            Next::End => {}
+        }
         next
     }
 

@@ -5,7 +5,9 @@ use engine::list::Done;
 use record::{Bytes, Direction, Flow, Histogram, ReplayClass, Slice, Window, WindowFlow};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::class::Class;
+use trace::Class;
+
+use crate::class::{direction, is_small_read};
 use crate::curve::Curve;
 use crate::feed::Item;
 
@@ -13,8 +15,19 @@ use crate::feed::Item;
 pub(crate) const PARTS: usize = 30;
 /// Slices of a window.
 const SLICES: usize = 10;
+/// Windows at most; an even number.
+const MOST_WINDOWS: usize = 1200;
 /// Delays above this many nanoseconds are late.
 pub(crate) const LATE: u64 = 1_000_000;
+
+/// Cause of a delay that lies neither with the trace's reader nor with the host's processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delay {
+    /// As many I/Os are in flight as may be.
+    Full,
+    /// The kernel held up the submission of those before.
+    Blocked,
+}
 
 /// Counts of each class.
 struct ByClass {
@@ -35,10 +48,12 @@ pub(crate) struct Tally<'a> {
     speed: f64,
     /// I/Os that belong to a part.
     per_part: u64,
-    classes: Vec<Option<Box<ByClass>>>,
+    /// By the place of the class.
+    classes: Vec<Option<(Class, Box<ByClass>)>>,
     pub(crate) lateness: Histogram,
     pub(crate) issued: u64,
     pub(crate) full: u64,
+    pub(crate) blocked: u64,
     pub(crate) lone_recorded: Histogram,
     pub(crate) lone_replayed: Histogram,
     pub(crate) curve: Curve,
@@ -68,10 +83,11 @@ impl<'a> Tally<'a> {
             start: None,
             speed,
             per_part: ios.div_ceil(PARTS as u64).max(1),
-            classes: Class::ALL.iter().map(|_| None).collect(),
+            classes: (0..Class::COUNT).map(|_| None).collect(),
             lateness: Histogram::new(),
             issued: 0,
             full: 0,
+            blocked: 0,
             lone_recorded: Histogram::new(),
             lone_replayed: Histogram::new(),
             curve: Curve::new(),
@@ -98,10 +114,13 @@ impl<'a> Tally<'a> {
     }
 
     /// Notes that an I/O is issued.
-    pub(crate) fn issued(&mut self, item: &Item, due: u64, now: u64, was_full: bool) {
+    pub(crate) fn issued(&mut self, item: &Item, due: u64, now: u64, delay: Option<Delay>) {
         self.issued += 1;
         let late = now.saturating_sub(due);
-        self.full += u64::from(was_full && late > LATE);
+        if late > LATE {
+            self.full += u64::from(delay == Some(Delay::Full));
+            self.blocked += u64::from(delay == Some(Delay::Blocked));
+        }
         self.lateness.record(late);
         let at = self.since(due);
         self.curve.at(at).due += 1;
@@ -113,7 +132,7 @@ impl<'a> Tally<'a> {
             let sums = self.curve.at(to);
             sums.recorded_ios += 1;
             sums.recorded_bytes += u64::from(item.len);
-            if item.was_alone && item.class.is_small_read() {
+            if item.was_alone && is_small_read(item.class) {
                 self.lone_recorded.record(latency);
             }
         }
@@ -127,7 +146,8 @@ impl<'a> Tally<'a> {
         let latency = at.saturating_sub(due);
         let bytes = done.moved().0;
         let part = ((item.number / self.per_part) as usize).min(PARTS - 1);
-        let class = self.classes[item.class as usize].get_or_insert_with(ByClass::new);
+        let place = &mut self.classes[item.class.place()];
+        let (_, class) = place.get_or_insert_with(|| (item.class, ByClass::new()));
         class.ios += 1;
         class.failed += u64::from(done.result.is_err());
         class.failed_recorded += u64::from(item.had_failed);
@@ -138,10 +158,10 @@ impl<'a> Tally<'a> {
             class.bytes += bytes;
             class.replayed[part].record(latency);
             class.service.record(done.latency.0);
-            if is_alone && item.class.is_small_read() {
+            if is_alone && is_small_read(item.class) {
                 self.lone_replayed.record(done.latency.0);
             }
-            self.flow(item.class.direction(), at, bytes, latency, done.latency.0);
+            self.flow(direction(item.class), at, bytes, latency, done.latency.0);
             if item.class.is_durable() {
                 self.flow(Direction::Commit, at, bytes, latency, done.latency.0);
             }
@@ -197,6 +217,21 @@ impl<'a> Tally<'a> {
         self.busy_before = now;
         self.observer.window(&mut window);
         self.windows.push(window);
+        if self.windows.len() >= MOST_WINDOWS {
+            self.join_windows();
+        }
+    }
+
+    /// Makes one of each two windows, so that a replay that takes many times as long as its trace fills no memory.
+    fn join_windows(&mut self) {
+        let pairs = std::mem::take(&mut self.windows);
+        let mut pairs = pairs.into_iter();
+        while let (Some(mut first), Some(second)) = (pairs.next(), pairs.next()) {
+            first.join(&second);
+            self.windows.push(first);
+        }
+        self.width *= 2;
+        self.open = empty_window(self.windows.len() as u64 * self.width, self.width);
     }
 
     /// Ends it; gives the seconds that it took.
@@ -216,21 +251,18 @@ impl<'a> Tally<'a> {
 
     /// The classes with I/Os, in the order in which they are shown.
     pub(crate) fn classes(&mut self) -> Vec<ReplayClass> {
-        let taken = Class::ALL.iter().zip(&mut self.classes);
+        let taken = self.classes.iter_mut().filter_map(Option::take);
         taken
-            .filter_map(|(class, counts)| {
-                let counts = counts.take()?;
-                Some(ReplayClass {
-                    name: class.name().to_owned(),
-                    direction: class.direction(),
-                    ios: counts.ios,
-                    bytes: counts.bytes,
-                    failed: counts.failed,
-                    failed_recorded: counts.failed_recorded,
-                    recorded: counts.recorded,
-                    replayed: counts.replayed,
-                    service: counts.service,
-                })
+            .map(|(class, counts)| ReplayClass {
+                name: class.name(),
+                direction: direction(class),
+                ios: counts.ios,
+                bytes: counts.bytes,
+                failed: counts.failed,
+                failed_recorded: counts.failed_recorded,
+                recorded: counts.recorded,
+                replayed: counts.replayed,
+                service: counts.service,
             })
             .collect()
     }

@@ -6,7 +6,7 @@ use record::{OffsetMap, Pace};
 use ui::format::{latency, number, percent};
 use ui::table::{Column, layout};
 
-use crate::conclude::{Counts, Figure, Latencies, ReplayAnswer};
+use crate::answer::{Counts, Figure, Latencies, ReplayAnswer};
 
 /// Titles of the table of classes.
 pub const TITLES: [&str; 9] = [

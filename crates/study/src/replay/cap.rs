@@ -13,6 +13,9 @@ const ABOVE: f64 = 0.15;
 /// Slices that may lie above it: saved-up credit is spent in a burst.
 const MOST_ABOVE: f64 = 0.1;
 
+/// With fewer requests in flight in every slice, the disk may have rested between them.
+const ALWAYS_QUEUED: f64 = 4.0;
+
 /// Recorded load in one slice of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
@@ -47,7 +50,7 @@ pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Held> {
             .take_while(|slice| queues(slice))
             .count();
         let stretch = &load[start..start + length];
-        if let Some(plateau) = level_of(stretch, slice_s, base_latency_s)
+        if let Some(plateau) = level_of(stretch, slice_s, Some(base_latency_s))
             && !is_passed(load, start..start + length, plateau, slice_s)
         {
             let share = length as f64 / load.len() as f64;
@@ -57,12 +60,27 @@ pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Held> {
         }
         start += length.max(1);
     }
-    best
+    best.or_else(|| throughout(load, slice_s))
+}
+
+/// The limit of a load that queued from its beginning to its end. No request of it shows what one takes that does not
+/// wait, so that the flatness of the rate must tell alone.
+fn throughout(load: &[Load], slice_s: f64) -> Option<Held> {
+    let begin = load.iter().position(|slice| slice.ios > 0.0)?;
+    let end = load.iter().rposition(|slice| slice.ios > 0.0)? + 1;
+    let busy = load.get(begin..end)?;
+    let inner = busy.get(1..busy.len().checked_sub(1)?)?;
+    let always = inner.iter().all(|slice| slice.in_flight >= ALWAYS_QUEUED);
+    let plateau = level_of(busy, slice_s, None).filter(|_| always)?;
+    Some(Held {
+        plateau,
+        share: 1.0,
+    })
 }
 
 /// The flat level of a stretch in which requests queue throughout, if it has one. Its first and last slice are partly
 /// of what is around it.
-fn level_of(stretch: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Plateau> {
+fn level_of(stretch: &[Load], slice_s: f64, base_latency_s: Option<f64>) -> Option<Plateau> {
     if stretch.len() < LEAST_SLICES + 2 {
         return None;
     }
@@ -77,7 +95,7 @@ fn level_of(stretch: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Plate
         slice_s,
         depth,
         mean_latency_s: depth / rate,
-        base_latency_s: Some(base_latency_s),
+        base_latency_s,
     })
 }
 

@@ -144,6 +144,48 @@ fn a_recording_at_a_cap_is_told_from_one_at_the_disks_own_speed() {
 }
 
 #[test]
+fn a_recording_that_queues_throughout_is_told_from_a_busy_disk() {
+    for (disk, busy, from, to) in [
+        (Disk::Capped { per_s: 3000.0 }, 16, 0.95, 1.0),
+        (Disk::Capped { per_s: 500.0 }, 8, 0.95, 1.0),
+        (
+            Disk::Own {
+                servers: 1,
+                service_s: 0.0005,
+            },
+            16,
+            0.0,
+            0.05,
+        ),
+        (
+            Disk::Own {
+                servers: 8,
+                service_s: 0.002,
+            },
+            32,
+            0.0,
+            0.05,
+        ),
+    ] {
+        let share = share_of(40, |seed| {
+            // Without the quiet spans at its beginning and end, of which the first slices show what a request takes.
+            let load = recorded(disk, busy, seed);
+            let load = &load[(31.0 / SLICE_S) as usize..(89.0 / SLICE_S) as usize];
+            let queued = load
+                .iter()
+                .map(|slice| slice.in_flight / slice.ios * SLICE_S);
+            let base = queued.fold(f64::INFINITY, f64::min);
+            held(load, SLICE_S, base).is_some()
+        });
+        println!(
+            "{disk:?} with {busy} throughout: held in {:.1} %",
+            100.0 * share
+        );
+        assert!((from..=to).contains(&share), "{disk:?} {busy}: {share}");
+    }
+}
+
+#[test]
 fn a_level_that_was_passed_elsewhere_is_no_limit() {
     let disk = Disk::Capped { per_s: 500.0 };
     let mut load = recorded(disk, 8, 1);

@@ -1,0 +1,273 @@
+//! Answer of a replay: figures derived from what was measured, for the table, the page and JSON.
+
+use record::{Direction, Histogram, LoadSlice, OffsetMap, Pace, Replay, ReplayClass, ReplayCounts};
+use serde::Serialize;
+use study::replay::percentile;
+use trace::Class;
+
+use crate::tally::LATE;
+
+/// Answer of a replay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReplayAnswer {
+    /// Path of the trace.
+    pub trace: String,
+    /// Its format.
+    pub format: String,
+    /// True if it holds completion times, without which there are no recorded latencies.
+    pub has_completions: bool,
+    /// I/Os in it.
+    pub trace_ios: u64,
+    /// Seconds from its first I/O to its last.
+    pub trace_seconds: f64,
+    /// Rule of times.
+    pub pace: Pace,
+    /// Factor by which recorded times were shortened.
+    pub speed: f64,
+    /// Most I/Os in flight.
+    pub depth: u32,
+    /// Rule of offsets.
+    pub map: OffsetMap,
+    /// Devices of the trace and their targets.
+    pub devices: Vec<DeviceAnswer>,
+    /// All reads, all writes, and what commits wait for: flushes and writes with FUA.
+    pub totals: Vec<ClassAnswer>,
+    /// Kinds of I/Os.
+    pub classes: Vec<ClassAnswer>,
+    /// Time from when an I/O was due until it was issued.
+    pub lateness: Latencies,
+    /// I/Os that were issued more than 1 ms late.
+    pub late: u64,
+    /// Counts of what differs from the trace.
+    pub counts: Counts,
+    /// Load over time.
+    pub in_flight: InFlight,
+}
+
+/// A device of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceAnswer {
+    /// Its name.
+    pub name: String,
+    /// Path of its target.
+    pub target: String,
+    /// Size of the target.
+    pub target_bytes: u64,
+    /// End of the last byte that the trace touches.
+    pub reach_bytes: u64,
+    /// Bytes of the touched parts; null where the map does not ask.
+    pub footprint_bytes: Option<u64>,
+}
+
+/// Kind of I/Os.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassAnswer {
+    /// Its name.
+    pub name: String,
+    /// `read`, `write` or `sync`.
+    pub direction: &'static str,
+    /// I/Os that were replayed.
+    pub ios: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub failed: u64,
+    /// I/Os that failed when they were recorded.
+    pub failed_recorded: u64,
+    /// Recorded latencies; null where the trace holds none.
+    pub recorded: Option<Latencies>,
+    /// Latencies from when an I/O was due.
+    pub replayed: Latencies,
+    /// The 99th percentile from when an I/O was issued.
+    pub service_p99_ns: u64,
+}
+
+/// Percentiles of a latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Latencies {
+    /// The median.
+    pub p50: Figure,
+    /// The 99th percentile.
+    pub p99: Figure,
+    /// The 99.9th percentile.
+    pub p999: Figure,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// A percentile with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The percentile.
+    pub ns: u64,
+    /// The lower bound; null where too little is known.
+    pub low_ns: Option<u64>,
+    /// The upper bound.
+    pub high_ns: Option<u64>,
+}
+
+/// Counts of what differs from the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "record::ReplayCounts says what they are")]
+pub struct Counts {
+    pub ios: u64,
+    pub issued: u64,
+    pub clipped: u64,
+    pub shortened: u64,
+    pub remapped: u64,
+    pub widened: u64,
+    pub left_out: u64,
+    pub discards_left_out: u64,
+    pub full: u64,
+    pub blocked: u64,
+    pub starved: u64,
+    pub failed: u64,
+}
+
+/// I/Os in flight over time, each the mean over a slice.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InFlight {
+    /// Length of a slice.
+    pub slice_seconds: f64,
+    /// When they were recorded, on the replay's time.
+    pub recorded: Vec<f64>,
+    /// When they were replayed, those that were due and waited included.
+    pub replayed: Vec<f64>,
+}
+
+impl ReplayAnswer {
+    /// Answer of a replay.
+    pub fn of(replay: &Replay) -> ReplayAnswer {
+        let trace = &replay.trace;
+        let has_recorded = replay.settings.pace != Pace::Asap && trace.has_completions;
+        let curve = |of: fn(&LoadSlice) -> f64| replay.load.iter().map(of).collect();
+        ReplayAnswer {
+            trace: trace.path.clone(),
+            format: trace.format.clone(),
+            has_completions: trace.has_completions,
+            trace_ios: trace.ios,
+            trace_seconds: trace.seconds,
+            pace: replay.settings.pace,
+            speed: replay.settings.speed,
+            depth: replay.settings.depth,
+            map: replay.settings.map,
+            devices: replay
+                .devices
+                .iter()
+                .map(|device| DeviceAnswer {
+                    name: device.name.clone(),
+                    target: device.target.clone(),
+                    target_bytes: device.size.0,
+                    reach_bytes: device.reach.0,
+                    footprint_bytes: device.footprint.map(|bytes| bytes.0),
+                })
+                .collect(),
+            totals: totals(&replay.classes),
+            classes: replay.classes.iter().map(ClassAnswer::of).collect(),
+            lateness: Latencies::of(std::slice::from_ref(&replay.lateness)),
+            late: late(replay),
+            counts: Counts::of(replay),
+            in_flight: InFlight {
+                slice_seconds: replay.slice_seconds,
+                recorded: match has_recorded {
+                    true => curve(|slice| slice.recorded_in_flight),
+                    false => Vec::new(),
+                },
+                replayed: curve(|slice| slice.replayed_in_flight),
+            },
+        }
+    }
+}
+
+/// Sums of classes: reads, writes, commits, where there are any.
+fn totals(classes: &[ReplayClass]) -> Vec<ClassAnswer> {
+    type Belongs = fn(&ReplayClass) -> bool;
+    let sums: [(&str, Belongs); 3] = [
+        ("reads", |class| class.direction == Direction::Read),
+        ("writes", |class| class.direction == Direction::Write),
+        ("commits", |class| Class::is_durable_name(&class.name)),
+    ];
+    sums.into_iter()
+        .filter_map(|(name, belongs)| {
+            let mut members = classes.iter().filter(|class| belongs(class));
+            let mut sum = members.next()?.clone();
+            members.for_each(|class| sum.add(class));
+            name.clone_into(&mut sum.name);
+            Some(ClassAnswer::of(&sum))
+        })
+        .collect()
+}
+
+impl ClassAnswer {
+    fn of(class: &ReplayClass) -> ClassAnswer {
+        ClassAnswer {
+            name: class.name.clone(),
+            direction: class.direction.word(),
+            ios: class.ios,
+            bytes: class.bytes,
+            failed: class.failed,
+            failed_recorded: class.failed_recorded,
+            recorded: (!class.recorded.is_empty())
+                .then(|| Latencies::of(std::slice::from_ref(&class.recorded))),
+            replayed: Latencies::of(&class.replayed),
+            service_p99_ns: class.service.quantile(0.99),
+        }
+    }
+}
+
+impl Latencies {
+    /// Of the parts of a replay.
+    fn of(parts: &[Histogram]) -> Latencies {
+        let figure = |quantile| {
+            let found = percentile::percentile(parts, quantile);
+            Figure {
+                ns: found.value,
+                low_ns: found.bounds.map(|(low, _)| low),
+                high_ns: found.bounds.map(|(_, high)| high),
+            }
+        };
+        Latencies {
+            p50: figure(0.5),
+            p99: figure(0.99),
+            p999: figure(0.999),
+            max_ns: parts.iter().map(Histogram::max).max().unwrap_or(0),
+        }
+    }
+}
+
+impl Counts {
+    fn of(replay: &Replay) -> Counts {
+        let ReplayCounts {
+            ios,
+            issued,
+            clipped,
+            shortened,
+            remapped,
+            widened,
+            left_out,
+            discards_left_out,
+            full,
+            blocked,
+            starved,
+        } = replay.counts;
+        Counts {
+            ios,
+            issued,
+            clipped,
+            shortened,
+            remapped,
+            widened,
+            left_out,
+            discards_left_out,
+            full,
+            blocked,
+            starved,
+            failed: replay.classes.iter().map(|class| class.failed).sum(),
+        }
+    }
+}
+
+/// I/Os that were issued more than [`LATE`] after they were due.
+pub(crate) fn late(replay: &Replay) -> u64 {
+    replay.lateness.count() - replay.lateness.count_at_most(LATE)
+}
