@@ -46,6 +46,7 @@ use ui::context::Context;
 use ui::exit::{Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
+pub use from_trace::REPLAY;
 pub use from_trace::args::ReplayArgs;
 pub use phase_plan::PhasePlan;
 pub use session::Ran;
@@ -145,7 +146,7 @@ impl Ready {
         interrupt: &AtomicBool,
     ) -> Result<Ready, Failure> {
         if let Some(file) = &args.replay {
-            return from_trace::Ready::make(args, file, context, interrupt).map(Ready::Trace);
+            return from_trace::Ready::make(args, file, &context.root, interrupt).map(Ready::Trace);
         }
         if let Some(file) = &args.fio {
             return fio::Ready::make(args, file, context, engine).map(Ready::Jobs);

@@ -61,19 +61,15 @@ impl Session<'_> {
             phases,
         } = ready;
         let mut progress = Progress::new(self.context.watched);
-        if prepared.target.kind == TargetKind::Directory {
-            let (engine, interrupt) = (self.engine, self.interrupt);
-            let (args, seed) = (self.args, self.seed);
-            lay_out(
-                args,
-                engine,
-                &mut prepared,
-                &phases,
-                seed,
-                interrupt,
-                &mut progress,
-            )?;
-        }
+        lay_out_in_directory(
+            self.args,
+            self.engine,
+            &mut prepared,
+            &phases,
+            self.seed,
+            self.interrupt,
+            &mut progress,
+        )?;
         let mut notes = std::mem::take(&mut prepared.notes);
         let phases = keep_allowed(phases, prepared.writable, &mut notes)?;
         look_at_content(&mut prepared, &phases)?;
@@ -116,11 +112,11 @@ pub(crate) fn look_at_content(
     Ok(())
 }
 
-/// Lays out the test file of a directory, as large as the phases need it.
+/// Lays out the test file of a target that is a directory, as large as the phases need it.
 ///
 /// # Errors
 /// Failed midway, where there is no room, a write fails, or a signal comes; the file is gone then.
-pub(crate) fn lay_out(
+pub(crate) fn lay_out_in_directory(
     args: &BenchArgs,
     engine: &dyn Engine,
     prepared: &mut Prepared,
@@ -129,6 +125,9 @@ pub(crate) fn lay_out(
     interrupt: &AtomicBool,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
+    if prepared.target.kind != TargetKind::Directory {
+        return Ok(());
+    }
     // A span that was asked for need not be laid out beyond.
     let size = prepared.target.size;
     let largest = measure::largest_span(phases, size);

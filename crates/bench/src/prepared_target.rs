@@ -6,32 +6,49 @@ use engine::{Choice, Engine, EngineError, part_of_seed};
 use jiff::Timestamp;
 use linux::Root;
 use linux::diskstats::DiskStats;
-use record::{
-    Code, Finding, Machine, Nanos, Origin, Phase, Run, RunId, Severity, Target, TargetKind,
-};
+use record::{Code, Finding, Machine, Nanos, Origin, Phase, Replay, Run, RunId, Severity, Target};
 
 use super::conclusion::Conclusion;
-use super::measure::{self, Measured};
+use super::from_trace::{self, TraceRounds};
+use super::measure;
 use super::phase_plan::{PhasePlan, WINDOW};
-use super::phases::{Ready, lay_out, look_at_content};
+use super::phases::{Ready, lay_out_in_directory, look_at_content};
 use super::progress::Progress;
 use super::schedule::Listed;
 use super::session::{machine_of, seed};
 use super::target::Prepared;
 use crate::args::BenchArgs;
 use domain::plan_binding::BoundTarget;
+use replay::PlayError;
 use ui::exit::Failure;
 
 /// A target, ready to be measured. It stays open, and claimed, until this is dropped.
 pub struct PreparedTarget {
     prepared: Prepared,
-    phases: Vec<PhasePlan>,
+    work: Work,
     machine: Machine,
     suite: &'static str,
     choice: Choice,
     seed: u64,
     /// Number of rounds measured: each makes other requests.
     rounds: u64,
+}
+
+/// Work of a round.
+enum Work {
+    /// Phases, one after another.
+    Phases(Vec<PhasePlan>),
+    /// The first part of a trace.
+    Trace(Box<TraceRounds>),
+}
+
+impl Work {
+    fn writes(&self) -> bool {
+        match self {
+            Work::Phases(phases) => phases.iter().any(|plan| plan.workload.writes()),
+            Work::Trace(trace) => trace.writes(),
+        }
+    }
 }
 
 /// Result of a round of measuring.
@@ -62,6 +79,18 @@ impl PreparedTarget {
         interrupt: &AtomicBool,
     ) -> Result<PreparedTarget, Failure> {
         let seed = seed(args, Timestamp::now());
+        if let Some(file) = &args.replay {
+            let ready = from_trace::Ready::make(args, file, root, interrupt)?;
+            let device = args.replay_options.device.clone();
+            let (prepared, trace) = TraceRounds::prepare(ready, device, engine, seed, interrupt)?;
+            return Ok(PreparedTarget::of(
+                args,
+                root,
+                prepared,
+                Work::Trace(trace.into()),
+                seed,
+            ));
+        }
         let Ready {
             mut prepared,
             phases,
@@ -74,28 +103,35 @@ impl PreparedTarget {
                 plan.name, prepared.target.path
             )));
         }
-        if prepared.target.kind == TargetKind::Directory {
-            let mut progress = Progress::new(false);
-            lay_out(
-                args,
-                engine,
-                &mut prepared,
-                &phases,
-                seed,
-                interrupt,
-                &mut progress,
-            )?;
-        }
+        lay_out_in_directory(
+            args,
+            engine,
+            &mut prepared,
+            &phases,
+            seed,
+            interrupt,
+            &mut Progress::new(false),
+        )?;
         look_at_content(&mut prepared, &phases)?;
-        Ok(PreparedTarget {
+        Ok(PreparedTarget::of(
+            args,
+            root,
+            prepared,
+            Work::Phases(phases),
+            seed,
+        ))
+    }
+
+    fn of(args: &BenchArgs, root: &Root, prepared: Prepared, work: Work, seed: u64) -> Self {
+        PreparedTarget {
             machine: machine_of(root, &prepared),
             suite: args.suite_name(),
             choice: args.choice(),
             prepared,
-            phases,
+            work,
             seed,
             rounds: 0,
-        })
+        }
     }
 
     /// The target.
@@ -108,14 +144,15 @@ impl PreparedTarget {
     /// # Errors
     /// Why that cannot be said, as a sentence.
     pub fn doomed(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
-        if self.phases.iter().any(|plan| plan.workload.writes()) {
+        if self.work.writes() {
             self.prepared.doomed(root)
         } else {
             Ok(None)
         }
     }
 
-    /// Measures all phases one after another, which take so many seconds together, never less.
+    /// Measures all phases one after another, which take so many seconds together, never less; or replays as much of the
+    /// trace as takes so long.
     pub fn measure(
         &mut self,
         seconds: f64,
@@ -123,27 +160,41 @@ impl PreparedTarget {
         interrupt: &AtomicBool,
     ) -> RoundResult {
         let started = Timestamp::now();
-        let share = Nanos((seconds / self.phases.len() as f64 * 1e9) as u64);
-        let mut schedule = Listed(
-            self.phases
-                .iter()
-                .map(|plan| lasting(plan, share))
-                .collect(),
-        );
         let before = self.counted();
         self.rounds += 1;
-        let Measured { phases, failed } = measure::measure(
-            engine,
-            &self.prepared,
-            &[&self.prepared.file],
-            &mut schedule,
-            self.choice,
-            part_of_seed(self.seed, self.rounds),
-            interrupt,
-            &mut Progress::new(false),
-        );
+        let seed = part_of_seed(self.seed, self.rounds);
+        let (prepared, choice) = (&self.prepared, self.choice);
+        let mut replayed = None;
+        let (phases, failed) = match &mut self.work {
+            Work::Phases(phases) => {
+                let share = Nanos((seconds / phases.len() as f64 * 1e9) as u64);
+                let plans = phases.iter().map(|plan| lasting(plan, share));
+                let measured = measure::measure(
+                    engine,
+                    prepared,
+                    &[&prepared.file],
+                    &mut Listed(plans.collect()),
+                    choice,
+                    seed,
+                    interrupt,
+                    &mut Progress::new(false),
+                );
+                (measured.phases, measured.failed.map(|(_, error)| error))
+            }
+            Work::Trace(trace) => match trace.measure(prepared, seconds, choice, seed, interrupt) {
+                Ok((phase, replay)) => {
+                    replayed = Some(Box::new(replay));
+                    (vec![phase], None)
+                }
+                Err(PlayError::Engine(error)) => (Vec::new(), Some(error)),
+                Err(PlayError::Read(error)) => {
+                    let error = std::io::Error::other(error);
+                    (Vec::new(), Some(EngineError::Setup(error)))
+                }
+            },
+        };
         let after = self.counted();
-        let run = self.run(started, phases);
+        let run = self.run(started, phases, replayed);
         let findings = Conclusion::of(&run).findings;
         let is_invalid = |finding: &&Finding| finding.severity == Severity::Invalid;
         let invalid = findings.iter().find(is_invalid).cloned();
@@ -153,7 +204,7 @@ impl PreparedTarget {
             disk_latency_ns: slowest(&before, &after),
             invalid: invalid.map(|finding| finding.text),
             doubts,
-            failed: failed.map(|(_, error)| error),
+            failed,
         }
     }
 
@@ -164,7 +215,7 @@ impl PreparedTarget {
     }
 
     /// The round as a run of its own, of which it is concluded whether it is the disk's.
-    fn run(&self, started: Timestamp, phases: Vec<Phase>) -> Run {
+    fn run(&self, started: Timestamp, phases: Vec<Phase>, replay: Option<Box<Replay>>) -> Run {
         Run {
             id: RunId::new(started, self.seed ^ u64::from(std::process::id())),
             started,
@@ -175,7 +226,7 @@ impl PreparedTarget {
             machine: self.machine.clone(),
             suite: self.suite.to_owned(),
             p99_target: None,
-            replay: None,
+            replay,
             phases,
             notes: Vec::new(),
             interrupted: false,

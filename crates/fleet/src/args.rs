@@ -10,6 +10,7 @@ use crate::hosts::{Address, Pattern, Per, Ties, user};
 use crate::sort_key::{Condition, SortKey};
 use domain::plan_binding::Planned;
 use domain::values::{Percent, Size, Span};
+use replay::args::ReplayOptions;
 use sweep::{Figure, Requirement};
 
 /// Arguments of `fleet`.
@@ -279,9 +280,14 @@ pub struct RaceArgs {
     /// Property by which hosts are grouped [default: all hosts are one group]. Hosts of different sizes never compete
     #[arg(long, value_enum)]
     pub per: Option<Per>,
-    /// The rate that hosts are ranked by [default: that of the first floor, or page-read.iops]
-    #[arg(long, value_name = "PHASE.METRIC", value_parser = rate)]
+    /// The figure that hosts are ranked by [default: the first rate of a floor, or page-read.iops; with --replay
+    /// replay.p99]
+    #[arg(long, value_name = "PHASE.METRIC")]
     pub by: Option<Figure>,
+    /// Replay this trace on the targets in place of a suite, its first --round in each round. It must lie at this path on
+    /// each host. Options follow the targets: --pace, --speed, --map, --device, --reads-only, --compressible
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
     /// Requirement that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or
     /// 'disk.latency<1000ms'; a host with a disk that does not is removed
     #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
@@ -332,17 +338,6 @@ pub struct RaceArgs {
     pub targets: Vec<String>,
 }
 
-/// A figure of which more is better.
-fn rate(text: &str) -> Result<Figure, String> {
-    let figure: Figure = text.parse()?;
-    if figure.metric.is_latency() {
-        return Err(format!(
-            "hosts are ranked by a rate, and {figure} is a latency; give it a --floor"
-        ));
-    }
-    Ok(figure)
-}
-
 /// Parses the length of a round.
 fn round(text: &str) -> Result<Span, String> {
     let span: Span = text.parse()?;
@@ -383,6 +378,12 @@ pub struct RoundsArgs {
     /// Size of a request
     #[arg(long, value_name = "SIZE")]
     pub block: Option<Size>,
+    /// Replay this trace of the host in place of phases
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["span", "threads", "block"])]
+    pub replay: Option<PathBuf>,
+    /// How the trace is replayed
+    #[command(flatten)]
+    pub replay_options: ReplayOptions,
 }
 
 /// Arguments of `look`: the verb whose disks are reported, with its arguments.

@@ -16,14 +16,11 @@ use super::record::{Settings, SweptTrace, Volume};
 use crate::args::SweepArgs;
 use crate::measure::bench_args;
 use array::host::number_at;
-use bench::{PhasePlan, suite};
+use bench::{PhasePlan, REPLAY, suite};
 use ui::context::Context;
 
 /// The phase of a workload of the user's own.
 const OWN: &str = "workload";
-
-/// The phase of a trace.
-const REPLAY: &str = "replay";
 
 /// Objective when none is named.
 const DEFAULT_OBJECTIVE: &str = "page-mixed.iops";

@@ -1,12 +1,17 @@
 //! `replay FILE TARGET…` and `bench TARGET --replay FILE`: the I/O of a trace as the only phase of a run.
 
 pub(crate) mod args;
+mod rounds;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
+use engine::Engine;
+use linux::Root;
 use record::{Bytes, OffsetMap, Pace, ReplaySettings, TargetKind};
+pub(crate) use rounds::TraceRounds;
+
 use replay::args::{MapName, PaceName};
 use replay::{Disk, PlayError, Survey};
 use trace::{ReadError, TraceReader};
@@ -18,7 +23,6 @@ use crate::progress::Progress;
 use crate::session::{Ran, Session};
 use crate::target::{self, Prepared};
 use crate::{layout, phases};
-use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
 /// Most I/Os in flight, unless the user says it: more than any device takes, so that the target's own queue is what
@@ -26,8 +30,8 @@ use ui::exit::{ExitClass as _, Failure, sentence};
 const MOST_IN_FLIGHT: u32 = 4096;
 /// I/Os in flight of a replay as fast as it goes.
 const ASAP_DEPTH: u32 = 32;
-/// Name of the phase.
-const PHASE: &str = "replay";
+/// Name of the phase that a replay is.
+pub const REPLAY: &str = "replay";
 
 /// A trace that was read once, and its targets, open.
 pub(crate) struct Ready {
@@ -63,7 +67,7 @@ impl Ready {
     pub(crate) fn make(
         args: &BenchArgs,
         file: &Path,
-        context: &Context,
+        root: &Root,
         interrupt: &AtomicBool,
     ) -> Result<Ready, Failure> {
         let settings = settings(args);
@@ -88,7 +92,7 @@ impl Ready {
                 ),
                 false => args.size.map(|size| size.0),
             };
-            let opened = target::prepare_sized(&context.root, target, args, size, &[]);
+            let opened = target::prepare_sized(root, target, args, size, &[]);
             let is_large =
                 target.is_dir() && args.size.is_none() && settings.map == OffsetMap::Exact;
             prepared.push(match opened {
@@ -228,7 +232,13 @@ impl Session<'_> {
         let mut counters = Vec::new();
         for target in &mut prepared {
             if target.target.kind == TargetKind::Directory {
-                self.lay_out_for_trace(target, &mut progress)?;
+                lay_out_for_trace(
+                    self.engine,
+                    target,
+                    self.seed,
+                    self.interrupt,
+                    &mut progress,
+                )?;
             }
             phases::look_at_content(target, &[])?;
             notes.append(&mut target.notes);
@@ -247,8 +257,8 @@ impl Session<'_> {
                 alignment: prepared.alignment,
             })
             .collect();
-        progress.begin(PHASE, survey.trace.seconds / settings.speed);
-        let plan = PhasePlan::new(PHASE, base());
+        progress.begin(REPLAY, survey.trace.seconds / settings.speed);
+        let plan = PhasePlan::new(REPLAY, base());
         let mut watch = Watch::new(&plan, &counters, &progress);
         let open = || trace::open(&file);
         let open: &(dyn Fn() -> Result<Box<dyn TraceReader>, ReadError> + Sync) = &open;
@@ -290,36 +300,31 @@ impl Session<'_> {
         });
         Ok(ran)
     }
+}
 
-    /// Lays out the test file of a directory.
-    ///
-    /// # Errors
-    /// Failed midway, where there is no room, a write fails, or a signal comes; the file is gone then.
-    fn lay_out_for_trace(
-        &self,
-        target: &mut Prepared,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        let path = target.target.path.clone();
-        layout::lay_out(
-            self.engine,
-            target,
-            true,
-            self.seed,
-            self.interrupt,
-            progress,
-        )
+/// Lays out the test file of a directory.
+///
+/// # Errors
+/// Failed midway, where there is no room, a write fails, or a signal comes; the file is gone then.
+fn lay_out_for_trace(
+    engine: &dyn Engine,
+    target: &mut Prepared,
+    seed: u64,
+    interrupt: &AtomicBool,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let path = target.target.path.clone();
+    layout::lay_out(engine, target, true, seed, interrupt, progress)
         .map_err(|error| {
             anyhow::Error::new(error).context(format!(
                 "the test file in {path} could not be laid out; it is removed"
             ))
         })
         .midway()?;
-        match self.interrupt.load(Relaxed) {
-            true => Err(Failure::Midway(anyhow!(
-                "interrupted while the test file was laid out; it is removed, and nothing was replayed"
-            ))),
-            false => Ok(()),
-        }
+    match interrupt.load(Relaxed) {
+        true => Err(Failure::Midway(anyhow!(
+            "interrupted while the test file was laid out; it is removed, and nothing was replayed"
+        ))),
+        false => Ok(()),
     }
 }

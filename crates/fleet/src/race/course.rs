@@ -10,6 +10,7 @@ use study::burnin::{Decision, End, HostStatus, Known, Measured, Race};
 
 use crate::floor::{Floor, FloorMiss, Watch};
 use crate::protocol::rounds::TargetRound;
+use crate::race::ranked_by::RankedBy;
 use crate::store::race::{Absent, Measurement, RoundRecord};
 use absence::Absences;
 use sweep::Figure;
@@ -248,7 +249,9 @@ impl<'a> Course<'a> {
                 return Err(OutReason::Absent(format!("{}: {why}", path(at))));
             }
             match target.figures.first().copied().flatten() {
-                Some(figure) if figure > 0.0 && figure.is_finite() => disks.push(figure),
+                Some(figure) if figure > 0.0 && figure.is_finite() => {
+                    disks.push(RankedBy::of(self.setup.figures).turned(figure));
+                }
                 // Whatever held it up: a disk that fails reports an error, and a silent one may be a machine
                 // that was paused. So it is no reason to end an instance.
                 _ => {

@@ -6,9 +6,10 @@ use anyhow::Context as _;
 
 use crate::hosts::{Host, is_keep};
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::race::ranked_by::RankedBy;
+use crate::race::report::RankedFigure;
 use crate::store::{FleetRun, HostRun};
 use ui::exit::{ExitClass as _, Failure};
-use ui::format;
 use ui::output::{Format, HOST_LIST_MARK, OutputFile};
 
 /// The files' names.
@@ -125,7 +126,9 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&RankedHost]) -> String {
                 line.push_str(&format!(" {key}={value}"));
             }
             let figure = one.known.map_or_else(String::new, |known| {
-                format!(", figure {}", format::number(known.figure))
+                let figures = run.race.as_ref().map_or(&[][..], |race| &race.figures);
+                let figure = RankedFigure::of(&known, RankedBy::of(figures));
+                format!(", figure {}", figure.text())
             });
             let reason = one.reason.replace('\n', " ");
             let gone = match one.is_gone {

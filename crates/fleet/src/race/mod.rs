@@ -25,6 +25,7 @@ mod groups;
 mod html;
 mod outage;
 mod overwrite_plan;
+mod ranked_by;
 mod report;
 mod run;
 mod runner;
@@ -67,6 +68,8 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
 pub(crate) use crate::store::race::RaceRecord;
+pub(crate) use ranked_by::RankedBy;
+
 pub(crate) use conclude::{Decision, RaceConclusion, RankedHost, conclude};
 
 /// Default phase by which hosts are ranked: one that only reads.
@@ -229,8 +232,10 @@ impl RoundsCommand {
     fn of(args: &RaceArgs) -> Result<RoundsCommand, Failure> {
         let floors = || args.floor.iter().filter(|floor| !floor.is_of_disks());
         let of_floors = || floors().map(|floor| &floor.requirement.figure);
-        let ranked = args.by.clone();
-        let ranked = ranked.or_else(|| of_floors().find(|one| !one.metric.is_latency()).cloned());
+        let ranked = args.by.clone().or_else(|| match args.replay {
+            Some(_) => Some(Figure::of(bench::REPLAY, Metric::P99)),
+            None => of_floors().find(|one| !one.metric.is_latency()).cloned(),
+        });
         let mut figures = vec![ranked.unwrap_or_else(|| Figure::of(READS, Metric::Iops))];
         for figure in of_floors() {
             if !figures.contains(figure) {
@@ -239,6 +244,8 @@ impl RoundsCommand {
         }
         let mut words = vec![rounds::VERB.to_owned()];
         words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
+        let trace = args.replay.as_ref();
+        words.extend(trace.map(|trace| format!("--replay={}", trace.display())));
         words.extend_from_slice(&args.targets);
         let overwrites = !args.targets.is_empty() && check_words(&words)?;
         Ok(RoundsCommand {

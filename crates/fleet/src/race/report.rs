@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use study::burnin::Known;
-use ui::format;
 
 use crate::protocol::rounds::TargetFacts;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
 use crate::race::course::end_word;
+use crate::race::ranked_by::RankedBy;
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, TerminationTarget};
@@ -102,6 +102,8 @@ pub(crate) struct RankedFigure {
     /// Bounds of 95 %, which hold for all hosts at once; `null` after a single round.
     low: Option<f64>,
     high: Option<f64>,
+    #[serde(skip)]
+    by: RankedBy,
 }
 
 /// Cells of a host, as the table and the page show them.
@@ -187,7 +189,7 @@ impl<'a> HostReport<'a> {
             outcome: host.outcome.word(),
             decision: one.decided,
             reason: &one.reason,
-            figure: known.map(RankedFigure::of),
+            figure: known.map(|known| RankedFigure::of(known, RankedBy::of(&record.figures))),
             rounds: known.map_or(0, |known| known.rounds),
             missed_rounds: one.missed,
             slow_rounds: known.map(|known| known.slow),
@@ -214,7 +216,7 @@ impl<'a> HostReport<'a> {
             zone: word(self.zone),
             kind: word(self.kind),
             id: word(self.id),
-            figure: of_figure(|figure| format::number(figure.value)),
+            figure: of_figure(RankedFigure::text),
             bounds: of_figure(RankedFigure::bounds),
             worst: worst.unwrap_or_default(),
             rounds: match self.figure {
@@ -228,13 +230,23 @@ impl<'a> HostReport<'a> {
 
 impl RankedFigure {
     /// The figure of a host. A single round has no bounds.
-    pub(crate) fn of(known: &Known) -> RankedFigure {
+    pub(crate) fn of(known: &Known, by: RankedBy) -> RankedFigure {
+        let (low, high) = match by {
+            RankedBy::Rate => (known.low, known.high),
+            RankedBy::Latency => (by.turned(known.high), by.turned(known.low)),
+        };
         let has_bounds = known.low.is_finite() && known.high.is_finite();
         RankedFigure {
-            value: known.figure,
-            low: has_bounds.then_some(known.low),
-            high: has_bounds.then_some(known.high),
+            value: by.turned(known.figure),
+            low: has_bounds.then_some(low),
+            high: has_bounds.then_some(high).filter(|high| high.is_finite()),
+            by,
         }
+    }
+
+    /// The figure in words.
+    pub(crate) fn text(&self) -> String {
+        self.by.text(self.value)
     }
 
     /// The bounds in words.
@@ -242,9 +254,9 @@ impl RankedFigure {
         match self.low.zip(self.high) {
             None => String::new(),
             Some((low, high)) if high > FAR * self.value => {
-                format!("{} or more", format::number(low))
+                format!("{} or more", self.by.text(low))
             }
-            Some((low, high)) => format!("{}–{}", format::number(low), format::number(high)),
+            Some((low, high)) => format!("{}–{}", self.by.text(low), self.by.text(high)),
         }
     }
 }
@@ -263,7 +275,8 @@ pub(crate) fn figure_name(record: &RaceRecord) -> String {
 
 /// Figure by which a host was ranked, with its name.
 pub(crate) fn figure_text(known: &Known, record: &RaceRecord) -> String {
-    format!("{} {}", figure_name(record), format::number(known.figure))
+    let figure = RankedFigure::of(known, RankedBy::of(&record.figures));
+    format!("{} {}", figure_name(record), figure.text())
 }
 
 fn decision_word<S: serde::Serializer>(
@@ -289,7 +302,7 @@ mod tests {
                 slow: 0,
                 left: 1.0,
             };
-            RankedFigure::of(&known).bounds()
+            RankedFigure::of(&known, RankedBy::Rate).bounds()
         };
         assert_eq!(bounds(110.0), "90.0–110");
         assert_eq!(bounds(1e200), "90.0 or more");

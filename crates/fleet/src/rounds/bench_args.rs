@@ -35,8 +35,12 @@ pub(super) fn of_target(
     is_folder: bool,
 ) -> Result<Box<BenchArgs>, String> {
     let mut words: Vec<OsString> = ["bench", "--no-ledger"].map(Into::into).into();
-    for phase in phases(&args.figure) {
-        words.push(format!("--phase={phase}").into());
+    match &args.replay {
+        Some(trace) => words.extend(["--replay".into(), trace.clone().into()]),
+        None => {
+            let phases = phases(&args.figure).into_iter();
+            words.extend(phases.map(|phase| OsString::from(format!("--phase={phase}"))));
+        }
     }
     for consent in args.destroy.iter().filter(|text| names(text, target)) {
         words.extend(["--destroy".into(), consent.clone()]);
@@ -57,12 +61,15 @@ pub(super) fn of_target(
     words.extend(size("span", args.span.map(|size| size.0.0)));
     match args.size {
         Some(asked) if is_folder => words.extend(size("size", Some(asked.0.0))),
-        None if is_folder => words.extend(["--size".into(), FILE.into()]),
+        None if is_folder && args.replay.is_none() => words.extend(["--size".into(), FILE.into()]),
         _ => {}
     }
     words.extend(["--".into(), target.as_os_str().to_owned()]);
     match parse(words)? {
-        LineVerb::Host(HostVerb::Bench(bench)) => Ok(bench),
+        LineVerb::Host(HostVerb::Bench(mut bench)) => {
+            bench.replay_options = args.replay_options.clone();
+            Ok(bench)
+        }
         other => Err(format!("{other:?} is not a measurement")),
     }
 }
@@ -95,6 +102,20 @@ pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
     }
     for target in targets {
         let bench = of_target(args, target, false)?;
+        if args.replay.is_some() {
+            let other = args
+                .figure
+                .iter()
+                .find(|figure| figure.phase != bench::REPLAY);
+            return match other {
+                Some(other) => Err(format!(
+                    "with --replay there is one phase, {}, and no {}",
+                    bench::REPLAY,
+                    other.phase
+                )),
+                None => Ok(()),
+            };
+        }
         let (_, names) = bench.target_and_phases()?;
         let plans = suite::plan(&bench, &names)?;
         for figure in &args.figure {
@@ -108,6 +129,8 @@ pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
 
 /// True where existing data is overwritten: a phase writes, and a --destroy names a target.
 pub(crate) fn overwrites(args: &RoundsArgs) -> bool {
+    // The trace lies on the hosts: it may write.
+    let replay_writes = args.replay.is_some() && !args.replay_options.reads_only;
     let writes = |target: &PathBuf| {
         let plans = of_target(args, target, false).and_then(|bench| {
             let (_, names) = bench.target_and_phases()?;
@@ -116,7 +139,7 @@ pub(crate) fn overwrites(args: &RoundsArgs) -> bool {
         // Invalid arguments are refused elsewhere.
         plans.is_ok_and(|plans| plans.iter().any(|plan| plan.workload.writes()))
     };
-    !args.destroy.is_empty() && args.target.iter().any(writes)
+    !args.destroy.is_empty() && (replay_writes || args.target.iter().any(writes))
 }
 
 #[cfg(test)]
@@ -153,6 +176,30 @@ mod tests {
             ("/dev/a --figure page-write.iops --destroy /dev/a", true),
             ("/dev/a --figure page-read.iops --destroy /dev/a", false),
             ("/dev/a --figure page-write.iops", false),
+        ] {
+            assert_eq!(overwrites(&asked(line)), is_lost, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_trace_takes_the_place_of_phases() {
+        let args = asked(
+            "/mnt --replay /srv/db.trace --map compact --figure replay.p99 --figure replay.commit.p99",
+        );
+        assert!(check(&args).is_ok());
+        let bench = of_target(&args, Path::new("/mnt"), true).unwrap();
+        assert_eq!(bench.replay.as_deref(), Some(Path::new("/srv/db.trace")));
+        assert!(bench.phase.is_empty() && bench.size.is_none());
+        assert!(bench.replay_options.map.is_some());
+        let other = asked("/mnt --replay /srv/db.trace --figure page-read.iops");
+        assert!(check(&other).unwrap_err().contains("and no page-read"));
+        for (line, is_lost) in [
+            (
+                "/dev/a --replay /t --figure replay.p99 --destroy /dev/a",
+                true,
+            ),
+            ("/dev/a --replay /t --figure replay.p99 --reads-only", false),
+            ("/dev/a --replay /t --figure replay.p99", false),
         ] {
             assert_eq!(overwrites(&asked(line)), is_lost, "{line}");
         }

@@ -15,6 +15,8 @@ use sweep::{Figure, Metric};
 
 /// A figure of a round; `None` where its phase did not run, or nothing came back whose time could be
 /// told.
+///
+/// A trace's reads and writes are what it is about, and its commits some of these.
 pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
     let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
     let flows = flows(phase, figure);
@@ -61,7 +63,9 @@ fn seconds(phase: &Phase, usual: &Histogram) -> f64 {
 fn flows<'a>(phase: &'a Phase, figure: &Figure) -> Vec<(Direction, &'a Flow)> {
     let is_asked = |of: Direction| match (figure.direction, &phase.commit) {
         (Some(direction), _) => of == direction,
-        (None, Some(_)) if figure.metric != Metric::Bytes => of == Direction::Commit,
+        (None, Some(_)) if figure.metric != Metric::Bytes && phase.name != bench::REPLAY => {
+            of == Direction::Commit
+        }
         (None, _) => matches!(of, Direction::Read | Direction::Write),
     };
     phase.directions().filter(|(of, _)| is_asked(*of)).collect()

@@ -20,7 +20,7 @@ pub(crate) struct PastHost {
 }
 
 impl PastHost {
-    /// A host as it came out of a race, by its figure.
+    /// A host as it came out of a race, by its figure as the race takes it, of which more is better.
     pub(super) fn of_race(host: &HostRun, ranked: &RankedHost) -> PastHost {
         PastHost {
             zone: host.zone.clone(),

@@ -7,6 +7,7 @@ use ledger::{Filter, Ledger, LongWork as _};
 use record::Verdict;
 
 use crate::plan::past::host::{PastHost, key_of};
+use crate::race::RankedBy;
 use crate::race::{Decision, conclude};
 use crate::store::{FleetRun, HostOutcome};
 use bench::conclusion::Conclusion;
@@ -97,7 +98,10 @@ fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)
             if let Some(host) =
                 host.filter(|_| one.known.is_some() || one.decided != Decision::Open)
             {
-                hosts.push((key_of(host), PastHost::of_race(host, &one)));
+                let mut past = PastHost::of_race(host, &one);
+                let by = RankedBy::of(&record.figures);
+                past.figure = past.figure.map(|figure| by.turned(figure));
+                hosts.push((key_of(host), past));
             }
         }
     }

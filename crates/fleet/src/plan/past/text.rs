@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::hosts::{Host, listed};
 use crate::plan::past::host::{KEEP, PastHost, may_be_good};
-use sweep::Requirement;
+use sweep::{Figure, Requirement};
 
 /// The answer of a race, as much of it as matters here.
 #[derive(Debug, Deserialize)]
@@ -61,11 +61,15 @@ fn of_answer(
             ));
         }
     }
+    // Without a bar more is better, and of a latency only the decision tells.
+    let ranked = answer.figure.as_deref().and_then(|name| name.parse().ok());
+    let is_latency = ranked.is_some_and(|figure: Figure| figure.metric.is_latency());
+    let counts = good.is_some() || !is_latency;
     let host = |raced: Raced| PastHost {
         zone: raced.zone,
         kind: raced.kind,
         // However high it is: the race found it bad.
-        figure: (raced.decision.as_deref().is_none_or(may_be_good))
+        figure: (counts && raced.decision.as_deref().is_none_or(may_be_good))
             .then(|| raced.figure.map(|figure| figure.value))
             .flatten(),
         kept: raced.decision.map(|word| word == KEEP),

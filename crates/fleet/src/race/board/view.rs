@@ -6,6 +6,7 @@ use std::time::Duration;
 use study::burnin::{HostStatus, Known};
 
 use crate::race::course::{Course, OutReason};
+use crate::race::ranked_by::RankedBy;
 use crate::race::report::{RankedFigure, figure_name, worst_name};
 use crate::store::FleetRun;
 use crate::store::race::{RaceRecord, RoundRecord};
@@ -13,7 +14,7 @@ use ratatui::layout::Size;
 use ratatui::text::Line;
 use ui::charset;
 use ui::charset::printable;
-use ui::format::{self, count};
+use ui::format::count;
 use ui::screen::{Pieces as _, TextStyle};
 use ui::table::{Column, layout};
 use ui::units::compact;
@@ -94,6 +95,7 @@ struct Row {
 #[derive(Clone, Debug)]
 struct Group {
     pub name: String,
+    by: RankedBy,
     rows: Vec<Row>,
     /// Standings of all hosts.
     stands: Vec<BoardStatus>,
@@ -313,6 +315,7 @@ impl Group {
         };
         Group {
             name: name.to_owned(),
+            by: RankedBy::of(&record.figures),
             rows: all.iter().take(MOST).map(row).collect(),
             stands: all.iter().map(|one| one.0).collect(),
         }
@@ -347,8 +350,8 @@ impl Group {
         vec![
             self.name.clone(),
             row.host.clone(),
-            of_known(&|known| format::number(known.figure)),
-            of_known(&|known| RankedFigure::of(known).bounds()),
+            of_known(&|known| RankedFigure::of(known, self.by).text()),
+            of_known(&|known| RankedFigure::of(known, self.by).bounds()),
             row.worst.clone(),
             of_known(&|known| known.rounds.to_string()),
             row.stand.word().to_owned(),

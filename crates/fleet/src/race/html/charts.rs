@@ -4,11 +4,12 @@ use page::plot::{Hover, Line, Marker, Mode, Trace};
 use std::collections::BTreeMap;
 
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::race::ranked_by::RankedBy;
+use crate::race::report::RankedFigure;
 use crate::store::race::RaceRecord;
 use crate::store::{FleetRun, HostRun};
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
-use ui::format;
 
 /// Data of the page.
 #[derive(Clone, Copy)]
@@ -62,21 +63,18 @@ fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>)
     if columns.is_empty() {
         return None;
     }
+    let by = RankedBy::of(&view.record.figures);
     // The place of each host: alongside the others of its column, in the order of their figures.
     let mut points: BTreeMap<Decision, Vec<(f64, f64, String)>> = BTreeMap::new();
     for (at, ranked) in columns.values().enumerate() {
         let step = 2.0 * SPREAD / (ranked.len() as f64).max(2.0);
         for (nth, one) in ranked.iter().enumerate() {
             let Some(known) = one.known else { continue };
+            let figure = RankedFigure::of(&known, by);
             let beside = (nth as f64 - (ranked.len() - 1) as f64 / 2.0) * step;
             let name = view.run.name(one.place);
-            let text = format!(
-                "{}: {}, {}",
-                plain(name),
-                format::number(known.figure),
-                one.decided.word()
-            );
-            let point = (at as f64 + beside, rounded(known.figure), text);
+            let text = format!("{}: {}, {}", plain(name), figure.text(), one.decided.word());
+            let point = (at as f64 + beside, rounded(figure.value), text);
             points.entry(one.decided).or_default().push(point);
         }
     }
@@ -157,6 +155,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
 }
 
 fn course(view: View<'_>, one: &RankedHost, slot: usize) -> Trace {
+    let by = RankedBy::of(&view.record.figures);
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (number, round) in view.record.rounds.iter().enumerate() {
         let measurement = round
@@ -168,8 +167,8 @@ fn course(view: View<'_>, one: &RankedHost, slot: usize) -> Trace {
             .flat_map(|measurement| &measurement.targets);
         let worst = figures
             .filter_map(|target| target.figures.first().copied().flatten())
-            .fold(f64::INFINITY, f64::min);
-        if worst.is_finite() {
+            .reduce(|one, other| by.worse(one, other));
+        if let Some(worst) = worst {
             x.push(number + 1);
             y.push(rounded(worst));
         }

@@ -1,6 +1,7 @@
 //! List of the instances to terminate and of the hosts to spare, as shown, agreed to and kept in the ledger.
 
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
+use crate::race::ranked_by::RankedBy;
 use crate::race::report::{RankedFigure, figure_text};
 use crate::race::terminate::aws::{BATCH, RunProgram};
 use crate::race::terminate::choice::{Candidate, now};
@@ -120,7 +121,7 @@ pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusi
             _ => "is kept",
         };
         let figure = one.known.map_or_else(String::new, |known| {
-            let bounds = RankedFigure::of(&known).bounds();
+            let bounds = RankedFigure::of(&known, RankedBy::of(&record.figures)).bounds();
             let bounds = match bounds.as_str() {
                 "" => bounds,
                 bounds => format!(", within {bounds}"),
