@@ -149,7 +149,7 @@ pub enum ReadError {
     /// No format that is known.
     #[error(
         "{} is no trace that is known: blktrace, blkparse, fio iolog v2 or v3, blkreplay, MSR Cambridge, \
-         SYSTOR '17, Alibaba, Tencent, or what `disksmith trace record` writes",
+         SYSTOR '17, Alibaba, Tencent, hfplayer, or what `disksmith trace record` writes",
         path.display()
     )]
     Unknown {

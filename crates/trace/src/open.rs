@@ -10,6 +10,7 @@ use crate::foreign::blkreplay::{self, Blkreplay};
 use crate::foreign::blktrace::{self, Blktrace};
 use crate::foreign::csv::{self, Csv, CsvLines};
 use crate::foreign::fio::{self, Iolog, Version};
+use crate::foreign::hfplayer::{self, Hfplayer};
 use crate::input::{self, Input};
 use crate::io::{ReadError, TraceReader};
 use crate::text::{LineFormat, TextDecoder};
@@ -70,6 +71,10 @@ fn read(
     }
     if let Some(csv) = Csv::of(&text) {
         return lines(CsvLines::new(csv), input, sink(csv.name(), csv::ZERO), path);
+    }
+    if hfplayer::matches(&text) {
+        let sink = sink(hfplayer::NAME, hfplayer::ZERO);
+        return lines(Hfplayer::default(), input, sink, path);
     }
     if blkreplay::matches(&text) {
         let sink = sink(blkreplay::NAME, blkreplay::ZERO);

@@ -26,7 +26,7 @@ fn row(io: &Io) -> Row {
 
 #[test]
 fn each_format_is_told_by_its_content_and_read() {
-    let cases: [(&str, &str, &[Row]); 7] = [
+    let cases: [(&str, &str, &[Row]); 9] = [
         (
             "msr.csv",
             "MSR Cambridge",
@@ -63,6 +63,29 @@ fn each_format_is_told_by_its_content_and_read() {
             &[
                 (Op::Read, 12_910_952_128 * 512, 65_536, 0, None),
                 (Op::Write, 4584 * 512, 4096, 0, None),
+            ],
+        ),
+        (
+            "hfplayer.csv",
+            "hfplayer",
+            &[
+                (Op::Read, 8192, 4096, 0, Some(200_000)),
+                (Op::Write, 1 << 20, 16_384, 25_500, Some(175_750)),
+            ],
+        ),
+        (
+            // Completions of one processor before the issues of another.
+            "blkparse-cpus.txt",
+            "blkparse",
+            &[
+                (Op::Read, 4096, 4096, 6892 - 6260, Some(302_905 - 6260)),
+                (
+                    Op::Read,
+                    9144 * 512,
+                    16_384,
+                    308_780 - 6260,
+                    Some(506_568 - 6260),
+                ),
             ],
         ),
         (

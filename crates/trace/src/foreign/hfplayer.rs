@@ -1,0 +1,115 @@
+//! hfplayer's lines with commas (umn-cris/hfplayer): the heading, which begins with `#`, names the columns, of which files
+//! have different ones. Operations are `RD` and `WR`, or `RD_IN` and `WR_IN` in what a controller dumped, where `_OUT`
+//! are the completions of these.
+
+use record::{Bytes, Nanos};
+
+use crate::decode::{Sink, Zero};
+use crate::io::{Io, Op};
+use crate::text::{Field, Fields, LineError, LineFormat, Malformed};
+
+/// Its name.
+pub(crate) const NAME: &str = "hfplayer";
+/// Zero of its times.
+pub(crate) const ZERO: Zero = Zero::Arbitrary;
+
+const SECTOR: u64 = 512;
+
+/// Places of the columns that are read.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    time: usize,
+    operation: usize,
+    device: usize,
+    sector: usize,
+    sectors: usize,
+    latency: Option<usize>,
+}
+
+impl Columns {
+    /// Those of a heading.
+    fn of(heading: &str) -> Option<Columns> {
+        let names: Vec<&str> = heading
+            .strip_prefix('#')?
+            .split(',')
+            .map(str::trim)
+            .collect();
+        let place = |wanted: &str| names.iter().position(|name| *name == wanted);
+        Some(Columns {
+            time: place("ELAPSED_USECS.D")?,
+            operation: place("CMD.S")?,
+            device: place("LUN_SSID.I")?,
+            sector: place("LBA.I")?,
+            sectors: place("NBLKS.I")?,
+            latency: place("LATENCY_USECS.D"),
+        })
+    }
+}
+
+/// True if a text that begins so is of hfplayer.
+pub(crate) fn matches(start: &str) -> bool {
+    start.lines().next().and_then(Columns::of).is_some()
+}
+
+/// The format.
+#[derive(Debug, Default)]
+pub(crate) struct Hfplayer {
+    columns: Option<Columns>,
+}
+
+impl LineFormat for Hfplayer {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), LineError> {
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        let Some(columns) = self.columns else {
+            let heading = "a heading with ELAPSED_USECS.D, CMD.S, LUN_SSID.I, LBA.I and NBLKS.I";
+            let columns = Columns::of(line).ok_or_else(|| Malformed::new(1, heading))?;
+            self.columns = Some(columns);
+            return Ok(());
+        };
+        let mut fields = Fields::separated(line, ',');
+        let all: Vec<Field<'_>> = std::iter::from_fn(|| fields.next_if_any()).collect();
+        let behind = line.chars().count() + 1;
+        let field = |at: usize, expected: &str| {
+            let field = all.get(at).copied();
+            field.ok_or_else(|| Malformed::new(behind, expected))
+        };
+        let kind = "RD, WR, RD_IN, WR_IN, RD_OUT or WR_OUT";
+        let operation = field(columns.operation, kind)?;
+        let op = match operation.text {
+            "RD" | "RD_IN" => Op::Read,
+            "WR" | "WR_IN" => Op::Write,
+            "RD_OUT" | "WR_OUT" => {
+                sink.caveats.skipped += 1;
+                return Ok(());
+            }
+            _ => return Err(operation.expected(kind).into()),
+        };
+        let number = |at: usize, expected: &str| field(at, expected)?.number::<u64>(expected);
+        let micros = |at: usize, expected: &str| field(at, expected)?.fixed(3, expected);
+        let issued = Nanos(micros(columns.time, "the time in µs since the start")?);
+        let sector = number(columns.sector, "the first sector")?;
+        let sectors = number(columns.sectors, "the number of sectors")?;
+        let took = match columns.latency {
+            Some(at) => micros(at, "the latency in µs")?,
+            None => 0,
+        };
+        let device = sink.device(field(columns.device, "the LUN")?.text)?;
+        sink.push(Io {
+            device,
+            op,
+            fua: false,
+            offset: Bytes(sector.saturating_mul(SECTOR)),
+            length: Bytes(sectors.saturating_mul(SECTOR)),
+            queued: None,
+            issued,
+            // None took no time: it was not measured.
+            completed: (took > 0).then(|| issued + Nanos(took)),
+            failed: false,
+            process: None,
+            file: None,
+        });
+        Ok(())
+    }
+}
