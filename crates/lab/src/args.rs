@@ -61,6 +61,10 @@ pub struct VolumesArgs {
     /// With --truth: replace a file that was not written by a lab
     #[arg(long, requires = "truth")]
     pub force: bool,
+    /// Write every request that reaches a volume to this new file, a line each: seconds, serial number, operation, offset,
+    /// length, and 'fua'
+    #[arg(long, value_name = "FILE")]
+    pub requests: Option<PathBuf>,
     /// Seed of the volumes' random numbers, which repeats their behaviour
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

@@ -2,6 +2,7 @@
 
 mod delay;
 mod gatekeeper;
+mod requests;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use crate::store::{Store, Unflushed};
 
 pub(crate) use delay::{Clock, DelayQueue, precise_timers};
 pub(crate) use gatekeeper::Gatekeeper;
+pub(crate) use requests::RequestLog;
 
 /// Errors of requests; the protocol's numbers, which are Linux's.
 pub(crate) const EIO: u32 = 5;
@@ -42,6 +44,7 @@ pub(crate) struct Disk {
     store: Store,
     /// Limit of the instance over all its volumes, and this volume's number there.
     gate: Option<(Arc<Gatekeeper>, usize)>,
+    log: Option<Arc<RequestLog>>,
 }
 
 /// A request that has left its volume's queue and waits for the instance.
@@ -59,6 +62,7 @@ impl Disk {
         model: Volume,
         store: Store,
         gate: Option<(Arc<Gatekeeper>, usize)>,
+        log: Option<Arc<RequestLog>>,
     ) -> Disk {
         Disk {
             serial,
@@ -67,6 +71,7 @@ impl Disk {
             model: Mutex::new(model),
             store,
             gate,
+            log,
         }
     }
 
@@ -106,6 +111,9 @@ impl Disk {
         outbox: &Arc<DelayQueue<Reply>>,
     ) {
         let (admission, due, elapsed) = self.admit(request);
+        if let Some(log) = &self.log {
+            log.note(self.clock.now(), &self.serial, request, fua);
+        }
         let done = match admission.failed {
             true => Err(EIO),
             false => self.apply(request, payload, elapsed),
@@ -202,6 +210,13 @@ impl Disk {
         let memory = crate::store::Keep::Memory;
         let store = Store::new(&spec, 1, memory, std::path::Path::new("/")).unwrap();
         let model = Volume::new(spec, 1);
-        Arc::new(Disk::new(serial.into(), Clock::start(), model, store, None))
+        Arc::new(Disk::new(
+            serial.into(),
+            Clock::start(),
+            model,
+            store,
+            None,
+            None,
+        ))
     }
 }

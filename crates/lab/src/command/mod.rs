@@ -110,6 +110,8 @@ fn machine(
         })
         .collect();
     options.prepare = args.prepare.clone();
+    // What is logged are the machine's own requests.
+    options.merge = args.volumes.requests.is_none();
     options.memory = args.memory.0;
     options.cpus = args.cpus;
     options.timeout = args.timeout.map(|span| span.0.into());
@@ -192,8 +194,12 @@ struct TruthBody {
     volumes: Vec<Truth>,
 }
 
-/// Writes what each volume did and still holds, if the user wants it.
+/// Writes what each volume did and still holds, if the user wants it, and the rest of the log of requests.
 fn write_truth(truth: Option<&OutputFile>, server: &Server) -> Result<(), Failure> {
+    let logged = server.finish_requests();
+    logged
+        .context("the log of requests could not be written")
+        .midway()?;
     let Some(output) = truth else {
         return Ok(());
     };
@@ -219,6 +225,7 @@ fn options(volumes: &VolumesArgs) -> Options {
             iops: volumes.instance_iops,
             throughput: volumes.instance_throughput.map(|size| size.0),
         },
+        requests: volumes.requests.clone(),
         ..Options::default()
     }
 }

@@ -190,6 +190,7 @@ impl Machine {
             initramfs: &path_of(&initramfs),
             streams: &streams,
             disks: &disks,
+            merge: options.merge,
         };
         let console = Console::default();
         let (power, control) =

@@ -60,6 +60,8 @@ pub struct MachineOptions {
     pub prepare: Option<OsString>,
     /// `/dev/vda`, `/dev/vdb`, … in this order.
     pub disks: Vec<Disk>,
+    /// True if QEMU may make one request of several that the machine makes side by side.
+    pub merge: bool,
     /// The machine's memory.
     pub memory: Bytes,
     /// The machine's processors.
@@ -91,6 +93,7 @@ impl MachineOptions {
             command,
             prepare: None,
             disks: Vec::new(),
+            merge: true,
             memory: Bytes::gib(1),
             cpus: 2,
             timeout: None,

@@ -36,6 +36,8 @@ pub(super) struct Hardware<'a> {
     pub streams: &'a Streams,
     /// In the order in which the machine names them.
     pub disks: &'a [Disk],
+    /// True if several requests side by side may become one.
+    pub merge: bool,
 }
 
 impl Hardware<'_> {
@@ -80,6 +82,7 @@ impl Hardware<'_> {
         // Requests are handed on next to the thread that serves the ports and the console.
         line.add("-object", "iothread,id=disks");
         let queues = self.cpus.clamp(1, 2);
+        let merging = if self.merge { "on" } else { "off" };
         for (index, disk) in self.disks.iter().enumerate() {
             match &disk.source {
                 Source::Socket { path, export } => {
@@ -97,7 +100,7 @@ impl Hardware<'_> {
                 "-device",
                 format!(
                     "virtio-blk-pci,drive=disk{index},serial={},iothread=disks,\
-                     num-queues={queues},write-cache=on,addr={slot:x}.{function},multifunction=on",
+                     num-queues={queues},write-cache=on,request-merging={merging},addr={slot:x}.{function},multifunction=on",
                     disk.serial.replace(',', ",,")
                 ),
             );
@@ -195,6 +198,7 @@ mod tests {
             initramfs: Path::new("/proc/1/fd/8"),
             streams: &streams,
             disks,
+            merge: true,
         };
         let words = hardware.arguments().into_iter();
         words.map(|word| word.into_string().unwrap()).collect()

@@ -73,6 +73,14 @@ pub enum ServerError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// The log of requests.
+    #[error("could not make {path} for the log of requests: {source}")]
+    Requests {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// A socket.
     #[error("could not listen on {address}: {source}")]
     Listen {

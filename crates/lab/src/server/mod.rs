@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use record::Bytes;
 
-use crate::disk::{Clock, Disk, Gatekeeper};
+use crate::disk::{Clock, Disk, Gatekeeper, RequestLog};
 use crate::model;
 pub use crate::model::Caps;
 use crate::nbd::Limits;
@@ -53,6 +53,8 @@ pub struct Options {
     /// No trouble begins, and cold blocks cost nothing and stay cold, until [`Server::begin`]: for
     /// a machine that takes a while to boot, and reads its disks meanwhile.
     pub hold: bool,
+    /// A new file to which every request is written, if one is wanted.
+    pub requests: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -65,6 +67,7 @@ impl Default for Options {
             keep: Keep::default(),
             listen: None,
             hold: false,
+            requests: None,
         }
     }
 }
@@ -78,6 +81,7 @@ pub struct Server {
     volumes: Vec<Volume>,
     address: Option<SocketAddr>,
     limits: Arc<Limits>,
+    log: Option<Arc<RequestLog>>,
     folder: Folder,
 }
 
@@ -96,6 +100,15 @@ impl Server {
     pub fn start(specs: &[VolumeSpec], options: &Options) -> Result<Server, ServerError> {
         check(specs, options)?;
         let serials = serials(specs)?;
+        let log = match &options.requests {
+            Some(path) => Some(Arc::new(RequestLog::create(path).map_err(|source| {
+                ServerError::Requests {
+                    path: path.clone(),
+                    source,
+                }
+            })?)),
+            None => None,
+        };
         let folder = Folder::make(options.folder.as_deref())?;
         let clock = Clock::start();
         let caps = options.instance.scaled(options.scale);
@@ -111,6 +124,7 @@ impl Server {
             volumes: Vec::new(),
             address: None,
             limits: Arc::default(),
+            log,
             folder,
         };
         for (number, (spec, serial)) in specs.iter().zip(serials).enumerate() {
@@ -145,7 +159,14 @@ impl Server {
             volume = volume.held();
         }
         let gate = self.gate.clone().map(|gate| (gate, number));
-        let disk = Arc::new(Disk::new(serial, clock, volume, store, gate));
+        let disk = Arc::new(Disk::new(
+            serial,
+            clock,
+            volume,
+            store,
+            gate,
+            self.log.clone(),
+        ));
         let socket = self.folder.path().join(format!("{}.sock", disk.serial()));
         let listener = Listener::unix(
             &socket,
@@ -178,6 +199,14 @@ impl Server {
     /// The server's own folder, which goes with it.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Writes what of the requests' log is not written yet.
+    ///
+    /// # Errors
+    /// When a part of it could not be written.
+    pub fn finish_requests(&self) -> std::io::Result<()> {
+        self.log.as_ref().map_or(Ok(()), |log| log.finish())
     }
 
     /// Lets the times of all stalls, slow episodes, errors and corruption count from now, and cold

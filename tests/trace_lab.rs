@@ -1,0 +1,186 @@
+//! `trace record` in the lab's machine, whose kernel is older than most, below a real md: against the log of requests that
+//! reached the volumes, one to one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+use support::lab::lab_run;
+use support::{Place, number};
+
+/// Operation, first byte, length.
+type Request = (String, u64, u64);
+/// Requests of a volume, and how often each was made.
+type Requests = BTreeMap<Request, u64>;
+
+/// Reads of one sector each, which nothing else makes, that stand before and behind the load: their first bytes.
+const MARKS: [u64; 2] = [512, 1536];
+
+/// The requests of each volume between the two marks; all that is quiet then is the same on both sides.
+fn between(requests: impl Iterator<Item = (String, Request)>) -> BTreeMap<String, Requests> {
+    let mut all: BTreeMap<String, Requests> = BTreeMap::new();
+    let mut begun: BTreeMap<String, bool> = BTreeMap::new();
+    for (volume, request) in requests {
+        let mark = MARKS
+            .iter()
+            .position(|mark| request.1 == *mark && request.2 == 512);
+        match mark {
+            Some(which) => {
+                begun.insert(volume, which == 0);
+            }
+            None if begun.get(&volume) == Some(&true) => {
+                *all.entry(volume).or_default().entry(request).or_default() += 1;
+            }
+            None => {}
+        }
+    }
+    all
+}
+
+/// A line of the lab's log: seconds, serial number, operation, offset, length.
+fn of_log(line: &str) -> (String, Request) {
+    let fields: Vec<&str> = line.split(' ').collect();
+    let number = |at: usize| fields[at].parse().unwrap();
+    let operation = match fields[2] {
+        "trim" | "zero" => "discard",
+        other => other,
+    };
+    let place = match operation {
+        "flush" => (0, 0),
+        _ => (number(3), number(4)),
+    };
+    (
+        fields[1].to_owned(),
+        (operation.to_owned(), place.0, place.1),
+    )
+}
+
+/// A request that went to the driver, of blkparse's lines.
+fn of_trace(line: &str) -> Option<(String, Request)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    if fields.get(5) != Some(&"D") {
+        return None;
+    }
+    let sectors = |at: usize| fields[at].parse::<u64>().unwrap() * 512;
+    let (operation, place) = match (fields[6].chars().next()?, fields.get(8)) {
+        ('R', _) => ("read", (sectors(7), sectors(9))),
+        ('D', _) => ("discard", (sectors(7), sectors(9))),
+        ('W', _) | ('F', Some(&"+")) => ("write", (sectors(7), sectors(9))),
+        _ => ("flush", (0, 0)),
+    };
+    // The lab gives the volumes serial numbers in their order.
+    let volume = if fields[0].ends_with(",0") {
+        "lab1"
+    } else {
+        "lab2"
+    };
+    Some((volume.to_owned(), (operation.to_owned(), place.0, place.1)))
+}
+
+/// Records the members of an array under load until so many requests were made, and compares them with the log.
+fn compare(least: u64) {
+    let place = Place::new();
+    let log = place.path("requests.log");
+    let script = format!(
+        "set -e
+         mdadm --create /dev/md0 --run --level 1 --assume-clean --raid-devices 2 /dev/vda /dev/vdb >&2
+         mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/md0
+         mkdir -p /data; mount /dev/md0 /data
+         mark() {{ for disk in vda vdb; do
+             dd if=/dev/$disk of=/dev/null bs=512 skip=$1 count=1 iflag=direct status=none; done; }}
+         made() {{ echo $(( $(awk '$3 == \"vda\" || $3 == \"vdb\" {{ n += $4 + $8 + $15 + $19 }}
+             END {{ print n }}' /proc/diskstats) )); }}
+         quiet() {{ sync; mdadm --wait-clean /dev/md0 >&2 || true; sleep 2; sync; sleep 1; }}
+         quiet
+         disksmith trace record /dev/vda /dev/vdb -o /run/lab.dst >&2 & recorder=$!
+         while [ ! -s /run/lab.dst ]; do sleep 0.1; done
+         mark 1
+         begun=$(made)
+         while [ $(( $(made) - begun )) -lt {least} ]; do
+             disksmith bench /data --size 64M --phase page-mixed --phase log-append --no-ledger >&2
+             dd if=/dev/zero of=/data/durable bs=4k count=500 oflag=direct,dsync status=none
+         done
+         quiet
+         mark 3
+         sleep 1
+         kill -INT $recorder; wait $recorder
+         disksmith trace show /run/lab.dst --json
+         echo ---
+         disksmith trace convert /run/lab.dst /run/lab.txt --to blkparse >&2
+         cat /run/lab.txt"
+    );
+    let options = [
+        "--volumes",
+        "2xnvme:512MiB",
+        "--requests",
+        log.to_str().unwrap(),
+        "--memory",
+        "3GiB",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let Some(said) = lab_run(&place, &options) else {
+        return;
+    };
+    let out = said.ends_with(0).out;
+    let (shown, text) = out.split_once("\n---\n").unwrap();
+    let shown: Value = serde_json::from_str(shown).unwrap();
+    assert_eq!(shown["lost_events"], 0);
+    assert_eq!(shown["ambiguous_pairs"], 0);
+    assert!(number(&shown["ios"]) >= least, "{shown:#}");
+    let recorded = between(text.lines().filter_map(of_trace));
+    let logged = between(fs::read_to_string(&log).unwrap().lines().map(of_log));
+    assert_eq!(recorded.len(), 2);
+    for (volume, recorded) in &recorded {
+        let logged = &logged[volume];
+        // QEMU answers a flush itself where nothing was written since the last one, and makes one of several.
+        let is_flush = |request: &Request| request.0 == "flush";
+        let moved = |requests: &Requests| {
+            let mut moved = requests.clone();
+            moved.retain(|request, _| !is_flush(request));
+            moved
+        };
+        let flushes = |requests: &Requests| -> u64 {
+            let flushes = requests.iter().filter(|(request, _)| is_flush(request));
+            flushes.map(|(_, count)| count).sum()
+        };
+        let (here, there) = (moved(recorded), moved(logged));
+        if here != there {
+            let differ = here
+                .iter()
+                .filter(|(request, count)| there.get(*request) != Some(count));
+            let other = there
+                .iter()
+                .filter(|(request, count)| here.get(*request) != Some(count));
+            panic!(
+                "{volume}: recorded {:?}, logged {:?}",
+                differ.take(5).collect::<Vec<_>>(),
+                other.take(5).collect::<Vec<_>>()
+            );
+        }
+        assert!(0 < flushes(logged) && flushes(logged) <= flushes(recorded));
+        eprintln!(
+            "{volume}: {} reads, writes and discards one to one; {} flushes recorded, {} of them reached the volume",
+            here.values().sum::<u64>(),
+            flushes(recorded),
+            flushes(logged)
+        );
+    }
+}
+
+#[test]
+fn with_qemu_what_is_recorded_below_md_is_what_reached_the_volumes() {
+    compare(5000);
+}
+
+#[test]
+#[ignore = "half an hour in an emulated machine; make prove"]
+fn with_qemu_a_million_requests_are_recorded_one_to_one() {
+    compare(1_000_000);
+}
