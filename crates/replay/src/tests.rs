@@ -150,7 +150,7 @@ fn a_slower_disk_slows_a_chain_by_its_dependencies_and_keeps_think_times() {
 }
 
 #[test]
-fn what_is_started_by_a_clock_keeps_its_time_and_two_clients_go_on_beside_each_other() {
+fn what_comes_long_after_a_completion_keeps_its_distance_and_two_clients_go_on_beside_each_other() {
     let mut ios = Vec::new();
     for n in 0..5 {
         ios.push(took(read(n * 300_000, 4096, 4096), 100));
@@ -159,9 +159,10 @@ fn what_is_started_by_a_clock_keeps_its_time_and_two_clients_go_on_beside_each_o
     }
     let volume = volume(1000);
     let played = replayed(ios, 1, settings(Pace::Dependencies), &volume);
-    // The flush came 40 us after the write had completed.
+    // The flush came 40 us after the write had completed, and the next read 299,800 us after the flush had.
+    let cycle = 10 + 1000 + 40 + 1000 + 299_800;
     let expected: Vec<u64> = (0..5)
-        .flat_map(|n| [0, 10, 10 + 1000 + 40].map(|at| n * 300_000 + at))
+        .flat_map(|n| [0, 10, 10 + 1000 + 40].map(|at| n * cycle + at))
         .collect();
     assert_eq!(issues(&volume), expected);
     assert_eq!(played.replay.lateness.max(), 0);
