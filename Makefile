@@ -22,7 +22,7 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 # The EC2 against which instances are terminated, and the real aws, both of PyPI.
 MOTO := $(abspath $(TARGET))/moto
 
-.PHONY: test needs moto lint prove bench fuzz static
+.PHONY: test needs moto kafka chdb lint prove bench fuzz static
 
 test: needs
 	@CARGO=$(CARGO) tests/run
@@ -34,12 +34,20 @@ moto:
 	@bench/install-needs python3-venv
 	@bench/install-moto $(MOTO)
 
+kafka:
+	@bench/install-needs default-jre-headless maven
+	@bench/install-kafka $(abspath $(TARGET))/kafka
+
+chdb:
+	@bench/install-needs python3-venv
+	@bench/install-chdb $(abspath $(TARGET))/chdb
+
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
-prove: needs moto
+prove: needs moto kafka chdb
 	DISKSMITH_TESTS=$(or $(DISKSMITH_TESTS),all) PATH="$(MOTO)/programs:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
 
 bench: needs

@@ -151,7 +151,7 @@ fn lines_that_are_no_events_are_kept_with_their_reason() {
     let input = format!("a:1|c\nhello\nu:1|s\n{tag}:1|c\nb:nan|ms\n\u{1}:1|c\n");
     let said = tally(&place, &input, &[]).ends_with(0);
     assert!(
-        said.err.contains("1 events") && said.err.contains("5 rejected"),
+        said.err.contains("1 event in") && said.err.contains("5 rejected"),
         "{said:#?}"
     );
     let kept = fs::read_to_string(place.path("tally.rejected")).unwrap();

@@ -72,11 +72,18 @@ pub(crate) fn gearmand(place: &Place) -> Option<(Daemon, String)> {
 pub(crate) struct MariaDb {
     folder: PathBuf,
     daemon: Option<Daemon>,
+    /// Options beside those of every test.
+    options: Vec<String>,
 }
 
 impl MariaDb {
     /// Starts one; `None` where it is not installed.
     pub(crate) fn start(place: &Place) -> Option<MariaDb> {
+        MariaDb::with(place, &["--skip-networking"])
+    }
+
+    /// Starts one with these options.
+    pub(crate) fn with(place: &Place, options: &[&str]) -> Option<MariaDb> {
         if !has_program("mariadbd") || !has_program("mariadb-install-db") {
             return None;
         }
@@ -96,6 +103,7 @@ impl MariaDb {
         let mut server = MariaDb {
             folder,
             daemon: None,
+            options: options.iter().map(|option| option.to_string()).collect(),
         };
         server.begin();
         server.run("CREATE DATABASE sums");
@@ -110,11 +118,8 @@ impl MariaDb {
     pub(crate) fn begin(&mut self) {
         self.daemon = Some(quiet(
             with_own_temporaries(&mut Command::new("mariadbd"), &self.folder)
-                .args([
-                    "--no-defaults",
-                    "--skip-networking",
-                    "--innodb-buffer-pool-size=64M",
-                ])
+                .args(["--no-defaults", "--innodb-buffer-pool-size=64M"])
+                .args(&self.options)
                 .arg(format!("--datadir={}", self.folder.display()))
                 .arg(format!("--socket={}", self.socket().display()))
                 .arg(format!("--pid-file={}", self.folder.join("pid").display()))
@@ -154,8 +159,13 @@ impl MariaDb {
 
     /// Its address as a store.
     pub(crate) fn store(&self) -> String {
+        self.store_of("root")
+    }
+
+    /// Its address as a store of a user.
+    pub(crate) fn store_of(&self, user: &str) -> String {
         format!(
-            "mysql://root@localhost/sums?socket={}",
+            "mysql://{user}@localhost/sums?socket={}",
             self.socket().display()
         )
     }

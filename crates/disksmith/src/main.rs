@@ -107,8 +107,8 @@ fn run_here(verb: &HostVerb, context: &mut Context) -> Outcome {
         }
         HostVerb::Cost(args) => cost::cost(args, context),
         HostVerb::Tally(args) => {
-            let interrupt = ui::signals::interrupt_flag().refused()?;
-            tally::tally(args, context, &interrupt)
+            let (interrupt, reload) = ui::signals::interrupt_and_reload_flags().refused()?;
+            tally::tally(args, context, &interrupt, &reload)
         }
         HostVerb::Doctor(args) => doctor::doctor(args, context),
         HostVerb::Playbook(args) => doctor::playbook(args, context),

@@ -8,6 +8,7 @@ pub mod block;
 pub mod cache;
 pub mod cloud;
 pub mod consent;
+pub mod datagrams;
 mod devnum;
 pub mod diskstats;
 pub mod ebs;

@@ -1,10 +1,13 @@
 //! The arguments of `tally`.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command, Subcommand};
 use domain::values::{Size, Span};
 use domain::when::When;
 use record::Nanos;
@@ -14,6 +17,28 @@ use crate::level::{Level, Zone};
 use crate::parse::{Format, LogFormat};
 use crate::query::Selection;
 use crate::{source, store};
+
+/// Parser of addresses of stores. Its error does not repeat the argument, which may hold a password.
+#[derive(Clone)]
+struct StoreParser;
+
+impl TypedValueParser for StoreParser {
+    type Value = store::Address;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<store::Address, clap::Error> {
+        let text = value
+            .to_str()
+            .ok_or("an address of a store is UTF-8".to_owned());
+        text.and_then(str::parse).map_err(|reason| {
+            clap::Error::raw(ErrorKind::ValueValidation, format!("{reason}\n")).with_cmd(command)
+        })
+    }
+}
 
 /// Arguments of `tally`.
 #[derive(Args, Debug)]
@@ -39,8 +64,12 @@ pub struct TallyArgs {
     #[arg(long, value_name = "SOURCE", required = true)]
     pub from: Vec<source::Address>,
     /// Where sums go: sqlite:FILE, mysql://user@host:3306/database [default: tally.db beside the ledger]. May be given several times
-    #[arg(long, value_name = "STORE")]
+    #[arg(long, value_name = "STORE", value_parser = StoreParser)]
     pub store: Vec<store::Address>,
+    /// Stores, rules by which tags go to them, and what is off [default: tally.toml beside the ledger, if it is there].
+    /// Read again at SIGHUP
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    pub config: Option<PathBuf>,
     /// Form of the events [default: found for each line]
     #[arg(long, value_enum, default_value = "auto", hide_default_value = true)]
     pub format: Format,
@@ -134,8 +163,11 @@ pub struct QueryArgs {
     /// The tag, with labels if any: 'api.get;host=a'. Without it, the tags are listed
     pub tag: Option<Selection>,
     /// The store [default: tally.db beside the ledger]. Several are read as one
-    #[arg(long, value_name = "STORE")]
+    #[arg(long, value_name = "STORE", value_parser = StoreParser)]
     pub store: Vec<store::Address>,
+    /// A configuration whose stores are read as one [default: tally.toml beside the ledger, if it is there]
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    pub config: Option<PathBuf>,
     /// From this moment on
     #[arg(
         long,

@@ -51,6 +51,17 @@ impl Level {
         }
     }
 
+    /// Mean length of its periods, in seconds.
+    pub const fn seconds(self) -> f64 {
+        match self {
+            Level::Minute => 60.0,
+            Level::Hour => 3600.0,
+            Level::Day => 86_400.0,
+            // A twelfth of the Gregorian year.
+            Level::Month => 2_629_746.0,
+        }
+    }
+
     /// The level by its name.
     pub fn named(name: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.name() == name)

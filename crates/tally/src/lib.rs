@@ -5,17 +5,21 @@
 
 pub mod args;
 pub mod classes;
+pub mod config;
 pub mod event;
 pub mod histogram;
 mod identity;
 pub mod level;
 mod lines;
 mod metrics;
+mod news;
 pub mod parse;
 pub mod pipeline;
 mod places;
+mod plans;
 pub mod query;
 mod run;
+mod screen;
 mod send;
 mod server;
 pub mod source;
@@ -31,17 +35,22 @@ use query::Reader;
 use ui::context::Context;
 use ui::exit::{Answer, Outcome};
 
-/// Takes events and sums them, or answers a query.
-pub fn tally(args: &TallyArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
+/// Takes events and sums them, or answers a query. `reload` is raised to have the configuration read again.
+pub fn tally(
+    args: &TallyArgs,
+    context: &mut Context,
+    interrupt: &Arc<AtomicBool>,
+    reload: &Arc<AtomicBool>,
+) -> Outcome {
     match &args.verb {
-        None => run::run(args, context, interrupt),
+        None => run::run(args, context, interrupt, reload),
         Some(TallyVerb::Send(args)) => send::send(args, context),
         Some(TallyVerb::Query(args)) => answer(args, context),
     }
 }
 
 fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
-    let addresses = places::stores(&args.store, context)?;
+    let addresses = places::stores(&args.store, args.config.as_deref(), context)?.addresses();
     let mut reader = Reader::open(&addresses).map_err(places::refused)?;
     let (text, found) = match &args.tag {
         None => {

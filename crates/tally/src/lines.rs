@@ -2,14 +2,13 @@
 
 use std::io;
 
-/// Bytes of one read.
-const READ: usize = 256 << 10;
-/// The longest line that is kept: what is longer is handed over in pieces, which are no events.
-const LONGEST: usize = 1 << 20;
-
 /// The buffer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lines {
+    /// Bytes of one read.
+    read: usize,
+    /// The longest line that is kept: what is longer is handed over in pieces, which are no events.
+    longest: usize,
     buffer: Vec<u8>,
     /// End of what was read.
     filled: usize,
@@ -17,13 +16,30 @@ pub(crate) struct Lines {
     given: usize,
 }
 
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines::of(256 << 10, 1 << 20)
+    }
+}
+
 impl Lines {
+    /// A buffer for so many bytes of one read, and of a line.
+    pub(crate) fn of(read: usize, longest: usize) -> Lines {
+        Lines {
+            read,
+            longest,
+            buffer: Vec::new(),
+            filled: 0,
+            given: 0,
+        }
+    }
+
     /// Reads once, and returns the bytes that came.
     pub(crate) fn fill(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let room = self.filled + READ;
+        let room = self.filled + self.read;
         if self.buffer.len() < room {
             self.buffer.resize(room, 0);
         }
@@ -37,7 +53,7 @@ impl Lines {
         let end = memchr::memrchr(b'\n', &self.buffer[..self.filled]);
         self.given = match end {
             Some(end) => end + 1,
-            None if self.filled >= LONGEST => self.filled,
+            None if self.filled >= self.longest => self.filled,
             None => 0,
         };
         &self.buffer[..self.given]

@@ -31,7 +31,7 @@ pub(crate) fn serve(address: SocketAddr, meters: Vec<Metered>) -> std::io::Resul
 type Counter = fn(&Meter) -> &AtomicU64;
 
 /// Names, types, meanings, and units that a counter's value is divided by.
-const METRICS: [(&str, &str, &str, f64, Counter); 10] = [
+const METRICS: [(&str, &str, &str, f64, Counter); 11] = [
     ("events_total", "counter", "Events summed", 1.0, |meter| {
         &meter.events
     }),
@@ -78,6 +78,13 @@ const METRICS: [(&str, &str, &str, f64, Counter); 10] = [
         |meter| &meter.last_flush_us,
     ),
     ("sums", "gauge", "Sums in memory", 1.0, |meter| &meter.sums),
+    (
+        "lag",
+        "gauge",
+        "Records of Kafka, or bytes of a file, that are not read yet",
+        1.0,
+        |meter| &meter.lag,
+    ),
     ("tags", "gauge", "Tags in the dictionary", 1.0, |meter| {
         &meter.tags
     }),

@@ -1,18 +1,61 @@
 //! Where stores and other files are when no argument says so, and refusals of stores.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::config::{self, Config, File};
 use crate::store::{Address, StoreError};
 use ui::context::Context;
-use ui::exit::Failure;
+use ui::exit::{ExitClass as _, Failure};
 
 /// A file beside the ledger.
 pub(crate) fn beside_ledger(context: &Context, name: &str) -> Result<PathBuf, Failure> {
     Ok(context.ledger_path()?.with_file_name(name))
 }
 
-/// The stores that are named, or the default one.
-pub(crate) fn stores(named: &[Address], context: &Context) -> Result<Vec<Address>, Failure> {
+/// Stores by arguments, or by a configuration.
+pub(crate) enum Stores {
+    Named(Vec<Address>),
+    Configured(File, Config),
+}
+
+impl Stores {
+    /// Addresses of all.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        match self {
+            Stores::Named(stores) => stores.clone(),
+            Stores::Configured(_, config) => config
+                .stores
+                .iter()
+                .map(|(_, store)| store.clone())
+                .collect(),
+        }
+    }
+}
+
+/// The stores that are named or configured, or the default one.
+pub(crate) fn stores(
+    named: &[Address],
+    config: Option<&Path>,
+    context: &Context,
+) -> Result<Stores, Failure> {
+    let path = match config {
+        Some(path) => Some(path.to_owned()),
+        None if named.is_empty() => {
+            Some(beside_ledger(context, config::FILE)?).filter(|path| path.exists())
+        }
+        None => None,
+    };
+    match path {
+        Some(path) => {
+            let file = File::new(&path, &beside_ledger(context, "tally.routes")?);
+            let config = file.read().refused()?;
+            Ok(Stores::Configured(file, config))
+        }
+        None => named_stores(named, context).map(Stores::Named),
+    }
+}
+
+fn named_stores(named: &[Address], context: &Context) -> Result<Vec<Address>, Failure> {
     match named {
         [] => Ok(vec![Address::Sqlite(beside_ledger(context, "tally.db")?)]),
         named => match (1..named.len()).find(|place| named[..*place].contains(&named[*place])) {

@@ -151,11 +151,15 @@ impl Reader {
         self.archives[0].settings()
     }
 
-    /// Ends the snapshot of the last answer, for a reader that is kept open.
-    pub fn release(&mut self) {
+    /// Reads each store as it is at one moment, which ends with the reading.
+    fn each(&mut self, mut read: impl FnMut(&mut dyn Archive) -> Result<()>) -> Result<()> {
         for archive in &mut self.archives {
+            archive.snapshot()?;
+            let done = read(&mut **archive);
             archive.release();
+            done?;
         }
+        Ok(())
     }
 
     /// All series, in order.
@@ -164,15 +168,11 @@ impl Reader {
     /// Where a store cannot be read.
     pub fn series(&mut self) -> Result<Vec<Series>> {
         let mut all = Vec::new();
-        for archive in &mut self.archives {
-            archive.snapshot()?;
-            all.extend(
-                archive
-                    .entries()?
-                    .iter()
-                    .map(|entry| Series::of(&entry.name)),
-            );
-        }
+        self.each(|archive| {
+            let entries = archive.entries()?;
+            all.extend(entries.iter().map(|entry| Series::of(&entry.name)));
+            Ok(())
+        })?;
         all.sort();
         all.dedup();
         Ok(all)
@@ -190,17 +190,17 @@ impl Reader {
         to: Seconds,
     ) -> Result<Vec<RollUp>> {
         let mut found = BTreeMap::new();
-        for archive in &mut self.archives {
-            archive.snapshot()?;
+        self.each(|archive| {
             let entries = archive.entries()?;
             let chosen = entries
                 .iter()
                 .filter(|entry| selection.holds(&Series::of(&entry.name)));
             let tags: Vec<i64> = chosen.map(|entry| entry.id).collect();
-            if !tags.is_empty() {
-                collect(&mut **archive, level, &tags, (from, to), level, &mut found)?;
+            match tags.is_empty() {
+                true => Ok(()),
+                false => collect(archive, level, &tags, (from, to), level, &mut found),
             }
-        }
+        })?;
         Ok(found.into_values().collect())
     }
 
@@ -216,16 +216,16 @@ impl Reader {
         to: Seconds,
     ) -> Result<BTreeMap<Series, Vec<RollUp>>> {
         let mut all: BTreeMap<Series, BTreeMap<Seconds, RollUp>> = BTreeMap::new();
-        for archive in &mut self.archives {
-            archive.snapshot()?;
+        self.each(|archive| {
             for entry in archive.entries()? {
                 let series = Series::of(&entry.name);
                 if holds(&series) {
                     let found = all.entry(series).or_default();
-                    collect(&mut **archive, level, &[entry.id], (from, to), level, found)?;
+                    collect(archive, level, &[entry.id], (from, to), level, found)?;
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(all
             .into_iter()
             .map(|(series, rows)| (series, rows.into_values().collect()))
@@ -245,8 +245,7 @@ impl Reader {
         most: usize,
     ) -> Result<Vec<(Series, f64)>> {
         let mut sums: BTreeMap<Series, f64> = BTreeMap::new();
-        for archive in &mut self.archives {
-            archive.snapshot()?;
+        self.each(|archive| {
             let entries = archive.entries()?;
             let names: BTreeMap<i64, &str> = entries
                 .iter()
@@ -256,7 +255,8 @@ impl Reader {
                 let name = names.get(&tag).copied().unwrap_or_default();
                 *sums.entry(Series::of(name)).or_default() += count;
             }
-        }
+            Ok(())
+        })?;
         let mut sums: Vec<(Series, f64)> = sums.into_iter().collect();
         sums.sort_by(|a, b| b.1.total_cmp(&a.1));
         sums.truncate(most);

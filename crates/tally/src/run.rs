@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::args::TallyArgs;
-use crate::level::Seconds;
 use crate::metrics::{self, Metered};
 use crate::parse::Parser;
 use crate::pipeline::meter::Meter;
-use crate::pipeline::{DeadLetters, Ended, FlushRule, Pipeline, Shared};
-use crate::store::Limits;
-use crate::{places, source};
+use crate::pipeline::{DeadLetters, Ended, FlushRule, Pipeline, Plans, Shared};
+use crate::screen::Screen;
+use crate::store::StoreError;
+use crate::{places, plans, source};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::format::count;
 use ui::service_manager::notify;
 
 /// Interval between two looks at the pipelines.
@@ -25,12 +26,37 @@ const LOOK: Duration = Duration::from_millis(100);
 const REPORT: Duration = Duration::from_secs(60);
 
 /// Runs a pipeline for each source.
-pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
-    let stores = places::stores(&args.store, context)?;
+pub(crate) fn run(
+    args: &TallyArgs,
+    context: &mut Context,
+    interrupt: &Arc<AtomicBool>,
+    reload: &Arc<AtomicBool>,
+) -> Outcome {
+    let stores = places::stores(&args.store, args.config.as_deref(), context)?;
     let rejected = match &args.rejected {
         Some(path) => path.clone(),
         None => places::beside_ledger(context, "tally.rejected")?,
     };
+    let options = source::Options {
+        follow: args.follow,
+        token: token(args)?,
+    };
+    let plan = plans::plan(args, &stores).refused()?;
+    let is_off = |address: &source::Address| {
+        let routes = plan.routes.as_ref();
+        routes.is_some_and(|routes| routes.is_off(&address.to_string()))
+    };
+    let (off, on): (Vec<_>, Vec<_>) = args.from.iter().partition(|address| is_off(address));
+    for address in off {
+        context.notice(&format!("{address} is switched off by the configuration."));
+    }
+    let sources: anyhow::Result<Vec<_>> = on.iter().map(|address| address.open(&options)).collect();
+    let sources = sources.refused()?;
+    // Made, or compared with what is asked for, before anything is taken.
+    let opened = plans::open(args, &plan, interrupt);
+    if let Err(error) = opened.and_then(|mut stores| plans::join(&plan, &mut stores)) {
+        return unopened(error, context, interrupt);
+    }
     let shared = Shared {
         stop: Arc::clone(interrupt),
         dead_letters: Arc::new(DeadLetters::at(&rejected)),
@@ -39,38 +65,20 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
             every: Duration::from_nanos(args.flush_every.0.0),
             memory: usize::try_from(args.memory.0.0).unwrap_or(usize::MAX),
         },
-        limits: limits(args),
+        plans: Arc::new(Plans::new(plan)),
     };
-    let options = source::Options {
-        follow: args.follow,
-        token: token(args)?,
-    };
-    let sources: anyhow::Result<Vec<_>> = args
-        .from
-        .iter()
-        .map(|address| address.open(&options))
-        .collect();
-    let sources = sources.refused()?;
-    // Made, or compared with what is asked for, before anything is taken.
-    for store in &stores {
-        store
-            .open(
-                args.classes.as_ref(),
-                args.timezone.as_ref(),
-                &shared.limits,
-            )
-            .map_err(places::refused)?;
-    }
     let (mut pipelines, mut meters) = (Vec::new(), Vec::new());
-    for (address, source) in args.from.iter().zip(sources) {
+    for (address, source) in on.into_iter().zip(sources) {
         let meter = Arc::new(Meter::default());
         meters.push((address.to_string(), Arc::clone(&meter)));
         let parser = match &args.log_format {
             Some(format) => Parser::of_log(format.clone()),
             None => Parser::new(args.format),
         };
-        let pipeline = Pipeline::new(source, parser, &stores, shared.clone(), meter);
-        pipelines.push(pipeline.map_err(places::refused)?);
+        match Pipeline::new(source, parser, shared.clone(), meter) {
+            Ok(pipeline) => pipelines.push(pipeline),
+            Err(error) => return unopened(error, context, interrupt),
+        }
     }
     let server = args
         .metrics
@@ -91,16 +99,25 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
         .map(|pipeline| std::thread::spawn(move || pipeline.run()))
         .collect();
     let mut reported = Instant::now();
+    let mut screen = Screen::open(&meters);
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
         std::thread::sleep(LOOK);
+        if reload.swap(false, Relaxed) {
+            plans::reload(args, &stores, &shared, &threads);
+        }
         if interrupt.load(Relaxed) {
             notify("STOPPING=1");
         }
-        if reported.elapsed() >= REPORT {
-            reported = Instant::now();
-            context.notice(&summary(&meters));
+        match &mut screen {
+            Some(screen) => screen.show(&meters),
+            None if reported.elapsed() >= REPORT => {
+                reported = Instant::now();
+                context.notice(&summary(&meters));
+            }
+            None => {}
         }
     }
+    drop(screen);
     let ended: Vec<Ended> = threads
         .into_iter()
         .map(|thread| {
@@ -115,10 +132,22 @@ pub(crate) fn run(args: &TallyArgs, context: &mut Context, interrupt: &Arc<Atomi
     match ended.iter().find_map(|ended| ended.reason.as_ref()) {
         None => Ok(Answer::Done),
         Some(reason) => Err(Failure::Midway(anyhow::anyhow!(
-            "{} events are not stored: {reason}. Files and gearmand deliver them again at the next start",
-            ended.iter().map(|ended| ended.unstored).sum::<u64>(),
+            "{} not stored: {reason}. Files and gearmand deliver them again at the next start",
+            count(
+                ended.iter().map(|ended| ended.unstored as usize).sum(),
+                "event"
+            ),
         ))),
     }
+}
+
+/// A store that was not opened: refused, or still down when the end was asked for.
+fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Outcome {
+    if matches!(error, StoreError::Unavailable(_)) && interrupt.load(Relaxed) {
+        context.notice("Stopped before the store answered; nothing was taken.");
+        return Ok(Answer::Done);
+    }
+    Err(places::refused(error))
 }
 
 /// The token that clients of HTTP must send.
@@ -135,29 +164,18 @@ fn token(args: &TallyArgs) -> Result<Option<String>, Failure> {
     }
 }
 
-fn limits(args: &TallyArgs) -> Limits {
-    let seconds =
-        |span: record::Nanos| Seconds::try_from(span.0 / 1_000_000_000).unwrap_or(Seconds::MAX);
-    Limits {
-        minutes: seconds(args.keep_minutes),
-        hours: seconds(args.keep_hours),
-        size: args.max_size.0,
-        tags: args.max_tags,
-    }
-}
-
 fn summary(meters: &[Metered]) -> String {
     let lines: Vec<String> = meters
         .iter()
         .map(|(address, meter)| {
-            let of = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed);
+            let of = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed) as usize;
             let mut line = format!(
-                "{address}: {} events in {} sums, {} flushes",
-                of(&meter.events),
-                of(&meter.flushed_sums),
-                of(&meter.flushes)
+                "{address}: {} in {}, {}",
+                count(of(&meter.events), "event"),
+                count(of(&meter.flushed_sums), "sum"),
+                count(of(&meter.flushes), "commit")
             );
-            for (count, what) in [
+            for (many, what) in [
                 (of(&meter.rejected), "rejected"),
                 (
                     of(&meter.unidentified),
@@ -168,8 +186,8 @@ fn summary(meters: &[Metered]) -> String {
                     "tags beyond --max-tags, summed as (other)",
                 ),
             ] {
-                if count > 0 {
-                    line.push_str(&format!(", {count} {what}"));
+                if many > 0 {
+                    line.push_str(&format!(", {many} {what}"));
                 }
             }
             line

@@ -97,6 +97,10 @@ impl Way {
             Address::Stdin => Err(Failure::refused(
                 "events are sent to a file or a server; to print them, use echo",
             )),
+            #[cfg(feature = "kafka")]
+            Address::Kafka(_) => Err(Failure::refused(
+                "events are produced to Kafka by its own clients, such as kafka-console-producer.sh",
+            )),
             Address::File(path) => append(path).refused().map(Way::File),
             Address::Statsd(place) => statsd(place).refused().map(Way::Statsd),
             Address::Http(place) => to_http(place, name, args.token_file.as_deref()).refused(),

@@ -303,6 +303,24 @@ impl Sums {
         })
     }
 
+    /// The tags with the most events.
+    pub fn top(&self, most: usize) -> Vec<(String, f64)> {
+        let mut counts = vec![0.0; self.tags.len()];
+        for cell in &self.cells {
+            counts[cell.tag as usize] += cell.count;
+        }
+        let mut order: Vec<u32> = (0..self.tags.len() as u32).collect();
+        let count = |tag: &u32| counts[*tag as usize];
+        let most = most.min(order.len());
+        if most < order.len() {
+            order.select_nth_unstable_by(most, |a, b| count(b).total_cmp(&count(a)));
+            order.truncate(most);
+        }
+        order.sort_by(|a, b| count(b).total_cmp(&count(a)));
+        let name = |tag: &u32| String::from_utf8_lossy(self.name(*tag)).into_owned();
+        order.iter().map(|tag| (name(tag), count(tag))).collect()
+    }
+
     /// All counts of buckets, in no order.
     pub fn buckets(&self) -> impl Iterator<Item = BucketRow> {
         self.buckets.iter().map(|bucket| {

@@ -143,11 +143,11 @@ impl Report {
         ];
         shown.extend(titles.iter().map(|title| Column::numbers(title, 5)));
         let table = layout(&shown, &rows, columns);
-        format!("{}\n{table}", self.sparkline(&zone))
+        format!("{}\n{table}", self.sparkline())
     }
 
     /// Counts over time, periods without events included.
-    fn sparkline(&self, zone: &Zone) -> String {
+    fn sparkline(&self) -> String {
         let counts: BTreeMap<Seconds, f64> = self
             .rows
             .iter()
@@ -158,13 +158,12 @@ impl Report {
         else {
             return String::new();
         };
-        let starts = std::iter::successors(Some(*first), |start| Some(zone.next(self.by, *start)));
-        let all: Vec<f64> = starts
-            .take_while(|start| start <= last)
-            .map(|start| counts.get(&start).copied().unwrap_or(0.0))
-            .collect();
-        let each = all.len().div_ceil(SPARKS);
-        let sums: Vec<f64> = all.chunks(each).map(|some| some.iter().sum()).collect();
+        let place = |start: Seconds| ((start - first) as f64 / self.by.seconds()).round() as usize;
+        let each = (place(*last) + 1).div_ceil(SPARKS);
+        let mut sums = vec![0.0; place(*last) / each + 1];
+        for (start, count) in &counts {
+            sums[place(*start) / each] += count;
+        }
         let most = sums.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let signs = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let sign = |sum: &f64| signs[((sum / most * 7.0).round().clamp(0.0, 7.0)) as usize];

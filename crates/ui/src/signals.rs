@@ -78,6 +78,19 @@ pub fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
     Ok(interrupted)
 }
 
+/// The flag of [`interrupt_flag`], and one that SIGHUP raises in its place, to have configuration read again.
+///
+/// # Errors
+/// When the handlers cannot be set.
+pub fn interrupt_and_reload_flags() -> std::io::Result<(Arc<AtomicBool>, Arc<AtomicBool>)> {
+    let (interrupted, reload) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let others = || ending().filter(|signal| *signal != SIGHUP);
+    ends_at_once(others(), &interrupted)?;
+    raise(others(), &interrupted)?;
+    flag::register(SIGHUP, Arc::clone(&reload))?;
+    Ok((interrupted, reload))
+}
+
 /// A flag that the first signal sets, for who has the terminal: it is put back before a second signal
 /// may end the program, which [`second_ends_at_once`] says.
 ///
@@ -96,14 +109,25 @@ pub fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
 /// # Errors
 /// When the handlers cannot be set.
 pub fn second_ends_at_once(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
-    for signal in ending() {
+    ends_at_once(ending(), interrupted)
+}
+
+fn ends_at_once(
+    signals: impl Iterator<Item = i32>,
+    interrupted: &Arc<AtomicBool>,
+) -> std::io::Result<()> {
+    for signal in signals {
         flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, Arc::clone(interrupted))?;
     }
     Ok(())
 }
 
 fn raise_by_signals(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
-    for signal in ending() {
+    raise(ending(), interrupted)
+}
+
+fn raise(signals: impl Iterator<Item = i32>, interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
+    for signal in signals {
         flag::register(signal, Arc::clone(interrupted))?;
     }
     explain_long_ends(Arc::clone(interrupted));

@@ -57,14 +57,7 @@ impl Stores {
     }
 
     fn read<R>(&self, work: impl Fn(&mut Reader) -> anyhow::Result<R>) -> anyhow::Result<R> {
-        self.pool.with(
-            || Ok(Reader::open(&self.addresses)?),
-            |reader| {
-                let answer = work(reader);
-                reader.release();
-                answer
-            },
-        )
+        self.pool.with(|| Ok(Reader::open(&self.addresses)?), work)
     }
 
     /// Series with the most events of late, then those without.

@@ -91,7 +91,7 @@ impl DeadLetters {
             && !state.failed
         {
             state.failed = true;
-            ui::context::notice(&format!(
+            crate::news::tell(&format!(
                 "Rejected lines cannot be kept in {}: {error}",
                 self.path.display()
             ));

@@ -6,7 +6,7 @@ use crate::event::{Event, Rejection};
 use crate::identity::unique;
 use crate::level::Seconds;
 use crate::source::{Delivery, Identity};
-use crate::store::{Advance, Batch, Key, Result, Store};
+use crate::store::{Advance, Batch, Key, Result, Store, StoreError};
 use crate::sums::Sums;
 
 /// All of a delivery is in the store.
@@ -29,6 +29,9 @@ pub(super) struct Lane {
     in_flight: u64,
     name: [u8; 16],
     number: u64,
+    /// The store did not answer. Until a batch is committed, identities are taken for new: one that is not makes the
+    /// batch a conflict, after which the source delivers again.
+    is_blind: bool,
 }
 
 impl Lane {
@@ -44,6 +47,7 @@ impl Lane {
             in_flight: 0,
             name: unique(),
             number: 0,
+            is_blind: false,
         }
     }
 
@@ -84,9 +88,16 @@ impl Lane {
                 _ => None,
             })
             .collect();
-        let known = match keys.is_empty() {
+        let known = match keys.is_empty() || self.is_blind {
             true => Vec::new(),
-            false => self.store.known(&keys)?,
+            false => match self.store.known(&keys) {
+                Ok(known) => known,
+                Err(StoreError::Unavailable(_)) => {
+                    self.is_blind = true;
+                    Vec::new()
+                }
+                Err(error) => return Err(error),
+            },
         };
         let mut known = known.into_iter();
         let mut seen: HashSet<&Key> = HashSet::new();
@@ -183,6 +194,7 @@ impl Lane {
         batch.sums.clear();
         self.spare = Some(batch.sums);
         self.in_flight = 0;
+        self.is_blind = false;
     }
 
     /// Forgets what is not committed, and what it knew of the store.
@@ -193,5 +205,6 @@ impl Lane {
         self.advances.clear();
         self.positions.clear();
         self.in_flight = 0;
+        self.is_blind = false;
     }
 }

@@ -1,6 +1,6 @@
 //! Counters of a pipeline, which the screen, the log lines and `/metrics` read.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +29,14 @@ pub struct Meter {
     pub tags: AtomicU64,
     /// Tags that went to `(other)`, in all batches.
     pub others: AtomicU64,
+    /// Events or bytes that wait at the source.
+    pub lag: AtomicU64,
+    /// The source knows its lag.
+    pub has_lag: AtomicBool,
+    /// A screen shows the top tags.
+    pub top_is_shown: AtomicBool,
+    /// Tags with the most events of the last batch.
+    top: Mutex<Vec<(String, f64)>>,
     /// Reasons for which the source and the stores are down.
     down: Mutex<Down>,
 }
@@ -43,6 +51,23 @@ impl Meter {
     pub(super) fn took(&self, events: u64, rejected: u64) {
         self.events.fetch_add(events, Relaxed);
         self.rejected.fetch_add(rejected, Relaxed);
+    }
+
+    pub(crate) fn set_lag(&self, lag: Option<u64>) {
+        self.has_lag.store(lag.is_some(), Relaxed);
+        self.lag.store(lag.unwrap_or(0), Relaxed);
+    }
+
+    /// Tags with the most events of the last batch.
+    pub fn top(&self) -> Vec<(String, f64)> {
+        self.top
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn set_top(&self, top: Vec<(String, f64)>) {
+        *self.top.lock().unwrap_or_else(PoisonError::into_inner) = top;
     }
 
     pub(super) fn in_memory(&self, sums: usize) {
@@ -67,11 +92,11 @@ impl Meter {
         let mut down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(news) = change(&mut down) {
             drop(down);
-            ui::context::notice(&news);
+            crate::news::tell(&news);
         }
     }
 
-    pub(super) fn source_is_down(&self, source: &str, reason: &str) {
+    pub(crate) fn source_is_down(&self, source: &str, reason: &str) {
         self.change(|down| {
             let is_news = down.source.replace(reason.to_owned()).is_none();
             is_news.then(|| format!("{source}: {reason}; trying again"))

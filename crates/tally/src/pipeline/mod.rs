@@ -7,6 +7,9 @@
 mod dead_letters;
 mod lane;
 pub mod meter;
+mod open;
+mod plan;
+mod summing;
 mod writer;
 
 use std::sync::Arc;
@@ -17,18 +20,24 @@ use jiff::Timestamp;
 
 use crate::level::Seconds;
 use crate::parse::Parser;
-use crate::source::{Delivery, Intake, Polled, Source, Stopped};
-use crate::store::{Address, Batch, Limits, Store};
+use crate::source::{Polled, Source};
+use crate::store::Batch;
 
 pub use dead_letters::DeadLetters;
 use lane::Lane;
 use meter::Meter;
+pub(crate) use open::patiently;
+pub(crate) use plan::join;
+pub use plan::{Plan, Plans};
+use summing::Summing;
 use writer::{Outcome, Writer};
 
 /// The longest wait for a source, so that a timer or a stop is seen.
 const TICK: Duration = Duration::from_millis(100);
 /// The longest wait before a source that is down, or a store, is tried again.
 const SLOWEST_RETRY: Duration = Duration::from_secs(5);
+/// Tags of a batch that the screen may show.
+const TOP: usize = 5;
 /// Time for the last flush after a stop.
 const LAST_FLUSH: Duration = Duration::from_secs(20);
 
@@ -62,8 +71,8 @@ pub struct Shared {
     pub dead_letters: Arc<DeadLetters>,
     /// When to flush.
     pub flush: FlushRule,
-    /// Retention of the stores.
-    pub limits: Limits,
+    /// Where sums go.
+    pub plans: Arc<Plans>,
 }
 
 /// End of a pipeline.
@@ -97,27 +106,23 @@ pub fn now() -> Seconds {
 }
 
 impl Pipeline {
-    /// A pipeline to some stores, each of which it opens twice: to write, and to look up identities.
+    /// A pipeline from a source.
     ///
     /// # Errors
-    /// Where a store cannot be opened.
+    /// Where a store cannot be opened, or the end was asked for while it did not answer.
     pub fn new(
         source: Box<dyn Source>,
         parser: Parser,
-        stores: &[Address],
         shared: Shared,
         meter: Arc<Meter>,
     ) -> crate::store::Result<Pipeline> {
-        let open = |address: &Address| address.open(None, None, &shared.limits);
-        let writing: Result<Vec<Box<dyn Store>>, _> = stores.iter().map(open).collect();
-        let lanes: Result<Vec<Lane>, _> = stores
-            .iter()
-            .map(|address| open(address).map(Lane::new))
-            .collect();
+        let plan = shared.plans.current();
+        let (lanes, writer) = plan::way(&plan, &shared, Arc::clone(&meter))?;
         let intake = Summing {
-            lanes: lanes?,
+            lanes,
+            plan,
             parser,
-            meter: Arc::clone(&meter),
+            meter,
             stop: Arc::clone(&shared.stop),
             dead_letters: Arc::clone(&shared.dead_letters),
             source: source.address().to_owned(),
@@ -126,7 +131,7 @@ impl Pipeline {
         Ok(Pipeline {
             source,
             intake,
-            writer: Writer::start(writing?, shared.clone(), meter),
+            writer,
             shared,
             number: 0,
             in_flight: None,
@@ -153,7 +158,9 @@ impl Pipeline {
     }
 
     fn step(&mut self) {
-        if self.is_full() {
+        if self.shared.plans.is_held() {
+            self.change_plan();
+        } else if self.is_full() || self.is_off() {
             self.reap(TICK);
         } else {
             self.poll();
@@ -164,6 +171,41 @@ impl Pipeline {
         }
     }
 
+    /// True of a source from which nothing is taken.
+    fn is_off(&self) -> bool {
+        let routes = self.intake.plan.routes.as_ref();
+        routes.is_some_and(|routes| routes.is_off(self.source.address()))
+    }
+
+    /// Writes all that is summed, waits until there is a new plan, and goes on by it.
+    fn change_plan(&mut self) {
+        while self.has_sums() && !self.is_stopped() {
+            if self.in_flight.is_none() {
+                self.flush();
+            }
+            self.reap(TICK);
+        }
+        let stop = Arc::clone(&self.shared.stop);
+        self.shared.plans.wait(|| stop.load(Relaxed));
+        let plan = self.shared.plans.current();
+        if self.is_stopped() || Arc::ptr_eq(&plan, &self.intake.plan) {
+            return;
+        }
+        match plan::way(&plan, &self.shared, Arc::clone(&self.intake.meter)) {
+            Ok((lanes, writer)) => {
+                self.intake.lanes = lanes;
+                self.intake.plan = plan;
+                self.writer = writer;
+            }
+            // It was there when the plan was made.
+            Err(error) => self.intake.meter.store_is_down(&error.to_string()),
+        }
+    }
+
+    fn has_sums(&self) -> bool {
+        self.in_flight.is_some() || !self.intake.lanes.iter().all(Lane::is_empty)
+    }
+
     fn poll(&mut self) {
         let wait = match (self.since, self.in_flight) {
             (Some(since), None) => TICK.min(self.delay().saturating_sub(since.elapsed())),
@@ -172,6 +214,7 @@ impl Pipeline {
             (None, None) => TICK,
         };
         let polled = self.source.poll(wait, &mut self.intake);
+        self.intake.meter.set_lag(self.source.lag());
         if std::mem::take(&mut self.intake.taken) && self.since.is_none() {
             self.since = Some(Instant::now());
         }
@@ -233,7 +276,13 @@ impl Pipeline {
         self.source.sealed(self.number);
         self.in_flight = Some(self.number);
         self.number += 1;
-        self.intake.meter.in_memory(0);
+        let meter = &self.intake.meter;
+        meter.in_memory(0);
+        if meter.top_is_shown.load(Relaxed)
+            && let Some(largest) = batches.iter().max_by_key(|batch| batch.sums.len())
+        {
+            meter.set_top(largest.sums.top(TOP));
+        }
         self.writer.write(batches);
     }
 
@@ -249,7 +298,7 @@ impl Pipeline {
     /// The last flush, and the end; `None` if the source has to deliver again what another process counted in part.
     fn end(&mut self) -> Option<Ended> {
         self.writer.give_up_after(Some(Instant::now() + LAST_FLUSH));
-        while self.in_flight.is_some() || !self.intake.lanes.iter().all(Lane::is_empty) {
+        while self.has_sums() {
             if self.in_flight.is_none() {
                 self.flush();
             }
@@ -295,108 +344,6 @@ impl Pipeline {
             }
             Outcome::GivenUp(_) => {}
         }
-    }
-}
-
-/// The receiver of a source's deliveries.
-struct Summing {
-    lanes: Vec<Lane>,
-    parser: Parser,
-    meter: Arc<Meter>,
-    stop: Arc<AtomicBool>,
-    dead_letters: Arc<DeadLetters>,
-    source: String,
-    taken: bool,
-}
-
-impl Summing {
-    fn bytes(&self) -> usize {
-        self.lanes.iter().map(Lane::bytes).sum()
-    }
-
-    /// Sums lines in one lane, or in all.
-    fn sum(&mut self, lane: Option<usize>, lines: &[u8], now: Seconds) {
-        let lanes = match lane {
-            Some(lane) => &mut self.lanes[lane..=lane],
-            None => &mut self.lanes[..],
-        };
-        let (mut events, mut rejected) = (0, 0);
-        self.parser.lines(lines, &mut |line, event| {
-            let added =
-                event.and_then(|event| lanes.iter_mut().try_for_each(|lane| lane.add(&event, now)));
-            match added {
-                Ok(()) => events += 1,
-                Err(reason) => {
-                    rejected += 1;
-                    self.dead_letters.add(&self.source, reason, line);
-                }
-            }
-        });
-        self.meter.took(events, rejected);
-    }
-
-    /// Asks the stores until they answer, so that a source waits while a store is down.
-    fn ask<T>(
-        &mut self,
-        mut ask: impl FnMut(&mut [Lane]) -> crate::store::Result<T>,
-    ) -> Result<T, Stopped> {
-        let mut wait = TICK;
-        loop {
-            match ask(&mut self.lanes) {
-                Ok(answer) => return Ok(answer),
-                Err(error) => self.meter.store_is_down(&error.to_string()),
-            }
-            let until = Instant::now() + wait;
-            wait = (wait * 2).min(SLOWEST_RETRY);
-            while Instant::now() < until {
-                if self.stop.load(Relaxed) {
-                    return Err(Stopped);
-                }
-                std::thread::sleep(TICK / 4);
-            }
-        }
-    }
-}
-
-impl Intake for Summing {
-    fn take(&mut self, deliveries: &[Delivery<'_>]) -> Result<(), Stopped> {
-        let skips = self.ask(|lanes| {
-            let skips = lanes.iter_mut().map(|lane| lane.skips(deliveries));
-            skips.collect::<Result<Vec<_>, _>>()
-        })?;
-        let now = now();
-        for (index, delivery) in deliveries.iter().enumerate() {
-            let first = skips.first().map_or(0, |skips| skips[index]);
-            if skips.iter().all(|skips| skips[index] == first) {
-                self.sum(None, delivery.lines.get(first..).unwrap_or_default(), now);
-            } else {
-                // After an end at which some stores had committed, and others not.
-                for (lane, skips) in skips.iter().enumerate() {
-                    self.sum(
-                        Some(lane),
-                        delivery.lines.get(skips[index]..).unwrap_or_default(),
-                        now,
-                    );
-                }
-            }
-            for (lane, skips) in self.lanes.iter_mut().zip(&skips) {
-                lane.took(delivery, skips[index]);
-            }
-        }
-        self.taken = true;
-        self.meter.in_memory(self.lanes.iter().map(Lane::len).sum());
-        Ok(())
-    }
-
-    fn position(&mut self, source: &str) -> Result<Option<u64>, Stopped> {
-        self.ask(|lanes| {
-            let at: Result<Vec<Option<u64>>, _> =
-                lanes.iter_mut().map(|lane| lane.position(source)).collect();
-            let at = at?;
-            // Of several stores the one that has least; one without is at the beginning of what another has.
-            let least = at.iter().map(|at| at.unwrap_or(0)).min();
-            Ok(least.filter(|_| at.iter().any(Option::is_some)))
-        })
     }
 }
 

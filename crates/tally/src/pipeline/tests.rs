@@ -5,12 +5,17 @@ use super::*;
 use crate::level::Level;
 use crate::parse::Format;
 use crate::query::Reader;
-use crate::source::Identity;
 use crate::source::file::FileSource;
-use crate::store::{Advance, Key};
+use crate::source::{Delivery, Identity, Intake};
+use crate::store::{Address, Advance, Key, Limits};
 use crate::sums::Sums;
 
 fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> Ended {
+    let plan = Plan {
+        stores: stores.to_vec(),
+        routes: None,
+        limits: Limits::default(),
+    };
     let shared = Shared {
         stop: Arc::new(AtomicBool::new(false)),
         dead_letters: Arc::new(DeadLetters::at(Path::new("/dev/null"))),
@@ -18,11 +23,11 @@ fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> Ended {
             every: Duration::from_millis(1),
             ..FlushRule::default()
         },
-        limits: Limits::default(),
+        plans: Arc::new(Plans::new(plan)),
     };
     let meter = Arc::new(Meter::default());
     let parser = Parser::new(Format::Statsd);
-    let mut pipeline = Pipeline::new(source, parser, stores, shared, Arc::clone(&meter)).unwrap();
+    let mut pipeline = Pipeline::new(source, parser, shared, Arc::clone(&meter)).unwrap();
     if stop {
         let limit = Instant::now() + Duration::from_secs(120);
         // Idle, with nothing that waits.

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::meter::Meter;
 use super::{SLOWEST_RETRY, Shared, TICK, now};
-use crate::store::{Applied, Batch, KEYS_KEPT, Store, StoreError};
+use crate::store::{Applied, Batch, Limits, Store, StoreError};
 
 /// Interval between two looks at what is to be rolled up or removed.
 const MAINTENANCE: Duration = Duration::from_secs(10);
-/// Time from a start until identities are removed: what was not acknowledged before the start has been delivered again
-/// by then, however long nothing ran.
-const PRUNE_AFTER: Duration = Duration::from_secs(3600);
+/// Time after which it is added to the running time of the stores.
+const STEP: Duration = Duration::from_secs(60);
+/// The most that is added at once: of the time for which a store was down, it has no more.
+const LONGEST_STEP: Duration = Duration::from_secs(120);
 
 /// End of a batch.
 pub(super) enum Outcome {
@@ -34,7 +35,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(stores: Vec<Box<dyn Store>>, shared: Shared, meter: Arc<Meter>) -> Writer {
+    pub(super) fn start(
+        stores: Vec<Box<dyn Store>>,
+        shared: Shared,
+        limits: Limits,
+        meter: Arc<Meter>,
+    ) -> Writer {
         let (batches, from) = sync_channel(1);
         let (to, outcomes) = sync_channel(1);
         let deadline = Arc::new(Mutex::new(None));
@@ -42,9 +48,10 @@ impl Writer {
             applied: vec![Applied::default(); stores.len()],
             stores,
             shared,
+            limits,
             meter,
             deadline: Arc::clone(&deadline),
-            began: Instant::now(),
+            counted: Instant::now(),
         };
         let thread = std::thread::spawn(move || work.run(&from, &to));
         Writer {
@@ -88,9 +95,11 @@ struct Work {
     stores: Vec<Box<dyn Store>>,
     applied: Vec<Applied>,
     shared: Shared,
+    limits: Limits,
     meter: Arc<Meter>,
     deadline: Arc<Mutex<Option<Instant>>>,
-    began: Instant,
+    /// Moment up to which the stores' running time has been counted.
+    counted: Instant,
 }
 
 impl Work {
@@ -167,13 +176,16 @@ impl Work {
     }
 
     fn maintain(&mut self) -> bool {
-        let prune = self.began.elapsed() >= PRUNE_AFTER.min(KEYS_KEPT);
+        let mut ran = self.counted.elapsed().min(LONGEST_STEP);
+        if ran >= STEP {
+            self.counted = Instant::now();
+        } else {
+            ran = Duration::ZERO;
+        }
         let mut more = false;
         for store in &mut self.stores {
             // A store that cannot do it now may later; a batch tells if it is down.
-            more |= store
-                .maintain(&self.shared.limits, now(), prune)
-                .unwrap_or(false);
+            more |= store.maintain(&self.limits, now(), ran).unwrap_or(false);
         }
         more
     }

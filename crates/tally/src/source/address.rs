@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+#[cfg(feature = "kafka")]
+use super::kafka;
 use super::{Source, file, gearman, http, statsd, stdin};
 
 /// Address of a source.
@@ -19,6 +21,9 @@ pub enum Address {
     Http(http::Place),
     /// A port of StatsD: `host:port`.
     Statsd(String),
+    /// A topic of Kafka.
+    #[cfg(feature = "kafka")]
+    Kafka(kafka::Place),
 }
 
 /// Options of sources.
@@ -39,6 +44,8 @@ impl FromStr for Address {
             None if !text.is_empty() => Ok(Address::File(text.into())),
             Some(("gearman", place)) => gearman::Place::parse(place).map(Address::Gearman),
             Some(("http", place)) => http::Place::parse(place).map(Address::Http),
+            #[cfg(feature = "kafka")]
+            Some(("kafka", place)) => kafka::Place::parse(place).map(Address::Kafka),
             Some(("statsd", place)) if place.contains(':') => Ok(Address::Statsd(place.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(Address::File(path.into())),
             _ => Err(format!(
@@ -55,6 +62,8 @@ impl fmt::Display for Address {
             Address::File(path) => write!(f, "{}", path.display()),
             Address::Http(place) => place.fmt(f),
             Address::Statsd(place) => write!(f, "statsd://{place}"),
+            #[cfg(feature = "kafka")]
+            Address::Kafka(place) => place.fmt(f),
             Address::Gearman(place) => write!(f, "gearman://{}/{}", place.server, place.function),
         }
     }
@@ -71,6 +80,8 @@ impl Address {
             Address::File(path) => Box::new(file::FileSource::open(path, options.follow)?),
             Address::Http(place) => Box::new(http::Http::open(place, options.token.as_deref())?),
             Address::Statsd(place) => Box::new(statsd::Statsd::open(place)?),
+            #[cfg(feature = "kafka")]
+            Address::Kafka(place) => Box::new(kafka::Kafka::new(place.clone())),
             Address::Gearman(place) => Box::new(gearman::Gearman::new(place.clone())),
         })
     }

@@ -306,6 +306,11 @@ impl Source for FileSource {
         }
     }
 
+    fn lag(&self) -> Option<u64> {
+        let open = self.open.as_ref()?;
+        Some(open.file.metadata().ok()?.len().saturating_sub(open.at))
+    }
+
     fn rewind(&mut self) {
         self.open = None;
         if self.follow {

@@ -7,6 +7,8 @@ mod address;
 pub mod file;
 pub mod gearman;
 pub mod http;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod statsd;
 pub mod stdin;
 
@@ -104,6 +106,11 @@ pub trait Source: Send {
 
     /// Deliveries of the batches that are not committed are forgotten, and are to be delivered again.
     fn rewind(&mut self);
+
+    /// Number of events or bytes that wait at the source, where it is known.
+    fn lag(&self) -> Option<u64> {
+        None
+    }
 
     /// Number of deliveries that could only be counted at least once, for want of an identity.
     fn unidentified(&self) -> u64 {

@@ -2,9 +2,11 @@
 
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use linux::datagrams::Datagrams;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{Delivery, Identity, Intake, Polled, Source};
@@ -18,6 +20,10 @@ const SILENCE: Duration = Duration::from_secs(600);
 const RECEIVE_BUFFER: usize = 8 << 20;
 /// The largest datagram.
 const DATAGRAM: usize = 65_536;
+/// Datagrams of one call.
+const CALL: usize = 64;
+/// Bytes of one read of a connection. A line is no longer than a datagram, so that all connections hold 20 MiB.
+const READ: usize = 16 << 10;
 /// Bytes of datagrams that are handed over at once.
 const AT_ONCE: usize = 512 << 10;
 
@@ -28,6 +34,9 @@ pub struct Statsd {
     datagrams: UdpSocket,
     listener: TcpListener,
     connections: Vec<Connection>,
+    /// Datagrams of one call.
+    received: Datagrams,
+    /// Their lines.
     buffer: Vec<u8>,
 }
 
@@ -65,6 +74,7 @@ impl Statsd {
             datagrams,
             listener,
             connections: Vec::new(),
+            received: Datagrams::new(CALL, DATAGRAM),
             buffer: Vec::new(),
         })
     }
@@ -73,13 +83,16 @@ impl Statsd {
     fn receive(&mut self) -> io::Result<()> {
         self.buffer.clear();
         while self.buffer.len() < AT_ONCE {
-            let begin = self.buffer.len();
-            self.buffer.resize(begin + DATAGRAM, 0);
-            let received = self.datagrams.recv(&mut self.buffer[begin..]);
-            self.buffer
-                .truncate(begin + received.as_ref().copied().unwrap_or(0));
-            match received {
-                Ok(_) => self.buffer.push(b'\n'),
+            match self.received.receive(self.datagrams.as_fd()) {
+                Ok(()) => {
+                    for datagram in self.received.iter() {
+                        self.buffer.extend_from_slice(datagram);
+                        self.buffer.push(b'\n');
+                    }
+                    if !self.received.is_full() {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Such as an earlier answer that was refused.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
@@ -97,7 +110,7 @@ impl Statsd {
             if stream.set_nonblocking(true).is_ok() {
                 self.connections.push(Connection {
                     stream,
-                    lines: Lines::default(),
+                    lines: Lines::of(READ, DATAGRAM),
                     heard: Instant::now(),
                     ended: false,
                 });

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use record::Bytes;
 
+use super::redact::without_password;
 use super::{Archive, Result, SCHEMA, Store, StoreError, sqlite};
 use crate::classes::Bounds;
 use crate::level::{Level, Seconds, Zone};
@@ -54,6 +55,8 @@ pub struct Limits {
     pub size: Bytes,
     /// Number of tags.
     pub tags: u64,
+    /// Levels that are not rolled up.
+    pub off: Vec<Level>,
 }
 
 impl Default for Limits {
@@ -63,6 +66,7 @@ impl Default for Limits {
             hours: 366 * 86_400,
             size: Bytes::gib(10),
             tags: 1_000_000,
+            off: Vec::new(),
         }
     }
 }
@@ -86,6 +90,9 @@ pub enum Address {
     /// A database of MySQL or MariaDB.
     #[cfg(feature = "mysql")]
     Mysql(super::mysql::Server),
+    /// A database of ClickHouse.
+    #[cfg(feature = "clickhouse")]
+    Clickhouse(super::clickhouse::Server),
 }
 
 impl FromStr for Address {
@@ -100,8 +107,15 @@ impl FromStr for Address {
                 .unwrap_or(server)
                 .parse()
                 .map(Address::Mysql),
+            #[cfg(feature = "clickhouse")]
+            Some(("clickhouse", server)) => server
+                .strip_prefix("//")
+                .unwrap_or(server)
+                .parse()
+                .map(Address::Clickhouse),
             _ => Err(format!(
-                "'{text}' is no store; write it as sqlite:FILE or mysql://user@host:3306/database"
+                "'{}' is no store; write it as sqlite:FILE, mysql://user@host:3306/database or clickhouse://user@host:8123/database?outbox=FILE",
+                without_password(text)
             )),
         }
     }
@@ -113,6 +127,8 @@ impl fmt::Display for Address {
             Address::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             #[cfg(feature = "mysql")]
             Address::Mysql(server) => server.fmt(f),
+            #[cfg(feature = "clickhouse")]
+            Address::Clickhouse(server) => server.fmt(f),
         }
     }
 }
@@ -139,6 +155,12 @@ impl Address {
             Address::Mysql(server) => {
                 Box::new(super::mysql::MysqlStore::open(server, &new, limits.tags)?)
             }
+            #[cfg(feature = "clickhouse")]
+            Address::Clickhouse(server) => Box::new(super::clickhouse::ClickhouseStore::open(
+                server,
+                &new,
+                limits.tags,
+            )?),
         };
         let found = store.settings();
         if let Some(bounds) = bounds.filter(|bounds| **bounds != found.bounds) {
@@ -166,6 +188,8 @@ impl Address {
             Address::Sqlite(path) => sqlite::open_archive(path),
             #[cfg(feature = "mysql")]
             Address::Mysql(server) => super::mysql::open_archive(server),
+            #[cfg(feature = "clickhouse")]
+            Address::Clickhouse(server) => super::clickhouse::open_archive(server),
         }
     }
 }

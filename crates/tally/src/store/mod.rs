@@ -4,9 +4,12 @@
 //! is sent again. [`Store`] writes, [`Archive`] reads; [`Address`] opens either.
 
 mod address;
+#[cfg(feature = "clickhouse")]
+pub mod clickhouse;
 pub mod late;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+mod redact;
 mod sql;
 pub mod sqlite;
 #[cfg(test)]
@@ -26,7 +29,7 @@ pub const SCHEMA: u32 = 1;
 pub const LONGEST_KEY: usize = 255;
 /// Tags whose numbers a store remembers.
 const REMEMBERED: usize = 500_000;
-/// Time for which identities are kept: a source that sends something again does so sooner.
+/// Time for which identities are kept, of the store's running time: a source that sends something again does so sooner.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Time after the end of a period until it is rolled up. Events may be later still, at the price of more writes.
 pub const GRACE: Seconds = 300;
@@ -48,6 +51,11 @@ impl Key {
             bytes.truncate(LONGEST_KEY - size_of_val(&hash));
             bytes.extend_from_slice(&hash);
         }
+        Key(bytes.into())
+    }
+
+    /// The identity of bytes that a store has.
+    pub(crate) fn of(bytes: Vec<u8>) -> Key {
         Key(bytes.into())
     }
 
@@ -135,12 +143,24 @@ pub trait Store: Send {
     /// Position up to which a source's events are in the store.
     fn position(&mut self, source: &str) -> Result<Option<u64>>;
 
+    /// True of a store with no identity and no position, or to which they are being copied.
+    fn is_fresh(&mut self) -> Result<bool>;
+
+    /// Identities behind one, in their order, and no more than so many.
+    fn identities(&mut self, after: &[u8], most: usize) -> Result<Vec<Key>>;
+
+    /// All sources with their positions.
+    fn positions(&mut self) -> Result<Vec<(String, u64)>>;
+
+    /// Adds identities and positions of another store; it stays fresh while there are more to come.
+    fn adopt(&mut self, keys: &[Key], positions: &[(String, u64)], more: bool) -> Result<()>;
+
     /// Adds a batch with its identities, in one transaction that is durable when this returns.
     fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied>;
 
     /// Rolls up what is over, and removes what is older than the limits: a bounded part of it, and true if more is
-    /// left. Identities go only with `prune`.
-    fn maintain(&mut self, limits: &Limits, now: Seconds, prune: bool) -> Result<bool>;
+    /// left. `ran` is added to the store's running time.
+    fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool>;
 }
 
 /// A tag of a store's dictionary.
@@ -186,10 +206,10 @@ pub trait Archive: Send {
     /// Settings with which the store was made.
     fn settings(&self) -> &Settings;
 
-    /// From now on all answers are of one moment, until this is called again.
+    /// From now on all answers are of one moment, until [`Archive::release`].
     fn snapshot(&mut self) -> Result<()>;
 
-    /// Ends the snapshot. While one lasts, the database keeps all that was changed since.
+    /// Ends the moment of the snapshot: while it lasts, the database keeps what is changed later apart from it.
     fn release(&mut self);
 
     /// The dictionary.

@@ -119,7 +119,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
                         ..limits.clone()
                     },
                     now,
-                    true,
+                    Duration::ZERO,
                 )
                 .unwrap()
         {}
@@ -138,7 +138,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
     }
     // Minutes go by age; what they were rolled up to stays.
     let end = 1_760_000_000 + 80 * 11 * HOUR_SECONDS;
-    while store.maintain(&limits, end, true).unwrap() {}
+    while store.maintain(&limits, end, Duration::ZERO).unwrap() {}
     let earliest = rows(&address, "a", Level::Minute)[0].0;
     assert!(
         earliest >= end - limits.minutes - 12 * HOUR_SECONDS,
@@ -154,7 +154,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
         size: record::Bytes(1),
         ..limits
     };
-    while store.maintain(&small, end, true).unwrap() {}
+    while store.maintain(&small, end, Duration::ZERO).unwrap() {}
     let all: f64 = rows(&address, "a", Level::Month)
         .iter()
         .map(|row| row.1)
@@ -164,6 +164,143 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
 }
 
 const HOUR_SECONDS: Seconds = crate::level::HOUR;
+
+#[test]
+fn identities_age_by_the_time_that_a_store_is_written_and_by_no_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    let limits = Limits::default();
+    let mut store = open(&address, &limits);
+    let mut first = batch(1, &[("a", 0, 5.0)]);
+    first.keys.push(Key::new("job", &[b"1"]));
+    let step = Duration::from_secs(60);
+    store.maintain(&limits, 0, step).unwrap();
+    store.apply(&first, 1_760_000_000).unwrap();
+    let is_known = |store: &mut Box<dyn Store>| store.known(&first.keys).unwrap()[0];
+    // A clock that is ten days ahead, and one that is back in 1970, in processes that start anew.
+    for now in [1_760_864_000, 0, 1_760_864_000] {
+        let mut store = open(&address, &limits);
+        for _ in 0..3 {
+            while store.maintain(&limits, now, step).unwrap() {}
+        }
+        assert!(is_known(&mut store));
+    }
+    // Two processes at the same time count it once.
+    let mut other = open(&address, &limits);
+    let hours = KEYS_KEPT.as_secs() / 3600;
+    for hour in 1..=hours + 1 {
+        for store in [&mut store, &mut other] {
+            while store.maintain(&limits, 0, step * 60).unwrap() {}
+        }
+        assert_eq!(is_known(&mut store), hour <= hours, "{hour}");
+    }
+}
+
+#[test]
+fn two_events_a_century_apart_are_found_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    let last = crate::level::LATEST - 60;
+    let events = [("a", 0, 1.0), ("a", 60, 1.0), ("a", last, 2.0)];
+    open(&address, &Limits::default())
+        .apply(&batch(1, &events), 0)
+        .unwrap();
+    let found = rows(&address, "a", Level::Minute);
+    assert_eq!(
+        found.iter().map(|row| row.0).collect::<Vec<_>>(),
+        [0, 60, last]
+    );
+    assert_eq!(rows(&address, "a", Level::Month).len(), 2);
+}
+
+#[test]
+fn a_reader_holds_no_transaction_between_its_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = address(&folder);
+    let mut store = open(&address, &Limits::default());
+    store.apply(&batch(1, &[("a", 0, 1.0)]), 0).unwrap();
+    let mut reader = Reader::open(std::slice::from_ref(&address)).unwrap();
+    assert_eq!(reader.series().unwrap().len(), 1);
+    let Address::Sqlite(path) = &address else {
+        panic!("{address}")
+    };
+    // A checkpoint that truncates waits for all readers, and says so.
+    let busy: i64 = rusqlite::Connection::open(path)
+        .unwrap()
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(busy, 0);
+}
+
+/// 24 hours in steps of a minute, with upkeep after each: events up to 26 hours late and up to 5 minutes ahead, in
+/// batches out of order, each of which comes again now and then, into a store that is opened anew now and then.
+#[test]
+fn a_day_of_late_and_disordered_events_is_summed_exactly() {
+    let folder = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
+    let address = address(&folder);
+    let limits = Limits::default();
+    let mut store = open(&address, &limits);
+    let mut random = 9_u64;
+    let mut draw = |below: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) % below
+    };
+    let mut truth: BTreeMap<(Level, Seconds), (f64, f64)> = BTreeMap::new();
+    let mut waiting: Vec<Batch> = Vec::new();
+    let begin = 1_760_000_000;
+    for minute in 0..24 * 60_i64 {
+        let now = begin + 60 * minute;
+        let mut events = Vec::new();
+        for _ in 0..3 {
+            let late = match draw(10) {
+                0 => draw(26 * 3600).cast_signed(),
+                1..4 => draw(3600).cast_signed(),
+                _ => draw(600).cast_signed() - 300,
+            };
+            events.push(("a", now - late, draw(100) as f64));
+        }
+        for (_, at, value) in &events {
+            for level in Level::ALL {
+                let place = truth
+                    .entry((level, Zone::utc().start(level, *at)))
+                    .or_default();
+                place.0 += 1.0;
+                place.1 += value;
+            }
+        }
+        waiting.push(batch(minute.cast_unsigned(), &events));
+        while waiting.len() > draw(6) as usize {
+            let one = waiting.remove(draw(waiting.len() as u64) as usize);
+            for _ in 0..=u64::from(draw(8) == 0) {
+                store.apply(&one, now).unwrap();
+            }
+        }
+        if draw(60) == 0 {
+            store = open(&address, &limits);
+        }
+        store
+            .maintain(&limits, now, Duration::from_secs(60))
+            .unwrap();
+    }
+    let end = begin + 25 * HOUR_SECONDS;
+    waiting
+        .iter()
+        .for_each(|one| assert!(store.apply(one, end).is_ok()));
+    while store.maintain(&limits, end, Duration::ZERO).unwrap() {}
+    for level in Level::ALL {
+        let found: BTreeMap<Seconds, (f64, f64)> = rows(&address, "a", level)
+            .into_iter()
+            .map(|row| (row.0, (row.1, row.2)))
+            .collect();
+        let of_level = truth.iter().filter(|((of, _), _)| *of == level);
+        let expected = of_level.map(|((_, start), sums)| (*start, *sums));
+        assert_eq!(found, expected.collect(), "{level:?}");
+    }
+}
 
 #[test]
 fn tags_beyond_the_bound_are_summed_as_other() {

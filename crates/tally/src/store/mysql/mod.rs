@@ -3,6 +3,8 @@
 mod server;
 mod write;
 
+use std::time::Duration;
+
 use hashbrown::HashMap;
 use mysql::prelude::Queryable as _;
 use mysql::{Conn, Error};
@@ -149,6 +151,12 @@ impl Sql for Connection {
         self.run("START TRANSACTION").map(drop)
     }
 
+    fn rollback(&mut self) {
+        if self.run("ROLLBACK").is_err() {
+            self.connection = None;
+        }
+    }
+
     fn begin_snapshot(&mut self) -> Result<()> {
         self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             .map(drop)
@@ -193,6 +201,7 @@ pub struct MysqlStore {
     ids: HashMap<Box<str>, i64>,
     /// Tags in the dictionary, when it was last counted.
     tags: u64,
+    running: sql::RunningTime,
 }
 
 impl MysqlStore {
@@ -215,6 +224,7 @@ impl MysqlStore {
             most_tags,
             ids: HashMap::new(),
             tags: 0,
+            running: sql::RunningTime::default(),
         })
     }
 }
@@ -263,6 +273,43 @@ impl Store for MysqlStore {
             .with(|connection| connection.query_first(statement))
     }
 
+    fn is_fresh(&mut self) -> Result<bool> {
+        let found: Option<bool> = self
+            .connection
+            .with(|connection| connection.query_first(sql::IS_FRESH))?;
+        Ok(found.unwrap_or(true))
+    }
+
+    fn identities(&mut self, after: &[u8], most: usize) -> Result<Vec<Key>> {
+        let statement = format!(
+            "SELECT identity FROM tally_identity WHERE identity > {} ORDER BY identity LIMIT {most}",
+            write::hex(after)
+        );
+        self.connection
+            .with(|connection| connection.query_map(statement, Key::of))
+    }
+
+    fn positions(&mut self) -> Result<Vec<(String, u64)>> {
+        self.connection.with(|connection| {
+            connection.query_map(
+                "SELECT source, position FROM tally_position",
+                |(source, position): (Vec<u8>, u64)| {
+                    (String::from_utf8_lossy(&source).into_owned(), position)
+                },
+            )
+        })
+    }
+
+    fn adopt(&mut self, keys: &[Key], positions: &[(String, u64)], more: bool) -> Result<()> {
+        self.connection.begin()?;
+        let adopted = self.adopt_all(keys, positions, more);
+        match &adopted {
+            Ok(()) => drop(self.connection.run("COMMIT")?),
+            Err(_) => self.connection.rollback(),
+        }
+        adopted
+    }
+
     fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
         let mut tries = 0;
         loop {
@@ -275,8 +322,9 @@ impl Store for MysqlStore {
         }
     }
 
-    fn maintain(&mut self, limits: &Limits, now: Seconds, prune: bool) -> Result<bool> {
-        sql::maintain(&mut self.connection, &self.settings, limits, now, prune)
+    fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool> {
+        let clock = (&mut self.running, ran);
+        sql::maintain(&mut self.connection, &self.settings, limits, now, clock)
     }
 }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use mysql::OptsBuilder;
+use mysql::{OptsBuilder, SslOpts};
 
+use crate::store::redact::without_password;
 use crate::store::{Result, StoreError};
 
 /// Time to connect.
@@ -15,14 +16,16 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(120);
 const PORT: u16 = 3306;
 
-/// A database of a server: `mysql://[USER@]HOST[:PORT]/DATABASE[?defaults-file=FILE][&socket=PATH]`. What is left out is
-/// taken from `[client]` of `~/.my.cnf` or of the file.
+/// A database of a server: `mysql://[USER@]HOST[:PORT]/DATABASE[?defaults-file=FILE][&socket=PATH][&ssl-ca=FILE]`. What is
+/// left out is taken from `[client]` of `~/.my.cnf` or of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     user: Option<String>,
     host: Option<String>,
     port: Option<u16>,
     socket: Option<String>,
+    /// Certificates that the server's must be of: the connection is encrypted.
+    ssl_ca: Option<PathBuf>,
     database: String,
     defaults_file: Option<PathBuf>,
 }
@@ -32,8 +35,12 @@ impl FromStr for Server {
 
     /// Of what is behind `mysql://`.
     fn from_str(text: &str) -> std::result::Result<Server, String> {
-        let wrong =
-            || format!("'mysql://{text}' is no store; write it as mysql://user@host:3306/database");
+        let wrong = || {
+            format!(
+                "'{}' is no store; write it as mysql://user@host:3306/database",
+                without_password(&format!("mysql://{text}"))
+            )
+        };
         let (place, options) = text.split_once('?').unwrap_or((text, ""));
         let (server, database) = place.split_once('/').ok_or_else(wrong)?;
         let (user, host) = match server.rsplit_once('@') {
@@ -65,16 +72,18 @@ impl FromStr for Server {
             host: some(host),
             port,
             socket: None,
+            ssl_ca: None,
             database: database.to_owned(),
             defaults_file: None,
         };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             match option.split_once('=') {
                 Some(("socket", path)) => found.socket = Some(path.to_owned()),
+                Some(("ssl-ca", path)) => found.ssl_ca = Some(path.into()),
                 Some(("defaults-file", path)) => found.defaults_file = Some(path.into()),
                 _ => {
                     return Err(format!(
-                        "'{option}' is no option of a store; there are socket=PATH and defaults-file=FILE"
+                        "'{option}' is no option of a store; there are socket=PATH, ssl-ca=FILE and defaults-file=FILE"
                     ));
                 }
             }
@@ -102,7 +111,11 @@ impl fmt::Display for Server {
             .socket
             .as_ref()
             .map(|socket| format!("socket={socket}"));
-        let options: Vec<String> = file.into_iter().chain(socket).collect();
+        let ssl_ca = self
+            .ssl_ca
+            .as_ref()
+            .map(|file| format!("ssl-ca={}", file.display()));
+        let options: Vec<String> = file.into_iter().chain(socket).chain(ssl_ca).collect();
         match options.is_empty() {
             true => Ok(()),
             false => write!(f, "?{}", options.join("&")),
@@ -118,6 +131,7 @@ struct Client {
     host: Option<String>,
     port: Option<u16>,
     socket: Option<String>,
+    ssl_ca: Option<PathBuf>,
 }
 
 impl Client {
@@ -143,6 +157,7 @@ impl Client {
                     "host" => client.host = Some(value),
                     "port" => client.port = value.parse().ok(),
                     "socket" => client.socket = Some(value),
+                    "ssl-ca" | "ssl_ca" => client.ssl_ca = Some(value.into()),
                     _ => {}
                 }
             }
@@ -171,7 +186,13 @@ impl Server {
             .clone()
             .or(client.host)
             .unwrap_or_else(|| "localhost".to_owned());
+        // A socket does not leave the host.
+        let ssl_ca = self.ssl_ca.clone().or(client.ssl_ca);
+        let ssl = ssl_ca
+            .filter(|_| socket.is_none())
+            .map(|file| SslOpts::default().with_root_cert_path(Some(file)));
         Ok(OptsBuilder::new()
+            .ssl_opts(ssl)
             .ip_or_hostname(Some(host))
             .tcp_port(self.port.or(client.port).unwrap_or(PORT))
             .prefer_socket(socket.is_some())
@@ -206,6 +227,7 @@ mod tests {
             "ann@db:3307/sums",
             "/sums?socket=/run/m.sock",
             "db/sums?defaults-file=/etc/t.cnf&socket=/s",
+            "db/sums?ssl-ca=/etc/ca.pem",
         ] {
             assert_eq!(
                 text.parse::<Server>().unwrap().to_string(),

@@ -7,7 +7,7 @@ use mysql::prelude::Queryable as _;
 use super::{AT_ONCE, MysqlStore};
 use crate::event::OTHER;
 use crate::level::{Level, Seconds};
-use crate::store::sql::{Sql as _, bucket_table, rolled, table, value_columns};
+use crate::store::sql::{Sql as _, adopting, bucket_table, rolled, running, table, value_columns};
 use crate::store::{Advance, Applied, Batch, Key, REMEMBERED, Result, StoreError, late};
 use crate::sums::{Row, Sums};
 
@@ -41,10 +41,8 @@ impl MysqlStore {
             Ok(()) => {
                 self.connection.run("COMMIT")?;
             }
-            Err(_) => {
-                // The first error is the one to tell.
-                let _ = self.connection.run("ROLLBACK");
-            }
+            // The first error is the one to tell.
+            Err(_) => self.connection.rollback(),
         }
         written.map(|()| Applied {
             tags: self.tags,
@@ -53,11 +51,12 @@ impl MysqlStore {
     }
 
     fn write_all(&mut self, batch: &Batch, numbers: &[i64], now: Seconds) -> Result<()> {
-        if !self.add_keys(std::slice::from_ref(&batch.key), now)? {
+        let added = running(&mut self.connection)?;
+        if !self.add_keys(std::slice::from_ref(&batch.key), added)? {
             // An earlier attempt was committed, and its answer lost.
             return Ok(());
         }
-        if !self.add_keys(&batch.keys, now)? {
+        if !self.add_keys(&batch.keys, added)? {
             return Err(StoreError::Conflict);
         }
         for advance in &batch.advances {
@@ -88,24 +87,43 @@ impl MysqlStore {
         Ok(())
     }
 
-    /// Adds identities; false if one is there.
-    fn add_keys(&mut self, keys: &[Key], now: Seconds) -> Result<bool> {
+    /// Adds identities at this running time; false if one is there.
+    fn add_keys(&mut self, keys: &[Key], added: Seconds) -> Result<bool> {
         let mut keys: Vec<&Key> = keys.iter().collect();
+        let mut all = true;
         keys.sort();
         for keys in keys.chunks(AT_ONCE) {
             let rows: Vec<String> = keys
                 .iter()
-                .map(|key| format!("({},{now})", hex(key.bytes())))
+                .map(|key| format!("({},{added})", hex(key.bytes())))
                 .collect();
-            let added = self.connection.run(&format!(
+            let new = self.connection.run(&format!(
                 "INSERT IGNORE INTO tally_identity (identity, added) VALUES {}",
                 rows.join(",")
             ))?;
-            if added < keys.len() as u64 {
-                return Ok(false);
-            }
+            all &= new == keys.len() as u64;
         }
-        Ok(true)
+        Ok(all)
+    }
+
+    /// Adds identities and positions of another store.
+    pub(super) fn adopt_all(
+        &mut self,
+        keys: &[Key],
+        positions: &[(String, u64)],
+        more: bool,
+    ) -> Result<()> {
+        let added = running(&mut self.connection)?;
+        // Those that are there already do not count.
+        self.add_keys(keys, added)?;
+        for (source, position) in positions {
+            let source = hex(source.as_bytes());
+            self.connection.run(&format!(
+                "INSERT INTO tally_position (source, position, moved) VALUES ({source}, {position}, 0)
+                 ON DUPLICATE KEY UPDATE position = GREATEST(position, VALUES(position))"
+            ))?;
+        }
+        self.connection.run(&adopting(more)).map(drop)
     }
 
     /// Moves a source's position.

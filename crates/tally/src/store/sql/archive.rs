@@ -37,32 +37,34 @@ impl<C: Sql> SqlArchive<C> {
         tags: &[i64],
         (from, to): (Seconds, Seconds),
     ) -> Result<Vec<Vec<Option<f64>>>> {
-        let mut found = Vec::new();
-        for starts in starts(&self.settings, level, from, to).chunks(AT_ONCE) {
+        let (mut found, mut from) = (Vec::new(), from);
+        // Each piece begins where there is a period: of two events with a century between them, two are looked up.
+        while let Some(first) = self.first_start(&table, from, to)? {
+            let starts: Vec<Seconds> = std::iter::successors(Some(first), |start| {
+                Some(self.settings.zone.next(level, *start))
+            })
+            .take_while(|start| *start < to)
+            .take(AT_ONCE)
+            .collect();
             for tags in tags.chunks(AT_ONCE) {
                 found.append(&mut self.sql.numbers(&format!(
                     "SELECT tag, start, {columns} FROM {table} WHERE start IN ({}) AND tag IN ({})",
-                    list(starts),
+                    list(&starts),
                     list(tags)
                 ))?);
             }
+            from = starts.last().map_or(to, |last| last + 1);
         }
         Ok(found)
     }
-}
 
-/// Starts of a level's periods in a range.
-fn starts(settings: &Settings, level: Level, from: Seconds, to: Seconds) -> Vec<Seconds> {
-    let zone = &settings.zone;
-    let first = zone.start(level, from);
-    let first = if first < from {
-        zone.next(level, from)
-    } else {
-        first
-    };
-    std::iter::successors(Some(first), |start| Some(zone.next(level, *start)))
-        .take_while(|start| *start < to)
-        .collect()
+    /// The first start of a period in a table that is in a range.
+    fn first_start(&mut self, table: &str, from: Seconds, to: Seconds) -> Result<Option<Seconds>> {
+        moment(
+            &mut self.sql,
+            &format!("SELECT MIN(start) FROM {table} WHERE start >= {from} AND start < {to}"),
+        )
+    }
 }
 
 fn list(numbers: &[i64]) -> String {
@@ -104,8 +106,7 @@ impl<C: Sql + Send> Archive for SqlArchive<C> {
 
     fn release(&mut self) {
         if std::mem::take(&mut self.reading) {
-            // Of a connection that was lost there is nothing to end.
-            let _ = self.sql.run("COMMIT");
+            self.sql.rollback();
         }
     }
 

@@ -9,7 +9,7 @@ use crate::classes::{Bounds, MOST_CLASSES};
 use crate::level::{Level, Seconds};
 
 pub(super) use archive::SqlArchive;
-pub(super) use upkeep::maintain;
+pub(super) use upkeep::{RunningTime, maintain};
 
 /// A connection to a database.
 pub(super) trait Sql {
@@ -24,6 +24,9 @@ pub(super) trait Sql {
 
     /// Begins a transaction that writes.
     fn begin(&mut self) -> Result<()>;
+
+    /// Undoes the transaction, and gives a connection up on which that fails.
+    fn rollback(&mut self);
 
     /// Begins a transaction that reads one moment's state.
     fn begin_snapshot(&mut self) -> Result<()>;
@@ -60,7 +63,16 @@ fn moment(sql: &mut dyn Sql, statement: &str) -> Result<Option<Seconds>> {
 
 /// Moment up to which a level is rolled up.
 pub(super) fn rolled(sql: &mut dyn Sql, level: Level, lock: &str) -> Result<Seconds> {
-    let name = watermark(level);
+    setting(sql, &watermark(level), lock)
+}
+
+/// Time for which the store was written, by any process: what identities age by, as no setting of a clock moves it.
+pub(super) fn running(sql: &mut dyn Sql) -> Result<Seconds> {
+    setting(sql, RUNNING, "")
+}
+
+/// A setting that is a number.
+fn setting(sql: &mut dyn Sql, name: &str, lock: &str) -> Result<Seconds> {
     let found = moment(
         sql,
         &format!("SELECT value + 0 FROM tally_setting WHERE name = '{name}'{lock}"),
@@ -78,6 +90,25 @@ pub(super) fn bucket_table(level: Level) -> String {
     format!("tally_{}_bucket", level.name())
 }
 
+/// Setting that holds the store's running time.
+pub(super) const RUNNING: &str = "running_s";
+
+/// Setting of a store to which another's identities are being copied.
+const ADOPTING: &str = "adopting";
+
+/// Statement that tells a store without identities and positions, or to which they are being copied.
+pub(super) const IS_FRESH: &str =
+    "SELECT EXISTS (SELECT 1 FROM tally_setting WHERE name = 'adopting')
+     OR NOT (EXISTS (SELECT 1 FROM tally_identity) OR EXISTS (SELECT 1 FROM tally_position))";
+
+/// Statement after a part of what is copied.
+pub(super) fn adopting(more: bool) -> String {
+    match more {
+        true => format!("REPLACE INTO tally_setting (name, value) VALUES ('{ADOPTING}', '1')"),
+        false => format!("DELETE FROM tally_setting WHERE name = '{ADOPTING}'"),
+    }
+}
+
 /// Setting that holds a level's watermark.
 pub(super) fn watermark(level: Level) -> String {
     format!("rolled_{}", level.name())
@@ -92,6 +123,7 @@ pub(super) fn new_settings(new: &Settings) -> Vec<(String, String)> {
     all.extend(
         [Level::Hour, Level::Day, Level::Month].map(|level| (watermark(level), "0".to_owned())),
     );
+    all.push((RUNNING.to_owned(), "0".to_owned()));
     // The last: a store without it is not finished.
     all.push(("schema".to_owned(), super::SCHEMA.to_string()));
     all

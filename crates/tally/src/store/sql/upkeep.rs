@@ -1,11 +1,38 @@
 //! Rolling up what is over, and removing what is older than the limits.
 
-use super::{Roll, Sql, bucket_table, classes, moment, rolled, table, value_columns, watermark};
+use std::time::Duration;
+
+use super::{
+    RUNNING, Roll, Sql, bucket_table, classes, moment, rolled, setting, table, value_columns,
+    watermark,
+};
 use crate::level::{HOUR, Level, Seconds};
 use crate::store::{GRACE, KEYS_KEPT, Limits, Result, Settings};
 
 /// Rows that are removed in one transaction.
 const REMOVED: u64 = 20_000;
+
+/// Running time of a store as one process knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::store) struct RunningTime(Option<Seconds>);
+
+impl RunningTime {
+    /// Adds the time that this process ran. Processes that run at the same time add it once: the store has that of the
+    /// process that is ahead.
+    fn add(&mut self, sql: &mut dyn Sql, ran: Duration) -> Result<Seconds> {
+        let lock = sql.for_update();
+        let stored = setting(sql, RUNNING, lock)?;
+        let ran = ran.as_secs().cast_signed();
+        let time = self.0.map_or(stored, |time| stored.max(time + ran));
+        if time > stored {
+            sql.run(&format!(
+                "REPLACE INTO tally_setting (name, value) VALUES ('{RUNNING}', '{time}')"
+            ))?;
+        }
+        self.0 = Some(time);
+        Ok(time)
+    }
+}
 
 /// Does a bounded part of the upkeep; true if more is left.
 pub(in crate::store) fn maintain(
@@ -13,16 +40,21 @@ pub(in crate::store) fn maintain(
     settings: &Settings,
     limits: &Limits,
     now: Seconds,
-    prune: bool,
+    (running, ran): (&mut RunningTime, Duration),
 ) -> Result<bool> {
-    for level in [Level::Hour, Level::Day, Level::Month] {
+    let kept = KEYS_KEPT.as_secs().cast_signed();
+    let age = |sql: &mut dyn Sql| {
+        let running = running.add(sql, ran)?;
+        prune_keys(sql, running - kept)
+    };
+    if transact(sql, age)? {
+        return Ok(true);
+    }
+    let rolled = [Level::Hour, Level::Day, Level::Month].into_iter();
+    for level in rolled.filter(|level| !limits.off.contains(level)) {
         if transact(sql, |sql| roll(sql, level, settings, now))? {
             return Ok(true);
         }
-    }
-    let before = now - KEYS_KEPT.as_secs().cast_signed();
-    if prune && transact(sql, |sql| prune_keys(sql, before))? {
-        return Ok(true);
     }
     transact(sql, |sql| remove(sql, limits, now))
 }
@@ -34,7 +66,10 @@ fn transact<T>(sql: &mut dyn Sql, work: impl FnOnce(&mut dyn Sql) -> Result<T>) 
     match result {
         Ok(_) => sql.run("COMMIT")?,
         // The first error is the one to tell.
-        Err(_) => sql.run("ROLLBACK").unwrap_or(0),
+        Err(_) => {
+            sql.rollback();
+            0
+        }
     };
     result
 }
@@ -127,7 +162,7 @@ fn remove(sql: &mut dyn Sql, limits: &Limits, now: Seconds) -> Result<bool> {
         };
         // Age counts from what is newest in the store, so that a clock that is ahead for a while removes nothing.
         let kept = limits.kept(level).unwrap_or(Seconds::MAX / 2);
-        if remove_before(sql, level, now.min(newest + HOUR) - kept)? {
+        if remove_before(sql, limits, level, now.min(newest + HOUR) - kept)? {
             return Ok(true);
         }
     }
@@ -135,19 +170,28 @@ fn remove(sql: &mut dyn Sql, limits: &Limits, now: Seconds) -> Result<bool> {
         return Ok(false);
     }
     for level in [Level::Minute, Level::Hour] {
-        if remove_before(sql, level, Seconds::MAX)? {
+        if remove_before(sql, limits, level, Seconds::MAX)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Removes the oldest periods of a level that begin before a moment and are rolled up; false if there are none.
-fn remove_before(sql: &mut dyn Sql, level: Level, before: Seconds) -> Result<bool> {
+/// Removes the oldest periods of a level that begin before a moment and are rolled up, where they shall be; false if
+/// there are none.
+fn remove_before(
+    sql: &mut dyn Sql,
+    limits: &Limits,
+    level: Level,
+    before: Seconds,
+) -> Result<bool> {
     let Some(coarser) = level.coarser() else {
         return Ok(false);
     };
-    let before = before.min(rolled(sql, coarser, "")?);
+    let before = match limits.off.contains(&coarser) {
+        true => before,
+        false => before.min(rolled(sql, coarser, "")?),
+    };
     let mut removed = 0;
     while removed < REMOVED {
         let oldest = moment(

@@ -9,6 +9,9 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
+#[cfg(feature = "clickhouse")]
+pub(super) use write::add_tags;
+
 use super::sql::{self, Roll, Sql, SqlArchive};
 use super::{Applied, Archive, Batch, Entry, Key, Limits, Result, Settings, Store, StoreError};
 use crate::level::Seconds;
@@ -24,6 +27,7 @@ pub struct SqliteStore {
     settings: Settings,
     most_tags: u64,
     ids: HashMap<Box<str>, i64>,
+    running: sql::RunningTime,
 }
 
 impl SqliteStore {
@@ -40,6 +44,7 @@ impl SqliteStore {
             settings,
             most_tags,
             ids: HashMap::new(),
+            running: sql::RunningTime::default(),
         })
     }
 }
@@ -75,6 +80,43 @@ impl Store for SqliteStore {
         Ok(found.map(i64::cast_unsigned))
     }
 
+    fn is_fresh(&mut self) -> Result<bool> {
+        let found = self
+            .connection
+            .query_row(sql::IS_FRESH, [], |row| row.get(0));
+        found.map_err(|error| failed(&self.address, error))
+    }
+
+    fn identities(&mut self, after: &[u8], most: usize) -> Result<Vec<Key>> {
+        let found = |connection: &Connection| -> rusqlite::Result<Vec<Key>> {
+            let mut statement = connection.prepare_cached(
+                "SELECT identity FROM tally_identity WHERE identity > ?1 ORDER BY identity LIMIT ?2",
+            )?;
+            let keys = statement.query_map((after, most as i64), |row| row.get(0).map(Key::of))?;
+            keys.collect()
+        };
+        found(&self.connection).map_err(|error| failed(&self.address, error))
+    }
+
+    fn positions(&mut self) -> Result<Vec<(String, u64)>> {
+        let found = |connection: &Connection| -> rusqlite::Result<Vec<(String, u64)>> {
+            let mut statement =
+                connection.prepare_cached("SELECT source, position FROM tally_position")?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+            })?;
+            rows.collect()
+        };
+        found(&self.connection).map_err(|error| failed(&self.address, error))
+    }
+
+    fn adopt(&mut self, keys: &[Key], positions: &[(String, u64)], more: bool) -> Result<()> {
+        let address = self.address.clone();
+        self.transact(|connection, _| {
+            write::adopt(connection, keys, positions, more).map_err(|error| failed(&address, error))
+        })
+    }
+
     fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
         let applied = self.write(batch, now);
         if applied.is_err() {
@@ -84,17 +126,26 @@ impl Store for SqliteStore {
         applied
     }
 
-    fn maintain(&mut self, limits: &Limits, now: Seconds, prune: bool) -> Result<bool> {
+    fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool> {
         let settings = self.settings.clone();
         let mut sql = Statements {
             connection: &self.connection,
             address: &self.address,
         };
-        sql::maintain(&mut sql, &settings, limits, now, prune)
+        sql::maintain(&mut sql, &settings, limits, now, (&mut self.running, ran))
     }
 }
 
 impl SqliteStore {
+    /// Runs something on the connection.
+    #[cfg(feature = "clickhouse")]
+    pub(in crate::store) fn with<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        work(&self.connection).map_err(|error| failed(&self.address, error))
+    }
+
     /// Runs something in a transaction that has the right to write from its beginning on.
     fn transact<T>(
         &mut self,
@@ -116,7 +167,7 @@ impl SqliteStore {
 }
 
 /// Numbers of tags that are known, and the bound on tags.
-struct Ids<'a> {
+pub(in crate::store) struct Ids<'a> {
     known: &'a mut HashMap<Box<str>, i64>,
     most: u64,
 }
@@ -208,6 +259,11 @@ impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Sql for Statements<C, A>
 
     fn begin(&mut self) -> Result<()> {
         self.run("BEGIN IMMEDIATE").map(drop)
+    }
+
+    fn rollback(&mut self) {
+        // SQLite has undone it where this fails.
+        let _ = self.run("ROLLBACK");
     }
 
     fn begin_snapshot(&mut self) -> Result<()> {

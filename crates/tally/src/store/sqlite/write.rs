@@ -11,11 +11,38 @@ use crate::sums::Sums;
 
 impl SqliteStore {
     pub(super) fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
-        let address = self.address.clone();
         let settings = self.settings.clone();
+        self.once(batch, now, |connection, ids| {
+            let mut marks = [0; Level::ALL.len()];
+            for (mark, level) in marks.iter_mut().zip(Level::ALL) {
+                *mark = number(connection, &sql::watermark(level))?;
+            }
+            let mut others = 0;
+            let marks = |level| marks[level as usize];
+            for (level, sums) in late::levels(&batch.sums, &settings.zone, marks) {
+                let (numbers, beyond) = numbers(connection, ids, &sums)?;
+                others = others.max(beyond);
+                add(connection, level, &settings.bounds, &sums, &numbers)?;
+            }
+            Ok(Applied {
+                tags: count_tags(connection)?,
+                others,
+            })
+        })
+    }
+
+    /// Adds the identities of a batch, and something with them in the same transaction, unless the batch is there.
+    pub(in crate::store) fn once(
+        &mut self,
+        batch: &Batch,
+        now: Seconds,
+        add: impl FnOnce(&Connection, &mut Ids<'_>) -> rusqlite::Result<Applied>,
+    ) -> Result<Applied> {
+        let address = self.address.clone();
         let failed = |error| failed(&address, error);
         self.transact(|connection, ids| {
-            if !add_key(connection, &batch.key, now).map_err(failed)? {
+            let added = number(connection, sql::RUNNING).map_err(failed)?;
+            if !add_key(connection, &batch.key, added).map_err(failed)? {
                 // An earlier attempt was committed, and its answer lost.
                 return Ok(Applied {
                     tags: count_tags(connection).map_err(failed)?,
@@ -23,7 +50,7 @@ impl SqliteStore {
                 });
             }
             for key in &batch.keys {
-                if !add_key(connection, key, now).map_err(failed)? {
+                if !add_key(connection, key, added).map_err(failed)? {
                     return Err(StoreError::Conflict);
                 }
             }
@@ -32,32 +59,40 @@ impl SqliteStore {
                     return Err(StoreError::Conflict);
                 }
             }
-            let mut marks = [0; Level::ALL.len()];
-            for (mark, level) in marks.iter_mut().zip(Level::ALL) {
-                let value = setting(connection, &sql::watermark(level)).map_err(failed)?;
-                *mark = value.and_then(|value| value.parse().ok()).unwrap_or(0);
-            }
-            let mut others = 0;
-            for (level, sums) in
-                late::levels(&batch.sums, &settings.zone, |level| marks[level as usize])
-            {
-                let (numbers, beyond) = numbers(connection, ids, &sums).map_err(failed)?;
-                others = others.max(beyond);
-                add(connection, level, &settings.bounds, &sums, &numbers).map_err(failed)?;
-            }
-            Ok(Applied {
-                tags: count_tags(connection).map_err(failed)?,
-                others,
-            })
+            add(connection, ids).map_err(failed)
         })
     }
 }
 
-/// Adds an identity; false if it is there.
-fn add_key(connection: &Connection, key: &Key, now: Seconds) -> rusqlite::Result<bool> {
+/// Adds the tags of some sums to the dictionary; of each tag, whether it is beyond the bound.
+#[cfg(feature = "clickhouse")]
+pub(in crate::store) fn add_tags(
+    connection: &Connection,
+    ids: &mut Ids<'_>,
+    sums: &Sums,
+) -> rusqlite::Result<(Applied, Vec<bool>)> {
+    let (numbers, others) = numbers(connection, ids, sums)?;
+    let mut find = connection.prepare_cached("SELECT id FROM tally_tag WHERE name = ?1")?;
+    let other: Option<i64> = find.query_row([OTHER], |row| row.get(0)).optional()?;
+    let applied = Applied {
+        tags: count_tags(connection)?,
+        others,
+    };
+    let beyond = numbers.iter().map(|number| Some(*number) == other);
+    Ok((applied, beyond.collect()))
+}
+
+/// A setting that is a number.
+fn number(connection: &Connection, name: &str) -> rusqlite::Result<Seconds> {
+    let value = setting(connection, name)?;
+    Ok(value.and_then(|value| value.parse().ok()).unwrap_or(0))
+}
+
+/// Adds an identity at this running time; false if it is there.
+fn add_key(connection: &Connection, key: &Key, added: Seconds) -> rusqlite::Result<bool> {
     let inserted = connection
         .prepare_cached("INSERT INTO tally_identity (identity, added) VALUES (?1, ?2)")?
-        .execute(params![key.bytes(), now]);
+        .execute(params![key.bytes(), added]);
     match inserted {
         Ok(_) => Ok(true),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
@@ -65,6 +100,30 @@ fn add_key(connection: &Connection, key: &Key, now: Seconds) -> rusqlite::Result
         }
         Err(error) => Err(error),
     }
+}
+
+/// Adds identities and positions of another store.
+pub(super) fn adopt(
+    connection: &Connection,
+    keys: &[Key],
+    positions: &[(String, u64)],
+    more: bool,
+) -> rusqlite::Result<()> {
+    let added = number(connection, sql::RUNNING)?;
+    let mut insert = connection
+        .prepare_cached("INSERT OR IGNORE INTO tally_identity (identity, added) VALUES (?1, ?2)")?;
+    for key in keys {
+        insert.execute(params![key.bytes(), added])?;
+    }
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO tally_position (source, position, moved) VALUES (?1, ?2, 0)
+         ON CONFLICT DO UPDATE SET position = max(position, excluded.position)",
+    )?;
+    for (source, position) in positions {
+        insert.execute(params![source, position.cast_signed()])?;
+    }
+    connection.execute(&sql::adopting(more), [])?;
+    Ok(())
 }
 
 /// Moves a source's position; false if it is not where the batch begins.

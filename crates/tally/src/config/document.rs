@@ -1,0 +1,281 @@
+//! The file's form, and its checks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::{Config, Off, Rule, When};
+use crate::level::Level;
+
+/// Number of hashes of tags.
+const HASHES: f64 = 65_536.0;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    stores: BTreeMap<String, String>,
+    #[serde(default)]
+    route: Vec<Route>,
+    #[serde(default)]
+    off: OffTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Route {
+    tag: Option<String>,
+    prefix: Option<String>,
+    hash: Option<String>,
+    percent: Option<f64>,
+    store: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct OffTable {
+    sources: Vec<String>,
+    levels: Vec<String>,
+    tags: Vec<String>,
+}
+
+/// Reason for which a file is refused, with its line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    line: Option<usize>,
+    reason: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, ", line {line}: {}", self.reason),
+            None => write!(f, ": {}", self.reason),
+        }
+    }
+}
+
+/// Lines of a file by what stands in them.
+struct Lines<'a>(&'a str);
+
+impl Lines<'_> {
+    /// An error in the nth line that begins so.
+    fn wrong(&self, begin: &str, nth: usize, reason: String) -> Wrong {
+        let mut lines = self.0.lines().enumerate();
+        let line = lines
+            .by_ref()
+            .filter(|(_, line)| line.trim_start().trim_start_matches('"').starts_with(begin))
+            .nth(nth);
+        Wrong {
+            line: line.map(|(line, _)| line + 1),
+            reason,
+        }
+    }
+}
+
+/// Reads and checks a file.
+pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
+    let document: Document = basic_toml::from_str(text).map_err(|error| Wrong {
+        line: None,
+        reason: error.to_string(),
+    })?;
+    let lines = Lines(text);
+    let mut stores = Vec::new();
+    for (name, address) in &document.stores {
+        let wrong = |reason| lines.wrong(name, 0, reason);
+        let address = address.parse().map_err(wrong)?;
+        if stores.iter().any(|(_, other)| *other == address) {
+            return Err(wrong(format!("{address} is named twice")));
+        }
+        stores.push((name.clone(), address));
+    }
+    let rules = rules(&document, &lines)?;
+    let wrong = |reason| lines.wrong("[off]", 0, reason);
+    let levels: Result<Vec<Level>, Wrong> = document
+        .off
+        .levels
+        .iter()
+        .map(|name| {
+            Level::named(name)
+                .filter(|level| *level != Level::Minute)
+                .ok_or_else(|| {
+                    wrong(format!(
+                        "'{name}' is no level that can be off; there are hour, day and month"
+                    ))
+                })
+        })
+        .collect();
+    let levels = levels?;
+    for level in &levels {
+        if let Some(coarser) = level.coarser().filter(|coarser| !levels.contains(coarser)) {
+            let (level, coarser) = (level.name(), coarser.name());
+            return Err(wrong(format!(
+                "the {coarser} is made of the {level}; without levels = [\"{level}\"], or with \"{coarser}\" in it too"
+            )));
+        }
+    }
+    Ok(Config {
+        stores,
+        rules,
+        off: Off {
+            sources: document.off.sources,
+            levels,
+            tags: document.off.tags,
+        },
+    })
+}
+
+fn rules(document: &Document, lines: &Lines<'_>) -> Result<Vec<Rule>, Wrong> {
+    if document.route.is_empty() {
+        let mut names = document.stores.keys();
+        return match (names.next(), names.next()) {
+            (Some(store), None) => Ok(vec![Rule {
+                when: When::Rest,
+                store: store.clone(),
+            }]),
+            (None, _) => Err(lines.wrong("[stores]", 0, "no store is named".to_owned())),
+            _ => Err(lines.wrong(
+                "[stores]",
+                0,
+                "there are several stores, and no [[route]] to them".to_owned(),
+            )),
+        };
+    }
+    // Shares of the hashes that earlier routes have.
+    let mut taken = 0.0;
+    let mut rules = Vec::new();
+    for (nth, route) in document.route.iter().enumerate() {
+        let wrong = |reason: String| lines.wrong("[[route]]", nth, reason);
+        if !document.stores.contains_key(&route.store) {
+            return Err(wrong(format!(
+                "there is no store '{}' in [stores]",
+                route.store
+            )));
+        }
+        let when = route.when(&mut taken).map_err(wrong)?;
+        let is_last = nth + 1 == document.route.len();
+        match (&when, is_last) {
+            (When::Rest, false) => {
+                return Err(wrong(
+                    "it fits each tag, so that no route below it is used".to_owned(),
+                ));
+            }
+            (When::Rest, true) | (_, false) => {}
+            (_, true) => {
+                return Err(wrong(
+                    "the last route takes what is left, and has neither tag, prefix, hash nor percent".to_owned(),
+                ));
+            }
+        }
+        rules.push(Rule {
+            when,
+            store: route.store.clone(),
+        });
+    }
+    Ok(rules)
+}
+
+impl Route {
+    fn when(&self, taken: &mut f64) -> Result<When, String> {
+        match (&self.tag, &self.prefix, &self.hash, self.percent) {
+            (Some(tag), None, None, None) => Ok(When::Tag(tag.clone())),
+            (None, Some(prefix), None, None) => Ok(When::Prefix(prefix.clone())),
+            (None, None, Some(range), None) => When::hash(range),
+            (None, None, None, Some(percent)) => {
+                let first = *taken;
+                *taken += percent;
+                if !(percent > 0.0 && *taken <= 100.0) {
+                    return Err(format!(
+                        "percent = {percent}: the shares of all routes are above 0, and 100 at most together"
+                    ));
+                }
+                let at = |percent: f64| (percent / 100.0 * HASHES).round() as u32;
+                Ok(When::Hash(at(first), at(*taken)))
+            }
+            (None, None, None, None) => Ok(When::Rest),
+            _ => Err("a route has one of tag, prefix, hash and percent".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORES: &str = "[stores]\na = \"sqlite:a.db\"\nb = \"sqlite:b.db\"\n";
+
+    #[test]
+    fn rules_are_read_in_their_order() {
+        let text = format!(
+            "{STORES}[[route]]\ntag = \"login\"\nstore = \"b\"\n[[route]]\npercent = 25\nstore = \"b\"\n\
+             [[route]]\npercent = 25.0\nstore = \"a\"\n[[route]]\nhash = \"f000-ffff\"\nstore = \"b\"\n\
+             [[route]]\nstore = \"a\"\n[off]\nsources = [\"http\"]\nlevels = [\"day\", \"month\"]\ntags = [\"debug.*\"]\n"
+        );
+        let config = parse(&text).unwrap();
+        let when: Vec<When> = config.rules.into_iter().map(|rule| rule.when).collect();
+        let expected = [
+            When::Tag("login".to_owned()),
+            When::Hash(0, 16_384),
+            When::Hash(16_384, 32_768),
+            When::Hash(0xf000, 0x1_0000),
+            When::Rest,
+        ];
+        assert_eq!(when, expected);
+        assert!(config.off.has_source("http://127.0.0.1:1/events") && !config.off.has_source("-"));
+        assert!(config.off.has_tag(b"debug.x") && !config.off.has_tag(b"debug"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (text, line, words) in [
+            ("[stores]\na = \"oracle:x\"\n", 2, "no store"),
+            ("[stores]\na = \"sqlite:x\"\nb = \"sqlite:x\"\n", 3, "twice"),
+            (STORES, 1, "no [[route]]"),
+            ("[stores]\n", 1, "no store"),
+            (
+                &format!("{STORES}[[route]]\nstore = \"c\"\n"),
+                4,
+                "no store 'c'",
+            ),
+            (
+                &format!("{STORES}[[route]]\nstore = \"a\"\n[[route]]\nstore = \"b\"\n"),
+                4,
+                "no route below",
+            ),
+            (
+                &format!("{STORES}[[route]]\ntag = \"x\"\nstore = \"a\"\n"),
+                4,
+                "what is left",
+            ),
+            (
+                &format!("{STORES}[[route]]\npercent = 120\nstore = \"a\"\n"),
+                4,
+                "100 at most",
+            ),
+            (
+                &format!("{STORES}[[route]]\nhash = \"9-1\"\nstore = \"a\"\n"),
+                4,
+                "hash",
+            ),
+            (
+                &format!("{STORES}[[route]]\nstore = \"a\"\n[off]\nlevels = [\"hour\"]\n"),
+                6,
+                "day",
+            ),
+        ] {
+            let wrong = parse(text).unwrap_err();
+            assert_eq!(wrong.line, Some(line), "{wrong:?}");
+            assert!(wrong.reason.contains(words), "{wrong:?}");
+        }
+        // The parser's own errors have their line too.
+        for text in [
+            "[stores]\na = \n",
+            "[stores]\nx = 1\n",
+            "[storse]\n",
+            "[stores]\na = \"sqlite:x\"\n[of]\n",
+        ] {
+            let wrong = parse(text).unwrap_err();
+            assert!(wrong.to_string().contains("line"), "{wrong}");
+        }
+    }
+}

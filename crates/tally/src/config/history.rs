@@ -1,0 +1,76 @@
+//! Rules that were in force, kept across starts: an event of an hour goes where the rules of that hour send it, so that
+//! it is not counted by two stores when it is delivered again after a change.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::Rule;
+use super::routes::Version;
+use crate::level::{HOUR, Seconds};
+
+/// Versions that are kept.
+const KEPT: usize = 100;
+
+/// All versions, with these rules as the last.
+pub(super) fn keep(path: &Path, rules: &[Rule], now: Seconds) -> io::Result<Vec<Version>> {
+    let mut versions: Vec<Version> = match std::fs::read(path) {
+        Ok(text) => serde_json::from_slice(&text)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    if versions.last().is_some_and(|last| last.rules == rules) {
+        return Ok(versions);
+    }
+    let from = match versions.is_empty() {
+        true => 0,
+        false => now - now.rem_euclid(HOUR) + HOUR,
+    };
+    // One that did not come into force yet never does.
+    versions.retain(|version| version.from < from || from == 0);
+    versions.push(Version {
+        from,
+        rules: rules.to_vec(),
+    });
+    let beyond = versions.len().saturating_sub(KEPT);
+    versions.drain(..beyond);
+    write(path, &serde_json::to_vec(&versions)?)?;
+    Ok(versions)
+}
+
+/// Replaces the file in one step.
+fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    let next = path.with_extension("next");
+    let mut file = std::fs::File::create(&next)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    std::fs::rename(&next, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::When;
+    use super::*;
+
+    #[test]
+    fn a_change_holds_from_the_next_full_hour_on_and_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("h");
+        let rules = |store: &str| {
+            [Rule {
+                when: When::Rest,
+                store: store.to_owned(),
+            }]
+        };
+        let times = |store: &str, now| -> Vec<Seconds> {
+            let versions = keep(&path, &rules(store), now).unwrap();
+            versions.iter().map(|version| version.from).collect()
+        };
+        assert_eq!(times("a", 100), [0]);
+        assert_eq!(times("b", 4000), [0, 7200]);
+        assert_eq!(times("b", 8000), [0, 7200]);
+        assert_eq!(times("a", 9000), [0, 7200, 10_800]);
+        // Changed again within the hour.
+        assert_eq!(times("b", 9001), [0, 7200, 10_800]);
+        assert_eq!(keep(&path, &rules("b"), 9002).unwrap().len(), 3);
+    }
+}

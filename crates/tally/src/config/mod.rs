@@ -1,0 +1,111 @@
+//! `tally.toml`: several stores, the rules by which tags go to them, and what is switched off.
+//!
+//! A file is taken whole or not at all; an error names its line.
+
+mod document;
+mod history;
+mod routes;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use crate::level::{Level, Seconds};
+use crate::store::Address;
+
+pub use routes::{Routes, Rule, When};
+
+/// Name of the file beside the ledger.
+pub(crate) const FILE: &str = "tally.toml";
+
+/// A configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Names and addresses of stores.
+    pub stores: Vec<(String, Address)>,
+    /// Rules, the first that fits a tag decides; the last fits each.
+    pub rules: Vec<Rule>,
+    /// What is switched off.
+    pub off: Off,
+}
+
+/// What is switched off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Off {
+    /// Schemes or addresses of sources from which nothing is taken.
+    pub sources: Vec<String>,
+    /// Levels that are not rolled up.
+    pub levels: Vec<Level>,
+    /// Tags whose events are left out: names, or beginnings with `*` behind them.
+    pub tags: Vec<String>,
+}
+
+impl Off {
+    /// True of a source from which nothing is taken.
+    pub fn has_source(&self, address: &str) -> bool {
+        let scheme = match address.split_once("://") {
+            Some((scheme, _)) => scheme,
+            None if address == "-" => "stdin",
+            None => "file",
+        };
+        self.sources
+            .iter()
+            .any(|off| off == scheme || off == address)
+    }
+
+    /// True of a tag whose events are left out.
+    pub fn has_tag(&self, tag: &[u8]) -> bool {
+        self.tags.iter().any(|off| match off.strip_suffix('*') {
+            Some(begin) => tag.starts_with(begin.as_bytes()),
+            None => tag == off.as_bytes(),
+        })
+    }
+}
+
+/// A configuration with its file.
+#[derive(Clone, Debug)]
+pub struct File {
+    path: PathBuf,
+    /// Keeps the rules that were in force, for events of those hours.
+    history: PathBuf,
+}
+
+impl File {
+    /// The file at a path; `history` keeps its earlier rules.
+    pub fn new(path: &Path, history: &Path) -> File {
+        File {
+            path: path.to_owned(),
+            history: history.to_owned(),
+        }
+    }
+
+    /// Path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// A sentence with the file, the line and the reason.
+    pub fn read(&self) -> anyhow::Result<Config> {
+        let path = self.path.display();
+        let text = std::fs::read_to_string(&self.path)
+            .with_context(|| format!("{path} cannot be read"))?;
+        document::parse(&text).map_err(|wrong| anyhow::anyhow!("{path}{wrong}"))
+    }
+
+    /// Routes by a configuration: its rules hold from the next full hour on, where others held before.
+    ///
+    /// # Errors
+    /// Where the earlier rules cannot be read or kept.
+    pub fn routes(&self, config: &Config, now: Seconds) -> anyhow::Result<Routes> {
+        let versions = history::keep(&self.history, &config.rules, now).with_context(|| {
+            format!(
+                "the rules in force cannot be kept in {}",
+                self.history.display()
+            )
+        })?;
+        Ok(Routes::new(config, versions))
+    }
+}

@@ -1,0 +1,171 @@
+//! The store of a tag, by the rules that held in the hour of an event.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Config, Off};
+use crate::identity::fingerprint;
+use crate::level::Seconds;
+
+/// Tags that a rule fits. What is meant is the tag without its labels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// One tag.
+    Tag(String),
+    /// All that begin so.
+    Prefix(String),
+    /// Those whose hash of 16 bits is in a range, the end of which is not in it.
+    Hash(u32, u32),
+    /// Each.
+    Rest,
+}
+
+impl When {
+    /// A range of hashes: `0000-7fff`, its last included.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn hash(range: &str) -> Result<When, String> {
+        let number = |text: &str| u32::from(u16::from_str_radix(text, 16).unwrap_or(0));
+        let is_hash = |text: &str| u16::from_str_radix(text, 16).is_ok();
+        match range.split_once('-') {
+            Some((first, last))
+                if is_hash(first) && is_hash(last) && number(first) <= number(last) =>
+            {
+                Ok(When::Hash(number(first), number(last) + 1))
+            }
+            _ => Err(format!(
+                "'{range}' is no range of a hash; write it as 0000-7fff"
+            )),
+        }
+    }
+
+    /// True of a tag that it fits.
+    pub fn fits(&self, tag: &[u8]) -> bool {
+        match self {
+            When::Tag(name) => tag == name.as_bytes(),
+            When::Prefix(begin) => tag.starts_with(begin.as_bytes()),
+            When::Hash(first, end) => (*first..*end).contains(&hash(tag)),
+            When::Rest => true,
+        }
+    }
+}
+
+/// Hash of a tag: 16 bits of FNV-1a, the same in every version.
+fn hash(tag: &[u8]) -> u32 {
+    let bytes = fingerprint(tag);
+    let pairs = bytes.as_chunks::<2>().0.iter();
+    let folded = pairs.fold(0, |sum, pair| sum ^ u16::from_be_bytes(*pair));
+    u32::from(folded)
+}
+
+/// A rule: the tags that it fits go to this store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Its tags.
+    pub when: When,
+    /// Name of the store.
+    pub store: String,
+}
+
+/// Rules that hold from a moment of event time on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Version {
+    pub(super) from: Seconds,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// The routes of all events.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    /// Rules with indexes of stores, the newest first.
+    versions: Vec<(Seconds, Vec<(When, usize)>)>,
+    off: Off,
+}
+
+impl Routes {
+    pub(super) fn new(config: &Config, versions: Vec<Version>) -> Routes {
+        let place = |name: &str| config.stores.iter().position(|(store, _)| store == name);
+        let versions = versions.into_iter().rev().map(|version| {
+            // Of a store that is gone, the tags go by newer rules.
+            let rules = version.rules.into_iter();
+            let rules = rules.filter_map(|rule| Some((rule.when, place(&rule.store)?)));
+            (version.from, rules.collect())
+        });
+        Routes {
+            versions: versions.collect(),
+            off: config.off.clone(),
+        }
+    }
+
+    /// Index of the store of an event; `None` of one whose tag is off.
+    pub fn store(&self, name: &[u8], at: Seconds) -> Option<usize> {
+        let end = memchr::memchr(b';', name).unwrap_or(name.len());
+        let tag = &name[..end];
+        if self.off.has_tag(tag) {
+            return None;
+        }
+        let of = |rules: &[(When, usize)]| {
+            let rule = rules.iter().find(|(when, _)| when.fits(tag));
+            rule.map(|(_, store)| *store)
+        };
+        let held = self.versions.iter().find(|(from, _)| *from <= at);
+        held.and_then(|(_, rules)| of(rules))
+            .or_else(|| self.versions.iter().find_map(|(_, rules)| of(rules)))
+    }
+
+    /// True of a source from which nothing is taken.
+    pub fn is_off(&self, source: &str) -> bool {
+        self.off.has_source(source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Address;
+
+    fn config(rules: &[(When, &str)]) -> Config {
+        Config {
+            stores: ["a", "b"]
+                .map(|name| (name.to_owned(), Address::Sqlite(name.into())))
+                .to_vec(),
+            rules: rules
+                .iter()
+                .map(|(when, store)| Rule {
+                    when: when.clone(),
+                    store: store.to_string(),
+                })
+                .collect(),
+            off: Off::default(),
+        }
+    }
+
+    #[test]
+    fn the_rules_of_an_events_hour_decide() {
+        let old = config(&[(When::Rest, "a")]);
+        let new = config(&[(When::Prefix("api.".to_owned()), "b"), (When::Rest, "a")]);
+        let version = |from, config: &Config| Version {
+            from,
+            rules: config.rules.clone(),
+        };
+        let routes = Routes::new(&new, vec![version(0, &old), version(7200, &new)]);
+        assert_eq!(routes.store(b"api.get;host=x", 7199), Some(0));
+        assert_eq!(routes.store(b"api.get;host=x", 7200), Some(1));
+        assert_eq!(routes.store(b"login", 9000), Some(0));
+        // A store that is gone.
+        let gone = version(0, &config(&[(When::Rest, "c")]));
+        let routes = Routes::new(&new, vec![gone, version(7200, &new)]);
+        assert_eq!(routes.store(b"api.get", 0), Some(1));
+    }
+
+    #[test]
+    fn hashes_spread_tags_evenly() {
+        let halves = When::Hash(0, 0x8000);
+        for form in ["t{}", "shop.page.{}", "{}.requests.count"] {
+            let tags = (0..10_000).map(|tag: u32| form.replace("{}", &tag.to_string()));
+            let share = tags.filter(|tag| halves.fits(tag.as_bytes())).count();
+            assert!((4_700..5_300).contains(&share), "{form}: {share}");
+        }
+    }
+}

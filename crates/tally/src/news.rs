@@ -1,0 +1,26 @@
+//! Lines about what happens: on standard error, or above the screen while there is one.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Lines that the screen has not shown; `None` without a screen.
+static WAITING: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+/// Reports something that happened.
+pub(crate) fn tell(text: &str) {
+    match &mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(waiting) => waiting.push(text.to_owned()),
+        None => ui::context::notice(text),
+    }
+}
+
+/// Lines since the last call. From the first call on they wait for the next.
+pub(crate) fn take() -> Vec<String> {
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.replace(Vec::new()).unwrap_or_default()
+}
+
+/// From now on lines are printed as they come; returns those that waited.
+pub(crate) fn end() -> Vec<String> {
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.take().unwrap_or_default()
+}

@@ -1,0 +1,113 @@
+//! The stores and the routes to them, which may change while pipelines run.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Lane, Meter, Shared, Writer, patiently};
+use crate::config::Routes;
+use crate::store::{Address, Limits, Result, Store};
+
+/// Identities that are copied at once.
+const COPIED: usize = 10_000;
+
+/// Where sums go.
+#[derive(Debug)]
+pub struct Plan {
+    /// Stores.
+    pub stores: Vec<Address>,
+    /// The store of each event; without them each store has all.
+    pub routes: Option<Routes>,
+    /// Retention of the stores.
+    pub limits: Limits,
+}
+
+/// The plan in force. To change it, the pipelines are held: each writes all that it has summed by the old one first.
+#[derive(Debug)]
+pub struct Plans {
+    current: Mutex<Arc<Plan>>,
+    hold: AtomicBool,
+    held: AtomicUsize,
+}
+
+impl Plans {
+    /// The first plan.
+    pub fn new(plan: Plan) -> Plans {
+        Plans {
+            current: Mutex::new(Arc::new(plan)),
+            hold: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
+        }
+    }
+
+    /// The plan in force.
+    pub fn current(&self) -> Arc<Plan> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has all pipelines wait, or go on.
+    pub(crate) fn hold(&self, hold: bool) {
+        self.hold.store(hold, SeqCst);
+    }
+
+    /// Number of pipelines that wait.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(SeqCst)
+    }
+
+    /// Changes the plan, while the pipelines wait.
+    pub(crate) fn change(&self, plan: Plan) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.hold.load(SeqCst)
+    }
+
+    /// Waits until the pipelines go on, or the end is asked for.
+    pub(super) fn wait(&self, is_stopped: impl Fn() -> bool) {
+        self.held.fetch_add(1, SeqCst);
+        while self.is_held() && !is_stopped() {
+            std::thread::sleep(super::TICK / 4);
+        }
+        self.held.fetch_sub(1, SeqCst);
+    }
+}
+
+/// The way of a source's events to the stores of a plan. Each store is opened twice: to write, and to look up identities.
+pub(super) fn way(plan: &Plan, shared: &Shared, meter: Arc<Meter>) -> Result<(Vec<Lane>, Writer)> {
+    let open =
+        |address: &Address| patiently(&shared.stop, || address.open(None, None, &plan.limits));
+    let writing: Result<Vec<_>> = plan.stores.iter().map(open).collect();
+    let asked: Result<Vec<_>> = plan.stores.iter().map(open).collect();
+    let lanes = asked?.into_iter().map(Lane::new).collect();
+    let writer = Writer::start(writing?, shared.clone(), plan.limits.clone(), meter);
+    Ok((lanes, writer))
+}
+
+/// Gives stores that are new among others the identities and positions of those: what they have was counted before the
+/// new ones were there.
+///
+/// # Errors
+/// Where a store does not answer.
+pub(crate) fn join(stores: &mut [Box<dyn Store>]) -> Result<()> {
+    let fresh: Result<Vec<bool>> = stores.iter_mut().map(|store| store.is_fresh()).collect();
+    let fresh = fresh?;
+    for from in (0..stores.len()).filter(|from| !fresh[*from]) {
+        let positions = stores[from].positions()?;
+        let mut after = Vec::new();
+        loop {
+            let keys = stores[from].identities(&after, COPIED)?;
+            for to in (0..stores.len()).filter(|to| fresh[*to]) {
+                stores[to].adopt(&keys, &positions, true)?;
+            }
+            match keys.last() {
+                Some(last) => after = last.bytes().to_vec(),
+                None => break,
+            }
+        }
+    }
+    for to in (0..stores.len()).filter(|to| fresh[*to]) {
+        stores[to].adopt(&[], &[], false)?;
+    }
+    Ok(())
+}

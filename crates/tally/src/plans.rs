@@ -1,0 +1,128 @@
+//! The plan of a run: by arguments, or by a configuration that is read again at SIGHUP.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::args::TallyArgs;
+use crate::config::{Config, File};
+use crate::level::Seconds;
+use crate::news::tell;
+use crate::pipeline::{self, Ended, Plan, Shared};
+use crate::places::Stores;
+use crate::store::{Limits, Result, Store, StoreError};
+
+/// Interval between two looks at pipelines that are held.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The plan that arguments and configuration ask for.
+pub(crate) fn plan(args: &TallyArgs, stores: &Stores) -> anyhow::Result<Plan> {
+    match stores {
+        Stores::Named(named) => Ok(Plan {
+            stores: named.clone(),
+            routes: None,
+            limits: limits(args),
+        }),
+        Stores::Configured(file, config) => configured(args, file, config),
+    }
+}
+
+fn configured(args: &TallyArgs, file: &File, config: &Config) -> anyhow::Result<Plan> {
+    Ok(Plan {
+        stores: config
+            .stores
+            .iter()
+            .map(|(_, store)| store.clone())
+            .collect(),
+        routes: Some(file.routes(config, pipeline::now())?),
+        limits: Limits {
+            off: config.off.levels.clone(),
+            ..limits(args)
+        },
+    })
+}
+
+/// Opens the stores of a plan, and makes those that are not there.
+pub(crate) fn open(
+    args: &TallyArgs,
+    plan: &Plan,
+    stop: &AtomicBool,
+) -> Result<Vec<Box<dyn Store>>> {
+    let stores = plan.stores.iter().map(|store| {
+        let (classes, zone) = (args.classes.as_ref(), args.timezone.as_ref());
+        pipeline::patiently(stop, || store.open(classes, zone, &plan.limits))
+    });
+    stores.collect()
+}
+
+/// Gives new stores of a plan with routes what the others have.
+pub(crate) fn join(plan: &Plan, stores: &mut [Box<dyn Store>]) -> Result<()> {
+    match plan.routes {
+        // Without routes each store has all, and takes also what was before it.
+        None => Ok(()),
+        Some(_) => pipeline::join(stores),
+    }
+}
+
+/// Reads the configuration again. Where it is wrong, the one in force stays.
+pub(crate) fn reload(
+    args: &TallyArgs,
+    stores: &Stores,
+    shared: &Shared,
+    pipelines: &[JoinHandle<Ended>],
+) {
+    let Stores::Configured(file, _) = stores else {
+        // As without a handler.
+        shared.stop.store(true, Relaxed);
+        return;
+    };
+    match change(args, file, shared, pipelines) {
+        Ok(()) => tell(&format!("{} is read again.", file.path().display())),
+        Err(error) => tell(&format!(
+            "{}; the configuration in force stays",
+            ui::exit::sentence(&error)
+        )),
+    }
+}
+
+fn change(
+    args: &TallyArgs,
+    file: &File,
+    shared: &Shared,
+    pipelines: &[JoinHandle<Ended>],
+) -> anyhow::Result<()> {
+    let config = file.read()?;
+    let mut addresses = config.stores.iter().map(|(_, store)| store);
+    let reason = |error: StoreError| anyhow::anyhow!("{}: {error}", file.path().display());
+    // A store that cannot be had does not hold the others up.
+    let opened: Result<Vec<Box<dyn Store>>> = addresses
+        .by_ref()
+        .map(|store| store.open(args.classes.as_ref(), args.timezone.as_ref(), &limits(args)))
+        .collect();
+    let mut opened = opened.map_err(reason)?;
+    let plans = &shared.plans;
+    plans.hold(true);
+    let is_running = |pipeline: &&JoinHandle<Ended>| !pipeline.is_finished();
+    while plans.held() < pipelines.iter().filter(is_running).count() && !shared.stop.load(Relaxed) {
+        std::thread::sleep(LOOK);
+    }
+    let changed = configured(args, file, &config).and_then(|plan| {
+        join(&plan, &mut opened).map_err(reason)?;
+        plans.change(plan);
+        Ok(())
+    });
+    plans.hold(false);
+    changed
+}
+
+fn limits(args: &TallyArgs) -> Limits {
+    let seconds =
+        |span: record::Nanos| Seconds::try_from(span.0 / 1_000_000_000).unwrap_or(Seconds::MAX);
+    Limits {
+        minutes: seconds(args.keep_minutes),
+        hours: seconds(args.keep_hours),
+        size: args.max_size.0,
+        tags: args.max_tags,
+        off: Vec::new(),
+    }
+}

@@ -1,0 +1,404 @@
+//! A topic of Kafka. Its offsets are kept by the stores, in the transactions with the sums, and not by the brokers: no
+//! record is counted twice or left out, whatever is killed between two commits.
+//!
+//! A process reads all partitions of the topic, or those that are named. A position is always at the end of a batch of
+//! records, which brokers keep as it was produced.
+
+mod compression;
+mod protocol;
+mod records;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{Delivery, Identity, Intake, Polled, Source, Stopped};
+use crate::identity::fingerprint;
+use crate::store::LONGEST_KEY;
+
+use protocol::{Connection, error};
+
+/// Interval between two looks at the partitions: more may be added to a topic.
+const LOOK: Duration = Duration::from_secs(300);
+/// The longest wait for one of several brokers.
+const TURN: Duration = Duration::from_millis(20);
+const PORT: u16 = 9092;
+
+/// A topic of some brokers: `host:port,host:port/topic[?partitions=0,2-5]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    brokers: Vec<String>,
+    topic: String,
+    /// Ranges of partitions; none for all.
+    partitions: Vec<(i32, i32)>,
+}
+
+impl Place {
+    /// The place in `kafka://host:port/topic`, without the scheme.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn parse(text: &str) -> Result<Place, String> {
+        let wrong = || {
+            format!("'kafka://{text}' is no topic; write it as kafka://host:9092,host:9092/topic")
+        };
+        let (place, options) = text.split_once('?').unwrap_or((text, ""));
+        let (brokers, topic) = place.split_once('/').ok_or_else(wrong)?;
+        let is_letter = |one: char| one.is_ascii_alphanumeric() || matches!(one, '.' | '_' | '-');
+        if topic.is_empty() || topic.len() > 249 || !topic.chars().all(is_letter) {
+            return Err(wrong());
+        }
+        let with_port = |broker: &str| match broker.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                Some(broker.to_owned())
+            }
+            None if !broker.is_empty() => Some(format!("{broker}:{PORT}")),
+            _ => None,
+        };
+        let brokers: Option<Vec<String>> = brokers.split(',').map(with_port).collect();
+        let range = |text: &str| -> Option<(i32, i32)> {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (0 <= first && first <= last).then_some((first, last))
+        };
+        let partitions: Option<Vec<_>> = match options.strip_prefix("partitions=") {
+            Some(list) => list.split(',').map(range).collect(),
+            None if options.is_empty() => Some(Vec::new()),
+            None => None,
+        };
+        Ok(Place {
+            brokers: brokers.ok_or_else(wrong)?,
+            topic: topic.to_owned(),
+            partitions: partitions.ok_or_else(|| {
+                format!("'{options}' is no option of a topic; there is partitions=0,2-5")
+            })?,
+        })
+    }
+
+    fn has(&self, partition: i32) -> bool {
+        let mut ranges = self.partitions.iter();
+        self.partitions.is_empty()
+            || ranges.any(|(first, last)| (*first..=*last).contains(&partition))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kafka://{}/{}", self.brokers.join(","), self.topic)?;
+        let ranges: Vec<String> = self
+            .partitions
+            .iter()
+            .map(|(first, last)| match first == last {
+                true => first.to_string(),
+                false => format!("{first}-{last}"),
+            })
+            .collect();
+        match ranges.is_empty() {
+            true => Ok(()),
+            false => write!(f, "?partitions={}", ranges.join(",")),
+        }
+    }
+}
+
+/// A reader of a topic.
+#[derive(Debug)]
+pub struct Kafka {
+    place: Place,
+    address: String,
+    cluster: Option<Cluster>,
+}
+
+/// Connections to the leaders of partitions.
+#[derive(Debug)]
+struct Cluster {
+    leaders: BTreeMap<i32, Leader>,
+    looked: Instant,
+}
+
+#[derive(Debug)]
+struct Leader {
+    connection: Connection,
+    partitions: BTreeMap<i32, Partition>,
+}
+
+#[derive(Debug)]
+struct Partition {
+    /// Name of its position in the stores.
+    source: String,
+    /// Offset of the first record that was not taken.
+    position: u64,
+    /// Offset behind the last record of the broker.
+    end: u64,
+}
+
+/// Reason for which nothing is read.
+enum Failed {
+    Stopped(Stopped),
+    Broker(io::Error),
+}
+
+impl From<Stopped> for Failed {
+    fn from(stopped: Stopped) -> Failed {
+        Failed::Stopped(stopped)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Broker(error)
+    }
+}
+
+impl Kafka {
+    /// A reader of a topic, which connects when it is polled.
+    pub fn new(place: Place) -> Kafka {
+        Kafka {
+            address: place.to_string(),
+            place,
+            cluster: None,
+        }
+    }
+
+    fn step(&mut self, wait: Duration, intake: &mut dyn Intake) -> Result<bool, Failed> {
+        if self
+            .cluster
+            .as_ref()
+            .is_some_and(|cluster| cluster.looked.elapsed() >= LOOK)
+        {
+            self.cluster = None;
+        }
+        let cluster = match &mut self.cluster {
+            Some(cluster) => cluster,
+            None => self.cluster.insert(connect(&self.place, intake)?),
+        };
+        let wait = if cluster.leaders.len() > 1 {
+            wait.min(TURN)
+        } else {
+            wait
+        };
+        let topic = &self.place.topic;
+        for leader in cluster.leaders.values_mut() {
+            let offsets = leader.partitions.iter();
+            let offsets = offsets.map(|(index, partition)| (*index, partition.position));
+            leader.connection.ask(topic, offsets, wait)?;
+        }
+        let mut came = false;
+        for leader in cluster.leaders.values_mut() {
+            came |= leader.take(topic, intake)?;
+        }
+        Ok(came)
+    }
+}
+
+/// Finds the leaders of the partitions, and the stores' positions.
+fn connect(place: &Place, intake: &mut dyn Intake) -> Result<Cluster, Failed> {
+    let mut last = io::Error::other("no broker is named");
+    let metadata = place.brokers.iter().find_map(|broker| {
+        let asked = Connection::open(broker).and_then(|mut one| one.metadata(&place.topic));
+        asked.map_err(|error| last = error).ok()
+    });
+    let metadata = metadata.ok_or(last)?;
+    if metadata.error != error::NONE {
+        return Err(io::Error::other(error::text(metadata.error)).into());
+    }
+    let mut leaders: BTreeMap<i32, Leader> = BTreeMap::new();
+    for (index, code, node) in metadata.partitions {
+        if !place.has(index) {
+            continue;
+        }
+        let broker = metadata.brokers.iter().find(|(broker, _)| *broker == node);
+        let Some((_, address)) = broker.filter(|_| code == error::NONE) else {
+            return Err(io::Error::other(error::text(5)).into());
+        };
+        let leader = match leaders.entry(node) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(Leader {
+                connection: Connection::open(address)?,
+                partitions: BTreeMap::new(),
+            }),
+        };
+        let source = source(&metadata.cluster, &place.topic, index);
+        let position = match intake.position(&source)? {
+            Some(position) => position,
+            None => leader.connection.earliest(&place.topic, index)?,
+        };
+        leader.partitions.insert(
+            index,
+            Partition {
+                source,
+                position,
+                end: position,
+            },
+        );
+    }
+    Ok(Cluster {
+        leaders,
+        looked: Instant::now(),
+    })
+}
+
+/// Name of a partition's position.
+fn source(cluster: &str, topic: &str, partition: i32) -> String {
+    let name = format!("kafka:{cluster}:{topic}:{partition}");
+    if name.len() <= LONGEST_KEY {
+        return name;
+    }
+    let hash = u128::from_be_bytes(fingerprint(topic.as_bytes()));
+    format!("kafka:{cluster}:{}:{hash:032x}:{partition}", &topic[..100])
+}
+
+impl Leader {
+    /// Hands over what the broker sent; false if that is nothing.
+    fn take(&mut self, topic: &str, intake: &mut dyn Intake) -> Result<bool, Failed> {
+        let Leader {
+            connection,
+            partitions,
+        } = self;
+        let mut lost = Vec::new();
+        // Lines with their partition, from where it was, to their end.
+        let mut taken: Vec<(i32, u64, u64, Vec<u8>)> = Vec::new();
+        for answer in connection.fetched()? {
+            let Some(partition) = partitions.get_mut(&answer.partition) else {
+                continue;
+            };
+            match answer.error {
+                error::NONE => {}
+                error::OFFSET_OUT_OF_RANGE => {
+                    lost.push(answer.partition);
+                    continue;
+                }
+                code => return Err(io::Error::other(error::text(code)).into()),
+            }
+            partition.end = answer.end.max(0).cast_unsigned();
+            let mut from = partition.position;
+            for batch in records::batches(answer.records, from.cast_signed(), &answer.aborted)? {
+                let to = batch.end.cast_unsigned();
+                taken.push((answer.partition, from, to, batch.lines));
+                from = to;
+            }
+        }
+        for index in lost {
+            if let Some(partition) = partitions.get(&index) {
+                let from = partition.position;
+                let to = connection.earliest(topic, index)?;
+                taken.push((
+                    index,
+                    from,
+                    passed(&partition.source, from, to)?,
+                    Vec::new(),
+                ));
+            }
+        }
+        let deliveries: Vec<Delivery<'_>> = taken
+            .iter()
+            .filter_map(|(index, from, to, lines)| {
+                let source = &partitions.get(index)?.source;
+                let (from, to) = (*from, *to);
+                Some(Delivery {
+                    identity: Identity::Step { source, from, to },
+                    lines,
+                })
+            })
+            .collect();
+        if deliveries.is_empty() {
+            return Ok(false);
+        }
+        intake.take(&deliveries)?;
+        for (index, _, to, _) in taken {
+            if let Some(partition) = partitions.get_mut(&index) {
+                partition.position = to;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The position behind records that the broker has removed, which is reported.
+///
+/// # Errors
+/// Where the position is behind the end: the topic was made anew, or a broker lost what it had acknowledged.
+fn passed(source: &str, from: u64, earliest: u64) -> io::Result<u64> {
+    if earliest < from {
+        return Err(io::Error::other(format!(
+            "{source} ends before offset {from}, up to which the store has it; was the topic made anew?"
+        )));
+    }
+    crate::news::tell(&format!(
+        "{source}: the records from offset {from} to {earliest} were removed before they were read; they are not counted"
+    ));
+    Ok(earliest)
+}
+
+impl Source for Kafka {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+        match self.step(wait, intake) {
+            Ok(true) => Polled::More,
+            Ok(false) => Polled::Idle,
+            Err(Failed::Stopped(Stopped)) => {
+                self.cluster = None;
+                Polled::Idle
+            }
+            Err(Failed::Broker(error)) => {
+                // Leaders move, and are looked up again.
+                self.cluster = None;
+                Polled::Down(error.to_string())
+            }
+        }
+    }
+
+    fn lag(&self) -> Option<u64> {
+        let leaders = self.cluster.as_ref()?.leaders.values();
+        let partitions = leaders.flat_map(|leader| leader.partitions.values());
+        Some(
+            partitions
+                .map(|one| one.end.saturating_sub(one.position))
+                .sum(),
+        )
+    }
+
+    fn rewind(&mut self) {
+        self.cluster = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_read_and_written() {
+        for text in [
+            "kafka://a:9092/events",
+            "kafka://a:9092,b:9093/my.topic_1?partitions=0,2-5",
+        ] {
+            let place = Place::parse(text.trim_start_matches("kafka://")).unwrap();
+            assert_eq!(place.to_string(), text);
+        }
+        let place = Place::parse("a/t?partitions=1-2").unwrap();
+        assert_eq!(place.brokers, ["a:9092"]);
+        assert!(place.has(2) && !place.has(0));
+        for wrong in [
+            "a",
+            "a/",
+            "/t",
+            "a:x/t",
+            "a/t;",
+            "a/t?partitions=2-1",
+            "a/t?group=x",
+        ] {
+            assert!(Place::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_of_positions_fit_each_store() {
+        let name = source("MkU3OEVBNTcwNTJENDM2Qk", &"t".repeat(249), 12);
+        assert!(name.len() <= LONGEST_KEY && name.ends_with(":12"), "{name}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Kafka's wire format: big-endian numbers, strings and arrays with their lengths before them.
+
+use std::io;
+
+/// An answer that breaks the protocol.
+pub(super) fn broken() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the broker's answer is not Kafka's protocol",
+    )
+}
+
+/// Bytes that are read from their beginning on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire<'a>(pub(super) &'a [u8]);
+
+impl<'a> Wire<'a> {
+    pub(super) fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(broken)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or_else(broken)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn i8(&mut self) -> io::Result<i8> {
+        self.array().map(i8::from_be_bytes)
+    }
+
+    pub(super) fn i16(&mut self) -> io::Result<i16> {
+        self.array().map(i16::from_be_bytes)
+    }
+
+    pub(super) fn i32(&mut self) -> io::Result<i32> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> io::Result<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn i64(&mut self) -> io::Result<i64> {
+        self.array().map(i64::from_be_bytes)
+    }
+
+    /// A string, empty if it is null.
+    pub(super) fn string(&mut self) -> io::Result<String> {
+        let length = self.i16()?;
+        let bytes = self.take(usize::try_from(length).unwrap_or(0))?;
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Bytes, empty if they are null.
+    pub(super) fn bytes(&mut self) -> io::Result<&'a [u8]> {
+        let length = self.i32()?;
+        self.take(usize::try_from(length).unwrap_or(0))
+    }
+
+    /// Elements, none if the array is null.
+    pub(super) fn elements<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Wire<'a>) -> io::Result<T>,
+    ) -> io::Result<Vec<T>> {
+        let count = self.i32()?;
+        // Each takes a byte at least, so that a length that is made up ends soon.
+        (0..count.max(0)).map(|_| read(self)).collect()
+    }
+
+    /// A number of variable length, whose sign is in its lowest bit.
+    pub(super) fn varint(&mut self) -> io::Result<i64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.array()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
+            }
+        }
+        Err(broken())
+    }
+
+    /// Bytes with their length as such a number before them; `None` if they are null.
+    pub(super) fn varbytes(&mut self) -> io::Result<Option<&'a [u8]>> {
+        let length = self.varint()?;
+        match usize::try_from(length) {
+            Ok(length) => self.take(length).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Appends a string.
+pub(super) fn put_string(into: &mut Vec<u8>, text: &str) {
+    into.extend_from_slice(&(text.len() as i16).to_be_bytes());
+    into.extend_from_slice(text.as_bytes());
+}
+
+/// Appends an array's length.
+pub(super) fn put_length(into: &mut Vec<u8>, length: usize) {
+    into.extend_from_slice(&(length as i32).to_be_bytes());
+}
