@@ -142,11 +142,19 @@ fn a_check_is_one_line_with_performance_data_and_a_status() {
         vec!["watch", "--check", "--bogus"],
         vec!["watch", "--warning", "busy=x", "--check"],
         vec!["watch", "--check", "--parse", "x"],
+        vec!["watch", "--check", "-w", "await=20:10"],
     ] {
         let said = place.run(&wrong).ends_with(3);
         assert_eq!(said.out.lines().count(), 1, "{said:#?}");
         assert!(said.out.starts_with("DISKSMITH UNKNOWN - "), "{said:#?}");
         assert!(said.err.contains("--help"), "{said:#?}");
     }
+    let beyond = place
+        .run(&["watch", "--check", "-w", "await=100", "-c", "await=20"])
+        .ends_with(3);
+    assert!(
+        beyond.out.contains("lies beyond its critical"),
+        "{beyond:#?}"
+    );
     place.run(&["watch", "--bogus"]).ends_with(2);
 }

@@ -4,25 +4,11 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-use clap::Args;
-use record::Nanos;
-
 use crate::args_log::LogArgs;
 use crate::args_record::RecordArgs;
-use domain::values::{Every, Latency, Percent};
-
-/// Bounds of `watch --check`, such as `await=20ms,busy=95%`. What is beyond one of them is a problem.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
-    /// The mean time of a request.
-    pub wait: Option<Nanos>,
-    /// Percent of the time in which anything was in flight.
-    pub busy: Option<f64>,
-    /// Requests in flight on average.
-    pub in_flight: Option<f64>,
-    /// Percent of the time in which a program waited for a disk (PSI).
-    pub pressure: Option<f64>,
-}
+use crate::check::Thresholds;
+use clap::Args;
+use domain::values::{Every, Latency};
 
 /// Address of metrics: an address with a port, or a port on the loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,51 +29,6 @@ impl FromStr for Address {
     }
 }
 
-/// A bound in percent.
-fn percent(value: &str) -> Result<f64, String> {
-    value.parse().map(|Percent(share)| share * 100.0)
-}
-
-impl FromStr for Limits {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Limits, String> {
-        let mut limits = Limits::default();
-        for pair in text.split(',') {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| format!("'{pair}' is not KEY=VALUE, such as await=20ms"))?;
-            let number = || -> Result<f64, String> {
-                let number: f64 = value
-                    .parse()
-                    .map_err(|_| format!("'{value}' is no number"))?;
-                if number.is_finite() && number >= 0.0 {
-                    Ok(number)
-                } else {
-                    Err(format!("'{value}' is no bound"))
-                }
-            };
-            match key {
-                "await" => {
-                    let wait: Nanos = value
-                        .parse()
-                        .map_err(|error: record::ParseUnitError| error.to_string())?;
-                    limits.wait = Some(wait);
-                }
-                "busy" => limits.busy = Some(percent(value)?),
-                "in-flight" => limits.in_flight = Some(number()?),
-                "pressure" => limits.pressure = Some(percent(value)?),
-                _ => {
-                    return Err(format!(
-                        "'{key}' has no bound; await, busy, in-flight and pressure have"
-                    ));
-                }
-            }
-        }
-        Ok(limits)
-    }
-}
-
 /// True if these words of a command line ask for `watch --check`, also where they are wrong.
 pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
     let mut words = words.take_while(|word| word != "--");
@@ -102,7 +43,7 @@ pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
   disksmith watch --latency nvme1n1
   disksmith watch --json --count 60 > minute.jsonl
   disksmith watch --prometheus 9187
-  disksmith watch --check --warning await=20ms --critical await=100ms
+  disksmith watch --check -w await=20,busy=95 -c await=100
   disksmith watch --parse iostat.log
   disksmith watch --record --plain
   disksmith watch --at '2026-11-20 03:00' --for 30m
@@ -144,12 +85,19 @@ pub struct WatchArgs {
     /// performance data, and the status 0 (well), 1 (warning), 2 (critical) or 3 (unknown)
     #[arg(long, conflicts_with_all = ["json", "plain", "all"])]
     pub check: bool,
-    /// With --check: warn beyond these: await=20ms, busy=95%, pressure=50%, in-flight=64
-    #[arg(long, value_name = "KEY=VALUE,…", requires = "check")]
-    pub warning: Option<Limits>,
-    /// With --check: critical beyond these
-    #[arg(long, value_name = "KEY=VALUE,…", requires = "check")]
-    pub critical: Option<Limits>,
+    /// With --check: warn outside of these ranges, as plugins have them (20, 10:, 10:20, @10:20): await in
+    /// ms, busy and pressure in %, in-flight and iops as numbers; await=20, await=20ms
+    #[arg(short, long, value_name = "KEY=RANGE,…", requires = "check")]
+    pub warning: Option<Thresholds>,
+    /// With --check: critical outside of these ranges
+    #[arg(short, long, value_name = "KEY=RANGE,…", requires = "check")]
+    pub critical: Option<Thresholds>,
+    /// With --check: answer after so many seconds at the latest, with what was seen until then
+    #[arg(short, long, value_name = "SECONDS", requires = "check", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
+    /// With --check: also a line for each device
+    #[arg(short, long, requires = "check", action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// An old log
     #[command(flatten)]
     pub log: LogArgs,
@@ -183,25 +131,5 @@ mod tests {
         assert!(!asks("disksmith watch -- --check"));
         assert!(!asks("disksmith array check --check"));
         assert!(!asks("disksmith watch --bogus"));
-    }
-
-    #[test]
-    fn bounds_are_pairs_of_known_keys() {
-        let limits: Limits = "await=20ms,busy=95%".parse().unwrap();
-        assert_eq!(limits.wait, Some(Nanos(20_000_000)));
-        assert_eq!(limits.busy, Some(95.0));
-        assert_eq!(limits.pressure, None);
-        for wrong in [
-            "",
-            "await",
-            "await=x",
-            "busy=-1%",
-            "busy=NaN",
-            "busy=95",
-            "pressure=0.5",
-            "svctm=1",
-        ] {
-            assert!(wrong.parse::<Limits>().is_err(), "{wrong}");
-        }
     }
 }

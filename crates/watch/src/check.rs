@@ -1,9 +1,11 @@
 //! `watch --check`: one look, answered in the form of a Nagios plugin (Monitoring Plugins
 //! Development Guidelines): a line, performance data behind a bar, and a status.
 
+mod thresholds;
 mod verdict;
 
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use study::watch::{Settings, Watch};
 
@@ -14,6 +16,7 @@ use crate::args::WatchArgs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 
+pub(crate) use thresholds::Thresholds;
 use verdict::{Observations, Status};
 
 /// Default number of intervals.
@@ -39,12 +42,17 @@ fn unknown(why: &str) -> String {
 
 /// Looks, and answers.
 pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-    match look(args, context, interrupt) {
+    let none = Thresholds::default();
+    let warning = args.warning.as_ref().unwrap_or(&none);
+    let critical = args.critical.as_ref().unwrap_or(&none);
+    let seen = warning
+        .are_warnings_of(critical)
+        .map_err(Failure::refused)
+        .and_then(|()| look(args, context, interrupt));
+    match seen {
         Ok(seen) => {
-            let warning = args.warning.unwrap_or_default();
-            let critical = args.critical.unwrap_or_default();
-            let (status, line) = seen.judge(&warning, &critical);
-            context.print(&line)?;
+            let (status, text) = seen.judge(warning, critical, args.verbose > 0);
+            context.print(&text)?;
             Ok(Answer::Status(status.number()))
         }
         // Whoever asks knows by the status that this is no answer about the disks.
@@ -70,7 +78,13 @@ fn look(
     let mut seen = Observations::default();
     let mut ticks = Ticks::every(interval);
     collector.sample().refused()?;
+    let ends = args
+        .timeout
+        .map(|seconds| Instant::now() + Duration::from_secs(seconds));
     for _ in 0..args.count.unwrap_or(INTERVALS) {
+        if ends.is_some_and(|ends| Instant::now() + interval > ends) {
+            break;
+        }
         if !ticks.wait(interrupt) {
             return Err(Failure::refused("the look was interrupted"));
         }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::sample::{DeviceKind, DeviceSample, Fraction, Sample};
-use record::{Event, EventCode, Nanos, Severity};
+use record::{Event, EventCode, Severity};
 
-use crate::args::Limits;
+use super::thresholds::{Metric, Range, Thresholds};
 
 /// State of a check, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,17 +102,15 @@ pub(super) struct Observations {
     pub(super) missing: Vec<String>,
 }
 
-/// A figure, its unit, and its bounds.
+/// A figure and its thresholds.
 struct Figure {
     /// The device's name; `None` of a figure of the host.
     device: Option<String>,
-    /// Its name.
-    what: &'static str,
+    metric: Metric,
     /// `None` where the kernel does not tell it.
     value: Option<f64>,
-    unit: &'static str,
-    warning: Option<f64>,
-    critical: Option<f64>,
+    warning: Option<Range>,
+    critical: Option<Range>,
 }
 
 impl Observations {
@@ -132,44 +130,27 @@ impl Observations {
         }
     }
 
-    fn figures(&self, warning: &Limits, critical: &Limits) -> Vec<Figure> {
-        let seconds = |limits: &Limits| limits.wait.map(Nanos::as_secs_f64);
+    fn figures(&self, warning: &Thresholds, critical: &Thresholds) -> Vec<Figure> {
+        let figure = |device: Option<&String>, metric, value| Figure {
+            device: device.cloned(),
+            metric,
+            value,
+            warning: warning.of(metric),
+            critical: critical.of(metric),
+        };
         let mut figures = Vec::new();
         for (name, sums) in &self.devices {
-            let figure = |what, value, unit, warning, critical| Figure {
-                device: Some(name.clone()),
-                what,
-                value,
-                unit,
-                warning,
-                critical,
-            };
-            let busy = (warning.busy, critical.busy);
-            let flight = (warning.in_flight, critical.in_flight);
+            let wait = sums.wait().map(|seconds| seconds * 1e3);
             figures.extend([
-                figure(
-                    "await",
-                    sums.wait(),
-                    "s",
-                    seconds(warning),
-                    seconds(critical),
-                ),
-                figure("busy", sums.busy.value(), "%", busy.0, busy.1),
-                figure("in flight", sums.in_flight.value(), "", flight.0, flight.1),
-                figure("iops", sums.iops.value(), "", None, None),
+                figure(Some(name), Metric::Await, wait),
+                figure(Some(name), Metric::Busy, sums.busy.value()),
+                figure(Some(name), Metric::InFlight, sums.in_flight.value()),
+                figure(Some(name), Metric::Iops, sums.iops.value()),
             ]);
         }
-        let bounds = (warning.pressure, critical.pressure);
-        let value = self.pressure.value();
-        if value.is_some() || bounds != (None, None) {
-            figures.push(Figure {
-                device: None,
-                what: "pressure",
-                value,
-                unit: "%",
-                warning: bounds.0,
-                critical: bounds.1,
-            });
+        let pressure = figure(None, Metric::Pressure, self.pressure.value());
+        if pressure.value.is_some() || pressure.is_bounded() {
+            figures.push(pressure);
         }
         figures
     }
@@ -186,12 +167,12 @@ impl Observations {
                 .map(|name| format!("{name} was not seen")),
         );
         // An old kernel times no array, but all disks; the bound holds for those.
-        let bounded = |figure: &&Figure| figure.warning.is_some() || figure.critical.is_some();
-        let kinds: BTreeSet<&str> = figures.iter().filter(bounded).map(|one| one.what).collect();
-        for kind in kinds {
-            let mut of_kind = figures.iter().filter(|figure| figure.what == kind);
-            if of_kind.all(|figure| figure.value.is_none()) {
-                gaps.push(format!("{kind} is not known here"));
+        let bounded = figures.iter().filter(|figure| figure.is_bounded());
+        let metrics: BTreeSet<Metric> = bounded.map(|figure| figure.metric).collect();
+        for metric in metrics {
+            let mut of_metric = figures.iter().filter(|figure| figure.metric == metric);
+            if of_metric.all(|figure| figure.value.is_none()) {
+                gaps.push(format!("{} is not known here", metric.name()));
             }
         }
         gaps.into_iter().map(|gap| (Status::Unknown, gap)).collect()
@@ -202,8 +183,13 @@ impl Observations {
         self.devices.contains_key(name)
     }
 
-    /// The status and the line.
-    pub(super) fn judge(&self, warning: &Limits, critical: &Limits) -> (Status, String) {
+    /// The status and the text: a line, and with `details` one more for each device.
+    pub(super) fn judge(
+        &self,
+        warning: &Thresholds,
+        critical: &Thresholds,
+        details: bool,
+    ) -> (Status, String) {
         let figures = self.figures(warning, critical);
         let mut problems: Vec<(Status, String)> = self.events.values().map(of_event).collect();
         problems.extend(figures.iter().filter_map(Figure::problem));
@@ -222,12 +208,19 @@ impl Observations {
         // The bar begins the performance data, and the first line is all that is shown.
         let said = said.join("; ").replace(['|', '\n'], " ");
         let data: Vec<String> = figures.iter().map(Figure::data).collect();
-        let line = format!(
+        let mut text = format!(
             "DISKSMITH {} - {said} | {}\n",
             status.word(),
             data.join(" ")
         );
-        (status, line)
+        if details {
+            for figures in figures.chunk_by(|one, next| one.device == next.device) {
+                let device = figures[0].device.as_deref().unwrap_or("host");
+                let shown: Vec<String> = figures.iter().map(Figure::shown).collect();
+                text += &format!("{}: {}\n", device.replace('|', " "), shown.join(", "));
+            }
+        }
+        (status, text)
     }
 }
 
@@ -241,21 +234,34 @@ fn of_event(event: &Event) -> (Status, String) {
 }
 
 impl Figure {
+    fn is_bounded(&self) -> bool {
+        self.warning.is_some() || self.critical.is_some()
+    }
+
+    /// Such as `await 0.3ms`.
+    fn shown(&self) -> String {
+        let value = self.value.map_or_else(
+            || "unknown".to_owned(),
+            |value| format!("{}{}", rounded(value), self.metric.unit()),
+        );
+        format!("{} {value}", self.metric.name())
+    }
+
     fn problem(&self) -> Option<(Status, String)> {
         let value = self.value?;
-        let beyond = |bound: Option<f64>| bound.filter(|bound| value > *bound);
-        let (status, bound) = match (beyond(self.critical), beyond(self.warning)) {
-            (Some(bound), _) => (Status::Critical, bound),
-            (None, Some(bound)) => (Status::Warning, bound),
+        let alerting = |range: Option<Range>| range.filter(|range| range.alerts(value));
+        let (status, range) = match (alerting(self.critical), alerting(self.warning)) {
+            (Some(range), _) => (Status::Critical, range),
+            (None, Some(range)) => (Status::Warning, range),
             (None, None) => return None,
         };
         let whose = self.device.as_ref().map(|name| format!("{name} "));
         let text = format!(
-            "{}{} is {}{unit}, beyond {bound}{unit}",
+            "{}{} is {}{}, threshold {range}",
             whose.unwrap_or_default(),
-            self.what,
+            self.metric.name(),
             rounded(value),
-            unit = self.unit
+            self.metric.unit()
         );
         Some((status, text))
     }
@@ -263,19 +269,21 @@ impl Figure {
     /// `'label'=value[unit];[warning];[critical];[least];[most]`; the value is `U` where it is not
     /// known.
     fn data(&self) -> String {
-        let bound = |bound: Option<f64>| bound.map_or_else(String::new, |bound| bound.to_string());
-        let most = if self.unit == "%" { ";100" } else { "" };
+        let range =
+            |range: Option<Range>| range.map_or_else(String::new, |range| range.to_string());
+        let unit = self.metric.unit();
+        let most = if unit == "%" { ";100" } else { "" };
         let value = self.value.map_or_else(
             || "U".to_owned(),
-            |value| format!("{}{}", rounded(value), self.unit),
+            |value| format!("{}{unit}", rounded(value)),
         );
         let whose = self.device.as_ref().map(|name| format!("{name}_"));
-        let label = whose.unwrap_or_default() + self.what;
+        let label = whose.unwrap_or_default() + self.metric.name();
         format!(
             "'{}'={value};{};{};0{most}",
             label.replace(['\'', '=', ' '], "_"),
-            bound(self.warning),
-            bound(self.critical),
+            range(self.warning),
+            range(self.critical),
         )
     }
 }
@@ -289,8 +297,8 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use std::sync::Arc;
 
-    use record::Subject;
     use record::sample::{Device, DeviceId, Moment, PerSecond};
+    use record::{Nanos, Subject};
 
     use super::*;
 
@@ -316,7 +324,7 @@ mod tests {
         }
     }
 
-    fn at(text: &str) -> Limits {
+    fn at(text: &str) -> Thresholds {
         text.parse().unwrap()
     }
 
@@ -337,30 +345,31 @@ mod tests {
 
     #[test]
     fn a_host_that_is_well_is_one_line_with_its_figures() {
-        let (status, line) = seen(30.0).judge(&Limits::default(), &Limits::default());
+        let (status, line) =
+            seen(30.0).judge(&Thresholds::default(), &Thresholds::default(), false);
         assert_eq!(status, Status::Ok);
         assert_eq!(
             line,
-            "DISKSMITH OK - 1 device is well | 'nvme1n1_await'=0.01s;;;0 'nvme1n1_busy'=30%;;;0;100 \
-             'nvme1n1_in_flight'=1;;;0 'nvme1n1_iops'=100;;;0 'pressure'=20%;;;0;100\n"
+            "DISKSMITH OK - 1 device is well | 'nvme1n1_await'=10ms;;;0 'nvme1n1_busy'=30%;;;0;100 \
+             'nvme1n1_in-flight'=1;;;0 'nvme1n1_iops'=100;;;0 'pressure'=20%;;;0;100\n"
         );
     }
 
     #[test]
     fn bounds_decide() {
-        let (status, line) = seen(97.0).judge(&at("busy=95%,await=20ms"), &at("busy=99%"));
+        let (status, line) = seen(97.0).judge(&at("busy=95%,await=20ms"), &at("busy=99%"), false);
         assert_eq!(status, Status::Warning);
-        assert!(line.contains("nvme1n1 busy is 97%, beyond 95%"), "{line}");
+        assert!(line.contains("nvme1n1 busy is 97%, threshold 95"), "{line}");
         assert!(line.contains("'nvme1n1_busy'=97%;95;99;0;100"), "{line}");
-        let (status, _) = seen(97.0).judge(&at("busy=95%"), &at("await=5ms"));
+        let (status, _) = seen(97.0).judge(&at("busy=95%"), &at("await=5ms"), false);
         assert_eq!(status, Status::Critical);
         assert_eq!(status.number(), 2);
     }
 
     #[test]
     fn what_was_not_seen_is_unknown() {
-        let none = Limits::default();
-        let (status, line) = Observations::default().judge(&none, &none);
+        let none = Thresholds::default();
+        let (status, line) = Observations::default().judge(&none, &none, false);
         assert_eq!((status.number(), status), (3, Status::Unknown));
         assert!(
             line.starts_with("DISKSMITH UNKNOWN - no disk was seen |"),
@@ -368,19 +377,19 @@ mod tests {
         );
         let mut gone = seen(30.0);
         gone.missing.push("sdq".to_owned());
-        let (status, line) = gone.judge(&none, &none);
+        let (status, line) = gone.judge(&none, &none, false);
         assert_eq!(status, Status::Unknown);
         assert!(line.contains("- sdq was not seen |"), "{line}");
         let mut blind = seen(30.0);
         blind.pressure = Mean::default();
-        assert_eq!(blind.judge(&at("busy=95%"), &none).0, Status::Ok);
-        let (status, line) = blind.judge(&at("pressure=50%"), &none);
+        assert_eq!(blind.judge(&at("busy=95%"), &none, false).0, Status::Ok);
+        let (status, line) = blind.judge(&at("pressure=50%"), &none, false);
         assert_eq!(status, Status::Unknown);
         assert!(line.contains("pressure is not known here"), "{line}");
         assert!(line.contains("'pressure'=U;50;;0;100"), "{line}");
         // What is known to be bad is worse.
         assert_eq!(
-            blind.judge(&at("pressure=50%,busy=20%"), &none).0,
+            blind.judge(&at("pressure=50%,busy=20%"), &none, false).0,
             Status::Warning
         );
     }
@@ -398,8 +407,8 @@ mod tests {
         seen.add(&sample(&device), true);
         device.all.iops = Some(PerSecond(10.0));
         seen.add(&sample(&device), true);
-        let none = Limits::default();
-        let (_, line) = seen.judge(&none, &none);
+        let none = Thresholds::default();
+        let (_, line) = seen.judge(&none, &none, false);
         assert!(line.contains("'md_home_iops'=10;"), "{line}");
         // An old kernel does not time it.
         assert!(
@@ -409,14 +418,14 @@ mod tests {
         device.busy = Some(Fraction(0.99));
         device.all.wait = Some(Nanos(4_000_000));
         seen.add(&sample(&device), true);
-        let (status, line) = seen.judge(&at("busy=95%,in-flight=1"), &none);
+        let (status, line) = seen.judge(&at("busy=95%,in-flight=1"), &none, false);
         assert_eq!(status, Status::Warning);
         assert!(
-            line.contains("- md_home busy is 99%, beyond 95%;"),
+            line.contains("- md_home busy is 99%, threshold 95;"),
             "{line}"
         );
-        assert!(line.contains("in flight is not known here"), "{line}");
-        assert!(line.contains("'md_home_await'=0.004s"), "{line}");
+        assert!(line.contains("in-flight is not known here"), "{line}");
+        assert!(line.contains("'md_home_await'=4ms"), "{line}");
     }
 
     #[test]
@@ -428,7 +437,7 @@ mod tests {
         ] {
             let mut seen = seen(30.0);
             seen.events.insert(1, event(code, severity));
-            let (judged, line) = seen.judge(&Limits::default(), &Limits::default());
+            let (judged, line) = seen.judge(&Thresholds::default(), &Thresholds::default(), false);
             assert_eq!(judged, status, "{line}");
             assert_eq!(line.matches('|').count(), 1, "{line}");
         }
