@@ -10,11 +10,11 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use services::{MariaDb, free_port, gearmand};
-use support::{Place, Running, has_program, said};
+use support::{Place, Running, has_program, said, skipped};
 
 /// Count of a tag in a store.
 fn count(place: &Place, store: &str, tag: &str) -> f64 {
@@ -64,6 +64,62 @@ fn follow(place: &Place, store: &str) -> Running {
 fn stop(running: Running) {
     running.signal(Signal::TERM);
     running.end().ends_with(0);
+}
+
+#[test]
+fn with_root_a_full_disk_is_waited_for() {
+    let place = Place::new();
+    if !rustix::process::geteuid().is_root() {
+        return skipped("a file system of a test's own needs root");
+    }
+    let point = place.path("data");
+    let point = point.to_str().unwrap();
+    let program = place.command(&[]).get_program().to_owned();
+    // In a mount namespace of its own, which goes with the process.
+    let script = "mount -t tmpfs -o size=24m none \"$1\" && exec \"$0\" tally --from a.log --follow \
+                  --flush-every 100ms --store \"sqlite:$1/t.db\"";
+    append(&place.path("a.log"), "a:1|c\n");
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script])
+        .arg(&program)
+        .arg(point)
+        .current_dir(place.path(""))
+        .env("DISKSMITH_LEDGER", place.ledger())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut running = Running::start(&mut command);
+    let process = running.id().to_string();
+    let summed = || {
+        let mut query = Command::new("nsenter");
+        query.args(["-t", &process, "-m"]).arg(&program);
+        query.args([
+            "tally",
+            "query",
+            "a",
+            "--from",
+            "2020-01-01",
+            "--by",
+            "month",
+            "--json",
+        ]);
+        let said = said(query.arg(format!("--store=sqlite:{point}/t.db")));
+        match said.status {
+            Some(0) => said.json()["total"]["count"].as_f64().unwrap(),
+            _ => 0.0,
+        }
+    };
+    running.wait_until("does not sum", || summed() == 1.0);
+    let filler = format!("/proc/{process}/root{point}/filler");
+    let mut file = fs::File::create(&filler).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    let lines: String = (0..20_000).map(|tag| format!("t{tag}:1|c\n")).collect();
+    append(&place.path("a.log"), &format!("{lines}a:10|c\n"));
+    running.wait_for_text("the disk is full");
+    drop(file);
+    fs::remove_file(&filler).unwrap();
+    running.wait_until("does not go on", || summed() == 11.0);
+    stop(running);
 }
 
 #[test]
