@@ -49,6 +49,7 @@ impl TypedValueParser for StoreParser {
   disksmith tally --from /var/log/app/events.log --follow
   disksmith tally --from gearman://127.0.0.1/events --store mysql://tally@db/sums
   disksmith tally --from statsd://127.0.0.1:8125 --from http://127.0.0.1:8080/events
+  disksmith tally --from kafka://broker1,broker2/events --config tally.toml
   producer | disksmith tally --from - --store sqlite:tally.db
   disksmith tally send --to http://127.0.0.1:8080/events 'login:1|c'
   disksmith tally query login --from -2h --by minute
@@ -60,10 +61,11 @@ pub struct TallyArgs {
     #[command(subcommand)]
     pub verb: Option<TallyVerb>,
     /// Where events come from: a file, - for standard input, gearman://host:4730/function,
-    /// http://127.0.0.1:8080/events, statsd://127.0.0.1:8125. May be given several times
+    /// http://127.0.0.1:8080/events, statsd://127.0.0.1:8125, kafka://host:9092/topic. May be given several times
     #[arg(long, value_name = "SOURCE", required = true)]
     pub from: Vec<source::Address>,
-    /// Where sums go: sqlite:FILE, mysql://user@host:3306/database [default: tally.db beside the ledger]. May be given several times
+    /// Where sums go: sqlite:FILE, mysql://user@host:3306/database, clickhouse://user@host:8123/database?outbox=FILE
+    /// [default: tally.db beside the ledger]. May be given several times
     #[arg(long, value_name = "STORE", value_parser = StoreParser)]
     pub store: Vec<store::Address>,
     /// Stores, rules by which tags go to them, and what is off [default: tally.toml beside the ledger, if it is there].
