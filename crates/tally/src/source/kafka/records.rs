@@ -234,6 +234,27 @@ mod tests {
         );
     }
 
+    /// Log segments of Kafka's broker 4.3.1, each of what its console producer packed.
+    #[test]
+    fn batches_of_the_real_broker_are_unpacked() {
+        let line = |nth: u32| format!("shop.page.{}:{}|ms|T1760000000\n", nth % 4, nth * 37 % 900);
+        let expected: String = (1..=40).map(line).collect();
+        for recorded in [
+            &include_bytes!("recorded/gzip.batch")[..],
+            include_bytes!("recorded/snappy.batch"),
+            include_bytes!("recorded/lz4.batch"),
+            include_bytes!("recorded/zstd.batch"),
+        ] {
+            let found = batches(recorded, 0, &[]).unwrap();
+            let lines: Vec<u8> = found.iter().flat_map(|one| one.lines.clone()).collect();
+            assert_eq!(String::from_utf8(lines).unwrap(), expected);
+            assert_eq!(found.last().unwrap().end, 40);
+            // From the middle of a batch on.
+            let rest = batches(recorded, 39, &[]).unwrap();
+            assert_eq!(rest.last().unwrap().lines, line(40).as_bytes());
+        }
+    }
+
     #[test]
     fn what_was_aborted_is_left_out() {
         let bytes = [
