@@ -24,7 +24,11 @@ fn engine(python: &Path, port: u16, folder: &Path) -> Child {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tally/clickhouse.py");
     let mut command = Command::new(python);
     command.arg(program).arg(port.to_string()).arg(folder);
-    let child = command.stdout(Stdio::null()).spawn().unwrap();
+    let child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     wait_until("the engine does not answer", || {
         TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
