@@ -259,7 +259,7 @@ kill $logs; wait $logs
 
 #[test]
 #[ignore = "long proof: make prove"]
-fn with_qemu_a_file_system_at_rest_and_the_ledger_on_the_array_are_no_company() {
+fn with_qemu_a_file_system_at_rest_and_the_ledger_on_the_array_are_no_foreground() {
     let place = Place::new();
     let volumes = ["--volumes", "4xthroughput=12MiB:384MiB"];
     let Some(said) = in_lab(&place, &volumes, OWN) else {
@@ -289,7 +289,7 @@ disksmith scrub --read /dev/md/data --json; is $? 0 "all can be read"
 
 #[test]
 #[ignore = "long proof: make prove"]
-fn with_qemu_a_reading_is_not_its_own_company_where_the_ledger_is_on_the_array() {
+fn with_qemu_a_reading_is_not_its_own_foreground_where_the_ledger_is_on_the_array() {
     let place = Place::new();
     let volumes = ["--volumes", "4xthroughput=12MiB:384MiB"];
     let Some(said) = in_lab(&place, &volumes, OWN_READ) else {

@@ -179,8 +179,8 @@ fn with_root_a_disk_that_was_changed_meanwhile_is_begun_anew() {
     // Zeros that are none any more, also where md and bcache have their superblocks; another way to
     // zero.
     for (at, arguments, says) in [
-        (Some(MIB), &[][..], "somebody else has written to it"),
-        (Some(4096), &[], "somebody else has written to it"),
+        (Some(MIB), &[][..], "another program has written to it"),
+        (Some(4096), &[], "another program has written to it"),
         (None, &["--discard"], "then it was zeroed by writes"),
     ] {
         fill(disk.path(), 80);

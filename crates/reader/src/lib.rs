@@ -3,26 +3,37 @@
 //! - `work`: what is still to be asked for, what was read, and what cannot be; over `queue`, the
 //!   requests in their order, and `narrowing`, the pieces of those that failed;
 //! - `foreground`: what the foreground had, for the answer;
+//! - `idle_gap`: moments of a device without foreground requests; `buffer`, memory for direct reads;
+//! - `ledger`: the disks of the ledger;
+//! - `pacer`: the rate beside a foreground;
 //! - `probe`: reads as the foreground makes them;
 //! - `queue_bound`: the bound on requests in flight where no foreground is known;
 //! - `meter`: what comes back, counted;
 //! - `volume`: the device, and by what it is known again.
 
+mod buffer;
 mod foreground;
+mod idle_gap;
+mod ledger;
 mod lock;
 mod meter;
 mod narrowing;
+mod pacer;
 mod probe;
 mod queue;
 mod queue_bound;
 mod volume;
 mod work;
 
-pub use foreground::{ForegroundReport, LatencyReport};
+pub use buffer::Buffer;
+pub use foreground::{ForegroundReport, ReportArgs, write_page};
+pub use idle_gap::IdleGap;
+pub use ledger::below_ledger;
 pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
+pub use pacer::{Interval, Pacer};
 pub use probe::{PROBE_BYTES, Prober};
 pub use queue_bound::QueueBound;
-pub use volume::{Attached, Key, NotOpened, Volume};
+pub use volume::{Attached, Key, NotOpened, Volume, is_ebs};
 pub use work::{ReadRequest, Work};

@@ -171,7 +171,8 @@ fn logical_block(device: &Device) -> Bytes {
     device.logical_block.unwrap_or(Bytes(512))
 }
 
-fn is_ebs(device: &Device) -> bool {
+/// True if a device calls itself an EBS volume.
+pub fn is_ebs(device: &Device) -> bool {
     let model = device.model.as_deref().unwrap_or_default();
     model.trim() == "Amazon Elastic Block Store"
 }

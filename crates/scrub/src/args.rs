@@ -7,6 +7,7 @@ use jiff::civil;
 
 use domain::ready_by::ReadyBy;
 use domain::values::{Latency, Span};
+use reader::ReportArgs;
 
 /// Arguments of `scrub`.
 #[derive(Args, Debug)]
@@ -37,7 +38,7 @@ pub struct ScrubArgs {
 
     /// Go on only as fast as keeps 99 of 100 requests of others below this. Without this and
     /// --keep-mean, others may have 1.5 times the p99 and the mean that they have without the check
-    /// (1.35 times the mean with --read)
+    /// (1.3 times the mean where md checks)
     #[arg(long, value_name = "DURATION", conflicts_with = "status")]
     pub keep_p99: Option<Latency>,
     /// Go on only as fast as keeps the mean latency of others below this
@@ -83,19 +84,22 @@ pub struct ScrubArgs {
     pub read: bool,
 
     /// Only say how the scrubs of this host's arrays stand, and what they found
-    #[arg(long)]
+    #[arg(long, conflicts_with = "report")]
     pub status: bool,
+    /// The page of the foreground
+    #[command(flatten)]
+    pub page: ReportArgs,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
 
     /// Write a timer of systemd that runs this command, and turn off the checks that the distribution
     /// has scheduled: monthly, or each night where it has --window, --for or --every
-    #[arg(long, conflicts_with_all = ["status", "anew", "repair", "json"])]
+    #[arg(long, conflicts_with_all = ["status", "anew", "repair", "json", "report"])]
     pub install_timer: bool,
     /// Take that timer out, and turn on again what it replaced
     #[arg(long, conflicts_with_all = ["install_timer", "arrays", "all", "status", "anew", "repair",
-        "json", "locate", "every"])]
+        "json", "locate", "every", "report"])]
     pub uninstall_timer: bool,
     /// Flag of a timer's command: an end by the hours, by --for or by a signal is no failure then (status 0,
     /// or 1 with mismatches), and of --for there is one each night until --by

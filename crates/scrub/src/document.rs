@@ -24,7 +24,7 @@ pub(crate) struct ForegroundDocument {
 
 impl ForegroundDocument {
     /// Of a scrub as it is, or was in the end.
-    pub(crate) fn of(at: &At) -> ForegroundDocument {
+    pub(crate) fn of(at: &At, whole: Option<&ForegroundReport>) -> ForegroundDocument {
         let targets = at.targets.unwrap_or_default();
         let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
         ForegroundDocument {
@@ -32,7 +32,7 @@ impl ForegroundDocument {
             p99_ns: nanos(at.p99),
             keep_mean_ns: nanos(targets.mean_s),
             keep_p99_ns: nanos(targets.p99_s),
-            whole: at.outcome.as_ref().map(ForegroundReport::from),
+            whole: whole.cloned(),
         }
     }
 }

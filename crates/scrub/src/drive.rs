@@ -29,12 +29,13 @@ use std::ops::Range;
 
 use job::StopCause;
 use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
+use reader::ForegroundReport;
 use record::Nanos;
-use study::pace::{Allowed, Controller, Outcome, Targets};
+use study::pace::{Allowed, Controller, Targets};
 
 use super::compare::Compared;
 use super::foreground::ForegroundSample;
-use direct::Past;
+use direct::Direct;
 pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
 pub(super) use waits::{Waiting, Waits, makes_whole};
@@ -43,6 +44,8 @@ pub(super) use waits::{Waiting, Waits, makes_whole};
 const TICK: Nanos = Nanos(10_000_000);
 /// Interval at which the whole state is looked at.
 const LOOK: Nanos = Nanos(100_000_000);
+/// The same while the check pauses, so that it pauses for no longer than it must.
+const LOOK_MEASURING: Nanos = Nanos(50_000_000);
 /// Interval at which rare changes are looked for: of the speed limits, which no other program should set, and
 /// of what md waits to do.
 const LOOK_SELDOM: Nanos = Nanos(1_000_000_000);
@@ -51,7 +54,7 @@ const DELAYED: Nanos = Nanos(5_000_000_000);
 /// Time limit for md to reach `sync_max` when the scrub is to end.
 const SETTLES: Nanos = Nanos(5_000_000_000);
 /// Time limit for md to end a check.
-const PATIENCE: Nanos = Nanos(10_000_000_000);
+const TIMEOUT: Nanos = Nanos(10_000_000_000);
 
 /// The driver's view of the machine.
 pub(crate) trait World {
@@ -88,7 +91,7 @@ pub(crate) trait World {
     fn can_compare(&mut self) -> bool;
     /// Begins to read and compare these positions of the check, in idle gaps of the members with so much time between
     /// two requests to one, or with `None` at full speed; true if it begins. At most one comparison is under way.
-    fn compare(&mut self, step: &Range<Sectors>, lulls: Option<Nanos>) -> bool;
+    fn compare(&mut self, step: &Range<Sectors>, spacing: Option<Nanos>) -> bool;
     /// Result of the comparison; `None` while it goes on.
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
     /// Number of requests in flight on the members.
@@ -142,11 +145,9 @@ pub(crate) struct At {
     /// Latency targets that are kept.
     pub targets: Option<Targets>,
     /// True if any other program uses the array.
-    pub company: bool,
+    pub beside: bool,
     /// True if the foreground is measured, and the check waits.
     pub measuring: bool,
-    /// Result of the foreground, once the scrub has ended.
-    pub outcome: Option<Outcome>,
 }
 
 /// End of a scrub.
@@ -183,10 +184,12 @@ pub(crate) struct Ended {
     pub ending: Ending,
     /// Progress at that time.
     pub at: At,
+    /// Result of the foreground; `None` where there was none.
+    pub foreground: Option<ForegroundReport>,
     /// True if md's check was begun here, and no other program has ended it: then it is to be ended here.
     pub is_own: bool,
     /// True if `sync_min` and `sync_max` are as they were set here.
-    pub fenced: bool,
+    pub window_set: bool,
 }
 
 /// Drives a check until it ends. The tunables are then to be put back.
@@ -196,9 +199,9 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     pace.goes_in_steps(true);
     let mut drive = Drive {
         pace,
-        felt: now,
+        asked: now,
         moved: 0.0,
-        fence: SyncWindow::new(task.from, task.chunk, task.wide, now)
+        window: SyncWindow::new(task.from, task.chunk, task.wide, now)
             .that_holds_all(task.holds_all),
         at: At {
             live: task.from,
@@ -211,14 +214,15 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         world,
         task,
         began: false,
-        fenced: false,
+        window_set: false,
         lost: None,
         from: task.from,
         before: task.mismatches,
-        past: None,
-        gate: None,
+        direct: None,
+        throttle: None,
         looked: Nanos(0),
         looked_seldom: now,
+        told: Nanos(0),
         delayed: None,
         ticked: now,
     };
@@ -227,10 +231,10 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         Err(error) => drive.trouble(error),
     };
     drive.end(&ending);
-    drive.at.outcome = Some(drive.pace.outcome()).filter(|outcome| outcome.beside.is_some());
     Ended {
+        foreground: ForegroundReport::of(&drive.pace.outcome()),
         is_own: drive.began && !is_over(&ending),
-        fenced: drive.fenced,
+        window_set: drive.window_set,
         ending,
         at: drive.at,
     }
@@ -249,14 +253,14 @@ struct Drive<'a, W: World> {
     task: &'a Task,
     pace: Controller,
     /// When the controller was last asked, and the bytes done since.
-    felt: Nanos,
+    asked: Nanos,
     moved: f64,
-    fence: SyncWindow,
+    window: SyncWindow,
     at: At,
     /// True if md was told to begin, and not to end.
     began: bool,
     /// True if `sync_min` and `sync_max` are set here.
-    fenced: bool,
+    window_set: bool,
     /// Time since which direct comparison is of no use: the readers have stopped, or are too slow for a deadline, or
     /// much of the data is suspected.
     lost: Option<Nanos>,
@@ -264,10 +268,12 @@ struct Drive<'a, W: World> {
     from: Sectors,
     before: u64,
     /// Progress of the direct comparison, once it has begun; md may check a part meanwhile.
-    past: Option<Past>,
-    gate: Option<Throttle>,
+    direct: Option<Direct>,
+    throttle: Option<Throttle>,
     looked: Nanos,
     looked_seldom: Nanos,
+    /// When the progress was told.
+    told: Nanos,
     /// Since when md does not let it begin.
     delayed: Option<Nanos>,
     ticked: Nanos,
@@ -277,7 +283,7 @@ impl<W: World> Drive<'_, W> {
     /// Begins with `sync_max` at the start of the check: nothing moves yet.
     fn begin(&mut self) -> linux::Result<()> {
         self.set(Throttle::Gentle)?;
-        let from = self.fence.at().0.to_string();
+        let from = self.window.at().0.to_string();
         // `sync_max` is set before `sync_min`: a process that finds a finite `sync_max` after a kill knows that the
         // other tunables must be restored too. It may not be below the start of a check.
         let ends = [
@@ -286,11 +292,11 @@ impl<W: World> Drive<'_, W> {
             (Tunable::Min, &from),
         ];
         for (tunable, text) in ends {
-            self.patiently(|world| world.turn(tunable, text))?;
-            self.fenced = true;
+            self.retried(|world| world.turn(tunable, text))?;
+            self.window_set = true;
         }
         let action = self.task.action;
-        self.patiently(|world| world.act(action))?;
+        self.retried(|world| world.act(action))?;
         self.began = true;
         Ok(())
     }
@@ -314,11 +320,11 @@ impl<W: World> Drive<'_, W> {
     /// Lets md reach `sync_max`, where the progress is known, unless that takes long, or md is held because of the
     /// foreground.
     fn settle(&mut self, order: StopCause) -> Ending {
-        if self.gate == Some(Throttle::Shut) || !self.began {
+        if self.throttle == Some(Throttle::Shut) || !self.began {
             return Ending::Ordered(order);
         }
         let until = self.world.now() + SETTLES;
-        while self.at.done < self.fence.at() && self.world.now() < until {
+        while self.at.done < self.window.at() && self.world.now() < until {
             match self.look(self.looked) {
                 Ok(None) => self.world.rest(TICK),
                 Ok(Some(ending)) => return ending,
@@ -330,7 +336,7 @@ impl<W: World> Drive<'_, W> {
 
     fn tick(&mut self) -> linux::Result<Option<Ending>> {
         let now = self.world.now();
-        if let Some(ending) = self.tick_past(now)? {
+        if let Some(ending) = self.tick_direct(now)? {
             return Ok(ending);
         }
         let before = self.at.live;
@@ -338,23 +344,22 @@ impl<W: World> Drive<'_, W> {
             self.at.live = live.max(before);
         }
         // A part for which md is sent tells nothing: it is begun for it.
-        if let Some(gives) = self.fence.follow(self.at.live, now)
-            && self.past.is_none()
+        if let Some(gives) = self.window.follow(self.at.live, now)
+            && self.direct.is_none()
         {
             self.pace.gives(gives);
         }
         let moved = self.at.live.0.saturating_sub(before.0);
         let bytes = Sectors(moved).bytes().0 as f64;
-        if now.0.saturating_sub(self.looked.0) >= LOOK.0 {
-            self.looked = now;
+        if self.is_to_look(now) {
             if let Some(ending) = self.look(now)? {
                 return Ok(Some(ending));
             }
             self.moved += bytes;
             // What md has in flight shows as progress.
-            self.feel(now, false);
+            self.observe(now, false);
             let kept = self.pace.targets();
-            self.fence.keep(kept.and_then(|(kept, _)| kept.slow_s()));
+            self.window.keep(kept.and_then(|(kept, _)| kept.slow_s()));
         } else {
             self.moved += bytes;
         }
@@ -366,18 +371,18 @@ impl<W: World> Drive<'_, W> {
             return Ok(None);
         }
         let may = self.pace.allowed();
-        self.fence.hurry(self.pace.is_driven());
-        let gate = self.fence.gate(may, self.at.live, bytes, passed);
-        if let Some(turned) = self.set(gate)? {
+        self.window.hurry(self.pace.is_driven());
+        let throttle = self.window.throttle(may, self.at.live, bytes, passed);
+        if let Some(turned) = self.set(throttle)? {
             return Ok(Some(turned));
         }
-        if self.at.of.0 > 0 && self.fence.is_wanted(may, self.at.live, now) {
+        if self.at.of.0 > 0 && self.window.is_wanted(may, self.at.live, now) {
             let in_flight = match may {
                 Allowed::Rate(_) => self.world.in_flight(),
                 Allowed::All | Allowed::Nothing => 0,
             };
-            let stood = self.fence.at();
-            if let Some(to) = self.fence.raise(may, self.at.live, in_flight, now)
+            let stood = self.window.at();
+            if let Some(to) = self.window.raise(may, self.at.live, in_flight, now)
                 && let Err(error) = self.world.turn(Tunable::Max, &to.0.to_string())
             {
                 return self.refused(stood, error).map(Some);
@@ -386,17 +391,33 @@ impl<W: World> Drive<'_, W> {
         Ok(None)
     }
 
+    /// True if the whole state is to be looked at now.
+    fn is_to_look(&mut self, now: Nanos) -> bool {
+        let each = match self.pace.is_measuring() {
+            true => LOOK_MEASURING,
+            false => LOOK,
+        };
+        let is_due = now.0.saturating_sub(self.looked.0) >= each.0;
+        if is_due {
+            self.looked = now;
+        }
+        is_due
+    }
+
     /// Takes what was measured of the foreground since the last time, beside background I/O that is under way or
     /// not.
-    fn feel(&mut self, now: Nanos, is_busy: bool) {
+    fn observe(&mut self, now: Nanos, is_busy: bool) {
         let probing = self.pace.probes();
         let seen = self.world.seen(self.pace.probe_gap_s());
-        let before = std::mem::replace(&mut self.felt, now);
+        let before = std::mem::replace(&mut self.asked, now);
         let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
         let bytes = std::mem::take(&mut self.moved);
         self.pace
             .take(&seen.sample(seconds, bytes, is_busy, probing));
-        self.tell();
+        if now.0.saturating_sub(self.told.0) >= LOOK.0 {
+            self.told = now;
+            self.tell();
+        }
     }
 
     /// The seconds since the last tick.
@@ -425,7 +446,7 @@ impl<W: World> Drive<'_, W> {
         match look.action {
             action if action == self.task.action => {}
             // md resets `sync_max` at the end.
-            Action::Idle if look.until == Until::End && self.fence.is_last() => {
+            Action::Idle if look.until == Until::End && self.window.is_last() => {
                 return Ok(Some(self.done()));
             }
             _ if look.degraded > 0 => return Ok(Some(Ending::Degraded)),
@@ -436,17 +457,17 @@ impl<W: World> Drive<'_, W> {
             return Ok(Some(Ending::Degraded));
         }
         // At the end md first resets `sync_max`, and is idle a moment later.
-        let is_ending = look.until == Until::End && self.fence.is_last();
-        if look.until != Until::At(self.fence.at()) && !is_ending {
+        let is_ending = look.until == Until::End && self.window.is_last();
+        if look.until != Until::At(self.window.at()) && !is_ending {
             return Ok(Some(Ending::Turned(Tunable::Max)));
         }
         if let Some((done, of)) = look.completed {
             self.at.of = of;
-            self.fence.ends_at(of);
-            if done == self.fence.at() {
+            self.window.ends_at(of);
+            if done == self.window.at() {
                 self.at.done = done;
                 self.at.mismatches = self.at.mismatches_seen;
-                self.fence.stood(now);
+                self.window.stood(now);
             }
         }
         self.hurry(now);
@@ -495,7 +516,7 @@ impl<W: World> Drive<'_, W> {
 
     /// End where another program has changed a speed limit.
     fn limits(&mut self) -> Option<Ending> {
-        let limits = self.gate?.limits();
+        let limits = self.throttle?.limits();
         let turned = limits.into_iter().find(|(tunable, kib)| {
             let shown = self
                 .world
@@ -511,17 +532,17 @@ impl<W: World> Drive<'_, W> {
     }
 
     /// Sets the limits, unless another program has written to one of them since they were set last.
-    fn set(&mut self, gate: Throttle) -> linux::Result<Option<Ending>> {
-        if self.gate == Some(gate) {
+    fn set(&mut self, throttle: Throttle) -> linux::Result<Option<Ending>> {
+        if self.throttle == Some(throttle) {
             return Ok(None);
         }
         if let Some(turned) = self.limits() {
             return Ok(Some(turned));
         }
-        for (tunable, kib) in gate.limits() {
+        for (tunable, kib) in throttle.limits() {
             self.world.turn(tunable, &kib.to_string())?;
         }
-        self.gate = Some(gate);
+        self.throttle = Some(throttle);
         Ok(None)
     }
 
@@ -532,7 +553,7 @@ impl<W: World> Drive<'_, W> {
             .pace
             .targets()
             .map_or(self.task.targets, |kept| Some(kept.0));
-        self.at.company = self.pace.probes();
+        self.at.beside = self.pace.probes();
         self.at.measuring = self.pace.is_measuring();
         self.world.stands(&self.at);
     }
@@ -556,7 +577,7 @@ impl<W: World> Drive<'_, W> {
         if !is_ours(&self.world.look()) {
             return;
         }
-        let until = self.world.now() + PATIENCE;
+        let until = self.world.now() + TIMEOUT;
         while is_ours(&self.world.look()) && self.world.now() < until {
             // What stands in its way is found when the tunables are put back. Before its thread has begun, md takes
             // no notice.

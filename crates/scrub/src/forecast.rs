@@ -9,13 +9,9 @@ use super::speed::Speed;
 use super::target::Target;
 use super::when::Due;
 use crate::args::ScrubArgs;
-use study::pace::{ROOM, least_rate};
+use study::pace::ROOM;
+use ui::format::percent;
 use ui::units::{rate, span};
-
-/// Members that are less busy are as good as idle.
-const IDLE: f64 = 0.02;
-/// Members that are busier leave nothing that could be reckoned with.
-const FULL: f64 = 0.95;
 
 /// Input of the forecast.
 pub(super) struct Known<'a> {
@@ -52,10 +48,11 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
         ));
         Some(so_far)
     } else {
-        known.speed.map(|speed| {
-            said.push(of_members(speed, left));
-            speed.alone
-        })
+        said.extend(known.speed.map(|speed| of_members(speed, left)));
+        match known.speed {
+            Some(Speed::Alone(alone)) => Some(alone),
+            Some(Speed::Busy(_)) | None => None,
+        }
     };
     // What is too late for the deadline is said now, and not only when some of the time is over.
     if let (Some(due), Some(fastest)) = (known.due, fastest)
@@ -66,7 +63,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
                 "That is too late: at this rate {}.",
                 kept_of_both(known.args.deadline_wins)
             ),
-            None => "That is too late, also with nobody else there: it will not be done by then."
+            None => "That is too late, also with no other programs: it will not be done by then."
                 .to_owned(),
         });
     }
@@ -106,30 +103,20 @@ fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     )
 }
 
-/// Duration by the members' speed, and by their load from others.
+/// Duration by the members' speed.
 fn of_members(speed: Speed, left: f64) -> String {
-    let alone = format!(
-        "Its members were read for a moment, at {} of what md counts: alone it takes about {}",
-        rate(speed.alone),
-        span(left / speed.alone)
-    );
-    match speed.busy {
-        busy if busy < IDLE => format!("{alone}, and longer beside others."),
-        busy if busy < FULL => format!(
-            "{alone}. Beside the present load, which keeps them busy for {} of the time, it takes about \
-             {}, in what that leaves.",
-            ui::format::percent(busy),
-            span(left / (speed.alone * (1.0 - busy)))
+    match speed {
+        Speed::Alone(alone) => format!(
+            "Its members were read for a moment, at {} of what md counts: alone it takes about {}, and longer \
+             beside others.",
+            rate(alone),
+            span(left / alone)
         ),
-        _ => {
-            let least = least_rate(speed.alone).min(speed.alone);
-            format!(
-                "{alone}. The present load keeps them busy all the time: beside it, it may take {} or \
-                 longer, at the least rate of {}.",
-                span(left / least),
-                rate(least)
-            )
-        }
+        Speed::Busy(busy) => format!(
+            "Other programs keep its members busy for {} of the time, so that they were not read to learn their \
+             rate: the progress line says how long it takes.",
+            percent(busy)
+        ),
     }
 }
 
@@ -203,28 +190,15 @@ mod tests {
     }
 
     #[test]
-    fn it_says_how_long_it_takes_beside_the_present_load() {
-        let beside = |busy| {
-            let alone = (20 << 20) as f64;
-            said("disksmith scrub md0", 0.0, 0.0, Some(Speed { alone, busy }))
-        };
+    fn how_long_it_takes_is_known_of_idle_members_alone() {
+        let with = |speed| said("disksmith scrub md0", 0.0, 0.0, Some(speed));
         says(
-            &beside(0.0),
+            &with(Speed::Alone((20 << 20) as f64)),
             &["alone it takes about 61 min, and longer beside others."],
         );
         says(
-            &beside(0.5),
-            &[
-                "alone it takes about 61 min. Beside the present load",
-                "busy for 50 % of the time, it takes about 2.0 h",
-            ],
-        );
-        says(
-            &beside(1.0),
-            &[
-                "busy all the time",
-                "it may take 2.1 days or longer, at the least rate of 0.4 MiB/s",
-            ],
+            &with(Speed::Busy(0.5)),
+            &["busy for 50 % of the time, so that they were not read"],
         );
     }
 
@@ -256,13 +230,10 @@ mod tests {
         );
         let wins = said(&format!("{night} --deadline-wins"), 0.5, 36864.0, None);
         says(&wins, &["the deadline is kept", "the latency is not kept"]);
-        let slow = Speed {
-            alone: (2 << 20) as f64,
-            busy: 0.0,
-        };
+        let slow = Speed::Alone((2 << 20) as f64);
         says(
             &said(night, 0.0, 0.0, Some(slow)),
-            &["also with nobody else there"],
+            &["also with no other programs"],
         );
     }
 }

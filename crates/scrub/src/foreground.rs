@@ -1,12 +1,13 @@
 //! Foreground latency of a device, on a real host: by probes and by the kernel's counters.
 
+use std::time::Instant;
+
 use linux::Root;
 use linux::block::{Device, Devices};
-use linux::diskstats::{Counter, DiskStats};
-
-use study::pace::Sample;
-
-use reader::Prober;
+use linux::diskstats::{Counter, DiskStats, SECTOR};
+use reader::{PROBE_BYTES, Prober};
+use record::DeviceCounts;
+use study::pace::{Counts, Detector, Sample};
 
 /// Foreground I/O since the last look.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +17,7 @@ pub(crate) struct ForegroundSample {
     /// Time that a probe waits which has not come back, in seconds.
     pub waiting: f64,
     /// Foreground requests to the disks; `None` where the kernel does not count.
-    pub others: Option<u64>,
+    pub others: Option<f64>,
     /// Number of requests that the kernel has counted, and the seconds that they took together.
     pub counted: Option<(u64, f64)>,
     /// Time that any request to the array was outstanding, in seconds; zero where that is not told.
@@ -36,7 +37,7 @@ impl ForegroundSample {
         Sample {
             seconds,
             foreground: study::pace::Foreground {
-                requests: self.others.map(|others| others as f64),
+                requests: self.others,
                 waited_s: if probing { 0.0 } else { self.busy },
             },
             latencies_s: &self.probes,
@@ -54,9 +55,8 @@ impl ForegroundSample {
 pub(crate) struct Foreground {
     counter: Option<Counter>,
     before: Option<DiskStats>,
-    /// Requests that the kernel has counted beyond our own, as far as they were not reported yet; below zero
-    /// when some of our own came back that it had not counted.
-    beyond: i64,
+    detector: Detector,
+    looked: Instant,
     /// Disks of which only a part is the device's.
     neighbours: Vec<Neighbours>,
     prober: Option<Prober>,
@@ -89,38 +89,31 @@ impl Shared {
     }
 }
 
-/// The kernel's counts of a device, of all requests.
-#[derive(Clone, Copy, Debug)]
-struct Counted {
-    requests: u64,
-    /// The seconds that they took together.
-    took: f64,
-    /// The seconds in which any was on its way.
-    busy: f64,
-}
-
 /// Users of the rest of a disk: the kernel's counts of the disk less those of the parts.
 struct Neighbours {
     disk: Counter,
     parts: Vec<Counter>,
-    before: Option<i64>,
+    before: Option<(f64, f64)>,
 }
 
 impl Neighbours {
-    /// Their requests since the last time. The counters are not read at one moment, so that some are
-    /// told late, after a number below zero.
-    fn since(&mut self) -> i64 {
-        let number = |counter: &Counter| {
+    /// Bytes that they read and wrote since the last time. The counters are not read at one moment, so that some
+    /// are told late, after a number below zero.
+    fn since(&mut self) -> (f64, f64) {
+        let moved = |counter: &Counter| {
             let stats = counter.read().ok()?;
-            let merged = stats.reads_merged + stats.writes_merged;
-            i64::try_from(stats.reads + stats.writes + merged).ok()
+            let bytes = |sectors: u64| (sectors * SECTOR) as f64;
+            Some((bytes(stats.sectors_read), bytes(stats.sectors_written)))
         };
-        let parts: Option<i64> = self.parts.iter().map(number).sum();
-        let now = number(&self.disk)
-            .zip(parts)
-            .map(|(disk, parts)| disk - parts);
+        let parts: Option<Vec<_>> = self.parts.iter().map(moved).collect();
+        let now = moved(&self.disk).zip(parts).map(|(disk, parts)| {
+            let less = |left: (f64, f64), part: (f64, f64)| (left.0 - part.0, left.1 - part.1);
+            parts.into_iter().fold(disk, less)
+        });
         let before = std::mem::replace(&mut self.before, now);
-        now.zip(before).map_or(0, |(now, before)| now - before)
+        now.zip(before).map_or((0.0, 0.0), |(now, before)| {
+            (now.0 - before.0, now.1 - before.1)
+        })
     }
 }
 
@@ -134,7 +127,8 @@ impl Foreground {
         Foreground {
             before: counter.as_ref().and_then(|counter| counter.read().ok()),
             counter,
-            beyond: 0,
+            detector: Detector::default(),
+            looked: Instant::now(),
             neighbours: Vec::new(),
             prober: Prober::start(root.locate(&device.node()), device.size).ok(),
         }
@@ -158,59 +152,60 @@ impl Foreground {
         self
     }
 
-    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop.
-    pub(crate) fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
-        self.look(probing, None)
+    /// A commit of the ledger to this device is under way.
+    pub(crate) fn commits(&mut self) {
+        self.detector.commits();
     }
 
-    /// The same of a device from which so many requests of our own, beside probes, came back. How long
-    /// others' take is told by probes alone then: the kernel counts ours with them.
-    pub(crate) fn seen_beside(&mut self, probing: Option<f64>, own: u64) -> ForegroundSample {
-        self.look(probing, Some(own))
-    }
-
-    fn look(&mut self, probing: Option<f64>, own: Option<u64>) -> ForegroundSample {
+    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop. `own` are the
+    /// bytes of the background itself, beside probes, that the device counts; of an array it counts none, and tells
+    /// how long the foreground's take.
+    pub(crate) fn seen(&mut self, probing: Option<f64>, own: Option<Own>) -> ForegroundSample {
         let (probes, waiting) = self.prober.as_ref().map_or((Vec::new(), 0.0), |prober| {
             prober.want(probing);
             prober.take()
         });
+        let seconds = self.looked.elapsed().as_secs_f64();
+        self.looked = Instant::now();
         let counted = self.counted();
-        let beside: i64 = self.neighbours.iter_mut().map(Neighbours::since).sum();
-        let others = counted.map(|Counted { requests, .. }| {
-            let own = i64::try_from(own.unwrap_or(0) + probes.len() as u64).unwrap_or(i64::MAX);
-            let requests = i64::try_from(requests).unwrap_or(i64::MAX);
-            let requests = requests.saturating_add(beside);
-            self.beyond = self.beyond.saturating_add(requests.saturating_sub(own));
-            let others = u64::try_from(self.beyond).unwrap_or(0);
-            self.beyond = self.beyond.min(0);
-            others
+        let of_others = self.neighbours.iter_mut().map(Neighbours::since);
+        let beside = of_others.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+        let Own { bytes, is_deep } = own.unwrap_or_default();
+        let counts = counted.map(|(counts, _)| Counts {
+            read: counts.read_bytes as f64 + beside.0,
+            written: counts.write_bytes as f64 + beside.1,
+            own: bytes + (probes.len() * PROBE_BYTES) as f64,
         });
+        let foreground = self.detector.take(seconds, counts, is_deep);
         // Of a device that is read here, ours are in its times.
         let told = counted.filter(|_| own.is_none());
         ForegroundSample {
             probes,
             waiting,
-            others,
-            counted: told.map(|told| (told.requests, told.took)),
-            busy: told.map_or(0.0, |told| told.busy),
+            others: foreground.requests,
+            counted: told.map(|(counts, took_s)| (counts.reads + counts.writes, took_s)),
+            busy: told.map_or(0.0, |(counts, _)| counts.busy_ms as f64 / 1e3),
         }
     }
 
-    /// The kernel's counts since the last call.
-    fn counted(&mut self) -> Option<Counted> {
+    /// The kernel's counts since the last call, and the seconds that the requests took together.
+    fn counted(&mut self) -> Option<(DeviceCounts, f64)> {
         let now = self.counter.as_ref()?.read().ok()?;
         let before = self.before.replace(now)?;
         let counts = now.since(&before)?;
         let ms = |before: u64, now: u64| u64::from((now as u32).wrapping_sub(before as u32));
         let took = ms(before.read_ms, now.read_ms) + ms(before.write_ms, now.write_ms);
-        // Two requests that became one on their way are two all the same.
-        let merged = now.reads_merged.saturating_sub(before.reads_merged);
-        Some(Counted {
-            requests: counts.reads + merged + counts.writes,
-            took: took as f64 / 1e3,
-            busy: ms(before.busy_ms, now.busy_ms) as f64 / 1e3,
-        })
+        Some((counts, took as f64 / 1e3))
     }
+}
+
+/// I/O of the background itself on a device that counts it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Own {
+    /// Bytes that completed, or failed.
+    pub bytes: f64,
+    /// True while the queue is deep, so that the kernel's counts are ahead of these.
+    pub is_deep: bool,
 }
 
 #[cfg(test)]
@@ -228,8 +223,9 @@ mod tests {
             std::fs::write(disk.join(part).join("partition"), &part[3..]).unwrap();
         }
         std::fs::create_dir_all(&class).unwrap();
-        let stat = |folder: &std::path::Path, reads: u64| {
-            let line = format!("{reads} 0 0 0 0 0 0 0 0 0 0");
+        // Pages that were read.
+        let stat = |folder: &std::path::Path, pages: u64| {
+            let line = format!("{pages} 0 {} 0 0 0 0 0 0 0 0", 8 * pages);
             std::fs::write(folder.join("stat"), line).unwrap();
         };
         let of_parts = parts.map(|part| (part, disk.join(part)));
@@ -249,7 +245,7 @@ mod tests {
                 .unwrap()
                 .clone()
         };
-        // Two of its partitions are members of one array, and the third is somebody else's.
+        // Two of its partitions are members of one array, and the third is another program's.
         let shared = Shared::of(&[named("sda1"), named("sda3")], &devices);
         assert_eq!(shared.len(), 1);
         let mut foreground = Foreground::of(&named("sda1"), &root).and_beside(&shared, &root);
@@ -258,11 +254,11 @@ mod tests {
         stat(&disk.join("sda1"), 140);
         stat(&disk.join("sda2"), 160);
         stat(&disk.join("sda3"), 1100);
-        assert_eq!(foreground.seen(None).others, Some(100));
-        assert_eq!(foreground.seen(None).others, Some(0));
+        assert_eq!(foreground.seen(None, None).others, Some(100.0));
+        assert_eq!(foreground.seen(None, None).others, Some(0.0));
         // One that waits is no request yet, but the time goes on.
-        std::fs::write(disk.join("sda1/stat"), "140 0 0 0 0 0 0 0 1 250 250").unwrap();
-        let seen = foreground.seen(None);
-        assert_eq!((seen.others, seen.busy), (Some(0), 0.25));
+        std::fs::write(disk.join("sda1/stat"), "140 0 1120 0 0 0 0 0 1 250 250").unwrap();
+        let seen = foreground.seen(None, None);
+        assert_eq!((seen.others, seen.busy), (Some(0.0), 0.25));
     }
 }

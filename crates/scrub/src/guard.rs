@@ -5,7 +5,7 @@
 //! so, and there is nothing to do, or only what md does not let be done before it has recovered.
 //!
 //! A process may also live and do nothing: stopped by Ctrl-Z, or waiting for a terminal that does not
-//! take what it writes. While md only checks, that is no harm: the check stands at the fence. When a
+//! take what it writes. While md only checks, that is no harm: the check stands at the window. When a
 //! member fails, of this array or of one that shares a disk with it, the guard does not let it stand in the
 //! way of a recovery.
 //!
@@ -38,7 +38,7 @@ const ENDS: u8 = b'd';
 /// So long writes to a part of an array may wait for the first process.
 const HELD: Duration = Duration::from_secs(180);
 /// So long a later start waits for a guard at work.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 /// Interval between two looks at whether a recovery is held.
@@ -151,7 +151,7 @@ impl Guard {
 /// # Errors
 /// When one is at work for too long.
 pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while let Err(error) = lock::hold(Path::new(lock::FOLDER), &name(number)) {
         if error.kind() != io::ErrorKind::WouldBlock {
             return Err(format!(
@@ -320,8 +320,8 @@ fn watch_until(
     }
 }
 
-/// True if the fence or a limit keeps md from recovering the array, or one beside it. While a check stands at
-/// the fence, md does not even begin to recover; and under the limit that stops a check a recovery would take
+/// True if `sync_max` or a limit keeps md from recovering the array, or one beside it. While a check stands at
+/// the window, md does not even begin to recover; and under the limit that stops a check a recovery would take
 /// years.
 fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
     let Ok(look) = sync.look() else {

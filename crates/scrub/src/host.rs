@@ -28,16 +28,17 @@ pub(crate) struct OnHost<'a> {
     root: &'a Root,
     comparer: Reader,
     stop: Stop<'a>,
-    stands: &'a mut dyn FnMut(&At),
+    stands: &'a mut dyn FnMut(&At) -> bool,
 }
 
 impl<'a> OnHost<'a> {
-    /// The array `target`, until `stop` says so. `stands` is told how it stands.
+    /// The array `target`, until `stop` says so. `stands` is told how it stands, and returns
+    /// true where the ledger is written to the array.
     pub(crate) fn new(
         target: &'a Target,
         root: &'a Root,
         stop: Stop<'a>,
-        stands: &'a mut dyn FnMut(&At),
+        stands: &'a mut dyn FnMut(&At) -> bool,
     ) -> OnHost<'a> {
         let members = target.members.iter();
         OnHost {
@@ -119,7 +120,7 @@ impl World for OnHost<'_> {
     }
 
     fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
-        self.foreground.seen(probing)
+        self.foreground.seen(probing, None)
     }
 
     fn can_compare(&mut self) -> bool {
@@ -129,9 +130,9 @@ impl World for OnHost<'_> {
         self.comparer.comparer().is_some()
     }
 
-    fn compare(&mut self, step: &Range<Sectors>, lulls: Option<Nanos>) -> bool {
+    fn compare(&mut self, step: &Range<Sectors>, spacing: Option<Nanos>) -> bool {
         let comparer = self.comparer.comparer();
-        comparer.is_some_and(|comparer| comparer.begin(step, lulls))
+        comparer.is_some_and(|comparer| comparer.begin(step, spacing))
     }
 
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared> {
@@ -148,6 +149,8 @@ impl World for OnHost<'_> {
     }
 
     fn stands(&mut self, at: &At) {
-        (self.stands)(at);
+        if (self.stands)(at) {
+            self.foreground.commits();
+        }
     }
 }

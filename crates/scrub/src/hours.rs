@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 use job::{ProgressLines, Stop};
-use linux::Root;
+use linux::block::Devices;
 use record::Nanos;
 use study::pace::Targets;
 use ui::context::Context;
@@ -31,13 +31,18 @@ pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>)
 
 /// State that all arrays or disks of the command share.
 pub(crate) fn share<'a>(
-    (root, stop, lines): (&'a Root, Stop<'a>, &'a ProgressLines),
+    (context, devices): (&'a Context, &Devices),
+    (stop, lines): (Stop<'a>, &'a ProgressLines),
     args: &ScrubArgs,
     by: Option<Zoned>,
     now: &Zoned,
 ) -> Shared<'a> {
     Shared {
-        root,
+        root: &context.root,
+        below_ledger: context.ledger_path().map_or_else(
+            |_| Vec::new(),
+            |path| reader::below_ledger(&context.root, devices, &path),
+        ),
         stop,
         lines,
         targets: targets_of(args),

@@ -115,6 +115,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     if args.read {
         return read::read(args, &devices, context, interrupt);
     }
+    let page = args.page.check()?;
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     let chosen = choose(args, &devices, context)?;
     ways(&chosen, args, context)?;
@@ -146,7 +147,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     };
     targets.extend(others);
     let lines = ProgressLines::new(context.watched);
-    let shared = share((&context.root, stop, &lines), args, by, &now);
+    let shared = share((context, &devices), (stop, &lines), args, by, &now);
     let plans = Plans::read(&context.root, &now, &mut Installed);
     for sentence in plans.sentences() {
         context.notice(&format!("disksmith: {sentence}"));
@@ -198,6 +199,13 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
                 mend(one, context, interrupt);
             }
         }
+    }
+    if let Some(page) = page {
+        let foregrounds: Vec<_> = scrubbed
+            .iter()
+            .map(|one| (one.target.path(), one.foreground.as_ref()))
+            .collect();
+        reader::write_page(&page, "scrub", &foregrounds).midway()?;
     }
     let answered = answer(&scrubbed, left_out, args, context)?;
     begun.map(|()| answered)

@@ -16,7 +16,7 @@ pub(super) const FOLDER: &str = "/run/disksmith";
 /// Refusal of an array that another process scrubs.
 pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it";
 /// Longest wait for a lock, which another process may share for a moment only to see whether it is taken.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two attempts.
 const AGAIN: Duration = Duration::from_millis(10);
 
@@ -26,7 +26,7 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// [`io::ErrorKind::WouldBlock`] when another process has it; any other kind when there can be none.
 pub(super) fn hold(folder: &Path, name: &str) -> io::Result<File> {
     let file = open(folder, name)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),

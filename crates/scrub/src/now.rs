@@ -34,7 +34,7 @@ pub(super) struct Now {
     p99: Option<f64>,
     keep_mean: Option<f64>,
     keep_p99: Option<f64>,
-    company: bool,
+    beside: bool,
     measuring: bool,
 }
 
@@ -52,7 +52,7 @@ impl Now {
             p99: at.p99,
             keep_mean: targets.mean_s,
             keep_p99: targets.p99_s,
-            company: at.company,
+            beside: at.beside,
             measuring: at.measuring,
         }
     }
@@ -70,7 +70,7 @@ impl Now {
             mean: self.mean,
             p99: self.p99,
             targets: (targets != Targets::default()).then_some(targets),
-            company: self.company,
+            beside: self.beside,
             measuring: self.measuring,
             ..At::default()
         }
@@ -90,19 +90,19 @@ impl Now {
 }
 
 /// The file of one scrub. It goes with it.
-pub(super) struct Told {
+pub(super) struct Notice {
     path: PathBuf,
     last: Option<Timestamp>,
 }
 
-impl Told {
+impl Notice {
     /// File of an array's scrub, by the array's id.
-    pub(super) fn of(uuid: &str) -> Told {
-        Told::beside(Path::new(FOLDER), uuid)
+    pub(super) fn of(uuid: &str) -> Notice {
+        Notice::beside(Path::new(FOLDER), uuid)
     }
 
-    fn beside(folder: &Path, uuid: &str) -> Told {
-        Told {
+    fn beside(folder: &Path, uuid: &str) -> Notice {
+        Notice {
             path: file(folder, uuid),
             last: None,
         }
@@ -126,7 +126,7 @@ impl Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for Notice {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -161,7 +161,7 @@ pub(super) mod tests {
                 mean_s: None,
                 p99_s: Some(0.005),
             }),
-            company: true,
+            beside: true,
             ..At::default()
         }
     }
@@ -175,7 +175,7 @@ pub(super) mod tests {
             ..a_quarter_done()
         };
         let moment = Timestamp::from_second(1_000).unwrap();
-        let mut told = Told::beside(folder, "a:b");
+        let mut told = Notice::beside(folder, "a:b");
         assert_eq!(read_in(folder, "a:b", moment), None);
         told.tell(&at, Some(1_048_576.0), moment);
         let now = read_in(folder, "a:b", moment).unwrap();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use job::{CheckpointWriter, EndState, ProgressLine, ProgressLines, Stop, StopCause};
 use linux::Root;
+use linux::block::DevNum;
 use linux::md::health::Health;
 use linux::md::sync::{Action, Sectors, Sync, Tunable};
 use record::Bytes;
@@ -18,13 +19,14 @@ use super::health;
 use super::host::OnHost;
 use super::locate::Located;
 use super::mismatch_ranges::MismatchRanges;
-use super::now::Told;
+use super::now::Notice;
 use super::progress;
 use super::repair::{RepairMethod, Repaired};
 use super::saved_tunables::{By, DEPTH, RestoreResult, STRIPES, SavedTunables};
 use super::start::StartedScrub;
 use super::target::Target;
 use super::when::Due;
+use reader::ForegroundReport;
 use study::pace::Targets;
 use ui::exit::sentence;
 use ui::format::short_latency;
@@ -42,6 +44,8 @@ const LOOKS_FOR_IT: Duration = Duration::from_millis(50);
 /// State that all arrays and disks of a command share.
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
+    /// Devices that the ledger lies on.
+    pub below_ledger: Vec<DevNum>,
     /// Reasons to end before the end.
     pub stop: Stop<'a>,
     pub lines: &'a ProgressLines,
@@ -60,6 +64,8 @@ pub(crate) struct Scrubbed {
     pub ending: Ending,
     /// Progress at the end.
     pub at: At,
+    /// Result of the foreground; `None` where there was none.
+    pub foreground: Option<ForegroundReport>,
     /// Duration of this start, in seconds.
     pub seconds: f64,
     /// Bytes that this start went through, as md counts positions.
@@ -89,6 +95,7 @@ impl Scrubbed {
             kept,
             ending: Ending::Done,
             at: At::default(),
+            foreground: None,
             seconds: 0.0,
             moved: 0,
             is_kept: true,
@@ -148,8 +155,9 @@ pub(crate) fn scrub(
         sync: target.sync.clone(),
         looked_at_errors: None,
         began,
-        status: Told::of(&target.uuid),
+        status: Notice::of(&target.uuid),
         path: target.path(),
+        holds_ledger: shared.below_ledger.contains(&target.device.number),
         asked: shared.targets,
         told_own: false,
     };
@@ -172,7 +180,15 @@ pub(crate) fn scrub(
             .filter(|_| shared.deadline_wins)
             .map(Due::left),
     };
-    let (Ended { ending, at, .. }, back) = {
+    let (
+        Ended {
+            ending,
+            at,
+            foreground,
+            ..
+        },
+        back,
+    ) = {
         let mut stands = |at: &At| tracker.stands(at);
         let mut world = OnHost::new(&target, shared.root, shared.stop, &mut stands);
         prepare(&target);
@@ -183,7 +199,7 @@ pub(crate) fn scrub(
                 _ => None,
             },
             ends: ended.is_own,
-            fenced: ended.fenced,
+            window_set: ended.window_set,
         };
         // The world goes after this: it waits for a probe that is on its way, and of an array that
         // hangs that one comes late, just when md has something to recover.
@@ -214,6 +230,7 @@ pub(crate) fn scrub(
         kept,
         ending,
         at,
+        foreground,
         seconds,
         moved,
         is_kept,
@@ -265,8 +282,10 @@ struct Tracker {
     ran_before_s: f64,
     deadline: Deadline,
     /// Progress for `--status` of another process.
-    status: Told,
+    status: Notice,
     path: String,
+    /// True if the ledger lies on the array.
+    holds_ledger: bool,
     /// Latency targets of the user, and whether it was reported that the foreground exceeds them by itself.
     asked: Option<Targets>,
     told_own: bool,
@@ -298,7 +317,8 @@ impl Tracker {
         self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
     }
 
-    fn stands(&mut self, at: &At) {
+    /// Takes the progress, and returns true where a commit of the ledger to the array is under way.
+    fn stands(&mut self, at: &At) -> bool {
         self.ranges.take(at);
         let now_s = self.began.elapsed().as_secs_f64();
         let rate = self.deadline.rate(now_s, at.live.bytes().0);
@@ -312,7 +332,9 @@ impl Tracker {
         if at.done.0 > self.kept.done && self.writer.is_due(self.began.elapsed()) {
             self.take(at);
             self.writer.write(&self.kept);
+            return self.holds_ledger;
         }
+        self.holds_ledger && self.writer.is_writing()
     }
 
     /// Says once when the foreground is slower by itself than it was to be.
@@ -372,9 +394,9 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
         Ending::Done => return None,
         Ending::Ordered(StopCause::Signal) => "it was interrupted".to_owned(),
         Ending::Ordered(StopCause::Deadline) => "its time is up".to_owned(),
-        Ending::Stopped => "somebody else has ended the check".to_owned(),
+        Ending::Stopped => "another program has ended the check".to_owned(),
         Ending::Begun => {
-            "somebody else has begun a check, which goes on by itself; nothing holds it back".to_owned()
+            "another program has begun a check, which goes on by itself; nothing holds it back".to_owned()
         }
         Ending::Gone => "the array was stopped, and is not there any more".to_owned(),
         Ending::Degraded => {
@@ -396,7 +418,7 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
                 .to_owned()
         }
         Ending::Turned(tunable) => format!(
-            "somebody else has written to {}, and two cannot steer; what they wrote was left",
+            "another program has written to {}, and two cannot steer; what they wrote was left",
             tunable.file()
         ),
         Ending::Failed(error) => error.to_string(),

@@ -31,19 +31,19 @@ pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
     if let Some(rate) = rate {
         parts.push(rate_words(rate));
     }
-    let against = |name: &str, felt: Option<f64>, target: Option<f64>| {
-        let felt = short_latency(felt?);
+    let against = |name: &str, latency: Option<f64>, target: Option<f64>| {
+        let latency = short_latency(latency?);
         Some(match target {
-            Some(target) => format!("{name} {felt} of {}", short_latency(target)),
-            None => format!("{name} {felt}"),
+            Some(target) => format!("{name} {latency} of {}", short_latency(target)),
+            None => format!("{name} {latency}"),
         })
     };
     let targets = at.targets.unwrap_or_default();
-    if at.company {
+    if at.beside {
         parts.extend(against("p99", at.p99, targets.p99_s));
         parts.extend(against("mean", at.mean, targets.mean_s));
     } else {
-        parts.push("nobody else there".to_owned());
+        parts.push("no other programs".to_owned());
     }
     if at.mismatches_seen > 0 {
         parts.push(format!("{} mismatches", at.mismatches_seen));
@@ -81,7 +81,7 @@ mod tests {
                 mean_s: None,
                 p99_s: Some(0.005),
             }),
-            company: true,
+            beside: true,
             mismatches_seen: 8,
             ..At::default()
         };
@@ -91,6 +91,6 @@ mod tests {
              Nov 17:25"
         );
         let begins = At::default();
-        assert_eq!(message(&begins, None, &now), "nobody else there");
+        assert_eq!(message(&begins, None, &now), "no other programs");
     }
 }

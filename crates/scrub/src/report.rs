@@ -2,6 +2,7 @@
 
 use job::{Resumable, StopCause};
 use linux::md::sync::Sectors;
+use reader::ForegroundReport;
 use serde::Serialize;
 
 use super::document::ForegroundDocument;
@@ -33,7 +34,13 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
         let unread = health::sentences(&one.kept.errors, &one.members);
         let repaired = one.repaired.iter().flatten().flat_map(places::of_repair);
         let repaired: Vec<String> = repaired.collect();
-        let lines = one.notes.iter().chain(&meaning).chain(&repaired);
+        let beside = one.foreground.as_ref().map(ForegroundReport::text);
+        let lines = one
+            .notes
+            .iter()
+            .chain(&meaning)
+            .chain(&repaired)
+            .chain(&beside);
         for line in lines.chain(&unread) {
             text.push_str(&wrap(
                 &format!("{}: {line}", one.target.path()),
@@ -58,12 +65,20 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
 fn row(one: &Scrubbed) -> Vec<String> {
     let seconds = one.seconds;
     let targets = one.at.targets.unwrap_or_default();
-    let felt = match (one.at.p99, targets.p99_s, one.at.mean, targets.mean_s) {
-        (Some(felt), Some(target), _, _) => {
-            format!("p99 {} of {}", short_latency(felt), short_latency(target))
+    let latency = match (one.at.p99, targets.p99_s, one.at.mean, targets.mean_s) {
+        (Some(latency), Some(target), _, _) => {
+            format!(
+                "p99 {} of {}",
+                short_latency(latency),
+                short_latency(target)
+            )
         }
-        (_, _, Some(felt), Some(target)) => {
-            format!("mean {} of {}", short_latency(felt), short_latency(target))
+        (_, _, Some(latency), Some(target)) => {
+            format!(
+                "mean {} of {}",
+                short_latency(latency),
+                short_latency(target)
+            )
         }
         _ => "none".to_owned(),
     };
@@ -76,7 +91,7 @@ fn row(one: &Scrubbed) -> Vec<String> {
             false => String::new(),
         },
         span(seconds),
-        felt,
+        latency,
         number_of(one.kept.mismatches),
     ]
 }
@@ -221,7 +236,7 @@ impl<'a> ArrayDocument<'a> {
             seconds_of_all_starts: one.kept.ran_s,
             starts: one.kept.starts,
             kept: one.is_kept,
-            foreground: ForegroundDocument::of(&one.at),
+            foreground: ForegroundDocument::of(&one.at, one.foreground.as_ref()),
             notes: &one.notes,
             not_put_back: &one.left,
             mismatches: found.map(|found| MismatchDocument::all(found, repaired)),

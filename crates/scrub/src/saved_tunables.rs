@@ -12,7 +12,7 @@ pub(crate) const STRIPES: u64 = 1024;
 /// Beside a foreground md issues so many requests at once: as few as it can.
 pub(crate) const DEPTH: u64 = 1;
 /// md has so long to end what it is told to end, or what it ends by itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -41,13 +41,13 @@ pub(crate) struct SavedTunables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
-    /// check, but for one to which somebody else has written. With `ends` the check is its own too, and is
+    /// check, but for one to which another program has written. With `ends` the check is its own too, and is
     /// ended.
     Scrub {
         but_for: Option<Tunable>,
         ends: bool,
         /// True if the bounds of md's check are as the scrub set them; without md they are as they were.
-        fenced: bool,
+        window_set: bool,
     },
     /// Anybody else, after it was killed. What has become of them since is not known, so that only
     /// those are put back that are still as a scrub sets them; and a check is only its own where it
@@ -141,7 +141,7 @@ impl SavedTunables {
         })
     }
 
-    /// Note on a check that somebody else has left in the middle: a later one begins there, and says nothing
+    /// Note on a check that another program has left in the middle: a later one begins there, and says nothing
     /// of what lies before.
     pub(crate) fn midway(&self, sync: &Sync) -> Option<String> {
         let from = self.write_of(Tunable::Min).filter(|write| *write != "0")?;
@@ -171,10 +171,10 @@ impl SavedTunables {
     /// Puts all back that is a scrub's own. Its check is ended first; anything else that md does is let
     /// go at once. Of an array that is not there any more there is nothing to put back.
     pub(crate) fn put_back(&self, sync: &Sync, by: By) -> RestoreResult {
-        let fenced = self.of(Tunable::Max).is_some() && is_fenced(sync);
+        let window_set = self.of(Tunable::Max).is_some() && is_window_set(sync);
         let ends = match by {
             By::Scrub { ends, .. } => ends,
-            By::Another => fenced,
+            By::Another => window_set,
         };
         if ends {
             self.end_check(sync);
@@ -192,7 +192,7 @@ impl SavedTunables {
             Tunable::StripeCache,
         ];
         let turn = |tunable: &Tunable| match self.of(*tunable) {
-            Some(setting) if is_own(*tunable, setting, sync, by, fenced) => {
+            Some(setting) if is_own(*tunable, setting, sync, by, window_set) => {
                 sync.turn(*tunable, &setting.write).is_err()
             }
             _ => false,
@@ -247,7 +247,7 @@ impl SavedTunables {
         } else {
             Action::Check
         };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let is_ours = || sync.look().is_ok_and(|look| look.action == ours);
         while is_ours() && Instant::now() < until {
             // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
@@ -260,7 +260,7 @@ impl SavedTunables {
 
 /// True if something of a scrub holds md back: a number in `sync_max`, or a speed limit as it sets them.
 pub(super) fn is_held(sync: &Sync) -> bool {
-    is_fenced(sync)
+    is_window_set(sync)
         || [Tunable::SpeedMin, Tunable::SpeedMax]
             .into_iter()
             .any(|tunable| {
@@ -274,13 +274,13 @@ fn is_limit_of_scrub(shown: &str) -> bool {
 }
 
 /// True if `sync_max` is a number.
-pub(super) fn is_fenced(sync: &Sync) -> bool {
+pub(super) fn is_window_set(sync: &Sync) -> bool {
     let shown = sync.tunable(Tunable::Max);
     matches!(shown.as_deref().and_then(Until::parse), Some(Until::At(_)))
 }
 
 /// True if a tunable is as a scrub has left it.
-fn is_own(tunable: Tunable, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> bool {
+fn is_own(tunable: Tunable, setting: &Setting, sync: &Sync, by: By, window_set: bool) -> bool {
     let shown = sync.tunable(tunable);
     if setting.shows.is_some() {
         return shown == setting.shows;
@@ -289,8 +289,13 @@ fn is_own(tunable: Tunable, setting: &Setting, sync: &Sync, by: By, fenced: bool
     match (tunable, by) {
         (_, By::Scrub { but_for, .. }) if but_for == Some(tunable) => false,
         // At its end md has reset `sync_max`, and `sync_min` cannot be written while it works.
-        (Tunable::Max | Tunable::Min, By::Scrub { fenced: ends, .. }) => ends,
-        (Tunable::Max | Tunable::Min, By::Another) => fenced,
+        (
+            Tunable::Max | Tunable::Min,
+            By::Scrub {
+                window_set: ends, ..
+            },
+        ) => ends,
+        (Tunable::Max | Tunable::Min, By::Another) => window_set,
         (Tunable::SpeedMin | Tunable::SpeedMax, _) => is_limit_of_scrub(&shown),
         (Tunable::IoDepth, _) => {
             Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)

@@ -1,5 +1,5 @@
 //! Rate at which the members of an array can be read, where no earlier scrub shows it: each is read for a
-//! moment, all at once, as a check would.
+//! moment, all at once, as a check would, unless other programs use them.
 
 use std::fs::File;
 use std::io;
@@ -9,37 +9,56 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::diskstats::Counter;
+use linux::diskstats::{Counter, SECTOR};
 use record::Bytes;
 use rustix::fs::OFlags;
 
-use super::locate::Buffer;
 use super::target::Target;
+use reader::Buffer;
 
-/// So long it is looked how busy the members are. Nothing is begun meanwhile.
+/// Time for which the members are watched first. Nothing is begun meanwhile.
 const LOOKS: Duration = Duration::from_millis(300);
-/// So long each member is read.
+/// Time for which each member is read.
 const LASTS: Duration = Duration::from_secs(1);
 /// Size of one read: large enough that the time to a disk across a network does not count for much.
 const READ: usize = 1 << 20;
+/// Members of which other programs moved no more than this are idle: a file system's journal writes now and then.
+const JOURNAL: u64 = 64 << 10;
+/// Members that are busier are in use.
+const IDLE: f64 = 0.02;
 
 /// Rate of the members of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Speed {
-    /// Bytes a second, as md counts positions, of a check that has them for itself. What others read
-    /// and write meanwhile makes it less, so that it is no promise of how it will be when they are gone.
-    pub alone: f64,
-    /// The share of the time in which others had requests at the busiest one, just before.
-    pub busy: f64,
+pub(super) enum Speed {
+    /// Bytes a second, as md counts positions, of a check that has them for itself.
+    Alone(f64),
+    /// Other programs use them, for at least this share of the time: they were not read.
+    Busy(f64),
 }
 
-/// Reads the members for a moment; `None` where they cannot be read.
+/// Reads the members for a moment, for as long as no other program uses them; `None` where they cannot be read.
 pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
     let busy = busy(target, root);
-    Some(Speed {
-        alone: alone(target, root)?,
-        busy,
-    })
+    if busy > IDLE {
+        return Some(Speed::Busy(busy));
+    }
+    let rates = std::thread::scope(|scope| {
+        let members = target.members.iter().map(|member| {
+            let counter = Counter::open(root, member).ok();
+            let node = root.locate(&member.node());
+            scope.spawn(move || of(&node, member.size, LASTS, counter.as_ref()))
+        });
+        let members: Vec<_> = members.collect();
+        members
+            .into_iter()
+            .filter_map(|member| member.join().ok()?.ok())
+            .collect::<Vec<Option<f64>>>()
+    });
+    if rates.contains(&None) {
+        return Some(Speed::Busy(busy));
+    }
+    let slowest = rates.into_iter().flatten().min_by(f64::total_cmp)?;
+    Some(Speed::Alone(slowest * target.wide() as f64))
 }
 
 /// The share of the time in which the busiest member has something to do, while nothing is read here
@@ -67,29 +86,24 @@ fn busy(target: &Target, root: &Root) -> f64 {
     (most.unwrap_or(0) as f64 / ms).min(1.0)
 }
 
-fn alone(target: &Target, root: &Root) -> Option<f64> {
-    let slowest = std::thread::scope(|scope| {
-        let members = target.members.iter().map(|member| {
-            let node = root.locate(&member.node());
-            scope.spawn(move || of(&node, member.size, LASTS).ok())
-        });
-        let members: Vec<_> = members.collect();
-        members
-            .into_iter()
-            .filter_map(|member| member.join().ok()?)
-            .min_by(f64::total_cmp)
-    });
-    Some(slowest? * target.wide() as f64)
-}
-
-/// Bytes a second of one device, read on from its middle past the cache.
-fn of(node: &Path, size: Bytes, lasts: Duration) -> io::Result<f64> {
+/// Bytes a second of one device, read on from its middle past the cache; `None` as soon as another program uses it.
+fn of(
+    node: &Path,
+    size: Bytes,
+    lasts: Duration,
+    counter: Option<&Counter>,
+) -> io::Result<Option<f64>> {
     let flags = OFlags::DIRECT.bits().cast_signed();
     let device = File::options().read(true).custom_flags(flags).open(node)?;
     let length = READ as u64;
     let last = (size.0 / length).max(1);
     let mut buffer = Buffer::new(1, READ);
     buffer.set(1, READ);
+    let moved_by_all = || {
+        let stats = counter?.read().ok()?;
+        Some((stats.sectors_read + stats.sectors_written) * SECTOR)
+    };
+    let before = moved_by_all();
     let began = Instant::now();
     let mut moved = 0;
     let mut place = last / 2;
@@ -98,10 +112,16 @@ fn of(node: &Path, size: Bytes, lasts: Duration) -> io::Result<f64> {
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        moved += read;
+        moved += read as u64;
+        let all = before
+            .zip(moved_by_all())
+            .map(|(before, now)| now.saturating_sub(before));
+        if all.is_some_and(|all| all > moved + JOURNAL) {
+            return Ok(None);
+        }
         place = (place + 1) % last;
     }
-    Ok(moved as f64 / began.elapsed().as_secs_f64())
+    Ok(Some(moved as f64 / began.elapsed().as_secs_f64()))
 }
 
 #[cfg(test)]
@@ -120,9 +140,9 @@ mod tests {
             .open(&path);
         // Not every file system has direct I/O.
         if direct.is_ok() {
-            let speed = of(&path, Bytes(4 * READ as u64), lasts).unwrap();
-            assert!(speed > READ as f64, "{speed}");
+            let speed = of(&path, Bytes(4 * READ as u64), lasts, None).unwrap();
+            assert!(speed.unwrap() > READ as f64, "{speed:?}");
         }
-        assert!(of(&place.path().join("none"), Bytes(1), lasts).is_err());
+        assert!(of(&place.path().join("none"), Bytes(1), lasts, None).is_err());
     }
 }

@@ -244,7 +244,7 @@ struct NowDocument {
     seconds_left: Option<f64>,
     /// The moment at which it will be done.
     done: Option<String>,
-    /// True if nobody else uses the array.
+    /// True if no other program uses the array.
     alone: bool,
     /// True while the foreground's own latency is measured.
     measuring: bool,
@@ -259,9 +259,9 @@ impl NowDocument {
             bytes_per_s: now.rate,
             seconds_left: now.left_s(),
             done: now.done().map(|moment| moment.to_string()),
-            alone: !at.company,
+            alone: !at.beside,
             measuring: at.measuring,
-            foreground: ForegroundDocument::of(&at),
+            foreground: ForegroundDocument::of(&at, None),
         }
     }
 }

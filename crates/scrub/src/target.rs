@@ -48,7 +48,7 @@ impl Target {
     /// # Errors
     /// A sentence for what speaks against it.
     pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
-        // First, since the check of another disksmith is otherwise taken for that of somebody else.
+        // First, since the check of another disksmith is otherwise taken for that of another program.
         if let Some(device) = md::find(root, devices, word)
             && lock::is_taken(device)
         {
@@ -255,7 +255,7 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
         Some(Action::Idle) => {}
         Some(Action::Check | Action::Repair) => {
             return Err(format!(
-                "a {} that somebody else has begun is under way; wait for it, or end it: echo idle > {}",
+                "a {} that another program has begun is under way; wait for it, or end it: echo idle > {}",
                 array.action.as_deref().unwrap_or_default(),
                 sync.folder().join("sync_action").display()
             ));

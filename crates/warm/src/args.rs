@@ -7,6 +7,7 @@ use clap::Args;
 
 use domain::ready_by::ReadyBy;
 use domain::values::{Latency, Size, Throughput};
+use reader::ReportArgs;
 
 /// What `warm` takes.
 #[derive(Args, Debug)]
@@ -42,7 +43,7 @@ pub struct WarmArgs {
     pub blocks: Option<PathBuf>,
 
     /// Read slower as soon as other requests to the device take longer than this in 1 of 100. Without
-    /// this, warming takes what is idle: all while nobody else uses the device, and otherwise as much
+    /// this, warming takes what is idle: all while no other program uses the device, and otherwise as much
     /// as leaves others at most twice as long to wait, or 5 ms
     #[arg(long, value_name = "DURATION", conflicts_with = "plan")]
     pub keep_p99: Option<Latency>,
@@ -57,14 +58,14 @@ pub struct WarmArgs {
     pub anew: bool,
 
     /// Only find out how much is cold: read a few hundred random places, each beside a warm one
-    #[arg(long, conflicts_with = "plan")]
+    #[arg(long, conflicts_with_all = ["plan", "report"])]
     pub check: bool,
     /// Only compute how long it takes to warm a volume of this size, without one
     #[arg(
         long,
         value_name = "SIZE",
         requires = "rate",
-        conflicts_with = "devices"
+        conflicts_with_all = ["devices", "report"]
     )]
     pub plan: Option<Size>,
     /// The rate at which cold blocks come, for --plan
@@ -75,6 +76,9 @@ pub struct WarmArgs {
     #[arg(long, value_name = "TIME")]
     pub ready_by: Option<ReadyBy>,
 
+    /// The page of the foreground
+    #[command(flatten)]
+    pub page: ReportArgs,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,

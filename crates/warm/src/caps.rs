@@ -22,12 +22,12 @@ const AS_MUCH: f64 = 0.9;
 
 /// Findings about the rates of volumes that were read at once.
 pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
-    let company: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_company).collect();
+    let parallel: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_parallel).collect();
     // That they give less together may have other reasons, such as blocks that were colder. Where AWS
     // has counted whose limit was passed, that decides.
     let may_share = instance_is_passed(warmed) != Some(false);
-    if let Some(together) = company.as_deref().and_then(shared).filter(|_| may_share) {
-        return vec![Finding::note(Code::Shared, in_company(&together, warmed))];
+    if let Some(together) = parallel.as_deref().and_then(shared).filter(|_| may_share) {
+        return vec![Finding::note(Code::Shared, in_parallel(&together, warmed))];
     }
     warmed
         .iter()
@@ -57,11 +57,11 @@ fn instance_is_passed(warmed: &[Warmed]) -> Option<bool> {
 /// True if a volume gave as much beside others as alone.
 fn is_unaffected(one: &Warmed, volumes: usize) -> bool {
     let kept_up = |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= AS_MUCH * alone;
-    volumes > 1 && one.in_company.is_some_and(kept_up)
+    volumes > 1 && one.in_parallel.is_some_and(kept_up)
 }
 
 /// Of several volumes that hold each other back.
-fn in_company(together: &Verdict, warmed: &[Warmed]) -> String {
+fn in_parallel(together: &Verdict, warmed: &[Warmed]) -> String {
     let share = together.share_of_limit.unwrap_or(1.0);
     let all: u64 = warmed.iter().map(|one| one.size.0).sum();
     let takes = |bytes_per_s: f64| span(all as f64 / bytes_per_s);
@@ -115,7 +115,7 @@ fn others(one: &Warmed) -> String {
                 percent(share)
             )
         }
-        Some(_) => ", and nobody else read or wrote much meanwhile".to_owned(),
+        Some(_) => ", and other programs did not read or write much meanwhile".to_owned(),
         None => ", less what others read and wrote meanwhile, which is not counted here".to_owned(),
     }
 }
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    fn warmed(now: Verdict, in_company: Option<(Verdict, f64)>) -> Warmed {
+    fn warmed(now: Verdict, in_parallel: Option<(Verdict, f64)>) -> Warmed {
         Warmed {
             device: "/dev/nvme1n1".to_owned(),
             key: "vol1".to_owned(),
@@ -195,7 +195,7 @@ mod tests {
             seconds: 800.0,
             cold: None,
             verdict: Some(now),
-            in_company,
+            in_parallel,
             is_ebs: false,
             others_share: None,
             foreground: None,
@@ -323,7 +323,7 @@ mod tests {
         );
         for (share, said) in [
             (None, "which is not counted here"),
-            (Some(0.001), "nobody else read or wrote much"),
+            (Some(0.001), "other programs did not read or write much"),
             (Some(0.25), "less the 25 % of all bytes that others"),
         ] {
             one.others_share = share;

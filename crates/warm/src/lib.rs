@@ -57,6 +57,7 @@ use start::Ask;
 use turns::Turns;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::output::OutputFile;
 
 /// The smallest block that makes sense to be asked for: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);
@@ -79,12 +80,13 @@ pub fn warm(
         ));
     }
     check_block(args.block.0)?;
+    let page = args.page.check()?;
     let devices = Devices::read(&context.root).refused()?;
     let volumes = open_all(&args.devices, &devices, &context.root)?;
     if args.check {
         return check::check(&volumes, args, context, lister, interrupt);
     }
-    warm_all(volumes, &devices, args, context, lister, interrupt)
+    warm_all(volumes, &devices, (args, page), context, lister, interrupt)
 }
 
 fn check_block(block: Bytes) -> Result<(), Failure> {
@@ -128,7 +130,7 @@ fn open_all(paths: &[PathBuf], devices: &Devices, root: &Root) -> Result<Vec<Vol
 fn warm_all(
     volumes: Vec<Volume>,
     devices: &Devices,
-    args: &WarmArgs,
+    (args, page): (&WarmArgs, Option<OutputFile>),
     context: &mut Context,
     lister: &dyn Lister,
     interrupt: &AtomicBool,
@@ -190,6 +192,13 @@ fn warm_all(
     if unlimited {
         of_files.extend(caps::findings(&warmed));
     }
+    if let Some(page) = page {
+        let foregrounds: Vec<_> = warmed
+            .iter()
+            .map(|one| (one.device.clone(), one.foreground.as_ref()))
+            .collect();
+        reader::write_page(&page, "warm", &foregrounds).midway()?;
+    }
     answer(&warmed, &of_files, hot, args, context)
 }
 
@@ -199,7 +208,7 @@ fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<De
         .then(|| context.ledger_path().ok())
         .flatten();
     path.map_or_else(Vec::new, |path| {
-        watching::below_ledger(&context.root, devices, &path)
+        reader::below_ledger(&context.root, devices, &path)
     })
 }
 

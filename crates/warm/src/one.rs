@@ -109,7 +109,7 @@ pub(crate) struct Warmed {
     pub verdict: Option<Verdict>,
     /// Limit while all volumes were read together, and the bytes a second that this one gave alone; `None` for
     /// a single volume.
-    pub in_company: Option<(Verdict, f64)>,
+    pub in_parallel: Option<(Verdict, f64)>,
     /// True if the device says that it is an EBS volume.
     pub is_ebs: bool,
     /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
@@ -263,7 +263,7 @@ fn read(
              again.",
         ));
     }
-    let foreground = reading.foreground().as_ref().map(ForegroundReport::from);
+    let foreground = reading.foreground();
     findings.extend(yielded(foreground.as_ref()));
     let (size_now, smallest) = reading.sizes();
     findings.extend(resized(volume.size, size_now, smallest));
@@ -288,7 +288,7 @@ fn read(
         seconds,
         cold: reading.cold_share(),
         verdict: reading.verdict(),
-        in_company: reading.in_company(),
+        in_parallel: reading.in_parallel(),
         is_ebs: volume.is_ebs(),
         others_share: reading.others_share(),
         foreground,

@@ -1,9 +1,9 @@
 //! Rate of reading: within the limit that all volumes share, and within what the foreground allows
 //! ([`study::pace`]).
 
-use reader::QueueBound;
+use reader::{ForegroundReport, Pacer, QueueBound};
 use record::{Bytes, Nanos};
-use study::pace::{Allowed, Controller, Counts, Detector, Outcome, Sample, Targets};
+use study::pace::{Allowed, Controller, Counts, Targets};
 
 use super::limit::{Limit, SLACK};
 
@@ -11,11 +11,6 @@ use super::limit::{Limit, SLACK};
 const INTERVAL: Nanos = Nanos(40_000_000);
 /// Time to wait where nothing says for how long.
 const NAP: Nanos = Nanos(10_000_000);
-/// A foreground request waits no longer than this for one block: where one is fetched from a snapshot, it takes
-/// long without occupying the volume.
-const LONGEST_BLOCK_S: f64 = 0.005;
-/// The weight of the last interval in what the volume gives while there is no foreground.
-const RECENT: f64 = 0.02;
 
 /// Policy towards the foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +28,7 @@ pub(crate) enum IoPolicy {
 /// Decides when the next request is issued.
 pub(crate) struct Pace<'a> {
     limit: &'a Limit,
-    controller: Option<Controller>,
-    detector: Detector,
+    pacer: Option<Pacer>,
     bound: Option<QueueBound>,
     /// Blocks in flight.
     in_flight: usize,
@@ -49,10 +43,6 @@ pub(crate) struct Pace<'a> {
     /// Start of the probe that is outstanding.
     probing: Option<Nanos>,
     probes: u64,
-    /// Latency of the last one, in seconds.
-    probe_s: f64,
-    /// Bytes a second while there is no foreground.
-    gives: Option<f64>,
     block: Bytes,
     traffic: Traffic,
 }
@@ -98,8 +88,7 @@ impl<'a> Pace<'a> {
         };
         Pace {
             limit,
-            controller: targets.map(Controller::new),
-            detector: Detector::default(),
+            pacer: targets.map(Pacer::new),
             bound: (policy != IoPolicy::None).then(QueueBound::new),
             in_flight: 0,
             now: Nanos(0),
@@ -110,17 +99,17 @@ impl<'a> Pace<'a> {
             next_probe: Nanos(0),
             probing: None,
             probes: 0,
-            probe_s: 0.0,
-            gives: None,
             block: Bytes(0),
             traffic: Traffic::default(),
         }
     }
 
     fn allowed(&self) -> Allowed {
-        self.controller
-            .as_ref()
-            .map_or(Allowed::All, Controller::allowed)
+        self.pacer.as_ref().map_or(Allowed::All, Pacer::allowed)
+    }
+
+    fn controller(&self) -> Option<&Controller> {
+        self.pacer.as_ref().map(Pacer::controller)
     }
 
     /// Time of the next request: `None` for at once.
@@ -142,7 +131,7 @@ impl<'a> Pace<'a> {
     }
 
     fn waits_for_probe(&self) -> bool {
-        self.probing.is_none() && self.controller.as_ref().is_some_and(Controller::probes)
+        self.probing.is_none() && self.controller().is_some_and(Controller::probes)
     }
 
     /// A block of so many bytes is issued.
@@ -162,7 +151,7 @@ impl<'a> Pace<'a> {
         let due = if self.waits_for_probe() {
             now >= self.next_probe
         } else {
-            let has_no_controller = !self.controller.as_ref().is_some_and(Controller::probes);
+            let has_no_controller = !self.controller().is_some_and(Controller::probes);
             has_no_controller && self.bound.as_mut().is_some_and(|bound| bound.probes(now))
         };
         if due {
@@ -180,18 +169,17 @@ impl<'a> Pace<'a> {
     /// A probe came back.
     pub(crate) fn probed(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         (self.now, self.probing) = (now, None);
-        self.probe_s = latency.as_secs_f64();
         self.traffic.own += bytes.0;
         self.interval.own += bytes.0;
         if let Some(bound) = &mut self.bound {
             bound.probed(now, latency, self.in_flight);
         }
-        if let Some(controller) = &self.controller {
+        if let Some(gap_s) = self.controller().map(Controller::probe_gap_s) {
             // At even distances they could keep step with the blocks. Multiples of the golden ratio fill the unit
             // evenly (Knuth, volume 3, 6.4).
             self.probes = self.probes.wrapping_add(1);
             let part = 0.5 + (self.probes as f64 * 0.618_033_988_75).fract();
-            let after_s = part * controller.probe_gap_s().unwrap_or_default();
+            let after_s = part * gap_s.unwrap_or_default();
             self.next_probe = now + Nanos((after_s * 1e9) as u64);
             self.interval.latencies_s.push(latency.as_secs_f64());
         }
@@ -219,40 +207,24 @@ impl<'a> Pace<'a> {
         if let Some(counted) = counted {
             self.traffic.all += counted.read_bytes + counted.written_bytes;
         }
-        let Some(controller) = &mut self.controller else {
+        let Some(pacer) = &mut self.pacer else {
             return;
         };
-        if counted.is_some_and(|counted| counted.commits) {
-            self.detector.commits();
-        }
-        let seconds = passed.as_secs_f64();
-        let counts = counted.map(|counted| Counts {
-            read: counted.read_bytes as f64,
-            written: counted.written_bytes as f64,
-            own: interval.own as f64,
-        });
         let waiting = self.probing.map_or(Nanos(0), |since| now - since);
-        if controller.allowed() == Allowed::All && interval.blocks > 0 {
-            let rate = interval.blocks as f64 / seconds;
-            let gives = self.gives.get_or_insert(rate);
-            *gives += RECENT * (rate - *gives);
-            controller.gives(*gives);
-            controller.request_takes((self.block.0 as f64 / *gives).min(LONGEST_BLOCK_S));
-        } else if self.gives.is_none() {
-            controller.request_takes(LONGEST_BLOCK_S);
-        }
-        let before = controller.allowed();
-        let mut foreground = self.detector.take(seconds, counts, before == Allowed::All);
-        // Little's law: the kernel does not tell for how long the foreground's requests were outstanding.
-        foreground.waited_s = foreground.requests.unwrap_or(0.0) * self.probe_s;
-        let allowed = controller.take(&Sample {
-            seconds,
-            foreground,
+        let before = pacer.allowed();
+        let allowed = pacer.take(&reader::Interval {
+            seconds: passed.as_secs_f64(),
+            counts: counted.map(|counted| Counts {
+                read: counted.read_bytes as f64,
+                written: counted.written_bytes as f64,
+                own: interval.own as f64,
+            }),
+            commits: counted.is_some_and(|counted| counted.commits),
             latencies_s: &interval.latencies_s,
             waiting_s: waiting.as_secs_f64(),
-            timed: None,
             background: interval.blocks as f64,
             is_busy: self.in_flight > 0,
+            request: self.block,
         });
         // A place in the future was taken at an earlier rate.
         if let (Allowed::Rate(before), Allowed::Rate(rate)) = (before, allowed) {
@@ -269,9 +241,13 @@ impl<'a> Pace<'a> {
         (self.traffic.all > 0).then(|| others as f64 / self.traffic.all as f64)
     }
 
+    /// Latency and target of the foreground, as words; `None` while there is none.
+    pub(crate) fn live(&self) -> Option<String> {
+        self.pacer.as_ref().and_then(Pacer::live)
+    }
+
     /// Result of the foreground; `None` where there was none for as long as a second, or it is not looked for.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        let outcome = self.controller.as_ref()?.outcome();
-        (outcome.foreground_s >= 1.0).then_some(outcome)
+    pub(crate) fn foreground(&self) -> Option<ForegroundReport> {
+        self.pacer.as_ref().and_then(Pacer::foreground)
     }
 }

@@ -48,6 +48,7 @@ fn message(at: &At<'_>) -> String {
         parts.push(format!("{}, {} in flight,", rate(speed), at.depth));
     }
     parts.extend(at.cold.map(|cold| format!("{} cold,", percent(cold))));
+    parts.extend(at.foreground.iter().map(|words| format!("{words},")));
     parts.push(match speed {
         Some(speed) => format!("{} left", span(at.left.0 as f64 / speed)),
         None => format!("{} left", at.left),
@@ -72,15 +73,17 @@ mod tests {
             cold: Some(0.5),
             depth: 12,
             left: Bytes::gib(15),
+            foreground: Some("p99 3.1 ms of 5 ms".to_owned()),
         };
         assert_eq!(
             message(&at),
-            "rest: 125 MiB/s, 12 in flight, 50 % cold, 2 min left"
+            "rest: 125 MiB/s, 12 in flight, 50 % cold, p99 3.1 ms of 5 ms, 2 min left"
         );
         let unknown = At {
             rate: None,
             cold: None,
             stage: None,
+            foreground: None,
             ..at
         };
         assert_eq!(message(&unknown), "15 GiB left");

@@ -60,7 +60,7 @@ pub(crate) trait Watch {
 }
 
 /// Progress of the reading.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct At<'a> {
     /// Ranges that were read, now or at an earlier start.
     pub done: &'a Ranges,
@@ -76,6 +76,8 @@ pub(crate) struct At<'a> {
     pub depth: usize,
     /// Bytes that are still to be read.
     pub left: Bytes,
+    /// Latency and target of the foreground, as words.
+    pub foreground: Option<String>,
 }
 
 /// Why nothing more is asked for.
@@ -260,6 +262,7 @@ impl<'a> Reading<'a> {
             cold: self.stream.cold_share(),
             depth: self.wanted(),
             left: self.work.left(),
+            foreground: self.pace.live(),
         });
     }
 

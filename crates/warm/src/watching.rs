@@ -1,11 +1,9 @@
 //! What looks at a device while it is read, keeps how far it is, and shows it.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use job::{CheckpointWriter, EndState, Interval};
 use linux::Root;
-use linux::block::{self, DevNum, Devices};
 use linux::diskstats::{Counter, DiskStats};
 use record::{Bytes, Ranges};
 
@@ -126,20 +124,4 @@ impl Watch for Watching<'_> {
         self.writer.write(&self.checkpoint);
         self.wrote = self.holds_ledger;
     }
-}
-
-/// The disks that a ledger of this path lies on: its commits are writes there that are no stranger's.
-/// Empty where that is not known.
-pub(crate) fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DevNum> {
-    let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists()) else {
-        return Vec::new();
-    };
-    let Ok(place) = block::place_of(root, devices, folder) else {
-        return Vec::new();
-    };
-    let of = |number: DevNum| {
-        let below = devices.below(number).into_iter().map(|below| below.number);
-        std::iter::once(number).chain(below).collect::<Vec<_>>()
-    };
-    place.devices.into_iter().flat_map(of).collect()
 }

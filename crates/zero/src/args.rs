@@ -7,6 +7,7 @@ use clap::Args;
 
 use domain::plan_binding::Planned;
 use domain::values::Throughput;
+use reader::ReportArgs;
 
 /// What `zero` takes.
 #[derive(Args, Debug)]
@@ -37,11 +38,14 @@ pub struct ZeroArgs {
     /// Zero at most so much in a second on each disk
     #[arg(long, value_name = "SIZE/s")]
     pub limit: Option<Throughput>,
+    /// The page of the foreground
+    #[command(flatten)]
+    pub page: ReportArgs,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
     /// Check everything and say what would be done, and touch nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "report")]
     pub dry_run: bool,
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]

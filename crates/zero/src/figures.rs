@@ -44,6 +44,8 @@ impl Finished {
         said.extend(self.unwritten());
         said.extend(self.came_back());
         said.extend(self.about_first_writes());
+        let beside = self.foreground.as_ref();
+        said.extend(beside.map(|beside| format!("{}: {}", self.shown(), beside.text())));
         if self.disk.starts > 1 {
             said.push(format!(
                 "{} was zeroed in {} starts; its time and throughput are those of all together.",

@@ -6,47 +6,64 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::block::{Device, Devices};
+use linux::block::{DevNum, Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
-use reader::{ForegroundReport, Prober};
+use reader::{ForegroundReport, Interval, Pacer, Prober};
 use record::{Bytes, Nanos};
-use study::pace::{Allowed, Controller, Counts, Detector, Sample, Targets};
+use study::pace::{Allowed, Counts, Targets};
 
-use super::place::Place;
+use super::place::{BESIDE, Place};
 use super::state::lock;
 
 /// The controller is asked so often.
 const LOOK: Duration = Duration::from_millis(40);
 /// Time to wait while nothing is allowed.
 const NAP: Nanos = Nanos(10_000_000);
-/// A foreground request waits no longer than this for one of the zeroing's.
-const LONGEST_REQUEST_S: f64 = 0.005;
 
 /// Permission of a disk's thread to write, and its counts.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct Throttle {
     allowed: Mutex<Allowed>,
+    /// Latency and target of the foreground, as words.
+    live: Mutex<Option<String>>,
+    /// Bytes written since the last look, and all bytes of its own so far, probes too.
     written: AtomicU64,
+    own: AtomicU64,
     in_flight: AtomicU64,
+    /// Set when the ledger is written.
+    commits: AtomicBool,
 }
 
-impl Gate {
+impl Throttle {
     /// Nothing may be written yet.
-    pub(crate) fn new() -> Gate {
-        Gate {
+    pub(crate) fn new() -> Throttle {
+        Throttle {
             allowed: Mutex::new(Allowed::Nothing),
+            live: Mutex::new(None),
             written: AtomicU64::new(0),
+            own: AtomicU64::new(0),
+            commits: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
         }
     }
 
+    /// Amount of I/O that is allowed.
+    pub(crate) fn allowed(&self) -> Allowed {
+        *lock(&self.allowed)
+    }
+
     /// Bytes a second that may be written; an error with the time of the next look where none may be.
     pub(crate) fn rate(&self, now: Nanos) -> Result<Option<f64>, Nanos> {
-        match *lock(&self.allowed) {
+        match self.allowed() {
             Allowed::All => Ok(None),
             Allowed::Rate(rate) => Ok(Some(rate)),
             Allowed::Nothing => Err(now + NAP),
         }
+    }
+
+    /// Latency and target of the foreground, as words; `None` while there is none.
+    pub(crate) fn live(&self) -> Option<String> {
+        lock(&self.live).clone()
     }
 
     /// A write is issued.
@@ -54,88 +71,149 @@ impl Gate {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// A write has completed, or failed: the kernel counts both.
+    /// A write has completed, or failed: the kernel counts both, and what a device zeroes by itself as well.
     pub(crate) fn done(&self, bytes: Bytes) {
         self.in_flight.fetch_sub(1, Relaxed);
         self.written.fetch_add(bytes.0, Relaxed);
+        self.own.fetch_add(bytes.0, Relaxed);
+    }
+
+    /// The ledger is being written.
+    pub(crate) fn commits(&self) {
+        self.commits.store(true, Relaxed);
     }
 }
 
-/// Watches the disk of one place.
-pub(crate) struct Watch {
+/// A disk's counter, and its last state.
+struct Counted {
     counter: Counter,
     before: DiskStats,
-    prober: Prober,
-    controller: Controller,
-    detector: Detector,
 }
 
-impl Watch {
-    /// Of the whole disk on which it lies; `None` where the kernel does not count, or it cannot be probed.
-    pub(crate) fn of(place: &Place, devices: &Devices, root: &Root) -> Option<Watch> {
-        let device = devices.get(place.number)?;
-        let whole = device.partition_of().and_then(|disk| devices.get(disk));
-        let disk: &Device = whole.unwrap_or(device);
+impl Counted {
+    fn open(disk: &Device, root: &Root) -> Option<Counted> {
         let counter = disk
             .is_counted(root)
             .then(|| Counter::open(root, disk).ok())??;
+        let before = counter.read().ok()?;
+        Some(Counted { counter, before })
+    }
+
+    /// Bytes read and written since the last time.
+    fn since(&mut self) -> Option<(f64, f64)> {
+        let now = self.counter.read().ok()?;
+        let counts = now.since(&std::mem::replace(&mut self.before, now))?;
+        Some((counts.read_bytes as f64, counts.write_bytes as f64))
+    }
+}
+
+/// Watches the disk of one place, and those that share a limit with it.
+pub(crate) struct Watch {
+    disk: Counted,
+    beside: Vec<Counted>,
+    /// True if the ledger lies on any of them.
+    holds_ledger: bool,
+    /// Number of the place, and of all that lie on the same disk, which counts what is written to each.
+    number: usize,
+    of_disk: Vec<usize>,
+    /// Bytes of their own at the last look.
+    own: u64,
+    prober: Prober,
+    pacer: Pacer,
+}
+
+impl Watch {
+    /// Of the whole disk on which it lies; `None` where the kernel does not count, or it cannot be probed. All EBS
+    /// volumes of an instance share its limit, so that those which are not among the `zeroed` are watched too.
+    pub(crate) fn of(
+        number: usize,
+        zeroed: &[Place],
+        (devices, root): (&Devices, &Root),
+        below_ledger: &[DevNum],
+    ) -> Option<Watch> {
+        let device = devices.get(zeroed.get(number)?.number)?;
+        let disk = whole(device, devices);
+        let disk_of = |place: &Place| Some(whole(devices.get(place.number)?, devices).number);
+        let of_zeroed: Vec<Option<DevNum>> = zeroed.iter().map(disk_of).collect();
+        let beside: Vec<&Device> = devices
+            .iter()
+            .filter(|one| reader::is_ebs(disk) && reader::is_ebs(one))
+            .filter(|one| one.partition_of().is_none() && !of_zeroed.contains(&Some(one.number)))
+            .collect();
+        let mut watched = beside.iter().copied().chain([disk]);
         Some(Watch {
-            before: counter.read().ok()?,
-            counter,
+            holds_ledger: watched.any(|one| below_ledger.contains(&one.number)),
+            number,
+            of_disk: (0..zeroed.len())
+                .filter(|at| of_zeroed[*at] == Some(disk.number))
+                .collect(),
+            own: 0,
+            disk: Counted::open(disk, root)?,
+            beside: beside
+                .into_iter()
+                .filter_map(|one| Counted::open(one, root))
+                .collect(),
             prober: Prober::start(root.locate(&device.node()), device.size).ok()?,
-            controller: Controller::new(Targets::default()),
-            detector: Detector::default(),
+            pacer: Pacer::new(Targets::default()),
         })
     }
 
     /// Sets what may be written until the disk's thread has ended.
-    pub(crate) fn run(mut self, gate: &Gate, ended: &AtomicBool) -> Option<ForegroundReport> {
+    pub(crate) fn run(
+        mut self,
+        throttles: &[Throttle],
+        ended: &AtomicBool,
+    ) -> Option<ForegroundReport> {
         let mut looked = Instant::now();
-        let mut gives = None;
         while !ended.load(Relaxed) {
             sleep(LOOK);
             let seconds = looked.elapsed().as_secs_f64();
             looked = Instant::now();
-            self.look(gate, seconds, &mut gives);
+            self.look(throttles, seconds);
         }
-        let outcome = self.controller.outcome();
-        outcome.beside.is_some().then(|| (&outcome).into())
+        self.pacer.foreground()
     }
 
-    fn look(&mut self, gate: &Gate, seconds: f64, gives: &mut Option<f64>) {
+    fn look(&mut self, throttles: &[Throttle], seconds: f64) {
+        let throttle = &throttles[self.number];
         let (probes, waiting_s) = self.prober.take();
-        let written = gate.written.swap(0, Relaxed) as f64;
-        let before = self.controller.allowed();
-        if before == Allowed::All && written > 0.0 {
-            let rate = written / seconds;
-            let mean = gives.get_or_insert(rate);
-            *mean += seconds.min(1.0) * (rate - *mean);
-            self.controller.gives(*mean);
-        }
-        self.controller.request_takes(LONGEST_REQUEST_S);
-        let counts = self.counts(written + (probes.len() * reader::PROBE_BYTES) as f64);
-        let mut foreground = self.detector.take(seconds, counts, before == Allowed::All);
-        foreground.waited_s = foreground.requests.unwrap_or(0.0) * probes.last().unwrap_or(&0.0);
-        let allowed = self.controller.take(&Sample {
+        let probed = (probes.len() * reader::PROBE_BYTES) as u64;
+        throttle.own.fetch_add(probed, Relaxed);
+        let of_disk = self
+            .of_disk
+            .iter()
+            .map(|at| throttles[*at].own.load(Relaxed));
+        let own: u64 = of_disk.sum();
+        let own_since = own - std::mem::replace(&mut self.own, own);
+        let written = throttle.written.swap(0, Relaxed) as f64;
+        let counts = self.counts(own_since as f64);
+        let allowed = self.pacer.take(&Interval {
             seconds,
-            foreground,
+            counts,
+            commits: throttle.commits.swap(false, Relaxed) && self.holds_ledger,
             latencies_s: &probes,
             waiting_s,
-            timed: None,
             background: written,
-            is_busy: gate.in_flight.load(Relaxed) > 0,
+            is_busy: throttle.in_flight.load(Relaxed) > 0,
+            request: BESIDE,
         });
-        *lock(&gate.allowed) = allowed;
-        self.prober.want(self.controller.probe_gap_s());
+        *lock(&throttle.allowed) = allowed;
+        *lock(&throttle.live) = self.pacer.live();
+        self.prober.want(self.pacer.controller().probe_gap_s());
     }
 
     fn counts(&mut self, own: f64) -> Option<Counts> {
-        let now = self.counter.read().ok()?;
-        let counts = now.since(&std::mem::replace(&mut self.before, now))?;
-        Some(Counts {
-            read: counts.read_bytes as f64,
-            written: counts.write_bytes as f64,
-            own,
-        })
+        let of_disk = self.disk.since()?;
+        let of_others = self.beside.iter_mut().filter_map(Counted::since);
+        let (read, written) = of_others.fold(of_disk, |all, one| (all.0 + one.0, all.1 + one.1));
+        Some(Counts { read, written, own })
     }
+}
+
+/// The disk of a partition, or the device itself.
+fn whole<'a>(device: &'a Device, devices: &'a Devices) -> &'a Device {
+    device
+        .partition_of()
+        .and_then(|disk| devices.get(disk))
+        .unwrap_or(device)
 }

@@ -4,7 +4,6 @@
 mod again;
 pub mod args;
 mod checkpoint;
-mod feed;
 mod figures;
 mod foreground;
 mod pace;
@@ -12,6 +11,7 @@ mod place;
 mod progress;
 mod report;
 mod sample;
+mod source;
 mod start;
 mod state;
 mod work;
@@ -33,14 +33,14 @@ use crate::args::ZeroArgs;
 use again::{Settled, again};
 use checkpoint::{Checkpoint, Disk};
 use figures::Finished;
-use foreground::{Gate, Watch};
+use foreground::{Throttle, Watch};
 use place::Place;
 use progress::DiskLine;
 use sample::read_back;
 use start::{Ready, Start, start};
 use state::{Shared, Stop, lock};
 use ui::context::{Context, notice};
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::format;
 use work::Work;
 
@@ -49,6 +49,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Zeros the disks.
 pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let page = args.page.check()?;
     let Start::Ready(mut ready) = start(args, context)? else {
         return Ok(Answer::Done);
     };
@@ -67,7 +68,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         args,
         context.watched,
         &engine::Disks,
-        &context.root,
+        (&context.root, context.ledger_path().ok().as_deref()),
         interrupt,
     );
     if let Some(why) = unfinished(&ready.checkpoint.disks, &ended) {
@@ -76,6 +77,13 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         return Err(Failure::Midway(anyhow!("{why}\n{hint}\n  {command}")));
     }
     let (finished, failures) = finish(&ready.places, &ready.checkpoint.disks, &foreground);
+    let written = page.map_or(Ok(()), |page| {
+        let foregrounds: Vec<_> = finished
+            .iter()
+            .map(|one| (one.disk.path.display().to_string(), one.foreground.as_ref()))
+            .collect();
+        reader::write_page(&page, "zero", &foregrounds).midway()
+    });
     // What was found out is worth more than what the ledger makes of it.
     let printed = if finished.is_empty() {
         Ok(())
@@ -95,6 +103,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     } = *ready;
     end(writer, &checkpoint);
     printed?;
+    written?;
     if !failures.is_empty() {
         let failures = failures.join("\n");
         return Err(Failure::Midway(anyhow!(
@@ -149,7 +158,7 @@ fn all(
     args: &ZeroArgs,
     watched: bool,
     lister: &dyn Lister,
-    root: &Root,
+    (root, ledger): (&Root, Option<&Path>),
     interrupt: &AtomicBool,
 ) -> (Vec<Result<(), Stop>>, Vec<Option<ForegroundReport>>) {
     let shared: Vec<Shared> = ready
@@ -164,10 +173,15 @@ fn all(
     let lines = ProgressLines::new(watched);
     let disks = ready.checkpoint.disks.iter();
     let mut lines: Vec<DiskLine> = disks.map(|disk| DiskLine::new(&lines, disk)).collect();
-    let gates: Vec<Gate> = places.iter().map(|_| Gate::new()).collect();
-    let watches = places.iter().map(|place| {
-        let devices = Devices::read(root).ok()?;
-        Watch::of(place, &devices, root)
+    let throttles: Vec<Throttle> = places.iter().map(|_| Throttle::new()).collect();
+    let devices = Devices::read(root).ok();
+    let below_ledger = devices.as_ref().zip(ledger);
+    let below_ledger = below_ledger.map_or_else(Vec::new, |(devices, path)| {
+        reader::below_ledger(root, devices, path)
+    });
+    let watches = (0..places.len()).map(|number| {
+        let devices = devices.as_ref()?;
+        Watch::of(number, places, (devices, root), &below_ledger)
     });
     let watches: Vec<Option<Watch>> = watches.collect();
     let began = Instant::now();
@@ -177,9 +191,9 @@ fn all(
         let threads: Vec<_> = places
             .iter()
             .zip(&shared)
-            .zip(&gates)
+            .zip(&throttles)
             .zip(watches)
-            .map(|(((place, shared), gate), watch)| {
+            .map(|(((place, shared), throttle), watch)| {
                 scope.spawn(|| shared.keep_settling(place));
                 let is_watched = watch.is_some();
                 let work = Work {
@@ -187,19 +201,20 @@ fn all(
                     shared,
                     lister,
                     limit,
-                    gate: is_watched.then_some(gate),
+                    throttle: is_watched.then_some(throttle),
                     interrupt,
                 };
+                let all = &throttles;
                 let watching =
-                    watch.map(|watch| scope.spawn(move || watch.run(gate, &shared.ended)));
+                    watch.map(|watch| scope.spawn(move || watch.run(all, &shared.ended)));
                 watchers.push(watching);
                 scope.spawn(move || work.run())
             })
             .collect();
         while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
             sleep(LOOK);
-            for (line, shared) in lines.iter_mut().zip(&shared) {
-                line.show(&lock(&shared.now));
+            for ((line, shared), throttle) in lines.iter_mut().zip(&shared).zip(&throttles) {
+                line.show(&lock(&shared.now), throttle.live());
             }
             if take(&shared, &mut ready.checkpoint.disks) {
                 is_new = true;
@@ -210,6 +225,10 @@ fn all(
             if is_new && writer.is_due(began.elapsed()) {
                 writer.write(checkpoint);
                 is_new = false;
+                throttles.iter().for_each(Throttle::commits);
+            }
+            if writer.is_writing() {
+                throttles.iter().for_each(Throttle::commits);
             }
             if let Some(error) = writer.failure() {
                 tell_failure(&error);

@@ -27,14 +27,14 @@ impl DiskLine {
     }
 
     /// Shows a state.
-    pub(crate) fn show(&mut self, disk: &Disk) {
+    pub(crate) fn show(&mut self, disk: &Disk, foreground: Option<String>) {
         let (settled, size) = (disk.settled(), disk.size);
         let failed = disk.failed.total();
         let rate = self.eta.rate(self.began.elapsed().as_secs_f64(), settled.0);
         self.line.show(move || Progress {
             position: settled.0,
             length: size.0,
-            message: message(settled, size, failed, rate),
+            message: message(settled, size, failed, rate, foreground),
         });
     }
 
@@ -44,7 +44,13 @@ impl DiskLine {
     }
 }
 
-fn message(settled: Bytes, size: Bytes, failed: Bytes, rate: Option<f64>) -> String {
+fn message(
+    settled: Bytes,
+    size: Bytes,
+    failed: Bytes,
+    rate: Option<f64>,
+    foreground: Option<String>,
+) -> String {
     let left = rate.map_or(String::new(), |rate| {
         let left = (size - settled).0 as f64 / rate;
         format!(", about {} left", span(left))
@@ -53,8 +59,9 @@ fn message(settled: Bytes, size: Bytes, failed: Bytes, rate: Option<f64>) -> Str
         Bytes(0) => String::new(),
         failed => format!(", {failed} could not be written"),
     };
+    let foreground = foreground.map_or(String::new(), |words| format!(", {words}"));
     format!(
-        "{settled} of {size} at {} MiB/s{left}{bad}",
+        "{settled} of {size} at {} MiB/s{foreground}{left}{bad}",
         format::number(rate.unwrap_or(0.0) / 1_048_576.0)
     )
 }
@@ -67,11 +74,17 @@ mod tests {
     fn a_line_says_rate_time_left_and_what_failed() {
         let (done, size, rate) = (Bytes::mib(50), Bytes::mib(250), Bytes::mib(20).0 as f64);
         assert_eq!(
-            message(done, size, Bytes::kib(4), Some(rate)),
-            "50 MiB of 250 MiB at 20.0 MiB/s, about 10 s left, 4 KiB could not be written"
+            message(
+                done,
+                size,
+                Bytes::kib(4),
+                Some(rate),
+                Some("p99 3 ms of 5 ms".to_owned())
+            ),
+            "50 MiB of 250 MiB at 20.0 MiB/s, p99 3 ms of 5 ms, about 10 s left, 4 KiB could not be written"
         );
         assert_eq!(
-            message(Bytes(0), size, Bytes(0), None),
+            message(Bytes(0), size, Bytes(0), None, None),
             "0 B of 250 MiB at 0.0 MiB/s"
         );
     }

@@ -341,7 +341,9 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
         return fresh;
     }
     if !back.is_well() {
-        anew("what was zeroed is not zero any more, so somebody else has written to it".to_owned());
+        anew(
+            "what was zeroed is not zero any more, so another program has written to it".to_owned(),
+        );
         return fresh;
     }
     Disk {

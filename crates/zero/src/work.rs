@@ -10,16 +10,14 @@ use engine::list::{Ended, List, Lister, Memory, RequestSource};
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
-use super::feed::{DEPTH, Doubt, Limiter, Stream, Twice, is_away};
-use super::foreground::Gate;
+use super::foreground::Throttle;
 use super::pace::Clocked;
-use super::place::{LARGEST_BLOCK, Place};
+use super::place::{LARGEST, LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
+use super::source::{DEPTH, Doubt, Limiter, Stream, Twice, is_away};
 use super::state::{LOOK, Shared, Stop, lock};
 use ui::context::notice;
 
-/// Large enough for the throughput of any disk, small enough that a bad place is soon found.
-const LARGEST: Bytes = Bytes::MIB;
 /// Size of the pieces that the device zeroes itself: between two of them a signal is heard.
 const OFFLOADED: Bytes = Bytes::mib(64);
 /// Size of the pieces in which failed ones are tried again, so that only bad blocks are lost.
@@ -46,7 +44,7 @@ pub(crate) struct Work<'a> {
     /// At most so many bytes a second.
     pub limit: Option<Bytes>,
     /// Rate that the foreground leaves, where it is watched.
-    pub gate: Option<&'a Gate>,
+    pub throttle: Option<&'a Throttle>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
 }
@@ -136,7 +134,7 @@ impl Work<'_> {
 
     /// Writes zeros over a set of bytes.
     fn stream(&self, todo: &Ranges, largest: Bytes, timed: bool) -> Result<(), Stop> {
-        let limiter = Limiter::new(self.limit, self.gate);
+        let limiter = Limiter::new(self.limit, self.throttle);
         let mut stream = Stream::new(self.place, self.shared, todo, largest, limiter, timed);
         let ended = self.list(&mut stream, DEPTH, largest);
         match stream.gone.take() {
@@ -145,7 +143,7 @@ impl Work<'_> {
         }
     }
 
-    fn list(&self, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) -> Result<(), Stop> {
+    fn list(&self, source: &mut dyn RequestSource, depth: u32, largest: Bytes) -> Result<(), Stop> {
         let list = List {
             files: &[&self.place.direct],
             memory: Memory::Zeros,
@@ -154,7 +152,7 @@ impl Work<'_> {
             choice: Choice::Auto,
             interrupt: self.interrupt,
         };
-        match self.lister.run(&list, feed) {
+        match self.lister.run(&list, source) {
             Ok(end) if end.ended == Ended::Interrupted => Err(Stop::Signal),
             Ok(_) => Ok(()),
             Err(error) => Err(Stop::Gone(error.to_string())),
@@ -164,12 +162,16 @@ impl Work<'_> {
     /// Has the device zero what is left.
     fn offload(&self, how: Offload) -> Result<(), Stop> {
         let began = Instant::now();
-        // The kernel counts what the device zeroes by itself as no bytes written.
-        let mut limiter = Limiter::new(self.limit, None);
+        let mut limiter = Limiter::new(self.limit, self.throttle);
         let mut clocked = Clocked::start(&lock(&self.shared.now).pace, Nanos(0));
-        let left = self.left();
+        let mut left = self.left();
         let mut doubt = Doubt::default();
-        for piece in left.blocks(OFFLOADED) {
+        let next = |left: &Ranges, limiter: &Limiter<'_>| {
+            let piece = limiter.piece(OFFLOADED);
+            left.blocks(piece).next()
+        };
+        while let Some(piece) = next(&left, &limiter) {
+            left = left.subtract(&Ranges::from(piece.clone()));
             while let Some(until) = limiter.wait(began.elapsed().into()) {
                 self.hear()?;
                 let left = Duration::from(until - began.elapsed().into());
@@ -180,6 +182,7 @@ impl Work<'_> {
             let bytes = Bytes(piece.end - piece.start);
             limiter.issued(began.elapsed().into(), bytes);
             let said = offload::zero(&self.place.direct, how, piece.clone());
+            limiter.done(bytes);
             match said {
                 Ok(()) => {
                     doubt.well();
@@ -238,7 +241,7 @@ impl Work<'_> {
         let mut passes = Passes::default();
         for group in places(&of, seed).chunks(GROUP) {
             self.hear()?;
-            let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit, self.gate));
+            let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit, self.throttle));
             let ended = self.list(&mut twice, 1, PLACE);
             let (pairs, written) = twice.pairs();
             written.iter().for_each(|range| self.zeroed(range));

@@ -8,7 +8,6 @@
 //! difference is read again a few times, some time apart, and is dropped once it agrees. What still differs then, or
 //! cannot be read, is only suspected: md's own check decides, which blocks writes meanwhile.
 
-mod idle_gap;
 mod readers;
 
 use std::ops::Range;
@@ -38,7 +37,7 @@ struct Comparison {
     /// Positions of the check, in bytes.
     range: Range<u64>,
     /// Pause after a request to a member before the next, where each waits for an idle gap.
-    lulls: Option<Duration>,
+    spacing: Option<Duration>,
 }
 
 /// Result of a comparison.
@@ -96,10 +95,10 @@ impl Comparer {
 
     /// Begins with these positions of the check, in idle gaps with so much time between two requests to a member, or
     /// with `None` at full speed; true if it begins. At most one comparison is under way.
-    pub(crate) fn begin(&self, range: &Range<Sectors>, lulls: Option<Nanos>) -> bool {
+    pub(crate) fn begin(&self, range: &Range<Sectors>, spacing: Option<Nanos>) -> bool {
         let range = range.start.bytes().0..range.end.bytes().0;
-        let lulls = lulls.map(|apart| Duration::from_nanos(apart.0));
-        self.asked.try_send(Comparison { range, lulls }).is_ok()
+        let spacing = spacing.map(|apart| Duration::from_nanos(apart.0));
+        self.asked.try_send(Comparison { range, spacing }).is_ok()
     }
 
     /// Result of the comparison; `None` while it is under way. A thread that is gone suspects everything.
@@ -131,7 +130,7 @@ impl Work {
     fn compare(&mut self, asked: &Comparison) -> Compared {
         let asked_for = Ranges::from(asked.range.clone());
         let mut suspects = Ranges::new();
-        let (mut differ, read) = self.differing(&asked_for, asked.lulls, &mut suspects);
+        let (mut differ, read) = self.differing(&asked_for, asked.spacing, &mut suspects);
         for pause in AGAIN {
             if differ.is_empty() {
                 break;
@@ -156,7 +155,7 @@ impl Work {
     fn differing(
         &mut self,
         positions: &Ranges,
-        lulls: Option<Duration>,
+        spacing: Option<Duration>,
         unread: &mut Ranges,
     ) -> (Ranges, Nanos) {
         let mut differ = Ranges::new();
@@ -166,7 +165,7 @@ impl Work {
         for range in positions.iter() {
             groups.extend(self.geometry.groups(&range));
         }
-        let shares = self.readers.read(groups.iter(), lulls);
+        let shares = self.readers.read(groups.iter(), spacing);
         let read = shares.as_ref().map_or(Nanos(0), Shares::longest);
         for group in &groups {
             differing_of(group, shares.as_ref(), &mut differ, unread);
@@ -239,7 +238,12 @@ mod tests {
     }
 
     fn suspects(work: &mut Work, range: Range<u64>) -> Ranges {
-        let sectors = work.compare(&Comparison { range, lulls: None }).suspects;
+        let sectors = work
+            .compare(&Comparison {
+                range,
+                spacing: None,
+            })
+            .suspects;
         sectors
             .iter()
             .map(|range| range.start * 512..range.end * 512)

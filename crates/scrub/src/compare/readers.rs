@@ -6,12 +6,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use record::{Bytes, Nanos};
 
-use super::super::locate::{Buffer, Disks, Group};
-use super::idle_gap::IdleGap;
+use super::super::locate::{Disks, Group};
+use reader::{Buffer, IdleGap};
 
 /// Bytes that cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
 pub(crate) const REQUEST: Bytes = Bytes::kib(256);
@@ -20,8 +20,8 @@ pub(crate) const REQUEST: Bytes = Bytes::kib(256);
 pub(super) struct Share {
     slot: u32,
     ranges: Vec<Range<u64>>,
-    /// See [`IdleGap::wait`]; `None` not to wait.
-    lulls: Option<Duration>,
+    /// See [`IdleGap::read`]; `None` not to wait.
+    spacing: Option<Duration>,
     /// Time that the reads took.
     took: Duration,
     buffer: Buffer,
@@ -36,23 +36,20 @@ impl Share {
     }
 
     /// Reads it by one request after the other, each in an idle gap.
-    fn read(&mut self, members: &Disks, lull: &mut IdleGap) {
-        let (slot, lulls) = (self.slot, self.lulls);
+    fn read(&mut self, members: &Disks, idle_gap: &mut IdleGap) {
+        let (slot, spacing) = (self.slot, self.spacing);
         let mut took = Duration::ZERO;
         let mut rest = self.buffer.part_mut(0);
         for request in self.ranges.iter().flat_map(requests_of) {
             let taken = std::mem::take(&mut rest);
             let (part, behind) = taken.split_at_mut((request.end - request.start) as usize);
             rest = behind;
-            if let Some(apart) = lulls {
-                lull.wait(apart, || members.counted(slot));
-            }
-            let began = Instant::now();
-            if members.read_at(slot, request.start, part).is_err() {
+            let read = || members.read_at(slot, request.start, part);
+            let (read, lasted) = idle_gap.read(spacing, || members.counted(slot), read);
+            if read.is_err() {
                 self.failed.push(request);
             }
-            lull.took(began.elapsed());
-            took += began.elapsed();
+            took += lasted;
         }
         self.took = took;
     }
@@ -116,9 +113,9 @@ impl Readers {
                 .name(format!("member {slot}"))
                 .spawn(move || {
                     super::give_way_to_others();
-                    let mut lull = IdleGap::default();
+                    let mut idle_gap = IdleGap::default();
                     for mut share in asked {
-                        share.read(&members, &mut lull);
+                        share.read(&members, &mut idle_gap);
                         if answer.send(share).is_err() {
                             return;
                         }
@@ -138,7 +135,7 @@ impl Readers {
     pub(super) fn read<'a>(
         &mut self,
         groups: impl Iterator<Item = &'a Group>,
-        lulls: Option<Duration>,
+        spacing: Option<Duration>,
     ) -> Option<Shares> {
         let mut asked = 0;
         for (slot, ranges) in ranges(groups) {
@@ -146,7 +143,7 @@ impl Readers {
                 let mut share = Share {
                     slot,
                     ranges,
-                    lulls,
+                    spacing,
                     took: Duration::ZERO,
                     buffer: self.spare.pop().unwrap_or_else(|| Buffer::new(1, 0)),
                     failed: Vec::new(),

@@ -16,7 +16,7 @@ use linux::md::sync::{Action, Look, Sectors, Tunable, Until};
 use record::Nanos;
 
 use super::super::compare::{Compared, REQUEST};
-use super::{Drive, Ending, LOOK, PATIENCE, SyncWindow, TICK, Throttle, World};
+use super::{Drive, Ending, SyncWindow, TICK, TIMEOUT, Throttle, World};
 use study::pace::Allowed;
 
 /// Most requests to each member in a step: more than one where the rate demands it, so that members need not wait
@@ -50,7 +50,7 @@ const LATER: Nanos = Nanos(20_000_000);
 
 /// State of the direct comparison.
 #[derive(Clone, Debug)]
-pub(super) struct Past {
+pub(super) struct Direct {
     /// Up to here is read, and what is behind is not yet.
     at: Sectors,
     of: Sectors,
@@ -74,12 +74,12 @@ pub(super) struct Past {
     suspects: VecDeque<Range<Sectors>>,
 }
 
-impl Past {
+impl Direct {
     /// From a multiple of `unit` on, to the end of the check, over so many members at once.
-    pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> Past {
+    pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> Direct {
         let request = Sectors::of(REQUEST).0.saturating_mul(wide);
         let whole = request / unit.0.max(1) * unit.0;
-        Past {
+        Direct {
             at,
             of,
             unit,
@@ -186,17 +186,17 @@ impl Past {
 impl<W: World> Drive<'_, W> {
     /// Time for which nothing is to be done.
     pub(super) fn rest(&self, now: Nanos) -> Nanos {
-        match &self.past {
-            Some(past) if !self.began => past.rest(),
-            _ => self.fence.rest(self.pace.allowed(), self.at.live, now),
+        match &self.direct {
+            Some(direct) if !self.began => direct.rest(),
+            _ => self.window.rest(self.pace.allowed(), self.at.live, now),
         }
     }
 
     /// True if md's check is to give way to reads of the members.
-    fn is_to_pass(&mut self) -> bool {
-        if self.past.is_some() {
+    fn is_to_compare(&mut self) -> bool {
+        if self.direct.is_some() {
             // What it was sent for is done.
-            return self.fence.has_stopped(self.at.done);
+            return self.window.has_stopped(self.at.done);
         }
         let now = self.world.now();
         let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
@@ -208,10 +208,10 @@ impl<W: World> Drive<'_, W> {
     /// the progress is known. Elsewhere md reports a position that it has surely passed, and the mismatches up to its
     /// real position: if it found any since the last stop, that part is checked again. A repair has rewritten it.
     pub(super) fn give_way(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        if !self.is_to_pass() {
+        if !self.is_to_compare() {
             return Ok(None);
         }
-        let stands = self.at.done == self.fence.at();
+        let stands = self.at.done == self.window.at();
         if let Some(ending) = self.end_for_now(now)? {
             return Ok(Some(ending));
         }
@@ -234,17 +234,17 @@ impl<W: World> Drive<'_, W> {
             (Tunable::Min, &min),
         ];
         for (tunable, text) in ends {
-            if let Err(error) = self.patiently(|world| world.turn(tunable, text)) {
+            if let Err(error) = self.retried(|world| world.turn(tunable, text)) {
                 return self.is_in_the_way(now, error);
             }
         }
-        (self.fenced, self.lost) = (false, None);
+        (self.window_set, self.lost) = (false, None);
         self.pace.goes_in_steps(false);
-        if self.past.is_none() {
-            let (unit, wide) = (self.fence.unit(), self.task.wide);
+        if self.direct.is_none() {
+            let (unit, wide) = (self.window.unit(), self.task.wide);
             // Where it began is known, though it may be no place where md could stop.
-            let from = self.fence.stands_at(self.at.done);
-            self.past = Some(Past::new(from, self.at.of, unit, wide));
+            let from = self.window.stands_at(self.at.done);
+            self.direct = Some(Direct::new(from, self.at.of, unit, wide));
         }
         Ok(None)
     }
@@ -254,7 +254,7 @@ impl<W: World> Drive<'_, W> {
         let repairs = self.task.action == Action::Repair;
         let found = self.at.mismatches_seen != self.at.mismatches;
         if let Some(reached) = self.reached().filter(|_| repairs || !found) {
-            self.at.done = self.at.done.max(self.fence.stands_at(reached));
+            self.at.done = self.at.done.max(self.window.stands_at(reached));
             self.at.mismatches = self.at.mismatches_seen;
         }
     }
@@ -266,7 +266,7 @@ impl<W: World> Drive<'_, W> {
     }
 
     /// Does what md refuses for as long as it ends a check.
-    pub(super) fn patiently(
+    pub(super) fn retried(
         &mut self,
         mut act: impl FnMut(&mut W) -> linux::Result<()>,
     ) -> linux::Result<()> {
@@ -282,7 +282,7 @@ impl<W: World> Drive<'_, W> {
     /// Ends md's check, to begin it again later; if md does not end it, it goes on as it was. Takes what it has
     /// counted until it had ended.
     fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        let until = now + PATIENCE;
+        let until = now + TIMEOUT;
         loop {
             let look = self.world.look()?;
             if look.action == self.task.action {
@@ -301,7 +301,7 @@ impl<W: World> Drive<'_, W> {
             if let Some(ending) = not_left_alone(&look) {
                 return Ok(Some(ending));
             }
-            if look.until == Until::End && self.fence.is_last() {
+            if look.until == Until::End && self.window.is_last() {
                 return Ok(Some(self.done()));
             }
             self.began = false;
@@ -310,33 +310,35 @@ impl<W: World> Drive<'_, W> {
     }
 
     /// Continues, directly or with md. `None` while md checks.
-    pub(super) fn tick_past(&mut self, now: Nanos) -> linux::Result<Option<Option<Ending>>> {
-        let Some(past) = self.past.as_mut().filter(|_| !self.began) else {
+    pub(super) fn tick_direct(&mut self, now: Nanos) -> linux::Result<Option<Option<Ending>>> {
+        let Some(direct) = self.direct.as_mut().filter(|_| !self.began) else {
             return Ok(None);
         };
-        let before = past.at;
-        if let Some(step) = &past.reads
+        let before = direct.at;
+        if let Some(step) = &direct.reads
             && let Some(compared) = self.world.compared(step)
-            && let Some(gives) = past.come(&compared)
+            && let Some(gives) = direct.come(&compared)
         {
             self.pace.gives(gives);
         }
-        if past.suspected >= SUSPECTED {
+        if direct.suspected >= SUSPECTED {
             self.lost = Some(now);
         }
-        let bytes = Sectors(past.at.0 - before.0).bytes().0 as f64;
-        self.at.live = past.at;
-        if past.is_at_rest() {
-            self.at.done = past.at;
+        let bytes = Sectors(direct.at.0 - before.0).bytes().0 as f64;
+        self.at.live = direct.at;
+        if direct.is_at_rest() {
+            self.at.done = direct.at;
         }
-        if now.0.saturating_sub(self.looked.0) >= LOOK.0 {
-            self.looked = now;
-            if let Some(ending) = self.look_past(now)? {
+        if self.is_to_look(now) {
+            if let Some(ending) = self.look_direct(now)? {
                 return Ok(Some(Some(ending)));
             }
             self.moved += bytes;
-            let is_busy = self.past.as_ref().is_some_and(|past| past.reads.is_some());
-            self.feel(now, is_busy);
+            let is_busy = self
+                .direct
+                .as_ref()
+                .is_some_and(|direct| direct.reads.is_some());
+            self.observe(now, is_busy);
             // Where md does not delay all foreground requests, it gets more of the queues with its many requests.
             if !self.task.holds_all && self.pace.falls_short() {
                 self.lost = Some(now);
@@ -351,32 +353,32 @@ impl<W: World> Drive<'_, W> {
     /// Begins the next step, or md's check, or is done.
     fn go_on(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
         let may = self.pace.allowed();
-        let Some(past) = &mut self.past else {
+        let Some(direct) = &mut self.direct else {
             return Ok(None);
         };
-        past.pass(may, seconds);
-        if past.is_at_rest() && past.at >= past.of {
+        direct.pass(may, seconds);
+        if direct.is_at_rest() && direct.at >= direct.of {
             return Ok(Some(self.done()));
         }
-        if (may == Allowed::All || self.lost.is_some()) && past.reads.is_none() {
+        if (may == Allowed::All || self.lost.is_some()) && direct.reads.is_none() {
             // What is suspected lies behind what is done.
-            self.past = None;
+            self.direct = None;
             return self.send(self.at.done, None);
         }
-        if past.is_whole()
-            && past.reads.is_none()
+        if direct.is_whole()
+            && direct.reads.is_none()
             && may != Allowed::Nothing
-            && let Some(suspect) = past.suspects.pop_front()
+            && let Some(suspect) = direct.suspects.pop_front()
         {
             self.at.done = suspect.start;
             return self.send(suspect.start, Some(suspect.end));
         }
         if matches!(may, Allowed::Rate(_))
-            && let Some(step) = past.next()
+            && let Some(step) = direct.next()
         {
-            let lulls = (!self.pace.is_driven()).then_some(past.apart);
-            match self.world.compare(&step, lulls) {
-                true => past.begin(step),
+            let spacing = (!self.pace.is_driven()).then_some(direct.apart);
+            match self.world.compare(&step, spacing) {
+                true => direct.begin(step),
                 // Nobody reads any more.
                 false => self.lost = Some(now),
             }
@@ -388,10 +390,10 @@ impl<W: World> Drive<'_, W> {
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
         self.pace.goes_in_steps(true);
         let now = self.world.now();
-        self.fence = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
+        self.window = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
             .that_holds_all(self.task.holds_all)
             .that_stops_at(to);
-        self.fence.ends_at(self.at.of);
+        self.window.ends_at(self.at.of);
         self.from = from;
         self.before = self.at.mismatches;
         self.at.live = from;
@@ -407,11 +409,11 @@ impl<W: World> Drive<'_, W> {
     /// Meaning of md's refusal between two of its checks: other work has begun, which must not be delayed.
     fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
         self.world.turn(Tunable::Max, "max")?;
-        self.look_past(now)?.map(Some).ok_or(error)
+        self.look_direct(now)?.map(Some).ok_or(error)
     }
 
     /// Looks for a reason to end while md does nothing.
-    fn look_past(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+    fn look_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let look = self.world.look()?;
         if let Some(ending) = not_left_alone(&look) {
             return Ok(Some(ending));

@@ -49,13 +49,13 @@ fn run(model: &mut Model, targets: Option<Targets>, seconds: u64) -> Ended {
 
 fn quantile(model: &Model, from: u64, to: u64, share: f64) -> f64 {
     let within = from * SECOND..to * SECOND;
-    let felt = model.latencies.iter();
-    let mut felt: Vec<f64> = felt
+    let latency = model.latencies.iter();
+    let mut latency: Vec<f64> = latency
         .filter(|(then, _)| within.contains(then))
-        .map(|(_, felt)| *felt)
+        .map(|(_, latency)| *latency)
         .collect();
-    felt.sort_by(f64::total_cmp);
-    felt[((felt.len() - 1) as f64 * share) as usize]
+    latency.sort_by(f64::total_cmp);
+    latency[((latency.len() - 1) as f64 * share) as usize]
 }
 
 /// Sectors a second that keep the p99.9 within 1.5 times what it is `alone`: the check goes in turns at its
@@ -95,21 +95,23 @@ fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
                 model.load = load;
                 model.random = 77 + run_of;
                 run(&mut model, None, 400);
-                let felt = quantile(&model, 60, 400, 0.999);
-                slower += felt / alone / RUNS as f64;
+                let latency = quantile(&model, 60, 400, 0.999);
+                slower += latency / alone / RUNS as f64;
                 got += rate(&model, 60, 400) / spare(load, alone) / RUNS as f64;
             }
             let what = format!(
                 "{noise:?} {share}: p99.9 {slower:.2} times, rate {got:.2} of what is spare"
             );
             println!("{what}");
-            // The aims are 1.5 and 0.83; at 90 % of load the p99.9 of 400 s scatters. Where latencies have tails, the
-            // promise for the mean is reached before that of the slowest, and less of what is spare is got.
+            // The aims are 1.5 and 0.83. Where latencies have tails, the promise for the mean is reached before that
+            // of the slowest, and less of what is spare is got.
+            // At 90 % of load latency wins: few probes come, and the speed is only above the least.
             let least = match noise {
-                Noise::Tail => 0.4,
+                _ if share > 0.8 => 0.15,
+                Noise::Tail => 0.55,
                 _ => 0.75,
             };
-            if slower > 1.65 || got < least {
+            if slower > 1.55 || got < least {
                 bad.push(what);
             }
         }
@@ -118,7 +120,7 @@ fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
 }
 
 #[test]
-fn a_deadline_far_away_leaves_the_steering_to_what_is_felt() {
+fn a_deadline_far_away_leaves_the_steering_to_the_latency() {
     let of = 30_000_000;
     let mut model = Model::new(of, FASTEST);
     model.load = at(0.3, Noise::Exponential);
@@ -135,8 +137,7 @@ fn a_deadline_far_away_leaves_the_steering_to_what_is_felt() {
     let told: Vec<&At> = model.told.iter().filter(|at| at.live.0 > 0).collect();
     let measuring = told.iter().filter(|at| at.measuring).count();
     let share = measuring as f64 / told.len() as f64;
-    // A pause of a quarter of a second every three.
-    assert!(share < 0.2, "it measures {share:.2} of the time");
+    assert!(share < 0.1, "it measures {share:.2} of the time");
     let (got, demanded) = (rate(&model, 60, 300), of as f64 / 3000.0);
     println!("{got:.0} sectors a second, of which the deadline demands {demanded:.0}");
     assert!(got > 1.5 * demanded, "{got:.0} of {demanded:.0}");
@@ -154,8 +155,7 @@ fn noise_alone_does_not_keep_it_low() {
         run(&mut model, None, 300);
         let got = rate(&model, 60, 300) / (0.4 * FASTEST);
         println!("{noise:?}: {got:.2}");
-        // The pauses, for which md drains, cost a sixth.
-        assert!(got > 0.6, "{noise:?}: {got:.2}");
+        assert!(got > 0.75, "{noise:?}: {got:.2}");
     }
 }
 
@@ -178,7 +178,7 @@ fn a_foreground_that_is_slow_by_itself_does_not_stop_the_check() {
 }
 
 #[test]
-fn whoever_comes_gets_the_disks_within_a_second_however_far_the_fence_is() {
+fn whoever_comes_gets_the_disks_within_a_second_however_far_the_sync_window_reaches() {
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
     let load = Load {
         gentle: 0.3,
@@ -191,7 +191,7 @@ fn whoever_comes_gets_the_disks_within_a_second_however_far_the_fence_is() {
     assert!(rate(&model, 20, 60) > 0.95 * FASTEST, "alone");
     let after = rate(&model, 61, 68);
     assert!(after < 0.01 * FASTEST, "{after}");
-    // A load that grows while the check goes on is felt too.
+    // A load that grows while the check goes on raises the latency too.
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
     model.load = load;
     let heavy = Load { cost: 2.0, ..load };
@@ -224,7 +224,7 @@ fn bursts_do_not_meet_a_check_at_full_speed_each_time() {
 }
 
 #[test]
-fn a_journal_is_no_company() {
+fn a_journal_is_no_foreground() {
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
     let busy = Load {
         rate: 200.0,
@@ -265,12 +265,12 @@ fn one_who_waits_for_each_answer_is_met_though_the_check_makes_him_few_requests(
     let after = rate(&model, 32, 37);
     assert!(after < 0.01 * FASTEST, "{after}");
     let slow = model.latencies.iter().skip(1);
-    let slow = slow.filter(|(then, felt)| *then > comes + SECOND && *felt > 0.1);
+    let slow = slow.filter(|(then, latency)| *then > comes + SECOND && *latency > 0.1);
     assert_eq!(slow.count(), 0, "within a second");
 }
 
 #[test]
-fn a_journal_on_slow_volumes_is_no_company_either() {
+fn a_journal_on_slow_volumes_is_no_foreground_either() {
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
     let commits = Load {
         rate: 20.0,
@@ -292,7 +292,7 @@ fn a_journal_on_slow_volumes_is_no_company_either() {
 #[test]
 fn the_least_rate_costs_few_superblocks() {
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
-    // Whatever is checked is felt by all.
+    // Whatever is checked delays all.
     model.load = Load {
         cost: 50.0,
         ..at(0.3, Noise::None)

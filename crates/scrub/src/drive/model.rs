@@ -20,7 +20,7 @@ use record::Nanos;
 use super::{At, Compared, ForegroundSample, Task, Waits, World};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
-use direct::Past;
+use direct::Direct;
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -132,7 +132,7 @@ pub(super) struct Model {
     delayed: bool,
     pub load: Load,
     crossing: Crossing,
-    pub past: Past,
+    pub direct: Direct,
     /// Number of direct comparisons.
     pub compared: u32,
     pub events: Vec<(u64, Event)>,
@@ -199,7 +199,7 @@ impl Model {
                 barrier: None,
             },
             crossing: Crossing::default(),
-            past: Past::default(),
+            direct: Direct::default(),
             compared: 0,
             events: Vec::new(),
             order: None,
@@ -219,7 +219,7 @@ impl Model {
         }
     }
 
-    fn fence(&self) -> f64 {
+    fn window_end(&self) -> f64 {
         match self.until {
             Until::End => self.of as f64,
             Until::At(at) => (at.0 as f64).min(self.of as f64),
@@ -290,7 +290,7 @@ impl Model {
         if self.now < self.writes_until {
             share = ITS_SHARE;
         }
-        let (read, read_share) = self.past.pass(self.load.barrier, self.fastest, seconds);
+        let (read, read_share) = self.direct.pass(self.load.barrier, self.fastest, seconds);
         let read_cost = self
             .load
             .barrier
@@ -303,18 +303,18 @@ impl Model {
         self.due += self.load.rate * seconds;
         while self.due >= 1.0 {
             self.due -= 1.0;
-            let felt = latency * self.noise() + waits + self.rest_of(one_read);
-            self.busy += felt;
-            self.waited += felt;
-            self.latencies.push((self.now, felt));
+            let latency = latency * self.noise() + waits + self.rest_of(one_read);
+            self.busy += latency;
+            self.waited += latency;
+            self.latencies.push((self.now, latency));
         }
         if let Some(client) = &mut self.client {
             self.waited += seconds;
             if self.now >= client.until {
-                let felt = Nanos(self.now - client.since).as_secs_f64();
-                self.busy += felt;
+                let took = Nanos(self.now - client.since).as_secs_f64();
+                self.busy += took;
                 self.others += 1.0;
-                self.latencies.push((self.now, felt));
+                self.latencies.push((self.now, took));
                 let until = self.now + (latency * 1e9) as u64;
                 *client = Client {
                     since: self.now,
@@ -326,10 +326,10 @@ impl Model {
             && self.now >= self.probes_at
         {
             // At odd moments: at even ones each would meet the same moment of a step.
-            let felt = latency * self.noise() + waits + self.rest_of(one_read);
+            let latency = latency * self.noise() + waits + self.rest_of(one_read);
             let gap_s = gap_s * (0.5 + self.draw());
-            self.probes_at = self.now + ((gap_s + felt) * 1e9) as u64;
-            self.probed.push(felt);
+            self.probes_at = self.now + ((gap_s + latency) * 1e9) as u64;
+            self.probed.push(latency);
         }
         self.second.0 += self.position - before + read;
         self.second.1 += latency + waits + one_read / 2.0;
@@ -373,7 +373,7 @@ impl Model {
     /// md writes the superblocks when half of the way to the stop is done.
     fn is_to_write(&self) -> bool {
         let done = self.position - self.completed as f64;
-        let way = self.fence() - self.completed as f64;
+        let way = self.window_end() - self.completed as f64;
         done >= 128.0 && 2.0 * done >= way || self.now - self.completed_at >= 10 * SECOND
     }
 
@@ -381,7 +381,7 @@ impl Model {
         if self.now < self.writes_until {
             return;
         }
-        let stands = self.position >= self.fence();
+        let stands = self.position >= self.window_end();
         if self.now >= self.sleeps_until && self.is_to_write() {
             self.completed = self.position as u64;
             self.completed_at = self.now;
@@ -412,12 +412,12 @@ impl Model {
         let others = takes_notice && self.load.rate > 0.0;
         let share = if others { self.load.gentle } else { 1.0 };
         let step = (share * self.fastest).min(speed_max) * seconds;
-        let to = (self.position + step).min(self.fence());
+        let to = (self.position + step).min(self.window_end());
         let to = match self.load.barrier.filter(|_| self.load.rate > 0.0) {
             None => to,
             // It goes on by one request at a time, when that has come back.
             Some(barrier) => match self.crossing.is_over(barrier, self.now) {
-                true => (self.position + 128.0).min(self.fence()),
+                true => (self.position + 128.0).min(self.window_end()),
                 false => return,
             },
         };
@@ -557,23 +557,23 @@ impl World for Model {
         ForegroundSample {
             probes,
             waiting: 0.0,
-            others: Some(others.round() as u64),
+            others: Some(others),
             counted: Some((others.round() as u64, busy)),
             busy: waited.min(passed.as_secs_f64()),
         }
     }
 
     fn can_compare(&mut self) -> bool {
-        self.past.can
+        self.direct.can
     }
 
     fn compare(&mut self, step: &Range<Sectors>, _: Option<Nanos>) -> bool {
         self.compared += 1;
-        self.past.begin(step)
+        self.direct.begin(step)
     }
 
     fn compared(&mut self, _: &Range<Sectors>) -> Option<Compared> {
-        self.past.come(&self.bad)
+        self.direct.come(&self.bad)
     }
 
     fn in_flight(&mut self) -> u64 {

@@ -43,10 +43,10 @@ const STAND: Nanos = Nanos(20_000_000_000);
 const OWES_S: f64 = 4.0;
 /// A step waits until no more than this share of the usual number of requests is in flight, for so long.
 const FEW: f64 = 0.5;
-const PATIENCE: Nanos = Nanos(20_000_000);
+const TIMEOUT: Nanos = Nanos(20_000_000);
 /// Where all foreground requests wait, the fewer are in flight, the sooner they complete. There a step waits for
 /// longer, but for no more than this share of the time between two steps.
-const LONG_PATIENCE: Nanos = Nanos(100_000_000);
+const LONG_TIMEOUT: Nanos = Nanos(100_000_000);
 const LONG_SHARE: f64 = 0.25;
 /// Weight of the last number in the usual one.
 const LAST_NUMBER_COUNTS: f64 = 0.05;
@@ -238,7 +238,7 @@ impl SyncWindow {
     }
 
     /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
-    pub(super) fn gate(
+    pub(super) fn throttle(
         &mut self,
         may: Allowed,
         live: Sectors,
@@ -367,15 +367,15 @@ impl SyncWindow {
             *usual += LAST_NUMBER_COUNTS * (in_flight - *usual);
             now
         });
-        let patience = match self.spares_all() {
-            false => PATIENCE,
+        let timeout = match self.spares_all() {
+            false => TIMEOUT,
             true => {
                 let interval = self.step(rate).bytes().0 as f64 / rate.max(1.0);
-                Nanos((LONG_SHARE * interval * 1e9) as u64).clamp(PATIENCE, LONG_PATIENCE)
+                Nanos((LONG_SHARE * interval * 1e9) as u64).clamp(TIMEOUT, LONG_TIMEOUT)
             }
         };
         let usual = self.usual.unwrap_or_default();
-        in_flight > FEW * usual && now.0.saturating_sub(since.0) < patience.0
+        in_flight > FEW * usual && now.0.saturating_sub(since.0) < timeout.0
     }
 
     fn must_stand(&self, now: Nanos) -> bool {

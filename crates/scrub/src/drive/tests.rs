@@ -44,7 +44,7 @@ fn on_an_idle_array_it_is_as_fast_as_md() {
 }
 
 #[test]
-fn in_company_it_takes_what_leaves_the_target_kept() {
+fn beside_a_foreground_it_takes_what_leaves_the_target_kept() {
     // At full speed the latency is 21 ms; a quarter of it keeps 6 ms.
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
     model.load = busy(0.001, 0.020);
@@ -66,7 +66,7 @@ fn in_company_it_takes_what_leaves_the_target_kept() {
     let mean = |of: fn(&(f64, f64)) -> f64| late.iter().map(of).sum::<f64>() / late.len() as f64;
     let (rate, latency) = (mean(|one| one.0), mean(|one| one.1));
     assert!(latency < 0.0065, "{latency}");
-    assert!(rate > 0.13 * FASTEST, "{rate}");
+    assert!(rate > 0.15 * FASTEST, "{rate}");
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn the_disks_are_free_a_second_after_the_foreground_suffers() {
     );
     let (before, after) = (model.history[58].0, model.history[61].0);
     assert!(before > 0.5 * FASTEST, "{before}");
-    // A step of half a second is still under way.
-    assert!(after <= 0.16 * FASTEST, "{after} of {before}");
+    assert!(after <= 0.1 * FASTEST, "{after} of {before}");
+    assert!(model.history[62].0 < 0.1 * FASTEST);
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn what_others_do_ends_it_at_once() {
 }
 
 #[test]
-fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
+fn a_limit_that_somebody_sets_while_the_throttle_turns_is_not_overwritten() {
     let mut lost = Vec::new();
     for moment in 0..40 {
         let mut model = Model::new(600 * FASTEST as u64, FASTEST);
-        // What was let loose alone lies far ahead, so that the gate paces it.
+        // What was let loose alone lies far ahead, so that the throttle paces it.
         let when = 11 * SECOND;
         model.events.push((when, Event::Load(busy(0.001, 0.020))));
         model.events.push((

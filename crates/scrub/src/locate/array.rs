@@ -4,12 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use domain::raid::Level;
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
 use linux::root::{attribute, names_in, number};
+use reader::IdleGap;
 use rustix::fs::OFlags;
 
 use super::geometry::{Copies, Geometry, Parity, Rotation, Ten};
@@ -86,6 +88,8 @@ pub(crate) struct Opened {
 pub(crate) struct Disks {
     /// By slot; `None` where one is missing, failed, or being rebuilt.
     slots: Vec<Option<Disk>>,
+    /// Idle gaps of each.
+    gaps: Vec<IdleGap>,
 }
 
 #[derive(Debug)]
@@ -101,6 +105,13 @@ struct Disk {
 }
 
 impl Disks {
+    fn of(slots: Vec<Option<Disk>>) -> Disks {
+        Disks {
+            gaps: vec![IdleGap::default(); slots.len()],
+            slots,
+        }
+    }
+
     /// Path of the member of a slot, as the user knows it.
     pub(crate) fn label(&self, slot: u32) -> Option<&str> {
         let disk = self.slots.get(slot as usize)?.as_ref()?;
@@ -116,9 +127,7 @@ impl Disks {
             offset: 0,
             counter: None,
         };
-        Disks {
-            slots: files.into_iter().map(disk).map(Some).collect(),
-        }
+        Disks::of(files.into_iter().map(disk).map(Some).collect())
     }
 }
 
@@ -132,8 +141,18 @@ impl Members for Disks {
         disk.map_or(0, |disk| disk.offset)
     }
 
+    /// In an idle gap: a foreground request waits for one read at most.
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.read_at(slot, at, into)
+        let mut gap = self.gaps.get(slot as usize).copied().unwrap_or_default();
+        let (read, _) = gap.read(
+            Some(Duration::ZERO),
+            || self.counted(slot),
+            || self.read_at(slot, at, into),
+        );
+        if let Some(kept) = self.gaps.get_mut(slot as usize) {
+            *kept = gap;
+        }
+        read
     }
 }
 
@@ -293,7 +312,7 @@ fn members(
             counter: Counter::open(root, device).ok(),
         });
     }
-    Ok(Disks { slots })
+    Ok(Disks::of(slots))
 }
 
 fn open_member(

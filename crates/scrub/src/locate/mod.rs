@@ -4,9 +4,7 @@
 //! nothing is written.
 
 mod array;
-mod buffer;
 mod galois;
-mod gentle;
 mod geometry;
 mod judge;
 mod owners;
@@ -15,7 +13,6 @@ mod upward;
 mod walk;
 
 pub(crate) use array::{Disks, NotCompared, Opened, Writer, folder, geometry, open};
-pub(super) use buffer::Buffer;
 #[cfg(test)]
 pub(crate) use geometry::{Copies, Kin, Parity, Rotation, Ten};
 pub(crate) use geometry::{Geometry, Group, Place};
@@ -31,8 +28,6 @@ use domain::raid::Level;
 use linux::Root;
 use linux::block::{Device, Devices};
 use record::{Bytes, Ranges};
-
-use gentle::Gentle;
 
 /// Number of mismatches that are listed; the rest is counted.
 const MOST_LISTED: usize = 10_000;
@@ -100,7 +95,7 @@ pub(crate) fn locate(
         } = &mut located;
         let summary = search(
             &geometry,
-            &mut Gentle::new(&mut members),
+            &mut members,
             &range,
             again,
             interrupt,

@@ -11,9 +11,9 @@ use std::{io, thread};
 
 use record::Ranges;
 
-use super::buffer::Buffer;
 use super::geometry::{self, Geometry, Group, Kin};
 use super::judge::{Odd, differing, doubtful, hash, judge, on_member};
+use reader::Buffer;
 
 /// Bytes that are compared and told apart at a time: a page, in which md compares RAID 5 and 6.
 pub(crate) const BLOCK: u64 = 4096;

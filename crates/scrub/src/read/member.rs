@@ -1,5 +1,6 @@
 //! The requests to one member or disk, at the pace that all members share.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use engine::list::{Done, Next, Op, Request, RequestSource};
@@ -39,8 +40,6 @@ pub(crate) struct Member<'a> {
     work: Work<()>,
     meter: Meter,
     depth: Option<Controller>,
-    /// The kernel counts a request once for each part of this size.
-    split: u64,
     gone: bool,
     looked: Option<Nanos>,
     kept: Checkpoint,
@@ -75,7 +74,6 @@ impl<'a> Member<'a> {
         writer: CheckpointWriter<Checkpoint>,
     ) -> Member<'a> {
         let todo = part.whole.subtract(&kept.done);
-        let split = part.volume.disk.largest_request(root);
         Member {
             part,
             root,
@@ -83,7 +81,6 @@ impl<'a> Member<'a> {
             work: Work::new(&[((), todo)], BLOCK, kept.done.clone(), part.volume.size),
             meter: Meter::default(),
             depth: Bounds::new(1, MOST_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
-            split: split.map_or(BLOCK.0, |split| split.0.max(1)),
             gone: false,
             looked: None,
             ran_before_s: kept.ran_s,
@@ -134,6 +131,10 @@ impl<'a> Member<'a> {
         if self.writer.is_due(now.into()) {
             self.take();
             self.writer.write(&self.kept);
+            self.share.commits.store(true, Relaxed);
+        }
+        if self.writer.is_writing() {
+            self.share.commits.store(true, Relaxed);
         }
     }
 
@@ -205,9 +206,8 @@ impl RequestSource for Member<'_> {
         }
         let moved = done.moved();
         self.meter.came(now, moved, done.latency);
-        let requests = u64::from(len).div_ceil(self.split);
         // As many bytes as were asked for, also where they could not be read: that is what the rate was used for.
-        self.share.came(u64::from(len), requests, done.latency);
+        self.share.came(u64::from(len), done.latency);
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),

@@ -1,5 +1,5 @@
 //! `scrub --read`: reads every member of an array, or a disk, from end to end, and lists what cannot
-//! be read. At the pace of a scrub: what users of the array feel decides, while the reads go to its
+//! be read. At the pace of a scrub: the foreground latency of the array decides, while the reads go to its
 //! members, past md.
 //!
 //! - `source`: what is read; `checkpoint`: from what a later start goes on;
@@ -45,6 +45,7 @@ pub(super) fn read(
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
+    let page = args.page.check()?;
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     find_all(&args.arrays, devices, context)?;
     let (by, opening) = times(args)?;
@@ -71,7 +72,7 @@ pub(super) fn read(
         tasks.push((source, begun));
     }
     let lines = ProgressLines::new(context.watched);
-    let shared = share((&context.root, stop, &lines), args, by, &Zoned::now());
+    let shared = share((context, devices), (stop, &lines), args, by, &Zoned::now());
     let read = job::each_on_a_thread(tasks, |_, (source, begun)| {
         one::read(source, begun, &shared)
     });
@@ -81,6 +82,10 @@ pub(super) fn read(
         .into_iter()
         .map(|read| report::look_up(read, of_host, args.locate, interrupt))
         .collect();
+    if let Some(page) = page {
+        let foregrounds: Vec<_> = found.iter().map(Found::foreground).collect();
+        reader::write_page(&page, "scrub --read", &foregrounds).midway()?;
+    }
     answer(&found, args, context)
 }
 

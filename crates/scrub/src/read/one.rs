@@ -9,12 +9,13 @@ use engine::list::{Ended, List, Lister, Memory};
 use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
+use reader::ForegroundReport;
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller};
 
 use super::super::deadline::Deadline;
 use super::super::drive::At;
-use super::super::foreground::Foreground;
+use super::super::foreground::{Foreground, Own};
 use super::super::one::Shared;
 use super::super::progress;
 use super::checkpoint::Checkpoint;
@@ -56,6 +57,8 @@ pub(crate) struct Read {
     pub seconds: f64,
     /// Progress at the end.
     pub at: At,
+    /// Result of the foreground; `None` where there was none.
+    pub foreground: Option<ForegroundReport>,
 }
 
 /// Reads one array or disk.
@@ -66,7 +69,7 @@ pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Sha
         .sum();
     let share = Share::new(passed);
     let began = Instant::now();
-    let (parts, ending, at) = std::thread::scope(|scope| {
+    let (parts, ending, at, foreground) = std::thread::scope(|scope| {
         let threads: Vec<_> = source
             .parts
             .iter()
@@ -92,7 +95,8 @@ pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Sha
         };
         let parts: Vec<Came> = came.into_iter().map(|(came, _)| came).collect();
         steering.line.end();
-        (parts, ending, steering.at)
+        let foreground = ForegroundReport::of(&steering.pace.outcome());
+        (parts, ending, steering.at, foreground)
     });
     Read {
         source,
@@ -100,6 +104,7 @@ pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Sha
         ending,
         seconds: began.elapsed().as_secs_f64(),
         at,
+        foreground,
     }
 }
 
@@ -143,8 +148,10 @@ struct Steering<'a> {
     share: &'a Share,
     shared: &'a Shared<'a>,
     foreground: Foreground,
+    /// True if the ledger lies on what is watched.
+    holds_ledger: bool,
     pace: Controller,
-    felt: Nanos,
+    asked: Nanos,
     /// Bytes a second of all members together while each has a request outstanding beside a foreground.
     gives: Option<f64>,
     began: Instant,
@@ -158,10 +165,11 @@ impl<'a> Steering<'a> {
     fn new(source: &'a Source, share: &'a Share, shared: &'a Shared<'a>, began: Instant) -> Self {
         let parts = source.parts.iter();
         Steering {
-            foreground: Foreground::of(&source.felt, shared.root)
+            foreground: Foreground::of(&source.watched, shared.root)
                 .and_beside(&source.shared, shared.root),
+            holds_ledger: shared.below_ledger.contains(&source.watched.number),
             pace: Controller::new(shared.targets.unwrap_or_default()),
-            felt: Nanos(0),
+            asked: Nanos(0),
             gives: None,
             line: shared.lines.line(&source.path()),
             deadline: Deadline::new(
@@ -204,12 +212,17 @@ impl<'a> Steering<'a> {
 
     fn tick(&mut self) {
         let now = Nanos::from(self.began.elapsed());
-        let (bytes, requests) = self.share.since();
+        let bytes = self.share.since();
         let (probes, probing) = (self.pace.probes(), self.pace.probe_gap_s());
-        let seen = match self.source.array {
-            Some(_) => self.foreground.seen(probing),
-            None => self.foreground.seen_beside(probing, requests),
-        };
+        if self.share.commits.swap(false, Relaxed) && self.holds_ledger {
+            self.foreground.commits();
+        }
+        // An array does not count what is read of its members.
+        let own = self.source.array.is_none().then(|| Own {
+            bytes: bytes as f64,
+            is_deep: self.pace.allowed() == Allowed::All,
+        });
+        let seen = self.foreground.seen(probing, own);
         if let Some(due) = self
             .shared
             .due
@@ -226,7 +239,7 @@ impl<'a> Steering<'a> {
             *known += LAST_COUNTS * (all - *known);
             self.pace.gives(*known);
         }
-        let before = std::mem::replace(&mut self.felt, now);
+        let before = std::mem::replace(&mut self.asked, now);
         let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
         let sample = seen.sample(seconds, bytes as f64, self.share.is_busy(), probes);
         self.share.set(self.pace.take(&sample));
@@ -260,8 +273,7 @@ impl<'a> Steering<'a> {
                 .pace
                 .targets()
                 .map_or(self.shared.targets, |kept| Some(kept.0)),
-            outcome: Some(self.pace.outcome()).filter(|outcome| outcome.beside.is_some()),
-            company: self.pace.allowed() != Allowed::All,
+            beside: self.pace.allowed() != Allowed::All,
             measuring: self.pace.is_measuring(),
             ..At::default()
         };

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use job::Resumable;
 use linux::Root;
 use linux::block::Devices;
+use reader::ForegroundReport;
 use record::{Bytes, Ranges};
 use serde::Serialize;
 
@@ -44,6 +45,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Name and result of the foreground, for the page.
+    pub(crate) fn foreground(&self) -> (String, Option<&ForegroundReport>) {
+        (self.read.source.path(), self.read.foreground.as_ref())
+    }
+
     /// True if all can be read.
     pub(crate) fn is_whole(&self) -> bool {
         self.read
@@ -132,6 +138,8 @@ pub(crate) fn look_up(
                 .push(format!("What lies there could not be found out: {error}.")),
         }
     }
+    let beside = found.read.foreground.as_ref();
+    found.notes.extend(beside.map(ForegroundReport::text));
     if !found.is_whole() {
         let advice = advice(&found);
         found.notes.push(advice);
@@ -239,17 +247,25 @@ fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
         _ => "itself".to_owned(),
     };
     let targets = one.read.at.targets.unwrap_or_default();
-    let felt = match (
+    let latency = match (
         one.read.at.p99,
         targets.p99_s,
         one.read.at.mean,
         targets.mean_s,
     ) {
-        (Some(felt), Some(target), _, _) => {
-            format!("p99 {} of {}", short_latency(felt), short_latency(target))
+        (Some(latency), Some(target), _, _) => {
+            format!(
+                "p99 {} of {}",
+                short_latency(latency),
+                short_latency(target)
+            )
         }
-        (_, _, Some(felt), Some(target)) => {
-            format!("mean {} of {}", short_latency(felt), short_latency(target))
+        (_, _, Some(latency), Some(target)) => {
+            format!(
+                "mean {} of {}",
+                short_latency(latency),
+                short_latency(target)
+            )
         }
         _ => "none".to_owned(),
     };
@@ -271,7 +287,7 @@ fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
         came.read.to_string(),
         (done - came.read).to_string(),
         rate(came.read.0 as f64 / one.read.seconds),
-        felt,
+        latency,
         now,
     ]
 }
@@ -432,7 +448,7 @@ impl<'a> SourceDocument<'a> {
             why: why(&one.read.ending),
             seconds: one.read.seconds,
             kept: one.is_kept(),
-            foreground: ForegroundDocument::of(&one.read.at),
+            foreground: ForegroundDocument::of(&one.read.at, one.read.foreground.as_ref()),
             notes: &one.notes,
         }
     }

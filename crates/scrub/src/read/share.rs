@@ -17,8 +17,6 @@ pub(crate) struct Share {
     turn: Mutex<Turn>,
     /// Bytes that came back since the last look.
     moved: AtomicU64,
-    /// Requests that came back since then, as the kernel counts them.
-    requests: AtomicU64,
     /// Nanoseconds that those took together which were made at a rate.
     took: AtomicU64,
     /// Bytes of those.
@@ -26,6 +24,8 @@ pub(crate) struct Share {
     in_flight: AtomicU64,
     /// Bytes that were read or given up, over all starts.
     passed: AtomicU64,
+    /// Set when the ledger is written to what is watched.
+    pub commits: AtomicBool,
     /// Set when nothing more is to be asked for.
     pub over: AtomicBool,
 }
@@ -45,11 +45,11 @@ impl Share {
                 not_before: Instant::now(),
             }),
             moved: AtomicU64::new(0),
-            requests: AtomicU64::new(0),
             took: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             passed: AtomicU64::new(passed),
+            commits: AtomicBool::new(false),
             over: AtomicBool::new(false),
         }
     }
@@ -93,15 +93,14 @@ impl Share {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// A request came back with so many bytes, which the kernel counts as so many requests, after so long.
-    pub(crate) fn came(&self, bytes: u64, requests: u64, took: Nanos) {
+    /// A request came back with so many bytes after so long.
+    pub(crate) fn came(&self, bytes: u64, took: Nanos) {
         self.in_flight.fetch_sub(1, Relaxed);
         if matches!(self.may(), Allowed::Rate(_)) {
             self.took.fetch_add(took.0, Relaxed);
             self.taken.fetch_add(bytes, Relaxed);
         }
         self.moved.fetch_add(bytes, Relaxed);
-        self.requests.fetch_add(requests, Relaxed);
     }
 
     /// So many bytes more are behind.
@@ -114,9 +113,9 @@ impl Share {
         self.passed.load(Relaxed)
     }
 
-    /// The bytes and the requests that came back since this was asked last.
-    pub(crate) fn since(&self) -> (u64, u64) {
-        (self.moved.swap(0, Relaxed), self.requests.swap(0, Relaxed))
+    /// The bytes that came back since this was asked last.
+    pub(crate) fn since(&self) -> u64 {
+        self.moved.swap(0, Relaxed)
     }
 
     /// Bytes a second of one member while it had a request outstanding beside a foreground, since the last call;
@@ -160,16 +159,16 @@ mod tests {
         }
         for _ in 0..100 + taken {
             assert!(share.is_busy());
-            share.came(10_000, 2, Nanos(1_000_000));
+            share.came(10_000, Nanos(1_000_000));
         }
         assert!(!share.is_busy());
-        assert_eq!(share.gives(), None, "in company only");
+        assert_eq!(share.gives(), None, "beside a foreground only");
         share.set(Allowed::Rate(1e6));
         share.goes(0);
-        share.came(10_000, 0, Nanos(5_000_000));
+        share.came(10_000, Nanos(5_000_000));
         assert_eq!((share.gives(), share.gives()), (Some(2e6), None));
         let all = 100 + taken;
-        assert_eq!(share.since(), ((all + 1) * 10_000, all * 2));
-        assert_eq!((share.since(), share.passed()), ((0, 0), 7));
+        assert_eq!(share.since(), (all + 1) * 10_000);
+        assert_eq!((share.since(), share.passed()), (0, 7));
     }
 }

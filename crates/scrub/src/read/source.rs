@@ -17,7 +17,7 @@ use reader::{NotOpened, Volume};
 /// An array, or a single disk.
 pub(crate) struct Source {
     /// The device whose users are not to be disturbed: the array, or the whole disk.
-    pub felt: Device,
+    pub watched: Device,
     /// The disks of an array of which members are partitions: who uses the rest of them is not to be
     /// disturbed either.
     pub shared: Vec<Shared>,
@@ -104,7 +104,7 @@ fn of_disk(word: &str, root: &Root, devices: &Devices) -> Result<Source, String>
         NotOpened::Other(why) => why,
     })?;
     Ok(Source {
-        felt: volume.disk.clone(),
+        watched: volume.disk.clone(),
         shared: Vec::new(),
         device: volume.device.clone(),
         array: None,
@@ -165,7 +165,7 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
         .map(|part| part.volume.device.clone())
         .collect();
     Ok(Source {
-        felt: device.clone(),
+        watched: device.clone(),
         shared: Shared::of(&members, devices),
         device: device.clone(),
         parts,

@@ -19,7 +19,7 @@ use super::window::World;
 /// Writes to a window wait no longer than this.
 const HOLDS: Duration = Duration::from_secs(60);
 /// md has so long to do what takes it a moment.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 /// The least that the kernel takes for `stripe_cache_size` (raid5_set_cache_size in drivers/md/raid5.c).
@@ -113,7 +113,7 @@ impl<'a> OnHost<'a> {
     }
 
     fn turn(&self, tunable: Tunable, text: &str) -> Result<(), String> {
-        patiently(|| self.sync.turn(tunable, text))
+        retried(|| self.sync.turn(tunable, text))
     }
 
     fn until(&self) -> Instant {
@@ -146,8 +146,8 @@ impl<'a> OnHost<'a> {
         self.turn(Tunable::Min, "0")?;
         self.turn(Tunable::Max, &to.0.to_string())?;
         self.turn(Tunable::Min, &from.0.to_string())?;
-        let counted = patiently(|| self.sync.act(Action::Check)).and_then(|()| self.count(to));
-        let until = Instant::now() + PATIENCE;
+        let counted = retried(|| self.sync.act(Action::Check)).and_then(|()| self.count(to));
+        let until = Instant::now() + TIMEOUT;
         let goes_on = || matches!(self.sync.look(), Ok(look) if look.action == Action::Check);
         while goes_on() && Instant::now() < until {
             // Before its thread has begun, md takes no notice; that it has ended is seen next.
@@ -191,8 +191,8 @@ impl<'a> OnHost<'a> {
 }
 
 /// Does what md refuses for as long as it ends a check.
-fn patiently(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
-    let until = Instant::now() + PATIENCE;
+fn retried(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
+    let until = Instant::now() + TIMEOUT;
     loop {
         match act() {
             Err(error) if error.is_busy() && Instant::now() < until => sleep(LOOK),

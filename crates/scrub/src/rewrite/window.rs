@@ -3,7 +3,9 @@
 use std::io;
 use std::ops::Range;
 
-use super::super::locate::{BLOCK, Buffer, Geometry, Group, Odd, Place, judge, restored};
+use reader::Buffer;
+
+use super::super::locate::{BLOCK, Geometry, Group, Odd, Place, judge, restored};
 use super::super::repair::Fate;
 
 /// So often it is tried to have md forget the stripes that it keeps in memory.

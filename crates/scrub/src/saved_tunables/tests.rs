@@ -154,7 +154,7 @@ fn a_scrub_whose_check_did_not_begin_ends_none() {
     let by = By::Scrub {
         but_for: Some(Tunable::SpeedMin),
         ends: false,
-        fenced: true,
+        window_set: true,
     };
     old().put_back(&tunables.sync, by);
     tunables.is_untouched("sync_action", "check");
@@ -176,7 +176,7 @@ fn what_others_have_set_during_a_scrub_is_left_at_its_end() {
     let by = By::Scrub {
         but_for: Some(Tunable::SpeedMin),
         ends: false,
-        fenced: true,
+        window_set: true,
     };
     assert!(old().put_back(&tunables.sync, by).is_all());
     for (file, text) in theirs {

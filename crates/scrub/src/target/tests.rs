@@ -85,7 +85,7 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
         (&[("array_state", "inactive")], "it is not running"),
         (&[("sync_action", "recover")], "'recover'"),
         (&[("sync_action", "resync")], "which comes first"),
-        (&[("sync_action", "check")], "somebody else has begun"),
+        (&[("sync_action", "check")], "another program has begun"),
         (&[("sync_action", "dance")], "not known"),
         (&[("sync_action", "")], "without which nothing can be begun"),
         (&[("metadata_version", "external:imsm")], "mdmon"),

@@ -41,7 +41,7 @@ pub(crate) fn set(text: &str, name: &str, value: &str) -> (String, Change) {
     (lines.concat(), change(Some(before)))
 }
 
-/// Puts a line back. `None` where the line is no longer as it was left: somebody else has changed it.
+/// Puts a line back. `None` where the line is no longer as it was left: another program has changed it.
 pub(crate) fn put_back(text: &str, change: &Change) -> Option<String> {
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     let is_it = |line: &String| line.trim_end_matches('\n') == change.after;

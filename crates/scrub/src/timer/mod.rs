@@ -46,7 +46,7 @@ pub(crate) struct TimerHost<'a> {
 ///
 /// # Errors
 /// Refused where systemd does not run, something cannot be written into a unit, systemd finds fault with
-/// the units, or units of these names are somebody else's. Midway when a file cannot be written or
+/// the units, or units of these names are another program's. Midway when a file cannot be written or
 /// systemctl fails: what was turned off until then is kept, and `--uninstall-timer` turns it on again.
 pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
     check(host, wanted)?;
@@ -89,7 +89,7 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failu
     Ok(())
 }
 
-/// Stops the timer, removes it, and turns on again what it had replaced. What somebody else has changed
+/// Stops the timer, removes it, and turns on again what it had replaced. What another program has changed
 /// since is left, and said.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::detector::{Presence, Watch};
 use super::guard::{BackOff, FASTEST, MeanGuard, SlowGuard};
-use super::outcome::{Collector, Outcome};
+use super::outcome::{HeldBy, Outcome, Slice};
 use super::own::{ENOUGH, Own, Throughput};
 use super::{Allowed, Sample, Source, Targets};
 
@@ -12,7 +12,7 @@ use super::{Allowed, Sample, Source, Targets};
 pub const ROOM: f64 = 1.5;
 /// … and its mean too, or so many times where the background goes in steps: a mean of 1.5 times has a p99.9 of
 /// more there.
-const ROOM_OF_MEAN: f64 = 1.35;
+const ROOM_OF_MEAN: f64 = 1.3;
 /// Share of the device's rate of one request after the other that the background always has: the work must end,
 /// and the foreground loses less than 3 %.
 const LEAST_SHARE: f64 = 0.02;
@@ -28,8 +28,8 @@ const LEARN_MOST_S: f64 = 20.0;
 /// A foreground that was measured longer ago is measured anew, in seconds.
 const STALE_S: f64 = 600.0;
 /// The background works for so long and then pauses for so long, while the foreground is measured by itself: a
-/// twelfth of the time, and its own latency and throughput are never older than that.
-const WORK_S: f64 = 3.0;
+/// sixteenth of the time, and its own latency and throughput are never older than that.
+const WORK_S: f64 = 4.0;
 const PAUSE_S: f64 = 0.25;
 /// While the rate is sought from below, it works so long at a time: a foreground that loses throughput is
 /// recognized after three times.
@@ -37,8 +37,10 @@ const SEARCH_S: f64 = 0.5;
 /// Probes are sent so far apart on average, in seconds, while the background works and while it pauses; …
 const PROBE_S: f64 = 0.04;
 const PROBE_PAUSED_S: f64 = 0.01;
-/// … and by so many times the foreground's own latency, so that they are a small part of a slow device's load.
-const PROBE_SPARES: f64 = 9.0;
+/// … and by so many times the foreground's own latency, so that they are a small part of a slow device's load: a
+/// twentieth of one request in flight, and a tenth while there is nothing else.
+const PROBE_SPARES: f64 = 19.0;
+const PROBE_SPARES_PAUSED: f64 = 9.0;
 /// A rate that is so many times what was used over so many seconds does not grow (congestion window validation,
 /// RFC 7661). md goes in steps of half a second.
 const UNUSED: f64 = 3.0;
@@ -48,13 +50,13 @@ const BEHIND_S: f64 = 1.5;
 const BEHIND: f64 = (16 << 20) as f64;
 /// Without a foreground request for so many seconds the rate does not grow: nothing is learned.
 const IDLE_S: f64 = 0.5;
-/// A start ends with so many slow requests beyond the usual, which is a few times a p99's (Page 1954), or with a
+/// A search ends with so many slow requests beyond the usual, which is a few times a p99's (Page 1954), or with a
 /// mean of a second above its target. The last doubling is taken back.
 const TOO_MANY: f64 = 2.0;
 const USUAL: f64 = 0.025;
 const MEAN_S: f64 = 1.0;
 const TAKEN_BACK: f64 = 0.5;
-/// The search goes on only while latencies come this often, in seconds.
+/// The rate grows only while latencies come this often, in seconds.
 const UNKNOWN_S: f64 = 0.3;
 /// No guard's rate is more than this above the least of all: it would be late when it matters.
 const AHEAD: f64 = std::f64::consts::LN_2;
@@ -112,7 +114,7 @@ pub struct Controller {
     behind: f64,
     /// Bytes a second of late, while it works.
     used: f64,
-    collector: Collector,
+    outcome: Outcome,
     window: Window,
     shown: VecDeque<f64>,
     timed: Option<f64>,
@@ -165,7 +167,7 @@ impl Controller {
             floor: 0.0,
             behind: 0.0,
             used: 0.0,
-            collector: Collector::default(),
+            outcome: Outcome::default(),
             window: Window::default(),
             shown: VecDeque::new(),
             timed: None,
@@ -175,6 +177,7 @@ impl Controller {
     /// Takes the device's rate of one request after the other, in bytes a second.
     pub fn gives(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
+            self.outcome.gives = Some(bytes_per_s);
             let was_least = self.rate <= self.least;
             self.least = least_rate(bytes_per_s);
             let least = self.least.ln();
@@ -235,13 +238,13 @@ impl Controller {
 
     /// Mean time from the completion of one probe to the next, in seconds; `None` where none are wanted.
     pub fn probe_gap_s(&self) -> Option<f64> {
-        let least_s = if self.is_measuring() {
-            PROBE_PAUSED_S
+        let (least_s, spares) = if self.is_measuring() {
+            (PROBE_PAUSED_S, PROBE_SPARES_PAUSED)
         } else {
-            PROBE_S
+            (PROBE_S, PROBE_SPARES)
         };
         let own_s = self.own.mean_of_probes_s().unwrap_or(0.0);
-        self.probes().then_some(least_s.max(PROBE_SPARES * own_s))
+        self.probes().then_some(least_s.max(spares * own_s))
     }
 
     /// Targets that are kept, once they are known, and their source.
@@ -275,7 +278,9 @@ impl Controller {
 
     /// Result of the foreground so far.
     pub fn outcome(&self) -> Outcome {
-        self.collector.outcome(self.kept)
+        let mut outcome = self.outcome.clone();
+        outcome.targets = self.kept;
+        outcome
     }
 
     /// Takes what was measured since the last call, and gives what the background may do from now on. A sample
@@ -354,7 +359,34 @@ impl Controller {
             let shown = self.timed.get_or_insert(now);
             *shown += weight * (now - *shown);
         }
-        self.collector.foreground_s += sample.seconds;
+        let interval = Slice {
+            seconds: sample.seconds,
+            bytes: sample.background,
+            ..Slice::default()
+        };
+        // What was asked before the pause counts as beside.
+        let is_alone = matches!(self.phase, Phase::Learning(s) | Phase::Pausing(s) if s > 0.0)
+            && !sample.is_busy
+            && sample.background <= 0.0;
+        self.outcome.pass(&interval, sample.latencies_s, is_alone);
+        let held = self.held_by();
+        self.outcome.held(held, sample.seconds);
+    }
+
+    /// Reason for which the background is no faster.
+    fn held_by(&self) -> HeldBy {
+        let is_bound = self.bound.is_some_and(|bound| self.rate >= bound);
+        let targets = self.kept.map_or_else(Targets::default, |kept| kept.0);
+        let is_mean = targets.p99_s.is_none()
+            || targets.mean_s.is_some() && self.mean.log_rate < self.slow.log_rate;
+        match self.phase {
+            Phase::Working(_) if self.start.is_some() => HeldBy::Search,
+            Phase::Working(_) if is_bound => HeldBy::Throughput,
+            Phase::Working(_) if !self.may_grow() => HeldBy::Itself,
+            Phase::Working(_) if is_mean => HeldBy::Mean,
+            Phase::Working(_) => HeldBy::P99,
+            _ => HeldBy::Measuring,
+        }
     }
 
     /// Measures a foreground by itself, without the background's requests in flight.
@@ -364,7 +396,6 @@ impl Controller {
         }
         if so_far > 0.0 {
             self.own.take(sample.latencies_s, sample.timed);
-            self.collector.take(sample.latencies_s, true);
             let requests = sample.foreground.requests.unwrap_or(0.0);
             self.throughput.paused(requests, sample.seconds);
         }
@@ -436,34 +467,23 @@ impl Controller {
         let requests = sample.foreground.requests.unwrap_or(0.0);
         self.throughput
             .worked(requests, sample.seconds, sample.background);
-        self.collector.take(sample.latencies_s, false);
         self.judge(&targets, sample);
         self.idle_s = match sample.foreground.requests {
             Some(requests) if requests <= 0.0 => self.idle_s + sample.seconds,
             _ => 0.0,
         };
-        let (before, log_before) = (self.rate, self.log_rate);
-        self.follow(&targets, sample);
-        // What is not used does not grow.
-        let allowed = before.max(self.floor);
+        let allowed = self.rate.max(self.floor);
         let most = most_behind(allowed);
         self.behind =
             (self.behind + allowed * sample.seconds - sample.background).clamp(-most, 1.1 * most);
-        let is_known = self.idle_s < IDLE_S;
-        if !is_known && self.log_rate > log_before {
-            self.set(log_before);
-        }
         let weight = (sample.seconds / USED_S).min(1.0);
         self.used += weight * (sample.background / sample.seconds.max(1e-9) - self.used);
-        let most_log = (UNUSED * self.used).max(UNUSED * self.least).ln();
-        if self.log_rate > most_log && self.log_rate > log_before {
-            self.set(log_before);
-        }
+        self.follow(&targets, sample);
         if self.rate <= self.least {
-            self.collector.least_s += sample.seconds;
+            self.outcome.least_s += sample.seconds;
         }
         let so_far = so_far + sample.seconds;
-        let work_s = if self.start.is_some() {
+        let work_s = if self.start.is_some() && self.may_grow() {
             SEARCH_S
         } else {
             WORK_S
@@ -507,9 +527,15 @@ impl Controller {
             // While it waits nothing comes back: each look counts it anew.
             self.back_off.take(sample.waiting_s / slow_s);
         }
+        let may_grow = self.may_grow();
+        let growth = if may_grow {
+            FASTEST * sample.seconds
+        } else {
+            0.0
+        };
         match self.start {
-            Some(start) => self.search(start, &shares, share_of_mean, sample.seconds),
-            None => self.settle(targets, &shares, share_of_mean, sample.seconds),
+            Some(start) => self.search(start, &shares, share_of_mean, growth, sample.seconds),
+            None => self.settle(targets, &shares, share_of_mean, growth, sample.seconds),
         }
         self.rate = (self.log_rate + self.back_off.log).exp();
         self.rate = self
@@ -518,8 +544,22 @@ impl Controller {
             .max(self.least);
     }
 
+    /// True if it would be seen what more of the background does: it uses what it is allowed, beside foreground
+    /// requests.
+    fn may_grow(&self) -> bool {
+        let used = UNUSED * self.used.max(self.least);
+        self.idle_s < IDLE_S && self.log_rate <= used.ln()
+    }
+
     /// The rate is sought from below.
-    fn search(&mut self, mut start: Start, shares: &[f64], of_mean: Option<f64>, seconds: f64) {
+    fn search(
+        &mut self,
+        mut start: Start,
+        shares: &[f64],
+        of_mean: Option<f64>,
+        growth: f64,
+        seconds: f64,
+    ) {
         for share in shares {
             let slow = f64::from(u8::from(*share > 1.0));
             start.slow = (start.slow + slow - USUAL).max(0.0);
@@ -528,28 +568,34 @@ impl Controller {
             let mean = start.mean.get_or_insert(share);
             *mean += (seconds / MEAN_S).min(1.0) * (share - *mean);
         }
-        let is_over = start.slow >= TOO_MANY || start.mean.is_some_and(|mean| mean > 1.0);
         start.unknown_s = if shares.is_empty() && of_mean.is_none() {
             start.unknown_s + seconds
         } else {
             0.0
         };
-        if is_over {
+        let is_harm = start.slow >= TOO_MANY || start.mean.is_some_and(|mean| mean > 1.0);
+        let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
+        if is_harm {
             self.start = None;
             self.set(self.log_rate + TAKEN_BACK.ln());
-        } else {
-            self.start = Some(start);
-            let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
-            if start.unknown_s < UNKNOWN_S && !is_bound {
-                self.set(self.log_rate + FASTEST * seconds);
-            }
+            return;
+        }
+        self.start = Some(start);
+        if growth > 0.0 && start.unknown_s < UNKNOWN_S && !is_bound {
+            self.set(self.log_rate + growth);
         }
     }
 
     /// The rate is kept where the targets are met.
-    fn settle(&mut self, targets: &Targets, shares: &[f64], of_mean: Option<f64>, seconds: f64) {
-        let most = self.log_rate + FASTEST * seconds;
-        let mut log_rate = most;
+    fn settle(
+        &mut self,
+        targets: &Targets,
+        shares: &[f64],
+        of_mean: Option<f64>,
+        growth: f64,
+        seconds: f64,
+    ) {
+        let mut log_rate = self.log_rate + growth;
         self.since_mean_s = (self.since_mean_s + seconds).min(UNKNOWN_S);
         if let Some(share) = of_mean {
             self.mean
@@ -589,7 +635,7 @@ impl Controller {
             let is_above =
                 window.slow > 0.01 * window.requests || window.sum_s > mean_s * window.requests;
             if is_above {
-                self.collector.above_s += window.seconds;
+                self.outcome.above_s += window.seconds;
             }
             self.window = Window::default();
         }

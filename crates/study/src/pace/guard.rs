@@ -3,21 +3,21 @@
 //! Each integrator moves the logarithm of its rate by its own error, so that on average the error is zero: of the
 //! mean, that it is at its target; of the p99, that about one probe in a hundred is above it (Robbins and Monro
 //! 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a back-off, which
-//! is over a second or two later, when the integrators have moved to a rate without them.
+//! is over a few seconds later, when the integrators have moved to a rate without them.
 
-/// Logarithm a second by which a rate grows that keeps a p99, …
-const GROWTH: f64 = 0.04;
-/// … and twice as fast, four times, and so on, after so many seconds each without a slow request.
-const FASTER_S: f64 = 10.0;
-/// Logarithm by which one slow request moves its integrator: at 25 probes a second one in a hundred is slow where
-/// that equals the growth. …
+/// Logarithm by which one slow request moves its integrator; each that is not moves it by a hundredth of that the
+/// other way, so that where it settles about one in a hundred is slow, …
 const STEP: f64 = 0.2;
+const GROWTH: f64 = STEP / 100.0;
+/// … and faster, with the square of their number, for each so many without a slow one: chance leaves them as
+/// often as not.
+const FASTER: f64 = 100.0;
 /// … and by which the rate backs off, times the request's latency as a share of its target, up to [`SEVERITY`]: one
 /// very slow request counts as a few.
-const BACK_OFF: f64 = 0.3;
+const BACK_OFF: f64 = 0.2;
 const SEVERITY: f64 = 4.0;
 /// The back-off is over, but for a third of it, after so many seconds, and no deeper than this.
-const RECOVERS_S: f64 = 1.0;
+const RECOVERS_S: f64 = 3.0;
 const DEEPEST: f64 = 6.0;
 /// Logarithm a second by which a mean moves the rate, for each share of its target by which it is away. A mean of
 /// a second's probes scatters by a fifth, which moves the rate by a tenth.
@@ -45,27 +45,29 @@ impl MeanGuard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SlowGuard {
     pub(super) log_rate: f64,
-    /// Seconds since the last slow request, and slow ones in a row.
-    well_s: f64,
+    /// Requests since the last slow one, and slow ones in a row.
+    well: f64,
     in_row: f64,
 }
 
 impl SlowGuard {
     /// Takes latencies as shares of the target, of so many seconds.
     pub(super) fn take(&mut self, shares: &[f64], seconds: f64) {
-        self.well_s += seconds;
+        let mut growth = 0.0;
         for share in shares {
             if *share > 1.0 {
                 // Each more in a row is less chance.
                 self.in_row = (self.in_row + 1.0).min(SEVERITY);
                 self.log_rate -= STEP * self.in_row;
-                self.well_s = 0.0;
+                self.well = 0.0;
             } else {
                 self.in_row = 0.0;
+                self.well += 1.0;
+                // The more were not slow, the surer it is that the rate is too low.
+                growth += GROWTH * (1.0 + self.well / FASTER).powi(2);
             }
         }
-        // The longer none was slow, the surer it is that the rate is too low.
-        self.log_rate += (GROWTH * (1.0 + self.well_s / FASTER_S).powi(2)).min(FASTEST) * seconds;
+        self.log_rate += growth.min(FASTEST * seconds);
     }
 }
 

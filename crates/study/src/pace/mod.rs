@@ -15,7 +15,7 @@ mod own;
 
 pub use controller::{Controller, LEAST, Phase, ROOM, least_rate};
 pub use detector::{Counts, Detector, Foreground};
-pub use outcome::{Latency, Outcome};
+pub use outcome::{HeldBy, Outcome, Slice};
 
 /// Amount of I/O that the background may do now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,8 +45,8 @@ impl Targets {
 
     /// Latency above which a single request is slow: the p99's, or a few times the mean's.
     pub fn slow_s(&self) -> Option<f64> {
-        /// A request of an exponential distribution exceeds this multiple of the mean once in twenty.
-        const OF_MEAN: f64 = 3.0;
+        /// A request of an exponential distribution exceeds this multiple of the mean once in a hundred.
+        const OF_MEAN: f64 = 4.6;
         self.p99_s.or(self.mean_s.map(|mean| OF_MEAN * mean))
     }
 }

@@ -1,44 +1,74 @@
 //! Summary of what the foreground had, alone and beside the background.
 
-use record::{Histogram, Nanos};
+use record::Histogram;
 
 use super::{Source, Targets};
 
-/// Latencies of a foreground, of probes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Latency {
-    /// Their number.
-    pub samples: u64,
-    /// Seconds.
-    pub mean_s: f64,
-    /// Seconds.
-    pub p50_s: f64,
-    /// Seconds.
-    pub p99_s: f64,
-    /// Seconds.
-    pub p999_s: f64,
+/// Slices of time that are kept at most: then each two become one of twice the length.
+const MOST_SLICES: usize = 480;
+/// Length of a slice at first, in seconds.
+const SLICE_S: f64 = 1.0;
+
+/// Reason for which the background was no faster beside a foreground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldBy {
+    /// The foreground was measured by itself.
+    Measuring,
+    /// The rate was sought from below.
+    Search,
+    /// The mean's target.
+    Mean,
+    /// The p99's target.
+    P99,
+    /// The foreground's throughput.
+    Throughput,
+    /// The background itself used less than it was allowed: the device, or another limit.
+    Itself,
 }
 
-impl Latency {
-    fn of(histogram: &Histogram) -> Option<Latency> {
-        let quantile = |share: f64| Nanos(histogram.quantile(share)).as_secs_f64();
-        (!histogram.is_empty()).then(|| Latency {
-            samples: histogram.count(),
-            mean_s: histogram.mean() / 1e9,
-            p50_s: quantile(0.5),
-            p99_s: quantile(0.99),
-            p999_s: quantile(0.999),
-        })
+impl HeldBy {
+    /// All of them.
+    pub const ALL: [HeldBy; 6] = [
+        HeldBy::Measuring,
+        HeldBy::Search,
+        HeldBy::Mean,
+        HeldBy::P99,
+        HeldBy::Throughput,
+        HeldBy::Itself,
+    ];
+}
+
+/// A slice of time with a foreground.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Slice {
+    /// Its seconds.
+    pub seconds: f64,
+    /// Number of latencies without the background, and their sum in seconds.
+    pub alone: (f64, f64),
+    /// The same beside the background.
+    pub beside: (f64, f64),
+    /// Bytes that the background did.
+    pub bytes: f64,
+}
+
+impl Slice {
+    fn merge(&mut self, other: &Slice) {
+        self.seconds += other.seconds;
+        self.alone.0 += other.alone.0;
+        self.alone.1 += other.alone.1;
+        self.beside.0 += other.beside.0;
+        self.beside.1 += other.beside.1;
+        self.bytes += other.bytes;
     }
 }
 
-/// Result of the foreground.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Result of the foreground. Latencies are those of probes, in nanoseconds.
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// While the background paused for it.
-    pub alone: Option<Latency>,
+    pub alone: Histogram,
     /// Beside the background.
-    pub beside: Option<Latency>,
+    pub beside: Histogram,
     /// Targets kept at last, and where they came from.
     pub targets: Option<(Targets, Source)>,
     /// Seconds with a foreground.
@@ -47,20 +77,26 @@ pub struct Outcome {
     pub above_s: f64,
     /// Seconds of those in which the background had the least rate that there is.
     pub least_s: f64,
+    /// Bytes that the background did in those.
+    pub bytes: f64,
+    /// Bytes a second that the device gives, if that is known.
+    pub gives: Option<f64>,
+    /// Seconds of those for each of [`HeldBy::ALL`].
+    pub held_s: [f64; HeldBy::ALL.len()],
+    /// Those seconds in slices of equal length.
+    pub slices: Vec<Slice>,
+    slice_s: f64,
 }
 
-/// Collects an [`Outcome`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct Collector {
-    alone: Histogram,
-    beside: Histogram,
-    pub(super) foreground_s: f64,
-    pub(super) above_s: f64,
-    pub(super) least_s: f64,
-}
+impl Outcome {
+    /// Share of what the device gives that the background used beside the foreground.
+    pub fn device_share(&self) -> Option<f64> {
+        let gives = self.gives.filter(|gives| *gives > 0.0)? * self.foreground_s;
+        (gives > 0.0).then(|| (self.bytes / gives).min(1.0))
+    }
 
-impl Collector {
-    pub(super) fn take(&mut self, latencies_s: &[f64], is_alone: bool) {
+    /// Takes an interval with a foreground.
+    pub(super) fn pass(&mut self, interval: &Slice, latencies_s: &[f64], is_alone: bool) {
         let of = if is_alone {
             &mut self.alone
         } else {
@@ -69,16 +105,36 @@ impl Collector {
         latencies_s
             .iter()
             .for_each(|one| of.record((one * 1e9) as u64));
+        let sum = (latencies_s.len() as f64, latencies_s.iter().sum());
+        let mut interval = *interval;
+        if is_alone {
+            interval.alone = sum;
+        } else {
+            interval.beside = sum;
+        }
+        self.foreground_s += interval.seconds;
+        self.bytes += interval.bytes;
+        self.slice_s = self.slice_s.max(SLICE_S);
+        match self.slices.last_mut() {
+            Some(last) if last.seconds < self.slice_s => last.merge(&interval),
+            _ => self.slices.push(interval),
+        }
+        if self.slices.len() > MOST_SLICES {
+            self.slice_s *= 2.0;
+            self.slices = self
+                .slices
+                .chunks(2)
+                .map(|pair| {
+                    let mut one = pair[0];
+                    pair[1..].iter().for_each(|other| one.merge(other));
+                    one
+                })
+                .collect();
+        }
     }
 
-    pub(super) fn outcome(&self, targets: Option<(Targets, Source)>) -> Outcome {
-        Outcome {
-            alone: Latency::of(&self.alone),
-            beside: Latency::of(&self.beside),
-            targets,
-            foreground_s: self.foreground_s,
-            above_s: self.above_s,
-            least_s: self.least_s,
-        }
+    /// Takes what held the background back for so many seconds.
+    pub(super) fn held(&mut self, by: HeldBy, seconds: f64) {
+        self.held_s[by as usize] += seconds;
     }
 }

@@ -59,7 +59,7 @@ impl Own {
 }
 
 /// Background bytes a second that cost the foreground so much of its throughput.
-pub(super) const LOSS: f64 = 0.005;
+pub(super) const LOSS: f64 = 0.001;
 /// A loss is significant beyond so many standard errors, of so many cycles.
 const SURELY: f64 = 2.0;
 const LEAST_CYCLES: f64 = 3.0;
@@ -122,7 +122,9 @@ impl Throughput {
         }
         let slope = self.xy / self.xx;
         let left = (self.yy - slope * self.xy).max(0.0) / (self.cycles - 1.0);
-        let surely = slope - SURELY * (left / self.xx).sqrt();
+        // Of few cycles the standard error itself is uncertain (about Student's quantiles).
+        let errors = SURELY * (1.0 + SURELY / (self.cycles - 1.0));
+        let surely = slope - errors * (left / self.xx).sqrt();
         let level = self.level / self.cycles;
         (surely > 0.0).then(|| LOSS * level / surely)
     }

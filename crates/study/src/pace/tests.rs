@@ -106,7 +106,7 @@ fn a_target_below_what_the_foreground_has_alone_is_unreachable() {
         );
         assert_eq!(targets.mean_s, None);
         let outcome = controller.outcome();
-        assert!(outcome.alone.is_some() && outcome.beside.is_some());
+        assert!(!outcome.alone.is_empty() && !outcome.beside.is_empty());
     }
 }
 

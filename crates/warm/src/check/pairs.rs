@@ -23,7 +23,7 @@ const SLOW: usize = 2;
 /// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 /// After so many, of which fewer were slow, one more is in flight.
-const FELT: usize = 25;
+const ENOUGH_LATENCIES: usize = 25;
 
 /// The first byte of a block in each of many equal parts of a volume, in an order of chance.
 pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
@@ -71,7 +71,7 @@ pub(super) struct Pairs<'a> {
     /// So many are wanted in flight.
     depth: u32,
     /// Latencies of warm reads since the depth was set.
-    felt: Vec<f64>,
+    latencies_s: Vec<f64>,
 }
 
 impl<'a> Pairs<'a> {
@@ -86,7 +86,7 @@ impl<'a> Pairs<'a> {
             read: vec![[Came::Nothing; 2]; places.len()],
             target_s: target.map(|target| target.as_secs_f64()),
             depth: DEPTH,
-            felt: Vec::new(),
+            latencies_s: Vec::new(),
         }
     }
 
@@ -117,18 +117,22 @@ impl<'a> Pairs<'a> {
     }
 
     /// Lowers the depth while warm reads, which wait as foreground requests do, exceed the target.
-    fn feel(&mut self, latency_s: f64) {
+    fn observe(&mut self, latency_s: f64) {
         let Some(target_s) = self.target_s else {
             return;
         };
-        self.felt.push(latency_s);
-        let slow = self.felt.iter().filter(|felt| **felt > target_s).count();
+        self.latencies_s.push(latency_s);
+        let slow = self
+            .latencies_s
+            .iter()
+            .filter(|one| **one > target_s)
+            .count();
         if slow >= SLOW {
             self.depth = (self.depth / 2).max(1);
-            self.felt.clear();
-        } else if self.felt.len() >= FELT {
+            self.latencies_s.clear();
+        } else if self.latencies_s.len() >= ENOUGH_LATENCIES {
             self.depth = (self.depth + 1).min(DEPTH);
-            self.felt.clear();
+            self.latencies_s.clear();
         }
     }
 
@@ -183,7 +187,7 @@ impl RequestSource for Pairs<'_> {
             read[tag % 2] = came;
         }
         if tag % 2 == 1 && done.result.is_ok() {
-            self.feel(latency_s);
+            self.observe(latency_s);
         }
     }
 }
@@ -197,16 +201,16 @@ mod tests {
         let places: Vec<u64> = (0..400).map(|number| number << 19).collect();
         let mut pairs = Pairs::new(&places, 1, Some(Nanos(5_000_000)));
         let mut depths = |latency_s: f64, reads: usize| {
-            (0..reads).for_each(|_| pairs.feel(latency_s));
+            (0..reads).for_each(|_| pairs.observe(latency_s));
             pairs.depth
         };
         assert_eq!(depths(0.001, 100), DEPTH);
         assert_eq!(depths(0.006, SLOW), 2);
         assert_eq!(depths(0.006, SLOW), 1);
         assert_eq!(depths(0.006, 50), 1);
-        assert_eq!(depths(0.001, 3 * FELT), DEPTH);
+        assert_eq!(depths(0.001, 3 * ENOUGH_LATENCIES), DEPTH);
         let mut free = Pairs::new(&places, 1, None);
-        (0..100).for_each(|_| free.feel(1.0));
+        (0..100).for_each(|_| free.observe(1.0));
         assert_eq!(free.depth, DEPTH);
     }
 }

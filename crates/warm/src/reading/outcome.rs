@@ -1,11 +1,11 @@
 //! Result of a reading.
 
+use reader::ForegroundReport;
 use record::{Bytes, Ranges};
 use study::cold::forecast::MERGE_BYTES;
 use study::depth::verdict::{self, Binds, Caps, Verdict};
 
 use super::{Over, Reading};
-use study::pace::Outcome;
 
 impl Reading<'_> {
     /// Why nothing more was asked for.
@@ -55,7 +55,7 @@ impl Reading<'_> {
     }
 
     /// Limit while all volumes were read together, and the bytes a second that this one gave alone.
-    pub(crate) fn in_company(&self) -> Option<(Verdict, f64)> {
+    pub(crate) fn in_parallel(&self) -> Option<(Verdict, f64)> {
         let bytes_per_s = self.together.rate()?;
         let depth = self.wanted();
         let binds = match self.verdict() {
@@ -86,7 +86,7 @@ impl Reading<'_> {
     }
 
     /// Result of the foreground; `None` where there was none.
-    pub(crate) fn foreground(&self) -> Option<Outcome> {
-        self.pace.outcome()
+    pub(crate) fn foreground(&self) -> Option<ForegroundReport> {
+        self.pace.foreground()
     }
 }

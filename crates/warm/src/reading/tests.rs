@@ -9,7 +9,7 @@ use engine::Choice;
 use engine::list::simulated::{STRANGERS_BYTES, SimulatedList, Volume};
 use engine::list::{Ended, List, Lister as _, Memory};
 
-use study::pace::Outcome;
+use reader::ForegroundReport;
 
 use super::super::limit::Limit;
 use super::super::pace::IoPolicy;
@@ -437,7 +437,7 @@ fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64
 struct Idled {
     seconds: f64,
     probes: Vec<Range<Nanos>>,
-    foreground: Option<Outcome>,
+    foreground: Option<ForegroundReport>,
     others_share: f64,
     strangers: Vec<Range<Nanos>>,
 }
@@ -501,17 +501,17 @@ fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() 
     assert!(alone.others_share < 0.01, "{}", alone.others_share);
 
     let beside = idle(Volume::cold(size), 5..40, 500);
-    let felt = latencies(&beside.probes, 17..40);
-    assert!(p90(&felt) < 0.0075, "{}", p90(&felt));
+    let latency = latencies(&beside.probes, 17..40);
+    assert!(p90(&latency) < 0.0075, "{}", p90(&latency));
     assert!(beside.probes.len() > 1000);
     let foreground = beside.foreground.unwrap();
     let time = foreground.foreground_s;
     assert!((25.0..45.0).contains(&time), "{time}");
     let beside_it = foreground.beside.unwrap();
-    let (targets, _) = foreground.targets.unwrap();
+    let target_us = foreground.kept_p99_us.unwrap();
     assert!(
-        beside_it.p99_s < 1.3 * targets.p99_s.unwrap(),
-        "{beside_it:?} {targets:?}"
+        beside_it.p99_us < 1.3 * target_us,
+        "{beside_it:?} {target_us}"
     );
     assert!(
         beside.seconds < 1.9 * cap_s,

@@ -4,7 +4,6 @@ mod arrays;
 mod clock;
 mod host;
 mod processes;
-mod processors;
 mod rates;
 mod requests;
 mod roster;

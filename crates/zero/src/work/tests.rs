@@ -42,7 +42,7 @@ fn zeroed(
         shared: &shared,
         lister: simulated,
         limit,
-        gate: None,
+        throttle: None,
         interrupt: &interrupt,
     };
     let ended = work.run();
@@ -197,7 +197,7 @@ fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
         shared: &shared,
         lister: &simulated,
         limit: None,
-        gate: None,
+        throttle: None,
         interrupt: &AtomicBool::new(false),
     };
     assert_eq!(work.run(), failed);

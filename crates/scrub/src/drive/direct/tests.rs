@@ -37,7 +37,7 @@ fn nobody() -> Load {
 
 fn model(of: u64) -> Model {
     let mut model = Model::new(of, FASTEST);
-    model.past.can = true;
+    model.direct.can = true;
     model.reaps = 30_000_000;
     model
 }
@@ -55,7 +55,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
         loop {
             let mut model = model(of);
             model.bad.clone_from(&bad);
-            model.past.moving = (0..50).map(|number| number * 104_729 % of).collect();
+            model.direct.moving = (0..50).map(|number| number * 104_729 % of).collect();
             // Somebody comes and goes.
             for turn in 0..20 {
                 let load = if turn % 2 == starts % 2 {
@@ -116,7 +116,7 @@ fn with(event: Event) -> (Ended, Model) {
 }
 
 #[test]
-fn in_company_md_does_nothing_and_nothing_stands_in_its_way() {
+fn beside_a_foreground_md_does_nothing_and_nothing_stands_in_its_way() {
     let (ended, model) = with(Event::Stop(StopCause::Signal));
     assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
     assert!(!ended.is_own && ended.at.done.0 > 0);
@@ -135,7 +135,7 @@ fn what_others_do_ends_it_at_once() {
             Ending::Recovery(begun) => begun == action,
             _ => false,
         };
-        assert!(is_so && !ended.is_own && !ended.fenced, "{ended:?}");
+        assert!(is_so && !ended.is_own && !ended.window_set, "{ended:?}");
         assert_eq!(model.action, action, "it is let be");
     }
     let (ended, _) = with(Event::Turns(Tunable::Max, 12800));
@@ -157,7 +157,7 @@ fn what_others_do_ends_it_at_once() {
 fn where_nobody_reads_any_more_md_checks() {
     let mut model = model(60 * FASTEST as u64);
     model.load = busy();
-    model.past.fails = true;
+    model.direct.fails = true;
     model.bad = vec![77];
     let end = Event::Stop(StopCause::Signal);
     model.events.push((60 * SECOND, end));
@@ -182,39 +182,39 @@ fn a_beginning_that_somebody_set_stays_while_md_does_nothing() {
 
 #[test]
 fn what_is_read_of_a_member_is_spread_over_the_time_of_a_step() {
-    let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
+    let mut direct = Direct::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
     let mib = f64::from(1 << 20);
     // Of each of four members, or pairs of them, one request gives 1 MiB.
     for (rate, deep, apart) in [(0.5, 1, 70), (12.0, 1, 58), (45.0, 4, 15), (1000.0, 4, 0)] {
-        past.credit = 0.0;
-        past.pass(Allowed::Rate(rate * mib), 0.0);
+        direct.credit = 0.0;
+        direct.pass(Allowed::Rate(rate * mib), 0.0);
         assert_eq!(
-            (past.deep, past.apart.0 / 1_000_000),
+            (direct.deep, direct.apart.0 / 1_000_000),
             (deep, apart),
             "{rate}"
         );
-        let step = past.next().unwrap();
+        let step = direct.next().unwrap();
         assert_eq!(step.end.0 - step.start.0, deep * 2048);
     }
 }
 
 #[test]
 fn what_the_members_give_is_told_by_the_steps() {
-    let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
-    let gives = |past: &mut Past| {
-        past.credit = 0.0;
-        let step = past.next().unwrap();
-        past.begin(step);
-        past.come(&Compared {
+    let mut direct = Direct::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
+    let gives = |direct: &mut Direct| {
+        direct.credit = 0.0;
+        let step = direct.next().unwrap();
+        direct.begin(step);
+        direct.come(&Compared {
             read: Nanos(SECOND),
             ..Compared::default()
         })
     };
     let mib = f64::from(1 << 20);
     // A step of 1 MiB in a second, and then four of them.
-    assert_eq!(gives(&mut past), Some(mib));
-    past.deep = 4;
-    assert_eq!(gives(&mut past), Some(1.6 * mib));
+    assert_eq!(gives(&mut direct), Some(mib));
+    direct.deep = 4;
+    assert_eq!(gives(&mut direct), Some(1.6 * mib));
 }
 
 #[test]
@@ -224,14 +224,14 @@ fn steps_end_where_a_unit_does() {
         (4096, 3, [1536, 1536, 1024]),
         (1024, 3, [1024, 1024, 1024]),
     ] {
-        let mut past = Past::new(Sectors(0), Sectors(100_000), Sectors(unit), wide);
+        let mut direct = Direct::new(Sectors(0), Sectors(100_000), Sectors(unit), wide);
         let ends = lengths.map(|length| {
-            past.credit = 0.0;
-            let step = past.next().unwrap();
+            direct.credit = 0.0;
+            let step = direct.next().unwrap();
             assert_eq!(step.end.0 - step.start.0, length, "{unit} {wide}");
-            past.begin(step);
-            past.come(&Compared::default());
-            past.is_at_rest()
+            direct.begin(step);
+            direct.come(&Compared::default());
+            direct.is_at_rest()
         });
         assert!(ends[2], "what is done is known at the end of a unit");
     }
@@ -241,20 +241,20 @@ fn steps_end_where_a_unit_does() {
 fn a_step_that_comes_to_the_end_of_a_unit_ends_at_one_however_the_pace_changes() {
     for unit in [128, 384, 1024, 2048, 8192] {
         for wide in [1, 3, 4] {
-            let mut past = Past::new(Sectors(0), Sectors(1_000_000), Sectors(unit), wide);
+            let mut direct = Direct::new(Sectors(0), Sectors(1_000_000), Sectors(unit), wide);
             for deep in [1, 2, 4, 2, 3, 1, 4, 4].iter().cycle() {
-                (past.credit, past.deep) = (0.0, *deep);
-                let Some(step) = past.next() else { break };
+                (direct.credit, direct.deep) = (0.0, *deep);
+                let Some(step) = direct.next() else { break };
                 let (first, behind) = (step.start.0 / unit, step.end.0 / unit);
-                let is_at_end = past.of == step.end || step.end.0.is_multiple_of(unit);
+                let is_at_end = direct.of == step.end || step.end.0.is_multiple_of(unit);
                 assert!(
                     first == behind || is_at_end,
                     "{unit} {wide} {deep}: {step:?}"
                 );
-                past.begin(step);
-                past.come(&Compared::default());
+                direct.begin(step);
+                direct.come(&Compared::default());
             }
-            assert_eq!(past.at, past.of);
+            assert_eq!(direct.at, direct.of);
         }
     }
 }
@@ -265,7 +265,7 @@ fn where_a_deadline_wants_more_than_reading_gives_md_checks() {
     for holds_all in [false, true] {
         let mut model = model(of);
         model.load = busy();
-        model.past.share = Some(0.01);
+        model.direct.share = Some(0.01);
         model
             .events
             .push((300 * SECOND, Event::Stop(StopCause::Deadline)));
@@ -300,7 +300,7 @@ fn what_is_suspected_in_the_first_half_of_a_chunk_holds_nothing_up() {
     let mut model = model(of);
     model.load = busy();
     model.bad = vec![1024, 1030, 5000, of - 1];
-    model.past.moving = vec![3000, 9000];
+    model.direct.moving = vec![3000, 9000];
     model
         .events
         .push((600 * SECOND, Event::Stop(StopCause::Deadline)));

@@ -14,7 +14,7 @@ fn ten(share: f64) -> Load {
         holds: 2.0 * load.alone + read,
         lost: 0.6,
         asked: share,
-        past: load.gentle,
+        direct: load.gentle,
         cost: load.cost,
         superblock: 0.5 * read,
     };
@@ -34,13 +34,13 @@ enum Steps {
     /// md's own steps, by their duration.
     ByTime,
     /// Direct comparison.
-    Past,
+    Direct,
 }
 
 fn run(model: &mut Model, steps: Steps, seconds: u64) {
     let end = (seconds * SECOND, Event::Stop(StopCause::Signal));
     model.events.push(end);
-    model.past.can = steps == Steps::Past;
+    model.direct.can = steps == Steps::Direct;
     let task = Task {
         holds_all: steps != Steps::Any,
         ..task(None)
@@ -50,10 +50,10 @@ fn run(model: &mut Model, steps: Steps, seconds: u64) {
 
 fn mean(model: &Model, from: u64, to: u64) -> f64 {
     let within = from * SECOND..to * SECOND;
-    let felt = model.latencies.iter();
-    let felt = felt.filter(|(then, _)| within.contains(then));
-    let (number, sum) = felt.fold((0_u32, 0.0), |(number, sum), (_, felt)| {
-        (number + 1, sum + felt)
+    let latency = model.latencies.iter();
+    let latency = latency.filter(|(then, _)| within.contains(then));
+    let (number, sum) = latency.fold((0_u32, 0.0), |(number, sum), (_, latency)| {
+        (number + 1, sum + latency)
     });
     sum / f64::from(number)
 }
@@ -68,7 +68,7 @@ struct OthersShare {
 }
 
 /// Under this share of load.
-fn felt(share: f64, steps: Steps) -> OthersShare {
+fn slowed(share: f64, steps: Steps) -> OthersShare {
     let mut nothing = Model::new(u64::MAX / 4096, FASTEST);
     nothing.load = ten(share);
     nothing.rest(Nanos(300 * SECOND));
@@ -76,7 +76,7 @@ fn felt(share: f64, steps: Steps) -> OthersShare {
     model.load = ten(share);
     run(&mut model, steps, 400);
     let of = |share| quantile(&model, 60, 400, share) / quantile(&nothing, 0, 300, share);
-    let felt = OthersShare {
+    let latency = OthersShare {
         mean: mean(&model, 60, 400) / mean(&nothing, 0, 300),
         p99: of(0.99),
         p999: of(0.999),
@@ -84,44 +84,44 @@ fn felt(share: f64, steps: Steps) -> OthersShare {
     };
     println!(
         "{share} {steps:?}: mean {:.2}, p99 {:.2}, p99.9 {:.2} times, {:.0} KiB/s, {:.1} superblocks a second",
-        felt.mean,
-        felt.p99,
-        felt.p999,
-        felt.got / 1024.0,
+        latency.mean,
+        latency.p99,
+        latency.p999,
+        latency.got / 1024.0,
         f64::from(model.superblocks) / 400.0
     );
-    felt
+    latency
 }
 
 #[test]
 fn who_waits_for_a_barrier_waits_little_at_every_load() {
     for share in [0.3, 0.6, 0.9] {
-        let felt = felt(share, Steps::ByTime);
-        assert!(felt.mean < 1.45, "{share}: {:.2}", felt.mean);
-        assert!(felt.p99 < 1.5 && felt.p999 < 1.5, "{share}");
-        assert!(felt.got > least_rate(0.0), "{share}: {:.0}", felt.got);
+        let latency = slowed(share, Steps::ByTime);
+        assert!(latency.mean < 1.45, "{share}: {:.2}", latency.mean);
+        assert!(latency.p99 < 1.5 && latency.p999 < 1.5, "{share}");
+        assert!(latency.got > least_rate(0.0), "{share}: {:.0}", latency.got);
     }
 }
 
 #[test]
-fn past_md_others_keep_what_they_have_and_the_check_gets_a_good_part_of_what_they_leave() {
+fn beside_md_others_keep_what_they_have_and_the_check_gets_a_good_part_of_what_they_leave() {
     for share in [0.3, 0.6, 0.9] {
-        let felt = felt(share, Steps::Past);
-        assert!(felt.mean < 1.6, "{share}: {:.2}", felt.mean);
+        let latency = slowed(share, Steps::Direct);
+        assert!(latency.mean < 1.6, "{share}: {:.2}", latency.mean);
         // A foreground with a long latency of its own waits no longer for the rest of one request than any other.
-        assert!(felt.p99 < 1.35 && felt.p999 < 1.35, "{share}");
-        let of_spare = felt.got / (512.0 * FASTEST * (1.0 - share));
+        assert!(latency.p99 < 1.35 && latency.p999 < 1.35, "{share}");
+        let of_spare = latency.got / (512.0 * FASTEST * (1.0 - share));
         println!("{of_spare:.2} of what is spare");
-        assert!(of_spare > 0.2, "{share}: {of_spare:.2}");
+        assert!(of_spare > 0.25, "{share}: {of_spare:.2}");
     }
 }
 
 /// The proof that the one above can fail: with steps of 1 MiB a member the slowest requests are not what they were.
 #[test]
-fn steps_that_take_as_long_as_they_like_are_felt_at_such_a_barrier() {
+fn steps_that_take_as_long_as_they_like_delay_all_at_such_a_barrier() {
     for share in [0.6, 0.9] {
-        let felt = felt(share, Steps::Any);
-        assert!(felt.p999 > 2.0, "{share}: {:.2}", felt.p999);
+        let latency = slowed(share, Steps::Any);
+        assert!(latency.p999 > 2.0, "{share}: {:.2}", latency.p999);
     }
 }
 
@@ -132,7 +132,7 @@ fn nobody_waits_for_a_barrier_on_an_idle_array() {
         rate: 0.0,
         ..ten(0.3)
     };
-    run(&mut model, Steps::Past, 60);
+    run(&mut model, Steps::Direct, 60);
     let got = rate(&model, 10, 60) / FASTEST;
     assert!(got > 0.95, "{got:.2}");
 }

@@ -16,7 +16,7 @@ pub(in super::super) struct Barrier {
     /// The share of it that the foreground asks for.
     pub asked: f64,
     /// Share of full speed at which members are read directly.
-    pub past: f64,
+    pub direct: f64,
     /// Latency that reads at full speed would add, in seconds.
     pub cost: f64,
     /// Seconds of what the members can do that it takes to write their superblocks.

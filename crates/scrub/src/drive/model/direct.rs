@@ -14,7 +14,7 @@ const SHARE: f64 = 0.5;
 
 /// State of a direct comparison.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Past {
+pub(in super::super) struct Direct {
     /// True if members can be read directly.
     pub can: bool,
     /// True if the readers have stopped though they could read.
@@ -28,7 +28,7 @@ pub(in super::super) struct Past {
     took_s: f64,
 }
 
-impl Past {
+impl Direct {
     pub(super) fn begin(&mut self, step: &Range<Sectors>) -> bool {
         if self.fails {
             return false;
@@ -67,7 +67,7 @@ impl Past {
         let Some(step) = self.step.as_ref().filter(|step| self.at < step.end as f64) else {
             return (0.0, 0.0);
         };
-        let share = barrier.map_or(self.share.unwrap_or(SHARE), |barrier| barrier.past);
+        let share = barrier.map_or(self.share.unwrap_or(SHARE), |barrier| barrier.direct);
         let sectors = (share * fastest * seconds).min(step.end as f64 - self.at);
         self.at += sectors;
         self.took_s += seconds;

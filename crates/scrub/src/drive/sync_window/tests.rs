@@ -6,16 +6,16 @@ const RATE: Allowed = Allowed::Rate(1_048_576.0);
 
 /// Of RAID 10 over four pairs with chunks of 64 KiB, with a latency that is kept, in seconds.
 fn ten(kept: f64) -> SyncWindow {
-    let mut fence = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).that_holds_all(true);
-    fence.ends_at(Sectors(1 << 40));
-    fence.keep(Some(kept));
-    fence
+    let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).that_holds_all(true);
+    window.ends_at(Sectors(1 << 40));
+    window.keep(Some(kept));
+    window
 }
 
 /// The steps of so many milliseconds, in units, where each unit takes so long; and how many requests are in
 /// flight at each millisecond.
 fn steps(
-    fence: &mut SyncWindow,
+    window: &mut SyncWindow,
     ms: u64,
     unit_ms: u64,
     in_flight: impl Fn(u64) -> u64,
@@ -25,15 +25,15 @@ fn steps(
         let now = Nanos(ms * MS);
         let before = live;
         if ms >= over {
-            live = fence.at();
+            live = window.at();
         }
-        fence.follow(live, now);
+        window.follow(live, now);
         let bytes = Sectors(live.0 - before.0).bytes().0 as f64;
-        fence.gate(RATE, live, bytes, 0.001);
-        fence.stood(now);
-        if fence.is_wanted(RATE, live, now) {
-            let from = fence.at().0;
-            if let Some(to) = fence.raise(RATE, live, in_flight(ms), now) {
+        window.throttle(RATE, live, bytes, 0.001);
+        window.stood(now);
+        if window.is_wanted(RATE, live, now) {
+            let from = window.at().0;
+            if let Some(to) = window.raise(RATE, live, in_flight(ms), now) {
                 let units = (to.0 - from) / BLOCK.0;
                 over = ms + units * unit_ms;
                 all.push(units);
@@ -62,10 +62,10 @@ fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
 fn a_step_waits_for_few_requests_in_flight_but_not_for_ever() {
     // Each 13 ms there are few for a moment.
     let busy = |ms: u64| if ms.is_multiple_of(13) { 2 } else { 10 };
-    let mut fence = ten(0.040);
-    let some = steps(&mut fence, 20_000, 50, busy);
+    let mut window = ten(0.040);
+    let some = steps(&mut window, 20_000, 50, busy);
     assert!(some.len() > 200, "{}", some.len());
-    let usual = fence.usual.unwrap_or_default();
+    let usual = window.usual.unwrap_or_default();
     assert!(usual > 5.0, "what it waited for is not usual: {usual}");
     let always = steps(&mut ten(0.040), 20_000, 50, |_| 10);
     assert!(always.len() > 200, "{}", always.len());
@@ -73,31 +73,31 @@ fn a_step_waits_for_few_requests_in_flight_but_not_for_ever() {
 
 #[test]
 fn where_nobody_waits_for_all_of_it_a_step_is_a_mebibyte_of_each_member() {
-    let mut fence = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0));
-    fence.ends_at(Sectors(1 << 40));
-    fence.keep(Some(0.001));
-    let all = steps(&mut fence, 20_000, 5, |_| 0);
+    let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0));
+    window.ends_at(Sectors(1 << 40));
+    window.keep(Some(0.001));
+    let all = steps(&mut window, 20_000, 5, |_| 0);
     assert!(all.iter().all(|units| *units == 64), "{all:?}");
 }
 
 #[test]
 fn alone_md_stands_soon_and_then_seldom() {
-    let mut fence = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0));
-    fence.ends_at(Sectors(1 << 40));
+    let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0));
+    window.ends_at(Sectors(1 << 40));
     let (mut live, mut stood) = (Sectors(0), Vec::new());
     for ms in (100..120_000).step_by(100) {
         let now = Nanos(ms * MS);
         let before = live;
         // 50 MiB a second.
-        live = Sectors(before.0 + 10_240).min(fence.at());
+        live = Sectors(before.0 + 10_240).min(window.at());
         let bytes = Sectors(live.0 - before.0).bytes().0 as f64;
-        fence.gate(Allowed::All, live, bytes, 0.1);
-        if live == fence.at() {
-            fence.stood(now);
+        window.throttle(Allowed::All, live, bytes, 0.1);
+        if live == window.at() {
+            window.stood(now);
             stood.push(ms);
         }
-        if fence.is_wanted(Allowed::All, live, now) {
-            fence.raise(Allowed::All, live, 0, now);
+        if window.is_wanted(Allowed::All, live, now) {
+            window.raise(Allowed::All, live, 0, now);
         }
     }
     // The first is the beginning.

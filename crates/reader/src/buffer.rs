@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Memory for equal parts, each aligned as direct I/O wants it (open(2), O_DIRECT).
-pub(crate) struct Buffer {
+pub struct Buffer {
     bytes: Vec<u8>,
     /// Offset of the first part.
     from: usize,
@@ -19,7 +19,7 @@ impl Buffer {
     const ALIGNMENT: usize = 4096;
 
     /// For so many parts of at most that many bytes.
-    pub(crate) fn new(parts: usize, length: usize) -> Buffer {
+    pub fn new(parts: usize, length: usize) -> Buffer {
         let stride = length.next_multiple_of(Self::ALIGNMENT);
         let bytes = vec![0; stride * parts + Self::ALIGNMENT];
         let from = bytes.as_ptr().align_offset(Self::ALIGNMENT);
@@ -34,7 +34,7 @@ impl Buffer {
     }
 
     /// Takes so many parts of that many bytes into use, in other memory where there is no room for them.
-    pub(crate) fn hold(&mut self, parts: usize, length: usize) {
+    pub fn hold(&mut self, parts: usize, length: usize) {
         if !self.fits(parts, length) {
             *self = Buffer::new(parts, length);
         }
@@ -42,29 +42,29 @@ impl Buffer {
     }
 
     /// True if so many parts of that many bytes have room in it.
-    pub(super) fn fits(&self, parts: usize, length: usize) -> bool {
+    fn fits(&self, parts: usize, length: usize) -> bool {
         parts <= self.room && length <= self.stride
     }
 
     /// Takes so many parts of that many bytes into use.
-    pub(crate) fn set(&mut self, parts: usize, length: usize) {
+    pub fn set(&mut self, parts: usize, length: usize) {
         self.used = (parts, length);
     }
 
     /// One of the parts in use.
-    pub(crate) fn part_mut(&mut self, index: usize) -> &mut [u8] {
+    pub fn part_mut(&mut self, index: usize) -> &mut [u8] {
         let from = self.from + index * self.stride;
         &mut self.bytes[from..from + self.used.1]
     }
 
     /// One of the parts in use.
-    pub(crate) fn part(&self, index: usize) -> &[u8] {
+    pub fn part(&self, index: usize) -> &[u8] {
         let from = self.from + index * self.stride;
         &self.bytes[from..from + self.used.1]
     }
 
     /// The same bytes of each of the parts in use.
-    pub(super) fn parts(&self, within: Range<usize>) -> Vec<&[u8]> {
+    pub fn parts(&self, within: Range<usize>) -> Vec<&[u8]> {
         (0..self.used.0)
             .map(|index| &self.part(index)[within.clone()])
             .collect()

@@ -6,11 +6,12 @@ use std::sync::Mutex;
 
 use engine::list::{Done, Errno, Next, Op, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
+use study::pace::Allowed;
 
 use super::checkpoint::Disk;
-use super::foreground::Gate;
+use super::foreground::Throttle;
 use super::pace::Clocked;
-use super::place::Place;
+use super::place::{BESIDE, Place};
 use super::state::{Shared, lock};
 
 /// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
@@ -25,46 +26,68 @@ const BURST: Nanos = Nanos(100_000_000);
 #[derive(Debug)]
 pub(crate) struct Limiter<'a> {
     per_second: Option<Bytes>,
-    gate: Option<&'a Gate>,
+    throttle: Option<&'a Throttle>,
     /// Time at which the next request may be issued.
     due: Nanos,
 }
 
 impl<'a> Limiter<'a> {
-    /// Without a limit and a gate it never holds anything up.
-    pub(crate) fn new(per_second: Option<Bytes>, gate: Option<&'a Gate>) -> Limiter<'a> {
+    /// Without a limit and a throttle it never holds anything up.
+    pub(crate) fn new(per_second: Option<Bytes>, throttle: Option<&'a Throttle>) -> Limiter<'a> {
         Limiter {
             per_second,
-            gate,
+            throttle,
             due: Nanos(0),
         }
     }
 
     /// Time until which to wait; `None` when the next request may be issued.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
-        let closed = self.gate.and_then(|gate| gate.rate(now).err());
+        let closed = self.throttle.and_then(|throttle| throttle.rate(now).err());
         let until = closed.unwrap_or_default().max(self.due);
         (until > now).then_some(until)
     }
 
     /// Bytes a second of the limit, or of what the foreground leaves if that is less.
     fn rate(&self, now: Nanos) -> Option<f64> {
-        let left = self.gate.and_then(|gate| gate.rate(now).ok().flatten());
+        let left = self
+            .throttle
+            .and_then(|throttle| throttle.rate(now).ok().flatten());
         let limit = self.per_second.map(|limit| limit.0 as f64);
         left.into_iter().chain(limit).reduce(f64::min)
     }
 
+    /// Size of the pieces that the device zeroes by itself, at most `largest`: beside a foreground no more than it
+    /// may zero in a tenth of a second, since a piece is not interrupted.
+    pub(crate) fn piece(&self, largest: Bytes) -> Bytes {
+        const OF_A_SECOND: f64 = 0.1;
+        let allowed = self.throttle.map(Throttle::allowed);
+        match allowed {
+            Some(Allowed::Rate(rate)) => Bytes((OF_A_SECOND * rate) as u64)
+                .round_down(Bytes::MIB)
+                .clamp(Bytes::MIB, largest),
+            Some(Allowed::All) | None => largest,
+            Some(Allowed::Nothing) => Bytes::MIB.min(largest),
+        }
+    }
+
+    /// True beside a foreground.
+    fn is_beside(&self) -> bool {
+        let allowed = self.throttle.map(Throttle::allowed);
+        matches!(allowed, Some(Allowed::Rate(_)))
+    }
+
     /// Notes bytes that have completed.
     pub(crate) fn done(&self, bytes: Bytes) {
-        if let Some(gate) = self.gate {
-            gate.done(bytes);
+        if let Some(throttle) = self.throttle {
+            throttle.done(bytes);
         }
     }
 
     /// Notes bytes that were issued.
     pub(crate) fn issued(&mut self, now: Nanos, bytes: Bytes) {
-        if let Some(gate) = self.gate {
-            gate.issued();
+        if let Some(throttle) = self.throttle {
+            throttle.issued();
         }
         if let Some(rate) = self.rate(now) {
             let takes = bytes.0 as f64 * 1e9 / rate;
@@ -118,8 +141,13 @@ impl<'a> Stream<'a> {
 
     /// The next piece. Pieces end on multiples of their size, as what backs a disk is allocated.
     fn piece(&mut self) -> Option<Range<u64>> {
+        let most = if self.limiter.is_beside() {
+            self.largest.min(BESIDE.0)
+        } else {
+            self.largest
+        };
         let front = self.todo.front_mut()?;
-        let end = ((front.start / self.largest + 1) * self.largest).min(front.end);
+        let end = ((front.start / most + 1) * most).min(front.end);
         let piece = front.start..end;
         front.start = end;
         if front.is_empty() {
@@ -204,7 +232,7 @@ fn gone(place: &Place, stamp: Option<&str>) -> Option<String> {
     let stamp = stamp?;
     match place.stamp() {
         Ok(found) if found.as_deref() == Some(stamp) => None,
-        Ok(_) => Some("somebody else has written to it".to_owned()),
+        Ok(_) => Some("another program has written to it".to_owned()),
         Err(error) => Some(format!("it cannot even be read any more: {error}")),
     }
 }

@@ -24,12 +24,12 @@ const LONGEST: Duration = Duration::from_millis(4);
 const READ_COUNTS: f64 = 0.1;
 /// A read starts anyway after so many durations of a read, or after so long: other programs read or write all
 /// of the time.
-const PATIENCE: f64 = 25.0;
-const MOST_PATIENT: Duration = Duration::from_millis(250);
+const TIMEOUT: f64 = 25.0;
+const LONGEST_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Waits for idle gaps of one member.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct IdleGap {
+pub struct IdleGap {
     /// Mean number of foreground requests that are in flight or were answered in a moment.
     usual: f64,
     /// Duration of a read, in seconds.
@@ -39,13 +39,31 @@ pub(super) struct IdleGap {
 }
 
 impl IdleGap {
+    /// Reads once in an idle gap, so long after the last read, or with `None` at once; `look` reads the member's
+    /// counters. Gives the duration of the read too.
+    pub fn read<T>(
+        &mut self,
+        apart: Option<Duration>,
+        look: impl FnMut() -> Option<DiskStats>,
+        read: impl FnOnce() -> T,
+    ) -> (T, Duration) {
+        if let Some(apart) = apart {
+            self.wait(apart, look);
+        }
+        let began = Instant::now();
+        let came = read();
+        let took = began.elapsed();
+        self.took(took);
+        (came, took)
+    }
+
     /// Waits until the last read is so long ago, and then for an idle gap of the member, whose counters `look` reads:
-    /// for no longer than [`PATIENCE`], and not at all where nothing is counted.
-    pub(super) fn wait(&mut self, apart: Duration, mut look: impl FnMut() -> Option<DiskStats>) {
+    /// for no longer than [`TIMEOUT`], and not at all where nothing is counted.
+    fn wait(&mut self, apart: Duration, mut look: impl FnMut() -> Option<DiskStats>) {
         if let Some(last) = self.last {
             sleep((last + apart).saturating_duration_since(Instant::now()));
         }
-        self.come(Instant::now() + self.patience(), &mut look);
+        self.come(Instant::now() + self.timeout(), &mut look);
         self.last = Some(Instant::now());
     }
 
@@ -64,7 +82,7 @@ impl IdleGap {
     }
 
     /// A read took so long.
-    pub(super) fn took(&mut self, read: Duration) {
+    fn took(&mut self, read: Duration) {
         let read = read.as_secs_f64();
         self.takes += match self.takes > 0.0 {
             true => READ_COUNTS * (read - self.takes),
@@ -82,8 +100,8 @@ impl IdleGap {
         Duration::from_secs_f64(MOMENT * self.takes).clamp(SHORTEST, LONGEST)
     }
 
-    fn patience(&self) -> Duration {
-        Duration::from_secs_f64(PATIENCE * self.takes).min(MOST_PATIENT)
+    fn timeout(&self) -> Duration {
+        Duration::from_secs_f64(TIMEOUT * self.takes).min(LONGEST_TIMEOUT)
     }
 }
 
@@ -106,19 +124,19 @@ mod tests {
     }
 
     /// One of a member whose reads take 8 ms, with so many foreground requests at a time.
-    fn lull(usual: f64) -> IdleGap {
-        let mut lull = IdleGap::default();
-        lull.took(Duration::from_millis(8));
-        lull.usual = usual;
-        lull
+    fn idle_gap(usual: f64) -> IdleGap {
+        let mut idle_gap = IdleGap::default();
+        idle_gap.took(Duration::from_millis(8));
+        idle_gap.usual = usual;
+        idle_gap
     }
 
     /// Number of looks before it went on.
-    fn looks(lull: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
+    fn looks(idle_gap: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
         let mut looks = 0;
         // A host that hesitates is not to end it.
         let late = Instant::now() + Duration::from_secs(60);
-        lull.come(late, &mut || {
+        idle_gap.come(late, &mut || {
             looks += 1;
             stats(looks)
         });
@@ -132,30 +150,34 @@ mod tests {
             1..5 => Some(stats(7, 1)),
             _ => Some(stats(8, 0)),
         };
-        assert_eq!(looks(&mut lull(0.5), in_use), 6);
-        assert_eq!(looks(&mut lull(0.5), |_| Some(stats(7, 0))), 2);
+        assert_eq!(looks(&mut idle_gap(0.5), in_use), 6);
+        assert_eq!(looks(&mut idle_gap(0.5), |_| Some(stats(7, 0))), 2);
     }
 
     #[test]
     fn where_there_is_always_something_it_waits_for_less_than_usual_and_not_for_ever() {
         // Of some ten, six are few.
         let waves = |look: u64| Some(stats(0, if look.is_multiple_of(5) { 6 } else { 12 }));
-        assert_eq!(looks(&mut lull(10.0), waves), 5);
+        assert_eq!(looks(&mut idle_gap(10.0), waves), 5);
         let began = Instant::now();
         let mut reads = 0;
-        lull(10.0).wait(Duration::ZERO, || {
+        idle_gap(10.0).wait(Duration::ZERO, || {
             reads += 12;
             Some(stats(reads, 12))
         });
         assert!(began.elapsed() >= Duration::from_millis(200));
-        assert_eq!(looks(&mut lull(10.0), |_| None), 1, "nothing is counted");
+        assert_eq!(
+            looks(&mut idle_gap(10.0), |_| None),
+            1,
+            "nothing is counted"
+        );
     }
 
     #[test]
     fn reads_are_apart() {
-        let mut lull = lull(0.5);
+        let mut idle_gap = idle_gap(0.5);
         let began = Instant::now();
-        (0..4).for_each(|_| lull.wait(Duration::from_millis(30), || Some(stats(0, 0))));
+        (0..4).for_each(|_| idle_gap.wait(Duration::from_millis(30), || Some(stats(0, 0))));
         assert!(began.elapsed() >= Duration::from_millis(90));
     }
 }
