@@ -163,92 +163,161 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
     (code, test_modules)
 }
 
-/// The first names of a path, behind its `crate::` or `super::`: several where it continues with a list.
-fn first_names(path: &str) -> Vec<String> {
-    let name = |text: &str| -> String {
-        let word = text.trim_start().chars();
-        word.take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect()
-    };
-    let Some(list) = path.strip_prefix('{') else {
-        return vec![name(path)];
-    };
-    let (mut depth, mut names, mut begin) = (0, Vec::new(), 0);
-    for (at, c) in list.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth > 0 => depth -= 1,
-            ',' | '}' if depth == 0 => {
-                names.push(name(&list[begin..at]));
-                begin = at + 1;
-                if c == '}' {
-                    break;
-                }
-            }
-            _ => {}
-        }
+/// A path of names, such as `crate::a::b`.
+type Names = Vec<String>;
+
+/// The paths in code: those that end a list in braces each as one of its own.
+fn paths(code: &str) -> Vec<Names> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < code.len() {
+        let rest = &code[at..];
+        let length = match rest.starts_with(char::is_alphabetic) || rest.starts_with('_') {
+            true => path(rest, &Vec::new(), &mut found),
+            false => rest.chars().next().map_or(1, char::len_utf8),
+        };
+        at += length;
     }
-    names.retain(|name| !name.is_empty());
-    names
+    found
 }
 
-/// The places in code behind each of these words, where it is a whole word.
-fn behind<'a>(code: &'a str, word: &str) -> Vec<&'a str> {
-    let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    code.match_indices(word)
-        .filter(|(at, _)| !code[..*at].ends_with(is_of_path))
-        .map(|(at, _)| &code[at + word.len()..])
-        .collect()
+/// Takes a path at the start of a text, below another; its length.
+fn path(text: &str, above: &Names, found: &mut Vec<Names>) -> usize {
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
+    let own = [&above[..], &[text[..end].to_owned()]].concat();
+    let Some(rest) = text[end..].strip_prefix("::") else {
+        found.push(own);
+        return end;
+    };
+    if rest.starts_with(is_of_name) {
+        return end + 2 + path(rest, &own, found);
+    }
+    if !rest.starts_with('{') {
+        found.push(own);
+        return end + 2;
+    }
+    let mut at = 1;
+    while let Some(c) = rest[at..].chars().next().filter(|c| *c != '}') {
+        at += match is_of_name(c) {
+            true => path(&rest[at..], &own, found),
+            false => c.len_utf8(),
+        };
+    }
+    end + 2 + at + 1
 }
 
-/// The modules at the top of a crate that each of them uses. The root of the crate is `lib`; what it only hands
-/// on from a module is that module's.
-fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let sources = sources(name);
-    let tops: BTreeSet<&str> = sources
-        .iter()
-        .filter_map(|(own, _)| Some(own.first()?.as_str()))
-        .collect();
-    let mut handed_on: HashMap<String, &str> = HashMap::new();
-    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (_, code) in sources.iter().filter(|(own, _)| own.is_empty()) {
-        let mut rest = code.clone();
-        for visibility in ["pub use ", "pub(crate) use "] {
-            for statement in behind(code, visibility) {
-                let statement = statement.split(';').next().unwrap();
-                let Some((top, names)) = statement.split_once("::") else {
-                    continue;
-                };
-                if let Some(top) = tops.get(top) {
-                    handed_on.extend(first_names(names).into_iter().map(|name| (name, *top)));
-                }
-                rest = rest.replace(&format!("{visibility}{statement};"), "");
-            }
+/// The modules of a crate, and what they use.
+struct Modules {
+    /// Code of each, by its path.
+    code: BTreeMap<Names, String>,
+    /// Names that a module takes from other modules, each with the module that it comes from.
+    taken: BTreeMap<Names, HashMap<String, Names>>,
+    /// Each module with the modules that it uses.
+    used: BTreeMap<Names, BTreeSet<Names>>,
+}
+
+impl Modules {
+    fn of(sources: Vec<(Names, String)>) -> Modules {
+        let mut modules = Modules {
+            code: sources.into_iter().collect(),
+            taken: BTreeMap::new(),
+            used: BTreeMap::new(),
+        };
+        // Twice: names are handed on from module to module.
+        for _ in 0..2 {
+            let taken = modules.code.iter().map(|(own, code)| {
+                let statements = code
+                    .split("use ")
+                    .skip(1)
+                    .map(|rest| rest.split(';').next());
+                let paths = statements.flatten().flat_map(paths);
+                let names = paths.filter_map(|path| {
+                    let from = modules.resolve(own, &path).filter(|from| from != own)?;
+                    Some((path.last()?.clone(), from))
+                });
+                (own.clone(), names.collect())
+            });
+            modules.taken = taken.collect();
         }
-        let used = tops
-            .iter()
-            .filter(|top| !behind(&rest, &format!("{top}::")).is_empty());
-        uses.entry("lib".to_owned())
-            .or_default()
-            .extend(used.map(|top| (*top).to_owned()));
-    }
-    for (own, code) in sources.iter().filter(|(own, _)| !own.is_empty()) {
-        let to_root = "super::".repeat(own.len());
-        let paths = [behind(code, "crate::"), behind(code, &to_root)].concat();
-        for used in paths.into_iter().flat_map(first_names) {
-            let used = match tops.get(used.as_str()) {
-                Some(top) => top,
-                None if used == "super" => continue,
-                None => handed_on.get(&used).copied().unwrap_or("lib"),
+        let used = modules.code.iter().map(|(own, code)| {
+            // What the root only hands on is no use.
+            let code = match own.is_empty() {
+                true => without_handing_on(code),
+                false => code.clone(),
             };
-            if used != own[0] {
-                uses.entry(own[0].clone())
-                    .or_default()
-                    .insert(used.to_owned());
+            let used = paths(&code).into_iter();
+            let used = used.filter_map(|path| modules.resolve(own, &path));
+            (own.clone(), used.collect())
+        });
+        modules.used = used.collect();
+        modules
+    }
+
+    /// The module that a path in another one leads to; `None` where it begins in no module of the crate.
+    fn resolve(&self, own: &Names, path: &Names) -> Option<Names> {
+        // A declaration, a visibility, or a value.
+        if path.len() == 1 {
+            return None;
+        }
+        let mut names = path.iter().peekable();
+        let mut module = match names.peek()?.as_str() {
+            "crate" => Vec::new(),
+            "self" | "super" => own.clone(),
+            child
+                if self
+                    .code
+                    .contains_key(&[&own[..], &[child.to_owned()]].concat()) =>
+            {
+                own.clone()
             }
+            _ => return None,
+        };
+        if module.is_empty() || names.peek().is_some_and(|name| *name == "self") {
+            names.next_if(|name| *name == "crate" || *name == "self");
+        }
+        while names.next_if(|name| *name == "super").is_some() {
+            module.pop();
+        }
+        for name in names {
+            let below = [&module[..], std::slice::from_ref(name)].concat();
+            if self.code.contains_key(&below) {
+                module = below;
+                continue;
+            }
+            let taken = self.taken.get(&module).and_then(|names| names.get(name));
+            return Some(taken.cloned().unwrap_or(module));
+        }
+        Some(module)
+    }
+
+    /// The modules within a module that use each other: a module stands for all within it. The root of the crate is
+    /// `lib`; other modules are left out of what is within them.
+    fn uses_within(&self, parent: &Names) -> BTreeMap<String, BTreeSet<String>> {
+        let name = |module: &Names| -> Option<String> {
+            let child = module.strip_prefix(&parent[..])?.first();
+            let root = parent.is_empty().then(|| "lib".to_owned());
+            child.cloned().or(root)
+        };
+        let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (own, used) in &self.used {
+            let Some(user) = name(own) else { continue };
+            let used = used.iter().filter_map(name).filter(|used| *used != user);
+            uses.entry(user.clone()).or_default().extend(used);
+        }
+        uses
+    }
+}
+
+/// Code without its `pub use` statements.
+fn without_handing_on(code: &str) -> String {
+    let mut rest = code.to_owned();
+    for visibility in ["pub use ", "pub(crate) use "] {
+        while let Some(at) = rest.find(visibility) {
+            let end = rest[at..].find(';').map_or(rest.len(), |end| at + end);
+            rest.replace_range(at..end, "");
         }
     }
-    uses
+    rest
 }
 
 /// The cycles among these: each is all modules that use each other, directly or through others.
@@ -276,17 +345,26 @@ fn cycles(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
         .collect()
 }
 
+/// Modules within which some still use each other.
+const NOT_YET: [&str; 1] = ["tally::store"];
+
 #[test]
-fn modules_of_a_crate_use_each_other_one_way() {
+fn modules_beside_each_other_use_each_other_one_way() {
     let mut wrong = Vec::new();
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let cycles = cycles(&uses(&name));
-        wrong.extend(
-            cycles
-                .iter()
-                .map(|cycle| format!("{name}: {} use each other", cycle.join(", "))),
-        );
+        let modules = Modules::of(sources(&name));
+        for parent in modules.code.keys() {
+            let cycles = cycles(&modules.uses_within(parent));
+            let place = [std::slice::from_ref(&name), &parent[..]]
+                .concat()
+                .join("::");
+            if NOT_YET.contains(&place.as_str()) {
+                continue;
+            }
+            let sentence = |cycle: &Names| format!("{place}: {} use each other", cycle.join(", "));
+            wrong.extend(cycles.iter().map(sentence));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -312,6 +390,37 @@ fn a_cycle_is_seen_and_what_only_tests_use_is_none() {
     let (code, tests) = without_tests(text);
     assert_eq!(code, "use crate::a;\nfn c() {}\n");
     assert_eq!(tests, ["tests", "sample"]);
-    assert_eq!(first_names("{a::{b, c}, d}"), ["a", "d"]);
-    assert_eq!(first_names("a::b;"), ["a"]);
+    let names = paths("use a::{b::{c, d}, e}; f(x)");
+    let names: Vec<String> = names.iter().map(|names| names.join("::")).collect();
+    assert_eq!(names, ["use", "a::b::c", "a::b::d", "a::e", "f", "x"]);
+}
+
+#[test]
+fn a_cycle_among_nested_modules_is_seen_also_through_names_that_are_handed_on() {
+    let module = |path: &str, code: &str| {
+        let names = path.split("::").filter(|name| !name.is_empty());
+        (names.map(str::to_owned).collect(), code.to_owned())
+    };
+    let of = |b: &str| {
+        Modules::of(vec![
+            module("", "mod m;"),
+            module("m", "mod a; mod b; use a::Thing; use b::make;"),
+            module("m::a", "use super::b::make; pub struct Thing;"),
+            module("m::b", b),
+        ])
+    };
+    let within = vec!["m".to_owned()];
+    assert!(cycles(&of("pub fn make() {}").uses_within(&within)).is_empty());
+    for b in [
+        "use super::Thing;",
+        "fn f(x: super::a::Thing) {}",
+        "use crate::m::Thing;",
+    ] {
+        let cycle = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(
+            cycles(&of(b).uses_within(&within)),
+            BTreeSet::from([cycle]),
+            "{b}"
+        );
+    }
 }

@@ -10,8 +10,6 @@ mod support;
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
 use loops::{FileSystem, Loop, Mounted, fill, make, run, skipped};
 use support::{Place, ProgramOutput, Running};
@@ -287,7 +285,8 @@ fn with_root_more_than_is_free_is_refused_and_a_disk_filled_meanwhile_does_no_ha
     // fills the disk.
     let mut running = Running::start(&mut place.command(&sized("32M")));
     running.wait_for_test_file();
-    sleep(Duration::from_millis(1000));
+    // The file, and a part of what is measured.
+    running.wait_for_io("write_bytes", 33 << 20);
     fill_up(&files.join("greedy"));
     running.end().ends_with(0);
     fs::remove_file(files.join("greedy")).unwrap();
@@ -315,7 +314,8 @@ fn with_root_a_disk_that_is_full_in_mid_run_is_said() {
     let mut running =
         Running::start(&mut place.command(&[&words[..], &["--seconds", "20s"]].concat()));
     running.wait_for_test_file();
-    sleep(Duration::from_millis(1000));
+    // The file, and a part of what is measured.
+    running.wait_for_io("write_bytes", 33 << 20);
     fill_up(&files.join("greedy"));
     let said = failed(running.end(), &["page-write on", "a write at byte"]);
     // The first request without room may find a little left.

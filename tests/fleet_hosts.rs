@@ -153,8 +153,9 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     let benches = "ps -eo args | grep '^disksmith bench' || true";
     net.wait_on("h1", benches);
     net.wait_on("h2", benches);
-    // It measures for a moment, so that there is something to be kept.
-    std::thread::sleep(Duration::from_secs(2));
+    // So that there is something to be kept.
+    net.wait_on("h1", &moved("bench", "read_bytes"));
+    net.wait_on("h2", &moved("bench", "read_bytes"));
     net.cut("h1");
     let cut = Instant::now();
     while !net.on("h1", benches).is_empty() {
@@ -167,7 +168,6 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
 
     // The other continues, until the user wants the end. The one that was lost stays lost.
     assert!(!net.on("h2", benches).is_empty());
-    std::thread::sleep(Duration::from_secs(1));
     running.signal(Signal::INT);
     let ended = running.end().ends_with(3);
     let answer = ended.json();
@@ -245,7 +245,15 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
         return;
     };
     let json = net.fleet("top", &["--json", "--every", "500ms"], &[]);
-    let told = watched(&net, json);
+    let told = watched(&net, json, |text| {
+        let mut lines = text.lines().rev();
+        let last = lines.find_map(|line| serde_json::from_str(line).ok());
+        last.is_some_and(|last: Value| {
+            last["live"] == 2
+                && host(&last, "h3")["state"] == "dead"
+                && host(&last, "h1")["received_bytes_per_s"].as_f64() > Some(0.0)
+        })
+    });
     let lines: Vec<Value> = told
         .out
         .lines()
@@ -267,7 +275,9 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
     );
     net.assert_nothing_left();
     let options = ["--every", "1s", "--only", "load>=0", "--exclude", "h3"];
-    let table = watched(&net, net.fleet("top", &options, &[]));
+    let table = watched(&net, net.fleet("top", &options, &[]), |text| {
+        text.contains("2 of 2 hosts")
+    });
     assert!(table.out.contains("2 of 2 hosts"), "{table:#?}");
     table.fits(100);
     net.assert_nothing_left();
@@ -400,14 +410,22 @@ fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
     assert_eq!(net.on("h2", first), "53 ef");
 }
 
-/// Its output until it has shown both hosts for a while and is interrupted.
-fn watched(net: &Net, mut command: Command) -> ProgramOutput {
-    let running = Running::start(&mut command);
+/// A script that says something once a verb on a host has moved more than a few bytes (proc_pid_io(5)).
+pub(crate) fn moved(verb: &str, counter: &str) -> String {
+    format!(
+        "for pid in $(pgrep -f '^disksmith {verb}'); do \
+         awk '/^{counter}/ && $2 > 4000000' /proc/$pid/io; done || true"
+    )
+}
+
+/// Its output until that is as wanted and it is interrupted.
+fn watched(net: &Net, mut command: Command, is_wanted: impl Fn(&str) -> bool) -> ProgramOutput {
+    let mut running = Running::start(&mut command);
     let agents = "ps -eo args | grep 'disksmith agent$' | grep -v grep || true";
     for name in ["h1", "h2"] {
         net.wait_on(name, agents);
     }
-    std::thread::sleep(Duration::from_secs(5));
+    running.wait_for_output(is_wanted);
     running.signal(Signal::INT);
     running.end().ends_with(0)
 }

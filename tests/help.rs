@@ -167,3 +167,27 @@ fn manual_pages_into_a_folder_that_is_missing_are_refused() {
         .refuses(&["the man page missing/disksmith", "the folder missing"]);
     assert!(!place.path("missing").exists());
 }
+
+/// clap breaks its other lines itself.
+#[test]
+fn usage_fits_a_narrow_window_in_help_and_in_errors() {
+    let place = Place::new();
+    let usage = |text: &str| {
+        let lines = text.lines().skip_while(|line| !line.starts_with("Usage:"));
+        let lines = lines.take_while(|line| !line.trim().is_empty());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for words in [
+        &["array", "create", "--help"][..],
+        &["fleet", "race", "--help"],
+        &["array", "create"],
+        &["fleet", "race", "--nonsense"],
+    ] {
+        let output = place.command(words).env("COLUMNS", "40").output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let lines = usage(&String::from_utf8(text).unwrap());
+        assert!(lines.len() > 1, "{words:?}: {lines:?}");
+        let too_wide = |line: &&String| line.chars().count() > 40 && line.trim().contains(' ');
+        assert_eq!(lines.iter().find(too_wide), None, "{words:?}");
+    }
+}

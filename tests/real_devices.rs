@@ -47,14 +47,9 @@ impl Limited {
     fn start(&self, arguments: &[&str]) -> Running {
         let words = [&["bench", self.device.path(), "--json"], arguments].concat();
         let command = self.place.command(&words);
-        let before = reads(&self.device);
         let running = Running::start(&mut self.throttle.hold(&command));
         // What it reads to see what it has before it are a few requests.
-        let began = Instant::now();
-        while reads(&self.device) < before + 100 {
-            assert!(began.elapsed() < TIMEOUT, "it reads nothing");
-            sleep(Duration::from_millis(2));
-        }
+        self.wait_for_reads(100);
         running
     }
 
@@ -82,6 +77,15 @@ impl Limited {
             high,
             low,
             change: earliest..latest,
+        }
+    }
+
+    /// Waits until the device has answered so many more read requests.
+    fn wait_for_reads(&self, more: u64) {
+        let (before, began) = (reads(&self.device), Instant::now());
+        while reads(&self.device) < before + more {
+            assert!(began.elapsed() < TIMEOUT, "it reads nothing");
+            sleep(Duration::from_millis(2));
         }
     }
 
@@ -298,7 +302,7 @@ fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
     };
     let arguments = ["--seconds", "6s", "--precision", "0"];
     let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
-    sleep(Duration::from_millis(1500));
+    limited.wait_for_reads(1000);
     limited.throttle.freeze();
     let frozen = Instant::now();
     sleep(Duration::from_millis(2500));
@@ -330,7 +334,7 @@ fn with_root_an_open_loop_counts_every_request_that_a_stall_made_late() {
     };
     let arguments = ["--rate", "500", "--seconds", "8s", "--precision", "0"];
     let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
-    sleep(Duration::from_secs(2));
+    limited.wait_for_reads(800);
     limited.throttle.freeze();
     sleep(Duration::from_secs(2));
     limited.throttle.limit_iops(100_000);

@@ -9,13 +9,8 @@ use std::io::Read as _;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use support::documents::all as lines;
 use support::{Place, Running};
-
-/// The documents of the lines of an answer.
-fn lines(text: &str) -> Vec<Value> {
-    let line = |line: &str| serde_json::from_str(line).unwrap();
-    text.lines().map(line).collect()
-}
 
 #[test]
 fn json_lines_have_these_keys_of_these_types() {

@@ -36,7 +36,7 @@ impl Watching {
         let (tell, lines) = channel();
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                let _ = tell.send(serde_json::from_str(&line).unwrap());
+                let _ = tell.send(support::documents::all(&line).remove(0));
             }
         });
         Watching { child, lines }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use pty::Pty;
 use rustix::process::Signal;
 use serde_json::Value;
+use support::documents::all as lines;
 use support::{Place, ProgramOutput, Running};
 
 fn fixture(name: &str) -> String {
@@ -21,11 +22,6 @@ fn fixture(name: &str) -> String {
         "{}/../formats/fixtures/iostat/{name}",
         env!("CARGO_MANIFEST_DIR")
     )
-}
-
-fn lines(text: &str) -> Vec<Value> {
-    let line = |line: &str| serde_json::from_str(line).unwrap();
-    text.lines().map(line).collect()
 }
 
 fn parse(path: &str, more: &[&str]) -> ProgramOutput {

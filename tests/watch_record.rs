@@ -10,12 +10,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::Signal;
 use serde_json::Value;
+use support::documents::all as lines;
 use support::{Place, Running};
-
-fn lines(text: &str) -> Vec<Value> {
-    let line = |line: &str| serde_json::from_str(line).unwrap();
-    text.lines().map(line).collect()
-}
 
 fn count(lines: &[Value], kind: &str) -> usize {
     lines.iter().filter(|line| line["kind"] == kind).count()
@@ -191,13 +187,9 @@ fn a_recording_that_is_removed_continues_as_another() {
     place
         .run(&["runs", "recordings", "--remove", "1"])
         .ends_with(0);
-    std::thread::sleep(Duration::from_secs(1));
+    running.wait_for_text("was removed from the ledger");
     running.signal(Signal::INT);
-    let said = running.end().ends_with(0);
-    assert!(
-        said.err.contains("was removed from the ledger"),
-        "{said:#?}"
-    );
+    running.end().ends_with(0);
     let listed = place
         .run(&["runs", "recordings", "--json"])
         .ends_with(0)

@@ -92,7 +92,8 @@ fn a_device_has_a_row_with_what_it_does_and_the_past_is_marked() {
     let seen = pty.wait_for(|seen| row(seen).is_some_and(|row| row.contains(['▁', '█', '▅'])));
     assert!(!seen.is_too_wide);
     // So that there is a past that is not like now.
-    std::thread::sleep(Duration::from_secs(2));
+    let first = row(&seen);
+    pty.wait_for(|seen| row(seen).is_some() && row(seen) != first);
     pty.press(" ");
     let held = pty.wait_for_word("PAUSED");
     let kept = row(&held);
@@ -178,8 +179,9 @@ fn a_mark_is_shown_where_nothing_is_recorded_and_no_ledger_is_made_for_it() {
     let Some(mut pty) = started(&place, &[], (120, 30)) else {
         return;
     };
-    // It has looked for one by then.
-    std::thread::sleep(Duration::from_millis(500));
+    // It has looked for one by the time at which it shows the next second.
+    let first = pty.wait_for_word("PSI io").text();
+    pty.wait_for(|seen| seen.text() != first);
     assert!(!place.ledger().exists());
     place.run(&["mark", "deploy 1.4.2"]).ends_with(0);
     pty.wait_for_word("= deploy 1.4.2, ");

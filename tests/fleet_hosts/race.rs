@@ -256,7 +256,7 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
     let running = Running::start(&mut command);
     net.wait_on("h1", ROUNDS);
     net.wait_on("h2", ROUNDS);
-    std::thread::sleep(Duration::from_secs(4));
+    wait_for_round(&net, 2);
     said(&mut net.fleet("race", &options, &ONE)).refuses(&["the race", "is under way on h1"]);
     // Another ledger does not know it; the hosts do.
     let mut other = net.fleet("race", &options, &ONE);

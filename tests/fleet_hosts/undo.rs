@@ -1,6 +1,6 @@
 //! A verb that is interrupted on a host undoes what it had begun there.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::Signal;
 
@@ -28,7 +28,7 @@ fn root_ends_a_sweep_and_the_host_takes_its_file_system_down() {
     let running = Running::start(&mut command);
     net.wait_on("h1", mounts);
     // It has written something that must reach the disk before it can be unmounted.
-    std::thread::sleep(Duration::from_secs(2));
+    net.wait_on("h1", &crate::moved("sweep", "write_bytes"));
     let asked = Instant::now();
     running.signal(Signal::INT);
     let ended = running.end().ends_with(3);

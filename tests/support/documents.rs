@@ -53,9 +53,24 @@ pub(crate) fn folder() -> PathBuf {
 /// that is no document of ours.
 pub(crate) fn name_of(document: &Value) -> Option<String> {
     document.get("schema")?;
-    let words = ["command", "kind"].map(|key| document.get(key).and_then(Value::as_str));
-    let words: Vec<&str> = words.into_iter().flatten().collect();
-    (!words.is_empty()).then(|| words.join("-").replace(' ', "-"))
+    let [command, kind] = ["command", "kind"].map(|key| document.get(key).and_then(Value::as_str));
+    let name = match (command, kind) {
+        (Some(command), None) => command.to_owned(),
+        // Only the first line of a watch names its command.
+        (_, Some(kind)) => format!("watch-{kind}"),
+        (None, None) => return None,
+    };
+    Some(name.replace(' ', "-"))
+}
+
+/// The documents in a text, such as lines of JSON, each checked.
+#[track_caller]
+pub(crate) fn all(text: &str) -> Vec<Value> {
+    let documents = serde_json::Deserializer::from_str(text).into_iter();
+    let documents: Result<Vec<Value>, _> = documents.collect();
+    let documents = documents.unwrap_or_else(|error| panic!("{error} in {text}"));
+    documents.iter().for_each(check);
+    documents
 }
 
 /// Panics where a key of a document is not pinned or has another type, or a key is missing that all documents of the

@@ -242,14 +242,18 @@ impl Running {
 
     /// Waits until it has printed some words, on standard output or error.
     pub(crate) fn wait_for_text(&mut self, words: &str) {
+        self.wait_for_output(|text| text.contains(words));
+    }
+
+    /// Waits until what it has printed, on standard output or error, is as wanted.
+    pub(crate) fn wait_for_output(&mut self, is_wanted: impl Fn(&str) -> bool) {
         let heard = self.said.each_ref().map(|said| {
             let said = said.as_ref().map(|said| Arc::clone(&said.heard));
             said.unwrap_or_default()
         });
-        let words = words.as_bytes();
         let has = |heard: &Arc<Mutex<Vec<u8>>>| {
-            let heard = heard.lock().unwrap();
-            heard.windows(words.len()).any(|part| part == words)
+            let text = heard.lock().unwrap().clone();
+            is_wanted(&String::from_utf8_lossy(&text))
         };
         self.wait_until("does not print it", || heard.iter().any(has));
     }
@@ -301,6 +305,18 @@ impl Running {
                 .find_map(|line| line.strip_prefix("read_bytes: "));
             let reads = bytes.is_some_and(|bytes| bytes.parse::<u64>().unwrap() > 4 << 20);
             reads || (!counts && began.elapsed() > Duration::from_secs(5))
+        });
+    }
+
+    /// Waits until it has read or written more than so many bytes of storage: `read_bytes` or `write_bytes` in
+    /// proc_pid_io(5).
+    pub(crate) fn wait_for_io(&mut self, counter: &str, bytes: u64) {
+        let counters = format!("/proc/{}/io", self.child.id());
+        self.wait_until("moves nothing", || {
+            let text = fs::read_to_string(&counters).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix(counter));
+            let moved = line.and_then(|line| line.strip_prefix(": ")?.parse::<u64>().ok());
+            moved.is_some_and(|moved| moved > bytes)
         });
     }
 

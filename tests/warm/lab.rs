@@ -78,15 +78,17 @@ try check disksmith warm --check /dev/vda --json --ready-by 18:00
 try again disksmith warm /dev/vda --json
 try bad disksmith warm /dev/vdb
 try bad-check disksmith warm --check /dev/vdb --json
+# Sectors that were read of a disk: the third figure of its counters.
+reads() { until [ "$(awk '{ print $3 }' "/sys/block/$1/stat")" -gt "$2" ]; do sleep 0.2; done; }
 disksmith warm /dev/vdc --limit 4MiB/s & warming=$!
-sleep 3
+reads vdc 16384
 echo 1 >"$(readlink -f /sys/block/vdc/device)/../remove"
 try gone wait $warming
 # Attached anew, it may be another one.
 echo 1 >/sys/bus/pci/rescan
-sleep 1
+until [ -b /dev/vdc ]; do sleep 0.2; done
 disksmith warm /dev/vdc --limit 4MiB/s --json >/tmp/anew & warming=$!
-sleep 2
+reads vdc 8192
 kill -TERM $warming
 wait $warming
 try anew cat /tmp/anew

@@ -5,7 +5,7 @@ use linux::{Root, cloud};
 use record::Bytes;
 
 use super::check::Checked;
-use domain::raid::{Level, Redundancy};
+use domain::raid::{Level, Placement, Redundancy};
 
 /// Disks that belong to the instance, and not to the network: no I/O on them is sold.
 const LOCAL: [&str; 2] = ["Instance Storage", "nvme_card"];
@@ -83,7 +83,7 @@ fn unequal(checked: &Checked) -> Option<String> {
         if smallest.len() == 1 { "is" } else { "are" },
     );
     let level = checked.plan.geometry.level;
-    if level == Level::Zero {
+    if level.placement() == Placement::Striped {
         return Some(format!(
             "Note: {is} {verb} the smallest, with {least}: space beyond that is spread over the \
              larger members only, and is slower."

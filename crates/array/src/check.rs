@@ -20,7 +20,7 @@ use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
 use crate::args::CreateArgs;
 use domain::filesystem::Fs;
 use domain::plan_binding;
-use domain::raid::Level;
+use domain::raid::Placement;
 
 /// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
 pub const LEAST_XFS: Bytes = Bytes::mib(300);
@@ -119,7 +119,7 @@ fn shape_problems(args: &CreateArgs) -> Vec<String> {
             if args.members.len() == 1 { "is" } else { "are" }
         ));
     }
-    if args.layout.is_some() && level != Level::Ten {
+    if args.layout.is_some() && level.placement() != Placement::StripedCopies {
         problems.push(format!(
             "--layout is for RAID 10, and {title} has no copies to lay out; leave it out"
         ));

@@ -9,7 +9,7 @@ use record::Bytes;
 
 use super::geometry::Geometry;
 use domain::filesystem::Fs;
-use domain::raid::Level;
+use domain::raid::Placement;
 
 /// From this size on mdadm keeps a bitmap of what is being written, so that after a crash only that
 /// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
@@ -92,7 +92,7 @@ impl Plan {
             mdadm = mdadm.arg(format!("--name={name}"));
         }
         mdadm = mdadm.arg(format!("--level={}", level.word()));
-        if level == Level::Ten {
+        if level.placement() == Placement::StripedCopies {
             mdadm = mdadm.arg(format!("--layout={}", layout.word()));
         }
         if let Some(chunk) = chunk {
@@ -230,6 +230,7 @@ pub(crate) fn stop(node: &Path) -> Exec {
 pub(crate) mod tests {
     use super::*;
     use domain::raid::Layout;
+    use domain::raid::Level;
 
     pub(crate) fn plan(level: Level, members: &[&str]) -> Plan {
         Plan {

@@ -1,7 +1,7 @@
 //! `array stop`: takes an array down that nothing uses.
 
 use linux::block::{Device, Devices, Kind};
-use linux::consent::{Reason, Uses};
+use linux::consent::Uses;
 use linux::md;
 use serde::Serialize;
 
@@ -27,13 +27,7 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
         return Err(Failure::refused(unknown(word, devices)));
     };
     let label = array.label();
-    // Where the members lie makes no difference to taking down what is on them.
-    let reasons: Vec<String> = uses
-        .reasons(array.number)
-        .iter()
-        .filter(|reason| !matches!(reason, Reason::RootDisk { .. } | Reason::ReadOnly { .. }))
-        .map(ToString::to_string)
-        .collect();
+    let reasons = teardown::uses_of(&uses, array.number);
     if !reasons.is_empty() {
         return Err(Failure::refused(format!(
             "{label} is in use and not stopped:{}",

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use linux::block::{Device, Devices, Kind};
+use linux::block::{DevNum, Device, Devices, Kind};
+use linux::consent::{Reason, Uses};
 use linux::exec::{self, Exec};
 use linux::signature;
 
@@ -161,4 +162,16 @@ pub(crate) fn stop_with_retries(host: &mut Host, node: &Path) -> Result<(), exec
         outcome = host.ask(&stop);
     }
     outcome.map(|_| ())
+}
+
+/// Uses of an array, as sentences. Where its members lie makes no difference to taking down what is on them.
+pub(crate) fn uses_of(uses: &Uses, array: DevNum) -> Vec<String> {
+    let is_use =
+        |reason: &&Reason| !matches!(reason, Reason::RootDisk { .. } | Reason::ReadOnly { .. });
+    let reasons = uses.reasons(array);
+    reasons
+        .iter()
+        .filter(is_use)
+        .map(ToString::to_string)
+        .collect()
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use fleet::args::FleetArgs;
-use fleet::host_line::HostVerb;
+use fleet::{AgentVerb, HostVerb};
 use serve::args::ServeArgs;
 use ui::ledger_args::LedgerArgs;
 
@@ -32,6 +32,8 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     #[command(flatten)]
     Host(HostVerb),
+    #[command(flatten)]
+    Agent(AgentVerb),
     /// Many hosts at once: what they do, any verb on all of them, and how many to start
     #[command(display_order = 13)]
     Fleet(Box<FleetArgs>),

@@ -1,13 +1,15 @@
 //! A check: its rule, where the rule is written, and the function that judges facts by it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
+use crate::facts::mysql::Mysql;
+use crate::facts::postgres::Postgres;
 
 /// Result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum CheckResult {
+pub enum CheckResult {
     /// It is wrong, and the advice puts it right.
     Fix,
     /// It is probably not the best.
@@ -20,7 +22,7 @@ pub(crate) enum CheckResult {
 
 impl CheckResult {
     /// All of them, the gravest first.
-    pub(crate) const ALL: [CheckResult; 4] = [
+    pub const ALL: [CheckResult; 4] = [
         CheckResult::Fix,
         CheckResult::Consider,
         CheckResult::Unknown,
@@ -28,7 +30,7 @@ impl CheckResult {
     ];
 
     /// The word in tables and JSON.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             CheckResult::Fix => "fix",
             CheckResult::Consider => "consider",
@@ -201,4 +203,25 @@ pub(crate) fn whole(count: f64) -> String {
         true => format!("{count:.0}"),
         false => ui::format::number(count),
     }
+}
+
+/// Judgement of a server of MySQL or MariaDB, where one was asked.
+pub(crate) fn of_mysql(
+    facts: &Facts,
+    judge: fn(&Facts, &Mysql) -> Option<Judgement>,
+) -> Vec<Judgement> {
+    let judgement = facts.mysql.as_ref().and_then(|mysql| judge(facts, mysql));
+    judgement.into_iter().collect()
+}
+
+/// Judgement of a server of PostgreSQL, where one was asked.
+pub(crate) fn of_postgres(
+    facts: &Facts,
+    judge: fn(&Facts, &Postgres) -> Option<Judgement>,
+) -> Vec<Judgement> {
+    let postgres = facts.postgres.as_ref();
+    postgres
+        .and_then(|server| judge(facts, server))
+        .into_iter()
+        .collect()
 }

@@ -14,7 +14,8 @@ mod wal_sync;
 use jiff::Timestamp;
 
 use args::{DoctorArgs, PlaybookArgs};
-use check::{Check, CheckResult, Row};
+pub use check::CheckResult;
+use check::{Check, Row};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::output::{Format, OutputFile};

@@ -1,5 +1,6 @@
 //! Types that capabilities share, below all of them.
 
+pub mod bought;
 pub mod filesystem;
 pub mod plan_binding;
 pub mod price;

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use crate::floor::Floor;
 use crate::hosts::{Address, Pattern, Per, Ties, user};
 use crate::sort_key::{Condition, SortKey};
+use domain::bought::BoughtVolumes;
 use domain::plan_binding::Planned;
 use domain::values::{Percent, Size, Span};
 use replay::args::ReplayOptions;
@@ -224,7 +225,7 @@ pub struct HostsArgs {
 #[command(after_help = "Examples:
   disksmith fleet plan --want 3 --per zone --from race.json
   disksmith fleet plan --want 3 --from hosts.txt --good 'page-write.iops>=10000' --price 0.172
-  disksmith fleet plan --want 3 --per zone --from ledger.db
+  disksmith fleet plan --want 3 --per zone --from ledger.db --price 0.172 --volume 2xgp3:500GiB
   disksmith fleet plan --want 5 --per type --from ledger.db --good 'page-mixed.p99<5ms' --json
 
 Past results are the answer of 'fleet race --json', a ledger, or a list with one host a line:
@@ -249,9 +250,12 @@ pub struct PlanArgs {
     /// Length of a round of the race
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub round: Span,
-    /// Price of a host for an hour
+    /// Price of a host for an hour, without its volumes
     #[arg(long, value_name = "PRICE", value_parser = price)]
     pub price: Option<f64>,
+    /// Volumes of a host, such as 2xgp3,iops=6000:500GiB, at the prices of the table of 'cost'
+    #[arg(long, value_name = "[COUNTx]TYPE:SIZE")]
+    pub volume: Vec<BoughtVolumes>,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,

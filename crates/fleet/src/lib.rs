@@ -3,6 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `args` | the arguments of all verbs |
+//! | `host_verb` | the verbs of one host, and what `fleet` must know of them |
 //! | `host_line` | command lines that a host runs, and the checks on them |
 //! | `hosts`, `reach` | sources of hosts and their selection; hosts and connections by the arguments |
 //! | `connection` | connections to hosts: OpenSSH, sessions with agents, threads |
@@ -13,18 +14,19 @@
 //! | `race`, `floor` | the race, and the bars that hosts must meet |
 //! | `plan` | number of hosts to start, by past results |
 
-pub mod agent;
+mod agent;
 pub mod args;
 pub(crate) mod connection;
 mod destroy;
 pub(crate) mod floor;
-pub mod host_line;
+mod host_line;
+mod host_verb;
 pub(crate) mod hosts;
 mod plan;
 pub(crate) mod protocol;
 pub(crate) mod race;
 mod reach;
-pub mod rounds;
+mod rounds;
 pub(crate) mod run;
 mod show;
 pub(crate) mod sort_key;
@@ -41,7 +43,20 @@ use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::signals;
 
-pub use destroy::inspect::look;
+pub use host_line::AgentVerb;
+pub use host_verb::HostVerb;
+
+/// Runs a verb that `fleet` started on this host.
+pub fn agent(verb: &AgentVerb, context: &mut Context) -> Outcome {
+    match verb {
+        AgentVerb::Agent => agent::agent(context),
+        AgentVerb::Rounds(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            rounds::rounds(args, context, &engine::Disks, &interrupt)
+        }
+        AgentVerb::Look(args) => destroy::inspect::look(args, context),
+    }
+}
 
 /// Runs a verb of `fleet`.
 pub fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
@@ -84,6 +99,7 @@ fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
         chance: args.chance.0,
         round_s: args.round.0.0 as f64 / 1e9,
         price: args.price,
+        volumes: &args.volume,
     };
     let plan = Plan::of(&past, &goals).map_err(Failure::refused)?;
     let answer = if args.json {

@@ -1,5 +1,5 @@
 //! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read
-//! and written; and the logs of iostat ([`iostat`]), read.
+//! and written; the logs of iostat ([`iostat`]) and the slow logs of MySQL ([`slow_log`]), read.
 //!
 //! A file that is read becomes a [`Summary`], in which every value that a tool may leave out is an `Option`.
 //! A file that is written is made from a summary too, so a run of this program is summed up first
@@ -11,6 +11,7 @@ mod error;
 mod fio;
 pub mod iostat;
 mod pieces;
+pub mod slow_log;
 mod sum_up;
 mod sysbench;
 pub mod text;

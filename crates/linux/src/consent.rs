@@ -17,7 +17,10 @@
 //! Mounts in other mount namespaces and ZFS pools do not show in mountinfo or sysfs; `O_EXCL` is what
 //! notices these.
 
+mod commands;
+mod exports;
 mod file_system;
+mod identity;
 mod lease;
 mod lock;
 mod open;
@@ -27,13 +30,14 @@ mod reason;
 mod related;
 mod shown;
 mod storage;
+mod unjudged;
 mod uses;
 
 pub use open::{
-    DestroyTarget, OpenError, Opened, ReadTarget, open_again, open_for_destroying, open_for_reading,
+    DestroyTarget, Opened, ReadTarget, open_again, open_for_destroying, open_for_reading,
 };
 pub use option::{Consent, ConsentError};
 pub use programs::Hold;
 pub use reason::{Reason, Refusal, Relation};
-pub use storage::Unclear;
+pub use unjudged::{OpenError, Unclear};
 pub use uses::{Uses, why_not_writable};

@@ -8,7 +8,7 @@ pub mod sync;
 use std::path::{Path, PathBuf};
 
 use record::Bytes;
-use record::raid::Level;
+use record::raid::{Level, Placement};
 
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::root::{self, Result, Root, attribute, number};
@@ -130,7 +130,11 @@ fn array(
         .join(device.sysfs_name())
         .join("md");
     let level = attribute(&folder.join("level"));
-    let is_ten = level.as_deref().and_then(Level::of_md) == Some(Level::Ten);
+    let placement = level
+        .as_deref()
+        .and_then(Level::of_md)
+        .map(Level::placement);
+    let is_ten = placement == Some(Placement::StripedCopies);
     Ok(Array {
         name: device.name.clone(),
         number: device.number,

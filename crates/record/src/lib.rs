@@ -6,7 +6,6 @@
 //! was measured stays apart from what was concluded of it.
 
 mod activity;
-mod event;
 mod finding;
 mod histogram;
 mod machine;
@@ -17,6 +16,7 @@ mod ranges;
 mod replay;
 mod run;
 pub mod sample;
+mod subject;
 mod summary;
 mod units;
 mod varint;
@@ -24,7 +24,6 @@ mod window;
 mod workload;
 
 pub use activity::Activity;
-pub use event::{Event, EventCode, Figure, Subject};
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use machine::{Cloud, FilesystemFacts, Machine};
@@ -37,6 +36,7 @@ pub use replay::{
     ReplayedTrace,
 };
 pub use run::{Cache, CacheKind, Origin, Run, RunId, Target, TargetKind};
+pub use subject::Subject;
 pub use summary::{
     CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile, PhaseSummary,
     Samples, Summary, WorkSummary,

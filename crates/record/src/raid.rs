@@ -1,5 +1,5 @@
-//! The RAID levels of md(4), and what follows from a level alone. To add one, add its rows here; the comparison of
-//! its members is `crates/scrub/src/locate/array.rs`.
+//! The RAID levels of md(4), and what follows from a level alone. All else goes by the placement of its data, so that
+//! a level is added here.
 
 use std::fmt;
 
@@ -23,6 +23,26 @@ pub enum Level {
     Ten,
     /// One member behind the other.
     Linear,
+}
+
+/// Placement of a level's data on its members. Each is a driver of md (its "personality", as in /proc/mdstat).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// One member behind the other (drivers/md/md-linear.c).
+    Concatenated,
+    /// Stripes over all members (drivers/md/raid0.c).
+    Striped,
+    /// The same on all members (drivers/md/raid1.c).
+    Mirrored,
+    /// Stripes of which each chunk has copies (drivers/md/raid10.c).
+    StripedCopies,
+    /// Stripes with parity (drivers/md/raid5.c).
+    Parity {
+        /// Parities of each stripe.
+        count: usize,
+        /// True if they are on other members from stripe to stripe, and not always on the last ones.
+        rotates: bool,
+    },
 }
 
 /// Redundancy by which a level survives the loss of a member.
@@ -89,11 +109,19 @@ impl Level {
         Level::ALL.into_iter().find(|level| level.md_word() == word)
     }
 
+    /// Its name: `RAID 5`, `linear`.
+    pub fn name(self) -> String {
+        match self {
+            Level::Linear => self.word().to_owned(),
+            _ => format!("RAID {}", self.word()),
+        }
+    }
+
     /// The level in prose.
     pub fn title(self) -> String {
         match self {
             Level::Linear => "a linear array".to_owned(),
-            _ => format!("RAID {}", self.word()),
+            _ => self.name(),
         }
     }
 
@@ -110,14 +138,35 @@ impl Level {
         }
     }
 
+    /// Placement of its data on the members.
+    pub fn placement(self) -> Placement {
+        let parity = |count, rotates| Placement::Parity { count, rotates };
+        match self {
+            Level::Zero => Placement::Striped,
+            Level::One => Placement::Mirrored,
+            Level::Four => parity(1, false),
+            Level::Five => parity(1, true),
+            Level::Six => parity(2, true),
+            Level::Ten => Placement::StripedCopies,
+            Level::Linear => Placement::Concatenated,
+        }
+    }
+
     /// Its redundancy.
     pub fn redundancy(self) -> Redundancy {
-        match self {
-            Level::Zero | Level::Linear => Redundancy::None,
-            Level::One | Level::Ten => Redundancy::Copies,
-            Level::Four | Level::Five => Redundancy::Parity(1),
-            Level::Six => Redundancy::Parity(2),
+        match self.placement() {
+            Placement::Concatenated | Placement::Striped => Redundancy::None,
+            Placement::Mirrored | Placement::StripedCopies => Redundancy::Copies,
+            Placement::Parity { count, .. } => Redundancy::Parity(count),
         }
+    }
+
+    /// The words of the levels that survive the loss of a member, as in `RAID 1, 5 and 10`.
+    pub fn redundant_words() -> String {
+        let levels = Level::ALL.into_iter().filter(|level| level.is_redundant());
+        let words: Vec<&str> = levels.map(Level::word).collect();
+        let (last, others) = words.split_last().unwrap_or((&"", &[]));
+        format!("{} and {last}", others.join(", "))
     }
 
     /// True if the level survives the loss of a member.
@@ -137,7 +186,10 @@ impl Level {
 
     /// True if data is divided into chunks.
     pub fn has_chunks(self) -> bool {
-        !matches!(self, Level::One | Level::Linear)
+        !matches!(
+            self.placement(),
+            Placement::Mirrored | Placement::Concatenated
+        )
     }
 
     /// The least number of members. With fewer it is another level, or none. md runs RAID 10 on two, as a RAID 1
@@ -151,11 +203,11 @@ impl Level {
 
     /// Number of members that may fail, whichever they are, before data is lost.
     pub fn survives(self, members: usize) -> usize {
-        match (self, self.redundancy()) {
-            (_, Redundancy::None) => 0,
-            (Level::One, _) => members.saturating_sub(1),
-            (_, Redundancy::Copies) => 1,
-            (_, Redundancy::Parity(parities)) => parities,
+        match self.placement() {
+            Placement::Concatenated | Placement::Striped => 0,
+            Placement::Mirrored => members.saturating_sub(1),
+            Placement::StripedCopies => 1,
+            Placement::Parity { count, .. } => count,
         }
     }
 
@@ -166,13 +218,13 @@ impl Level {
     /// two. Where fewer members than that need be read to compute the parity again, md reads those (linux,
     /// drivers/md/raid5.c, handle_stripe_dirtying). Writes of whole stripes, as a load makes them, need less.
     pub fn small_write_io(self, members: usize) -> usize {
-        match (self, self.redundancy()) {
-            (_, Redundancy::None) => 1,
-            (Level::One, _) => members,
-            (_, Redundancy::Copies) => 2,
-            (_, Redundancy::Parity(parities)) => {
-                let others = members.saturating_sub(parities + 1);
-                1 + parities + others.min(1 + parities)
+        match self.placement() {
+            Placement::Concatenated | Placement::Striped => 1,
+            Placement::Mirrored => members,
+            Placement::StripedCopies => 2,
+            Placement::Parity { count, .. } => {
+                let others = members.saturating_sub(count + 1);
+                1 + count + others.min(1 + count)
             }
         }
     }
@@ -196,6 +248,11 @@ mod tests {
         }
         assert_eq!(Level::of_md("container"), None);
         assert_eq!(Level::of_md("10"), None);
+    }
+
+    #[test]
+    fn words_of_levels_with_redundancy_are_a_list() {
+        assert_eq!(Level::redundant_words(), "1, 4, 5, 6 and 10");
     }
 
     #[test]

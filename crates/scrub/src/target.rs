@@ -1,6 +1,6 @@
 //! The array that is scrubbed, and why it cannot be.
 
-use domain::raid::Level;
+use domain::raid::{Level, Placement};
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::md::sync::{Action, Sectors, Sync};
@@ -40,7 +40,7 @@ pub(crate) struct Target {
 impl Target {
     /// True if all I/O waits while md is at a position: RAID 10 (`raise_barrier`, drivers/md/raid10.c).
     pub(crate) fn holds_all(&self) -> bool {
-        self.level == Level::Ten
+        self.level.placement() == Placement::StripedCopies
     }
 
     /// The array that a person means by `word`, if it can be scrubbed.
@@ -163,8 +163,8 @@ impl Target {
     /// Over how many members md goes at once, where it counts over the array: over pairs of them at
     /// RAID 10, which lies twice on its members.
     pub(crate) fn wide(&self) -> u64 {
-        match self.level {
-            Level::Ten => (self.members.len() as u64 / 2).max(1),
+        match self.level.placement() {
+            Placement::StripedCopies => (self.members.len() as u64 / 2).max(1),
             _ => 1,
         }
     }
@@ -180,8 +180,8 @@ impl Target {
 /// in linux, drivers/md).
 fn end(array: &Array, level: Level) -> Sectors {
     let used = array.members.iter().filter_map(|member| member.used).min();
-    match level {
-        Level::Ten => Sectors::of(array.size),
+    match level.placement() {
+        Placement::StripedCopies => Sectors::of(array.size),
         _ => Sectors::of(used.unwrap_or(array.size)),
     }
 }

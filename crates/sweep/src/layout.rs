@@ -107,8 +107,7 @@ impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level {
             None => write!(f, "one disk")?,
-            Some(Level::Linear) => write!(f, "linear of {}", self.members)?,
-            Some(level) => write!(f, "RAID {} of {}", level.word(), self.members)?,
+            Some(level) => write!(f, "{} of {}", level.name(), self.members)?,
         }
         if let Some(chunk) = self.chunk {
             write!(f, ", {chunk}")?;

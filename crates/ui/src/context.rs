@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use ledger::Ledger;
 use linux::Root;
 
-use crate::charset;
 use crate::exit::{ExitClass as _, Failure};
+use crate::{charset, usage};
 
 /// Columns of an answer that is not shown in a terminal: a pipe, a file.
 const ENDLESS: usize = usize::MAX;
@@ -45,19 +45,22 @@ fn columns(said: Option<&str>, window: Option<usize>) -> usize {
         .max(NARROWEST)
 }
 
+/// Number of columns of a stream, of which this is the window.
+fn width(window: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    let window = window.map(|(width, _)| usize::from(width.0));
+    columns(std::env::var("COLUMNS").ok().as_deref(), window)
+}
+
 impl Context {
     /// The context of this process.
     pub fn of_process(ledger: Option<PathBuf>) -> Context {
-        let window = terminal_size::terminal_size()
-            .filter(|_| io::stdout().is_terminal())
-            .map(|(width, _)| usize::from(width.0));
         Context {
             root: Root::host(),
             ledger,
             out: Box::new(io::BufWriter::new(io::stdout())),
             watched: io::stderr().is_terminal(),
             answers_a_person: io::stdout().is_terminal(),
-            columns: columns(std::env::var("COLUMNS").ok().as_deref(), window),
+            columns: width(terminal_size::terminal_size_of(io::stdout())),
         }
     }
 
@@ -111,10 +114,20 @@ impl Context {
 /// # Errors
 /// As [`Context::print`].
 pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
-    help.print()
-        .and_then(|()| io::stdout().flush())
-        .context(UNPRINTED)
-        .midway()
+    let mut out = anstream::stdout();
+    out.write_all(
+        usage::broken(help, width(terminal_size::terminal_size_of(io::stdout()))).as_bytes(),
+    )
+    .and_then(|()| out.flush())
+    .context(UNPRINTED)
+    .midway()
+}
+
+/// Prints why arguments are not understood, in colours where standard error is a terminal.
+pub fn print_misuse(error: &clap::Error) {
+    let text = usage::broken(error, width(terminal_size::terminal_size_of(io::stderr())));
+    // With standard error closed it cannot be reported.
+    let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// Reports something to the user that is not part of the answer, on standard error.

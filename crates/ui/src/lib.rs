@@ -15,3 +15,4 @@ pub mod service_manager;
 pub mod signals;
 pub mod table;
 pub mod units;
+mod usage;

@@ -1,8 +1,8 @@
 //! Rates and spans of time as words.
 //!
 //! Of a time there are three forms: [`span`] where it is not known to the second, such as how long is left;
-//! [`duration`] for what was measured, in three digits; and [`compact`] where columns are few. Latencies are in
-//! [`crate::format`].
+//! [`duration`] for what was measured, in three digits; and [`compact`] or, of a latency, [`compact_latency`] where
+//! columns are few. Other latencies are in [`crate::format`].
 
 use std::time::Duration;
 
@@ -32,6 +32,18 @@ pub fn span(seconds: f64) -> String {
 /// A time that was measured, in three digits: `412 us`, `12.5 s`, `5.00 min`.
 pub fn duration(seconds: f64) -> String {
     Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
+}
+
+/// A latency in at most five columns: `830µs`, `1.2ms`, `12ms`, `3.4s`.
+pub fn compact_latency(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.999_5e-3 => format!("{:.0}µs", s * 1e6),
+        s if s < 9.95e-3 => format!("{:.1}ms", s * 1e3),
+        s if s < 0.999_5 => format!("{:.0}ms", s * 1e3),
+        s if s < 99.95 => format!("{s:.1}s"),
+        s if s < 9_999.5 => format!("{s:.0}s"),
+        s => format!("{:.0}h", s / 3600.0),
+    }
 }
 
 /// A time in at most five columns, as on a clock: `2.3s`, `42s`, `3m07s`, `2h05m`, `3d04h`.

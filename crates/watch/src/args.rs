@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::args_log::LogArgs;
 use crate::args_record::RecordArgs;
-use crate::check::Thresholds;
+use crate::thresholds::Thresholds;
 use clap::Args;
 use domain::values::{Every, Latency};
 

@@ -1,7 +1,6 @@
 //! `watch --check`: one look, answered in the form of a Nagios plugin (Monitoring Plugins
 //! Development Guidelines): a line, performance data behind a bar, and a status.
 
-mod thresholds;
 mod verdict;
 
 use std::sync::atomic::AtomicBool;
@@ -13,10 +12,10 @@ use super::collect::Collector;
 use super::filter::Filter;
 use super::live::Ticks;
 use crate::args::WatchArgs;
+use crate::thresholds::Thresholds;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 
-pub(crate) use thresholds::Thresholds;
 use verdict::{Observations, Status};
 
 /// Default number of intervals.

@@ -6,8 +6,9 @@ use std::path::Path;
 use linux::Root;
 use linux::block::{Device, Devices, Kind};
 use linux::diskstats::AllCounters;
+use record::Subject;
 use record::sample::{DeviceKind, DeviceSample, Sample};
-use record::{Event, Subject};
+use study::watch::Event;
 use study::watch::{Change, ChangeKind};
 
 use crate::args_log::name_in_path;
@@ -97,7 +98,7 @@ impl Filter {
     pub(super) fn wants_change(&mut self, change: &Change, sample: &Sample) -> bool {
         let id = change.event.id;
         let wanted = self.shown.contains(&id) || self.wants_event(&change.event, sample);
-        if change.kind == ChangeKind::Closed {
+        if matches!(change.kind, ChangeKind::Closed | ChangeKind::Unfinished) {
             self.shown.remove(&id);
         } else if wanted {
             self.shown.insert(id);
@@ -153,8 +154,9 @@ fn counted(word: &str, root: &Root) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
+    use record::Severity;
     use record::sample::{Device, DeviceId, Moment, PerSecond};
-    use record::{EventCode, Severity};
+    use study::watch::EventCode;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use linux::Root;
-use record::Event;
 use record::sample::Sample;
+use study::watch::Event;
 use study::watch::{Settings, Watch};
 
 use crate::collect::Collector;

@@ -17,6 +17,7 @@ pub(crate) mod replay;
 mod report;
 pub(crate) mod screen;
 mod serve;
+mod thresholds;
 mod view;
 mod views;
 

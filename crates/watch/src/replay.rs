@@ -111,7 +111,7 @@ fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure
 /// Changes of events in a sample of a replay.
 pub(crate) fn changes(played: &Played) -> Vec<Change> {
     let change = |kind: ChangeKind| {
-        move |event: &record::Event| Change {
+        move |event: &study::watch::Event| Change {
             kind,
             event: event.clone(),
         }

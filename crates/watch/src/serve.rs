@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use linux::Root;
-use record::Event;
 use record::sample::Sample;
+use study::watch::Event;
 use study::watch::{Change, ChangeKind};
 
 use crate::views::prometheus::{self, FindingCounts};

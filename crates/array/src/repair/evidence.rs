@@ -4,7 +4,7 @@ use std::fs::File;
 
 use anyhow::Context as _;
 use linux::block::{Device, Kind};
-use linux::consent::{Reason, Uses};
+use linux::consent::Uses;
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
@@ -116,12 +116,7 @@ fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<
     if let Some(point) = point.filter(|_| is_mounted) {
         return Ok(in_use(&format!("{node} is mounted at {}", point.display())));
     }
-    let reasons: Vec<String> = uses
-        .reasons(array.number)
-        .iter()
-        .filter(|reason| !matches!(reason, Reason::RootDisk { .. } | Reason::ReadOnly { .. }))
-        .map(ToString::to_string)
-        .collect();
+    let reasons = teardown::uses_of(&uses, array.number);
     if !reasons.is_empty() {
         return Ok(in_use(&format!("{node} is in use: {}", reasons.join("; "))));
     }

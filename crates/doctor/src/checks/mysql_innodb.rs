@@ -1,6 +1,6 @@
 //! InnoDB: flushing, pages, redo log and buffer pool.
 
-use crate::check::{Area, Basis, Check, Judgement};
+use crate::check::{Area, Basis, Check, Judgement, of_mysql};
 use crate::facts::Facts;
 use crate::facts::mysql::Mysql;
 use record::Bytes;
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, \"Configuring InnoDB I/O Capacity\"",
         basis: Basis::Inferred,
         playbook: "innodb-flushing",
-        judge: |facts| one(facts, io_capacity),
+        judge: |facts| of_mysql(facts, io_capacity),
     },
     Check {
         name: "innodb-flush-method",
@@ -43,7 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, innodb_flush_method; MariaDB documentation, innodb_flush_method",
         basis: Basis::Documented,
         playbook: "innodb-flushing",
-        judge: |facts| one(facts, flush_method),
+        judge: |facts| of_mysql(facts, flush_method),
     },
     Check {
         name: "innodb-flush-neighbors",
@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, innodb_flush_neighbors",
         basis: Basis::Documented,
         playbook: "innodb-flushing",
-        judge: |facts| one(facts, neighbors),
+        judge: |facts| of_mysql(facts, neighbors),
     },
     Check {
         name: "innodb-native-aio",
@@ -63,7 +63,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, innodb_use_native_aio",
         basis: Basis::Documented,
         playbook: "io-setup-eagain",
-        judge: |facts| one(facts, native_aio),
+        judge: |facts| of_mysql(facts, native_aio),
     },
     Check {
         name: "innodb-page-size",
@@ -73,7 +73,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "md(4), RAID0",
         basis: Basis::Inferred,
         playbook: "alignment",
-        judge: |facts| one(facts, page_size),
+        judge: |facts| of_mysql(facts, page_size),
     },
     Check {
         name: "innodb-doublewrite",
@@ -83,7 +83,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, innodb_doublewrite; Amazon EBS User Guide, \"Torn write prevention\"",
         basis: Basis::Documented,
         playbook: "torn-pages",
-        judge: |facts| one(facts, doublewrite),
+        judge: |facts| of_mysql(facts, doublewrite),
     },
     Check {
         name: "innodb-redo-size",
@@ -95,7 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
                  Logging\"",
         basis: Basis::Inferred,
         playbook: "innodb-flushing",
-        judge: |facts| one(facts, redo_size),
+        judge: |facts| of_mysql(facts, redo_size),
     },
     Check {
         name: "innodb-buffer-pool",
@@ -105,14 +105,9 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, \"The InnoDB Buffer Pool\"",
         basis: Basis::Inferred,
         playbook: "buffer-pool",
-        judge: |facts| one(facts, buffer_pool),
+        judge: |facts| of_mysql(facts, buffer_pool),
     },
 ];
-
-fn one(facts: &Facts, judge: fn(&Facts, &Mysql) -> Option<Judgement>) -> Vec<Judgement> {
-    let judgement = facts.mysql.as_ref().and_then(|mysql| judge(facts, mysql));
-    judgement.into_iter().collect()
-}
 
 fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let low = mysql.number("innodb_io_capacity")?;

@@ -1,6 +1,6 @@
 //! Limits of MySQL: tables, connections and files; and settings that a restart forgets.
 
-use crate::check::{Area, Basis, Check, Judgement, whole};
+use crate::check::{Area, Basis, Check, Judgement, of_mysql, whole};
 use crate::facts::Facts;
 use crate::facts::mysql::Mysql;
 use ui::format::percent;
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, \"How MySQL Opens and Closes Tables\"",
         basis: Basis::Inferred,
         playbook: "too-many-open-files",
-        judge: |facts| one(facts, open_cache),
+        judge: |facts| of_mysql(facts, open_cache),
     },
     Check {
         name: "mysql-file-limit",
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, open_files_limit",
         basis: Basis::Documented,
         playbook: "too-many-open-files",
-        judge: |facts| one(facts, files),
+        judge: |facts| of_mysql(facts, files),
     },
     Check {
         name: "max-connections",
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, \"Too many connections\"",
         basis: Basis::Inferred,
         playbook: "too-many-connections",
-        judge: |facts| one(facts, connections),
+        judge: |facts| of_mysql(facts, connections),
     },
     Check {
         name: "mysql-memory",
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "MySQL Reference Manual, \"How MySQL Uses Memory\"",
         basis: Basis::Inferred,
         playbook: "memory-pressure",
-        judge: |facts| one(facts, memory),
+        judge: |facts| of_mysql(facts, memory),
     },
     Check {
         name: "mysql-settings-not-in-files",
@@ -62,14 +62,9 @@ pub(super) const CHECKS: &[Check] = &[
                  \"SYSTEM_VARIABLES Table\"",
         basis: Basis::Documented,
         playbook: "settings-lost-at-restart",
-        judge: |facts| one(facts, run_time),
+        judge: |facts| of_mysql(facts, run_time),
     },
 ];
-
-fn one(facts: &Facts, judge: fn(&Facts, &Mysql) -> Option<Judgement>) -> Vec<Judgement> {
-    let judgement = facts.mysql.as_ref().and_then(|mysql| judge(facts, mysql));
-    judgement.into_iter().collect()
-}
 
 fn open_cache(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let cache = mysql.number("table_open_cache")?;

@@ -1,6 +1,6 @@
 //! PostgreSQL: costs of reads, reads at once, and shared buffers.
 
-use crate::check::{Area, Basis, Check, Judgement};
+use crate::check::{Area, Basis, Check, Judgement, of_postgres};
 use crate::facts::Facts;
 use crate::facts::postgres::Postgres;
 use record::Bytes;
@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "PostgreSQL, random_page_cost",
         basis: Basis::Inferred,
         playbook: "postgres-plans",
-        judge: |facts| one(facts, random_page_cost),
+        judge: |facts| of_postgres(facts, random_page_cost),
     },
     Check {
         name: "effective-io-concurrency",
@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "PostgreSQL, effective_io_concurrency",
         basis: Basis::Inferred,
         playbook: "postgres-plans",
-        judge: |facts| one(facts, concurrency),
+        judge: |facts| of_postgres(facts, concurrency),
     },
     Check {
         name: "shared-buffers",
@@ -45,7 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "PostgreSQL, shared_buffers",
         basis: Basis::Documented,
         playbook: "buffer-pool",
-        judge: |facts| one(facts, shared_buffers),
+        judge: |facts| of_postgres(facts, shared_buffers),
     },
     Check {
         name: "io-method",
@@ -55,17 +55,9 @@ pub(super) const CHECKS: &[Check] = &[
         source: "PostgreSQL, io_method",
         basis: Basis::Documented,
         playbook: "postgres-plans",
-        judge: |facts| one(facts, io_method),
+        judge: |facts| of_postgres(facts, io_method),
     },
 ];
-
-fn one(facts: &Facts, judge: fn(&Facts, &Postgres) -> Option<Judgement>) -> Vec<Judgement> {
-    let judgement = facts
-        .postgres
-        .as_ref()
-        .and_then(|postgres| judge(facts, postgres));
-    judgement.into_iter().collect()
-}
 
 fn random_page_cost(facts: &Facts, postgres: &Postgres) -> Option<Judgement> {
     let now = postgres.number("random_page_cost")?;

@@ -1,6 +1,6 @@
 //! PostgreSQL: durability, the WAL and checkpoints; and settings that do not apply yet.
 
-use crate::check::{Area, Basis, Check, Judgement, whole};
+use crate::check::{Area, Basis, Check, Judgement, of_postgres, whole};
 use crate::facts::Facts;
 use crate::facts::postgres::Postgres;
 use record::Bytes;
@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "PostgreSQL, wal_sync_method; pg_test_fsync",
         basis: Basis::Documented,
         playbook: "slow-commits",
-        judge: |facts| one(facts, sync_method),
+        judge: |facts| of_postgres(facts, sync_method),
     },
     Check {
         name: "checkpoint-spread",
@@ -45,7 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "PostgreSQL, checkpoint_completion_target",
         basis: Basis::Inferred,
         playbook: "checkpoints",
-        judge: |facts| one(facts, spread),
+        judge: |facts| of_postgres(facts, spread),
     },
     Check {
         name: "max-wal-size",
@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
         source: "PostgreSQL, \"WAL Configuration\"",
         basis: Basis::Inferred,
         playbook: "checkpoints",
-        judge: |facts| one(facts, wal_size),
+        judge: |facts| of_postgres(facts, wal_size),
     },
     Check {
         name: "postgres-settings-not-applied",
@@ -68,14 +68,6 @@ pub(super) const CHECKS: &[Check] = &[
         judge: not_applied,
     },
 ];
-
-fn one(facts: &Facts, judge: fn(&Facts, &Postgres) -> Option<Judgement>) -> Vec<Judgement> {
-    let judgement = facts
-        .postgres
-        .as_ref()
-        .and_then(|postgres| judge(facts, postgres));
-    judgement.into_iter().collect()
-}
 
 fn durability(facts: &Facts) -> Vec<Judgement> {
     let Some(postgres) = &facts.postgres else {

@@ -28,7 +28,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "column-types",
         area: Area::Sql,
-        reads: "information_schema.COLUMNS, of indexed columns with an underscore in their name, such as user_id",
+        reads: "information_schema.COLUMNS: indexed columns of one name, but for names such as id and status; and user_id with \
+                the id of users",
         rule: "Columns of one name in a schema have one type and collation, so that a join can use their index.",
         source: "MySQL Reference Manual, \"Optimizing Data Types\"",
         basis: Basis::Inferred,

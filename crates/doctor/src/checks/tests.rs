@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use linux::Root;
 use record::sample::Moment;
 use record::*;
+use study::watch::{Event, EventCode};
 
 use super::all;
 use crate::check::{Area, CheckResult, Row, judge};

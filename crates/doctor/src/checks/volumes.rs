@@ -4,7 +4,7 @@ use std::fs::File;
 
 use linux::block::Device;
 use linux::ebs::Counters;
-use record::EventCode;
+use study::watch::EventCode;
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;

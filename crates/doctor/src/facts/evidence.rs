@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use jiff::{SignedDuration, tz::TimeZone};
 use ledger::{Filter, Ledger};
-use record::{Direction, Event, EventCode, Pattern, Phase, Run, Verdict};
+use record::{Direction, Pattern, Phase, Run, Verdict};
+use study::watch::{Event, EventCode};
 use ui::format::number;
 
 /// So many runs are read, the newest.

@@ -182,11 +182,29 @@ fn settings(rows: Vec<Row>) -> Vec<RunTimeSetting> {
     rows.filter_map(setting).collect()
 }
 
-/// Columns in an index, of tables of users.
+/// Columns in an index, and those that name a row of another table, of tables of users.
 const COLUMNS: &str = "SELECT table_schema AS s, table_name AS t, column_name AS c, data_type AS d, \
     column_type AS full, COALESCE(collation_name, '') AS coll FROM information_schema.columns \
-    WHERE column_key <> '' AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') \
-    AND column_name LIKE '%\\_%' LIMIT 20000";
+    WHERE (column_key <> '' OR column_name LIKE '%\\_id') \
+    AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') LIMIT 50000";
+
+/// Names that tables share though their columns are never joined.
+const COMMON: [&str; 14] = [
+    "id", "name", "type", "kind", "status", "state", "key", "value", "code", "date", "time",
+    "title", "version", "position",
+];
+
+/// Names under which a column is joined: its own, where that says something; and of the `id` of a table `users`
+/// `user_id` and `users_id`.
+fn joined_as(table: &str, column: &str) -> Vec<String> {
+    let (table, column) = (table.to_lowercase(), column.to_lowercase());
+    if column == "id" {
+        let one = table.strip_suffix('s').unwrap_or(&table);
+        return vec![format!("{one}_id"), format!("{one}s_id")];
+    }
+    let is_common = COMMON.contains(&column.as_str());
+    (!is_common).then_some(column).into_iter().collect()
+}
 
 /// Kinds of types that an index serves for comparison among themselves.
 fn family(data_type: &str, collation: &str) -> String {
@@ -204,11 +222,19 @@ fn pairs_of_columns(rows: Vec<Row>) -> Vec<ColumnPair> {
     let mut by_name: BTreeMap<(String, String), Kinds> = BTreeMap::new();
     for row in &rows {
         let cell = |name: &str| row.get(name).cloned().unwrap_or_default();
-        let kinds = by_name.entry((cell("s"), cell("c"))).or_default();
-        let shown = format!("{} {} {}", cell("t"), cell("full"), cell("coll"));
-        kinds
-            .entry(family(&cell("d"), &cell("coll")))
-            .or_insert(shown.trim_end().to_owned());
+        let shown = format!(
+            "{}.{} {} {}",
+            cell("t"),
+            cell("c"),
+            cell("full"),
+            cell("coll")
+        );
+        for name in joined_as(&cell("t"), &cell("c")) {
+            let kinds = by_name.entry((cell("s"), name)).or_default();
+            kinds
+                .entry(family(&cell("d"), &cell("coll")))
+                .or_insert(shown.trim_end().to_owned());
+        }
     }
     by_name
         .into_iter()
@@ -257,11 +283,11 @@ mod tests {
 
     #[test]
     fn columns_differ_by_family_and_collation_only() {
-        let row = |t: &str, d: &str, coll: &str| -> Row {
+        let named = |t: &str, c: &str, d: &str, coll: &str| -> Row {
             [
                 ("s", "app"),
                 ("t", t),
-                ("c", "user_id"),
+                ("c", c),
                 ("d", d),
                 ("full", d),
                 ("coll", coll),
@@ -269,9 +295,28 @@ mod tests {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into()
         };
+        let row = |t: &str, d: &str, coll: &str| named(t, "user_id", d, coll);
         let pairs = |rows: &[Row]| pairs_of_columns(rows.to_vec()).len();
         assert_eq!(pairs(&[row("a", "int", ""), row("b", "bigint", "")]), 0);
         assert_eq!(pairs(&[row("a", "int", ""), row("b", "varchar", "x")]), 1);
         assert_eq!(pairs(&[row("a", "char", "x"), row("b", "varchar", "y")]), 1);
+        // A name without an underscore, one that says nothing, and a row of another table.
+        let of = |name: &str| {
+            pairs(&[
+                named("a", name, "int", ""),
+                named("b", name, "varchar", "x"),
+            ])
+        };
+        assert_eq!((of("SKU"), of("status"), of("id")), (1, 0, 0));
+        for table in ["user", "Users"] {
+            assert_eq!(
+                pairs(&[row("a", "int", ""), named(table, "id", "char", "x")]),
+                1
+            );
+        }
+        assert_eq!(
+            pairs(&[row("a", "int", ""), named("groups", "id", "char", "x")]),
+            0
+        );
     }
 }

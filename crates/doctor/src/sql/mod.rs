@@ -4,8 +4,6 @@
 
 mod out_of_range;
 pub(crate) mod select;
-pub(crate) mod statements;
-pub(crate) mod tokens;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,8 +12,8 @@ use anyhow::Context as _;
 use linux::root::read_bytes;
 
 use crate::client::mysql::{MysqlClient, Row};
+use formats::slow_log::{Statement, distinct, parse};
 use select::as_select;
-use statements::{Statement, distinct, parse};
 
 /// So many kinds of statements are explained, for so long.
 const MOST: usize = 200;

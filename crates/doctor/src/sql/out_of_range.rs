@@ -1,9 +1,9 @@
 //! Literals out of the range of an integer column, in a list of which the server makes no note: it reads the whole
 //! table.
 
-use super::statements::Statement;
-use super::tokens::{Kind, Token, tokens};
 use crate::client::mysql::{MysqlClient, Row};
+use formats::slow_log::Statement;
+use formats::slow_log::tokens::{Kind, Token, tokens};
 
 /// The integer column that is compared with a text that is no number in its range, where the plan reads the whole
 /// table though an index is there.

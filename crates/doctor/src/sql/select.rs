@@ -1,6 +1,6 @@
 //! The SELECT that reads the rows of a statement: EXPLAIN of it is never a change, and needs no right to change.
 
-use super::tokens::{Kind, Token, tokens};
+use formats::slow_log::tokens::{Kind, Token, tokens};
 
 /// Functions that wait, lock or read files, which no statement is explained with: a server may evaluate a function of
 /// constants while it makes a plan.

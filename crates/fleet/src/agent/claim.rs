@@ -4,7 +4,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use crate::host_line::{HostVerb, LineVerb, parse};
+use crate::host_line::{AgentVerb, LineVerb, parse};
 
 /// Name that is taken while a process measures (unix(7), abstract socket addresses). It is no file: it is gone
 /// with the process that has it, and is one for all users of a host.
@@ -31,15 +31,12 @@ impl Claim {
     }
 }
 
-/// True where the result of a verb is worthless while another measures next to it.
+/// True where the result of a verb is worthless while another measures next to it. An error of the line is reported
+/// where it is run.
 fn measures(words: &[String]) -> bool {
-    let Ok(LineVerb::Host(verb)) = parse(words) else {
-        // An error of the line is reported where it is run.
-        return false;
-    };
-    match verb {
-        HostVerb::Bench(_) | HostVerb::Rounds(_) => true,
-        HostVerb::Sweep(args) => !args.dry_run && args.show.is_none(),
+    match parse(words) {
+        Ok(LineVerb::Host(verb)) => verb.measures(),
+        Ok(LineVerb::Agent(verb)) => matches!(verb, AgentVerb::Rounds(_)),
         _ => false,
     }
 }
@@ -83,6 +80,7 @@ mod tests {
             "bench /mnt/a --json",
             "rounds /mnt/a --figure page-read.iops",
             "sweep --devices /dev/sda",
+            "replay load.trace /dev/sda",
         ] {
             assert!(measures(&words(line)), "{line}");
         }

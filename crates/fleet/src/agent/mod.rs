@@ -43,7 +43,7 @@ const POLL: Duration = Duration::from_millis(100);
 const MOST_WAITING: usize = 16;
 
 /// Runs the agent until the end is ordered, or the connection is lost.
-pub fn agent(context: &Context) -> Outcome {
+pub(crate) fn agent(context: &Context) -> Outcome {
     remove_own_file();
     let interrupt = signals::interrupt_flag().refused()?;
     let (events, arriving) = channel();

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::{io, mem};
 
 use linux::Root;
 use linux::block::Devices;
@@ -13,9 +12,8 @@ use record::Bytes;
 use serde::Serialize;
 
 use crate::args::LookArgs;
-use crate::host_line::check::{LOOK_VERB, destroyed};
-use crate::host_line::{HostVerb, LineVerb, parse};
-use array::args::ArrayVerb;
+use crate::host_line::check::LOOK_VERB;
+use crate::host_line::{LineVerb, parse};
 use domain::plan_binding;
 use domain::plan_binding::DiskIdentity;
 use ui::context::Context;
@@ -47,9 +45,9 @@ struct DiskReport {
 }
 
 /// Prints the disks that a verb would overwrite.
-pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
+pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
     let verb = match parse(&args.verb).map_err(Failure::refused)? {
-        LineVerb::Host(verb) if !destroyed(&verb).is_empty() => verb,
+        LineVerb::Host(verb) if !verb.overwrites().is_empty() => verb,
         _ => {
             return Err(Failure::refused(format!(
                 "'{}' overwrites nothing, so there is nothing to check",
@@ -57,8 +55,8 @@ pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
             )));
         }
     };
-    let named = destroyed(&verb).to_vec();
-    rehearse(verb, context)?;
+    let named = verb.overwrites().to_vec();
+    verb.rehearse(context)?;
     let devices = Devices::read(&context.root).refused()?;
     let disks = named
         .iter()
@@ -67,51 +65,6 @@ pub fn look(args: &LookArgs, context: &mut Context) -> Outcome {
     let document = Document::of(LOOK_VERB, Disks { disks });
     context.print(&format!("{document:#}"))?;
     Ok(Answer::Done)
-}
-
-/// Lets the verb look at everything by its own rules.
-///
-/// # Errors
-/// As the verb itself would refuse.
-fn rehearse(verb: HostVerb, context: &mut Context) -> Result<(), Failure> {
-    let interrupt = ui::signals::interrupt_flag().refused()?;
-    match verb {
-        HostVerb::Bench(args) => bench::rehearse(&args, context, &engine::Disks),
-        HostVerb::Replay(args) => bench::rehearse(&args.bench_args(), context, &engine::Disks),
-        // These go another way, on which nothing asks whether it is a rehearsal.
-        HostVerb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
-            Err(Failure::refused(
-                "a sweep that is shown or given up overwrites nothing, so there is nothing to check",
-            ))
-        }
-        HostVerb::Sweep(mut args) => {
-            args.dry_run = true;
-            silently(context, |context| {
-                sweep::sweep(&args, context, &engine::Disks, &interrupt)
-            })
-        }
-        HostVerb::Array(mut args) => {
-            if let ArrayVerb::Create(args) = &mut args.verb {
-                args.dry_run = true;
-            }
-            silently(context, |context| array::array(&args, context, &interrupt))
-        }
-        // It reports all of this itself.
-        other => Err(Failure::refused(format!(
-            "{other:?} is checked by its own --dry-run"
-        ))),
-    }
-}
-
-/// Runs a rehearsal without its output: only whether it would run matters here.
-fn silently(
-    context: &mut Context,
-    rehearsal: impl FnOnce(&mut Context) -> Outcome,
-) -> Result<(), Failure> {
-    let out = mem::replace(&mut context.out, Box::new(io::sink()));
-    let rehearsed = rehearsal(context);
-    context.out = out;
-    rehearsed.map(drop)
 }
 
 /// A disk, as the plan has it. The verb's rules have been asked by now, so that it is only read here.

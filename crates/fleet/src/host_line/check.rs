@@ -1,9 +1,6 @@
 //! The verb to run on the hosts, checked here before any host is touched.
 
-use std::ffi::OsString;
-
-use crate::host_line::{HostVerb, LineVerb, parse};
-use array::args::ArrayVerb;
+use super::{AgentVerb, HostVerb, LineVerb, parse};
 use ui::exit::Failure;
 
 /// Verb by which a host reports what another verb would overwrite.
@@ -54,31 +51,13 @@ pub(crate) fn inspection(words: &[String]) -> Option<Vec<String>> {
     let Ok(LineVerb::Host(verb)) = parse(words) else {
         return None;
     };
-    if destroyed(&verb).is_empty() {
+    if verb.overwrites().is_empty() {
         return None;
     }
     Some(match verb {
         HostVerb::Zero(_) => with(words, &[DRY_RUN.to_owned()]),
         _ => [&[LOOK_VERB.to_owned(), "--".to_owned()], words].concat(),
     })
-}
-
-/// Targets that a verb was allowed to overwrite, and does.
-pub(crate) fn destroyed(verb: &HostVerb) -> &[OsString] {
-    match verb {
-        HostVerb::Bench(args) if bench::overwrites(args) => &args.destroy,
-        HostVerb::Replay(args) if !args.options.reads_only => &args.destroy,
-        HostVerb::Zero(args) if !args.dry_run => &args.destroy,
-        // One that is shown or given up overwrites nothing of what is named.
-        HostVerb::Sweep(args) if !args.dry_run && args.show.is_none() && args.abandon.is_none() => {
-            &args.destroy
-        }
-        HostVerb::Array(args) => match &args.verb {
-            ArrayVerb::Create(args) if !args.dry_run => &args.destroy,
-            _ => &[],
-        },
-        _ => &[],
-    }
 }
 
 /// The words of a `zero` with these arguments, or of its rehearsal.
@@ -108,14 +87,16 @@ fn unfit(verb: &LineVerb) -> Option<&'static str> {
         LineVerb::Completions(_) | LineVerb::Man(_) => {
             return Some("it is for the host that disksmith is installed on");
         }
+        LineVerb::Agent(AgentVerb::Agent) => return Some("the agent itself runs the verbs there"),
+        LineVerb::Agent(AgentVerb::Look(_)) => {
+            return Some("it is what 'fleet run' asks before a verb that overwrites something");
+        }
+        LineVerb::Agent(AgentVerb::Rounds(_)) => {
+            return Some("it measures the rounds of a 'fleet race'");
+        }
         LineVerb::Host(verb) => verb,
     };
     match verb {
-        HostVerb::Agent => Some("the agent itself runs the verbs there"),
-        HostVerb::Look(_) => {
-            Some("it is what 'fleet run' asks before a verb that overwrites something")
-        }
-        HostVerb::Rounds(_) => Some("it measures the rounds of a 'fleet race'"),
         HostVerb::Scrub(args) if args.install_timer => Some(
             "the timer would start a program that is gone by then; install disksmith there first",
         ),
@@ -210,7 +191,7 @@ mod tests {
             // Past the check of the arguments, which knows this too.
             args.destroy.push("/dev/a".into());
             let verb = HostVerb::Sweep(args);
-            assert!(destroyed(&verb).is_empty(), "{line}");
+            assert!(verb.overwrites().is_empty(), "{line}");
         }
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod view;
 
 use std::collections::BTreeMap;
 
+use domain::bought::BoughtVolumes;
 use study::burnin::Rule;
 use study::burnin::rehearse::{Conditions, Rehearsal, Rng, TrueDisk, TrueHost, rehearse};
 use study::supply;
@@ -35,7 +36,7 @@ const ALL: &str = "all";
 
 /// Goals of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlanGoals {
+pub(crate) struct PlanGoals<'a> {
     /// Number of good hosts wanted of each group.
     pub want: usize,
     /// Property that makes a group.
@@ -44,8 +45,22 @@ pub(crate) struct PlanGoals {
     pub chance: f64,
     /// Length of a round of the race, in seconds.
     pub round_s: f64,
-    /// Price of a host for an hour.
+    /// Price of a host for an hour, without its volumes.
     pub price: Option<f64>,
+    /// Volumes of a host.
+    pub volumes: &'a [BoughtVolumes],
+}
+
+impl PlanGoals<'_> {
+    /// Price of a host with its volumes for an hour; `None` where neither is known.
+    pub(crate) fn host_hour(&self) -> Option<f64> {
+        let volumes = self.volumes.iter().map(BoughtVolumes::per_hour);
+        let volumes = (!self.volumes.is_empty()).then(|| volumes.sum::<f64>());
+        match (self.price, volumes) {
+            (None, None) => None,
+            (host, volumes) => Some(host.unwrap_or(0.0) + volumes.unwrap_or(0.0)),
+        }
+    }
 }
 
 /// A group of the plan.
@@ -91,7 +106,7 @@ impl Plan {
     ///
     /// # Errors
     /// A sentence, where the group of a host of the past is not known.
-    pub(crate) fn of(past: &Past, goals: &PlanGoals) -> Result<Plan, String> {
+    pub(crate) fn of(past: &Past, goals: &PlanGoals<'_>) -> Result<Plan, String> {
         let mut hosts: BTreeMap<String, Vec<&(PastHost, bool)>> = BTreeMap::new();
         let mut lost = 0;
         for one in &past.hosts {
@@ -134,7 +149,7 @@ impl Plan {
     }
 
     /// Rehearses the race among as many hosts as are to be started.
-    fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals) -> Option<Cost> {
+    fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals<'_>) -> Option<Cost> {
         let total = self.total().filter(|total| *total <= MOST)?;
         pools
             .iter()
@@ -207,12 +222,13 @@ fn group(name: &str, hosts: &[&(PastHost, bool)], want: usize, chance: f64) -> G
 mod tests {
     use super::*;
 
-    const GOALS: PlanGoals = PlanGoals {
+    const GOALS: PlanGoals<'static> = PlanGoals {
         want: 3,
         per: Some(Per::Zone),
         chance: 0.95,
         round_s: 10.0,
         price: None,
+        volumes: &[],
     };
 
     /// `good` hosts of 12,000 and `bad` ones of 5,000 in a zone.

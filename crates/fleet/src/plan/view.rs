@@ -17,7 +17,7 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// A plan as text.
-pub(crate) fn text(plan: &Plan, goals: &PlanGoals, past: &Past, columns: usize) -> String {
+pub(crate) fn text(plan: &Plan, goals: &PlanGoals<'_>, past: &Past, columns: usize) -> String {
     let row = |group: &Group| {
         vec![
             group.name.clone(),
@@ -37,7 +37,7 @@ pub(crate) fn text(plan: &Plan, goals: &PlanGoals, past: &Past, columns: usize) 
     text
 }
 
-fn sentences(plan: &Plan, goals: &PlanGoals, past: &Past) -> Vec<String> {
+fn sentences(plan: &Plan, goals: &PlanGoals<'_>, past: &Past) -> Vec<String> {
     let each = goals
         .per
         .map_or_else(String::new, |per| format!(" of each {}", per.word()));
@@ -61,8 +61,14 @@ fn sentences(plan: &Plan, goals: &PlanGoals, past: &Past) -> Vec<String> {
             cost.most_rounds,
             cost.measured_h,
             cost.running_h,
-            priced(goals.price, cost.running_h),
+            priced(goals.host_hour(), cost.running_h),
             cost.most_running_h,
+        ));
+    }
+    if let Some(first) = goals.volumes.first() {
+        sentences.push(format!(
+            "The price of the volumes is that of the table ({}).",
+            first.price_source()
         ));
     }
     sentences
@@ -135,14 +141,14 @@ struct RaceBody {
     measured_host_hours: f64,
     host_hours: f64,
     host_hours_p95: f64,
-    /// Price of `host_hours`, in the currency of `--price`.
+    /// Price of `host_hours`, in the currency of `--price` and of the table of volumes.
     price: Option<f64>,
     price_p95: Option<f64>,
 }
 
 impl RaceBody {
-    fn of(cost: Cost, goals: &PlanGoals) -> RaceBody {
-        let price = |hours: f64| goals.price.map(|price| price * hours);
+    fn of(cost: Cost, goals: &PlanGoals<'_>) -> RaceBody {
+        let price = |hours: f64| goals.host_hour().map(|price| price * hours);
         RaceBody {
             round_s: goals.round_s,
             rounds: cost.rounds,
@@ -157,7 +163,7 @@ impl RaceBody {
 }
 
 /// A plan as one JSON document.
-pub(crate) fn json(plan: &Plan, goals: &PlanGoals, past: &Past) -> String {
+pub(crate) fn json(plan: &Plan, goals: &PlanGoals<'_>, past: &Past) -> String {
     let body = PlanBody {
         want: goals.want,
         per: goals.per.map(Per::word),

@@ -44,12 +44,13 @@ use std::time::{Duration, Instant};
 use crate::store::race::RacedHost;
 use ::record::Nanos;
 use anyhow::anyhow;
+use domain::bought::BoughtVolumes;
 use study::burnin::End;
 
 use crate::args::RaceArgs;
 use crate::destroy::confirm::require_terminal;
 use crate::floor::Floor;
-use crate::host_line::{HostVerb, LineVerb, parse};
+use crate::host_line::{AgentVerb, LineVerb, parse};
 use crate::hosts::Ties;
 use crate::hosts::{Host, is_keep};
 use crate::reach::{allow_connections, find, reach};
@@ -264,7 +265,7 @@ fn check_words(words: &[String]) -> Result<bool, Failure> {
     let verb =
         parse(words).map_err(|why| Failure::refused(format!("the workload is invalid: {why}")))?;
     match &verb {
-        LineVerb::Host(HostVerb::Rounds(args)) => {
+        LineVerb::Agent(AgentVerb::Rounds(args)) => {
             rounds::check(args).map_err(Failure::refused)?;
             Ok(rounds::overwrites(args))
         }
@@ -279,15 +280,29 @@ fn check_prices(args: &RaceArgs, hosts: &[Host]) -> Result<(), Failure> {
     match without {
         Some(host) if args.ties == Some(Ties::Price) => Err(Failure::refused(format!(
             "ties cannot be broken by price, since {} has none; write it behind each host of the \
-             list, as in 'price=0.172'",
+             list, as in 'price=0.172', or its volumes, as in 'volumes=2xgp3:500GiB'",
             host.name
         ))),
         _ => Ok(()),
     }
 }
 
+/// Price of a host for an hour: `price` of the list, and the volumes of the list (`volumes=gp3:20GiB+io2,iops=6000:1TiB`)
+/// at the prices of the table.
 fn price(host: &Host) -> Option<f64> {
-    let price: f64 = host.tags.get("price")?.parse().ok()?;
+    let own = match host.tags.get("price") {
+        Some(text) => Some(text.parse::<f64>().ok()?),
+        None => None,
+    };
+    let volumes = match host.tags.get("volumes") {
+        Some(text) => {
+            let each = text.split('+').map(str::parse::<BoughtVolumes>);
+            let each: Vec<BoughtVolumes> = each.collect::<Result<_, _>>().ok()?;
+            Some(each.iter().map(BoughtVolumes::per_hour).sum::<f64>())
+        }
+        None => None,
+    };
+    let price = own.into_iter().chain(volumes).reduce(|a, b| a + b)?;
     Some(price).filter(|price| price.is_finite() && *price >= 0.0)
 }
 

@@ -459,6 +459,16 @@ fn prices_are_needed_where_they_break_ties() {
         host.tags.insert("price".to_owned(), "0.172".to_owned());
     }
     assert!(check_prices(&by_price, &hosts).is_ok());
+    // 730 GiB of gp3 for an hour.
+    let tags = &mut hosts[0].tags;
+    tags.insert("volumes".to_owned(), "gp3:365GiB+gp3:365GiB".to_owned());
+    assert!((price(&hosts[0]).unwrap() - 0.172 - 0.08).abs() < 1e-9);
+    hosts[0].tags.remove("price");
+    assert!((price(&hosts[0]).unwrap() - 0.08).abs() < 1e-9);
+    hosts[0]
+        .tags
+        .insert("volumes".to_owned(), "gp9:1GiB".to_owned());
+    assert!(check_prices(&by_price, &hosts).is_err());
 }
 
 #[test]

@@ -145,11 +145,12 @@ pub(crate) fn overwrites(args: &RoundsArgs) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host_line::AgentVerb;
 
     fn asked(line: &str) -> RoundsArgs {
         let words = std::iter::once("rounds").chain(line.split(' '));
         match parse(words).unwrap() {
-            LineVerb::Host(HostVerb::Rounds(args)) => *args,
+            LineVerb::Agent(AgentVerb::Rounds(args)) => *args,
             other => panic!("{other:?}"),
         }
     }

@@ -37,7 +37,7 @@ pub(crate) const VERB: &str = "rounds";
 const POLL: Duration = Duration::from_millis(100);
 
 /// Measures round by round, as ordered on standard input.
-pub fn rounds(
+pub(crate) fn rounds(
     args: &RoundsArgs,
     context: &Context,
     engine: &dyn Engine,

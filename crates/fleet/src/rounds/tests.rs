@@ -1,12 +1,12 @@
 use engine::Disks;
 
 use super::*;
-use crate::host_line::{HostVerb, LineVerb, parse};
+use crate::host_line::{AgentVerb, LineVerb, parse};
 
 fn asked(words: &[&str]) -> RoundsArgs {
     let line = [&["rounds", "--figure", "page-read.iops"], words].concat();
     match parse(line).unwrap() {
-        LineVerb::Host(HostVerb::Rounds(args)) => *args,
+        LineVerb::Agent(AgentVerb::Rounds(args)) => *args,
         other => panic!("{other:?}"),
     }
 }

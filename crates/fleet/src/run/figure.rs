@@ -3,6 +3,7 @@
 use record::Verdict;
 use serde_json::Value;
 
+use super::answer::{Answer, Estimate, Phase};
 use crate::store::{HostOutcome, HostRun};
 
 /// The phase of the suite `database` that stands for all of it.
@@ -31,63 +32,55 @@ impl Figure {
 }
 
 /// The main figure of an answer; `None` where the verb has none, or it was not measured.
-pub(crate) fn of(answer: &Value) -> Option<Figure> {
-    let (name, (value, interval)) = match answer["command"].as_str()? {
-        "bench" => bench(answer)?,
+fn of(answer: &Value) -> Option<Figure> {
+    let mut run_verdict = None;
+    let (name, (value, interval)) = match Answer::of(answer)? {
+        Answer::Bench { phases, verdict } => {
+            run_verdict = verdict;
+            bench(&phases)?
+        }
         // The slowest disk holds all others up.
-        "zero" => (
-            "slowest disk's bytes/s".to_owned(),
-            least(&answer["disks"], |disk| estimate(&disk["bytes_per_s"]))?,
-        ),
-        "warm" => (
-            "slowest volume's bytes/s".to_owned(),
-            least(&answer["volumes"], |volume| {
-                Some((volume["bytes_per_s"].as_f64()?, None))
-            })?,
-        ),
-        _ => return None,
+        Answer::Zero { disks } => {
+            let disks = disks.iter().filter_map(|disk| estimate(disk.bytes_per_s?));
+            ("slowest disk's bytes/s".to_owned(), least(disks)?)
+        }
+        Answer::Warm { volumes } => {
+            let volumes = volumes.iter().filter_map(|volume| volume.bytes_per_s);
+            let volumes = volumes.map(|rate| (rate, None));
+            ("slowest volume's bytes/s".to_owned(), least(volumes)?)
+        }
+        Answer::Doctor { .. } | Answer::Other => return None,
     };
-    value.is_finite().then(|| Figure {
+    value.is_finite().then_some(Figure {
         name,
         value,
         interval,
-        verdict: answer["verdict"].as_str().map(str::to_owned),
+        verdict: run_verdict,
     })
 }
 
 /// A mean, with its interval.
-type Estimate = (f64, Option<(f64, f64)>);
+type Bounded = (f64, Option<(f64, f64)>);
 
-fn estimate(value: &Value) -> Option<Estimate> {
-    let bounds = value["low"].as_f64().zip(value["high"].as_f64());
-    Some((value["mean"].as_f64()?, bounds))
+fn estimate(of: Estimate) -> Option<Bounded> {
+    Some((of.mean?, of.low.zip(of.high)))
 }
 
 /// Requests a second of the phase that stands for the run.
-fn bench(answer: &Value) -> Option<(String, Estimate)> {
-    let phases = answer["phases"].as_array()?;
-    let phase = phases
-        .iter()
-        .find(|phase| phase["name"] == MAIN_PHASE)
-        .or_else(|| phases.first())?;
-    let flows = ["read", "write", "create", "stat", "delete"];
-    let flows = flows
-        .iter()
-        .filter_map(|flow| estimate(&phase[flow]["iops"]));
-    let name = format!("{}.iops", phase["name"].as_str()?);
+fn bench(phases: &[Phase]) -> Option<(String, Bounded)> {
+    let main = phases.iter().find(|phase| phase.name == MAIN_PHASE);
+    let phase = main.or_else(|| phases.first())?;
+    let flows = phase.flows().filter_map(|flow| estimate(flow.iops));
     // The flows of a phase share its disk: as if all erred to the same side, which is never too narrow.
     let sum = flows.reduce(|(a, of_a), (b, of_b)| {
         let both = of_a.zip(of_b);
         (a + b, both.map(|(a, b)| (a.0 + b.0, a.1 + b.1)))
     });
-    Some((name, sum?))
+    Some((format!("{}.iops", phase.name), sum?))
 }
 
-fn least(list: &Value, of: impl Fn(&Value) -> Option<Estimate>) -> Option<Estimate> {
-    let values = list.as_array()?.iter();
-    values
-        .filter_map(of)
-        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+fn least(values: impl Iterator<Item = Bounded>) -> Option<Bounded> {
+    values.min_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
 /// Comparison of hosts.

@@ -1,5 +1,6 @@
 //! `fleet run`: a verb on every host, with the answers in the ledger under one run of the fleet.
 
+mod answer;
 mod figure;
 mod host;
 mod odd;

@@ -1,86 +1,105 @@
-//! Checks of `doctor` in which a host differs from most others.
+//! Answers of `doctor` on many hosts: what they have in common, and the checks in which a host differs from most others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use doctor::CheckResult;
+use serde::Serialize;
+
+use super::answer::{Answer, Check};
+use crate::store::HostRun;
 
 /// With fewer hosts there is no most.
 const HOSTS: usize = 3;
 
-/// A check of one thing, in which a host differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Odd {
-    /// Index of the host.
-    pub(crate) host: usize,
-    pub(crate) check: String,
-    /// Result and value of the host, and the result of most others.
-    pub(crate) found: String,
-    pub(crate) usual: String,
-    /// Number of hosts that have the usual result.
-    pub(crate) count: usize,
+/// The answers of the hosts to `doctor`, each with the host's index; none of any other verb.
+pub(super) struct Checked(Vec<(usize, Vec<Check>)>);
+
+/// A check in which a host differs from most others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Difference<'a> {
+    /// Name of the host.
+    pub(super) host: &'a str,
+    pub(super) check: &'a str,
+    /// The gravest result on the host, and its value.
+    pub(super) result: CheckResult,
+    pub(super) value: &'a str,
+    /// The result that most hosts have, and how many these are.
+    pub(super) usual: CheckResult,
+    pub(super) hosts: usize,
 }
 
-/// Result and value of each check of a host.
-type Checks<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
-
-/// Differences of answers of `doctor`: results that more than half of the hosts share and a host does not.
-pub(crate) fn odd(answers: &[&Value]) -> Vec<Odd> {
-    let hosts: Vec<(usize, Checks<'_>)> = answers
-        .iter()
-        .enumerate()
-        .filter(|(_, answer)| answer["command"] == "doctor")
-        .map(|(at, answer)| (at, gravest(answer)))
-        .collect();
-    let names: std::collections::BTreeSet<&str> = hosts
-        .iter()
-        .flat_map(|(_, checks)| checks.keys().copied())
-        .collect();
-    let mut found = Vec::new();
-    for name in names {
-        let results: Vec<(usize, &str, &str)> = hosts
-            .iter()
-            .filter_map(|(at, checks)| {
-                checks
-                    .get(name)
-                    .map(|(result, value)| (*at, *result, *value))
-            })
-            .collect();
-        let count = |word: &str| {
-            results
-                .iter()
-                .filter(|(_, result, _)| *result == word)
-                .count()
-        };
-        let usual = results
-            .iter()
-            .map(|(_, result, _)| *result)
-            .max_by_key(|result| count(result));
-        let Some(usual) =
-            usual.filter(|usual| results.len() >= HOSTS && count(usual) * 2 > results.len())
-        else {
-            continue;
-        };
-        let others = results.iter().filter(|(_, result, _)| *result != usual);
-        found.extend(others.map(|(host, result, value)| Odd {
-            host: *host,
-            check: name.to_owned(),
-            found: format!("{result} ({value})"),
-            usual: usual.to_owned(),
-            count: count(usual),
-        }));
+impl Checked {
+    pub(super) fn of(hosts: &[HostRun]) -> Checked {
+        let checked = hosts.iter().enumerate().filter_map(|(at, host)| {
+            let Answer::Doctor { checks } = Answer::of(&host.answer)? else {
+                return None;
+            };
+            Some((at, checks))
+        });
+        Checked(checked.collect())
     }
-    found
+
+    /// What is to be fixed or considered, the gravest first, each with the hosts on which it was found: what equal
+    /// hosts have in common is there once.
+    pub(super) fn findings(&self) -> Vec<(&Check, Vec<usize>)> {
+        let mut found: BTreeMap<&Check, Vec<usize>> = BTreeMap::new();
+        for (at, checks) in &self.0 {
+            let is_finding =
+                |check: &&Check| matches!(check.result, CheckResult::Fix | CheckResult::Consider);
+            for check in checks.iter().filter(is_finding).collect::<BTreeSet<_>>() {
+                found.entry(check).or_default().push(*at);
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// Number of hosts that answered.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Results that more than half of the hosts share and a host does not.
+    pub(super) fn differences<'a>(&'a self, hosts: &'a [HostRun]) -> Vec<Difference<'a>> {
+        let mut by_check: BTreeMap<&str, Vec<(usize, &Check)>> = BTreeMap::new();
+        for (at, checks) in &self.0 {
+            for check in gravest(checks).into_values() {
+                by_check.entry(&check.name).or_default().push((*at, check));
+            }
+        }
+        let mut found = Vec::new();
+        for (name, results) in by_check {
+            let count = |result: CheckResult| {
+                let same = results.iter().filter(|(_, check)| check.result == result);
+                same.count()
+            };
+            let all = CheckResult::ALL.into_iter();
+            let usual = all.max_by_key(|result| count(*result));
+            let is_most =
+                |usual: &CheckResult| results.len() >= HOSTS && count(*usual) * 2 > results.len();
+            let Some(usual) = usual.filter(is_most) else {
+                continue;
+            };
+            let others = results.iter().filter(|(_, check)| check.result != usual);
+            found.extend(others.map(|(at, check)| Difference {
+                host: hosts.get(*at).map_or("", |host| &host.host),
+                check: name,
+                result: check.result,
+                value: &check.value,
+                usual,
+                hosts: count(usual),
+            }));
+        }
+        found
+    }
 }
 
-/// For each check the gravest result, which is the first, with its value.
-fn gravest(answer: &Value) -> Checks<'_> {
-    let mut found = BTreeMap::new();
-    for row in answer["checks"].as_array().into_iter().flatten() {
-        let word = |key: &str| row[key].as_str();
-        if let (Some(name), Some(result), Some(value)) =
-            (word("name"), word("result"), word("value"))
-        {
-            found.entry(name).or_insert((result, value));
+/// For each check the gravest result.
+fn gravest(checks: &[Check]) -> BTreeMap<&str, &Check> {
+    let mut found: BTreeMap<&str, &Check> = BTreeMap::new();
+    for check in checks {
+        let known = found.entry(&check.name).or_insert(check);
+        if check.result < known.result {
+            *known = check;
         }
     }
     found
@@ -89,27 +108,59 @@ fn gravest(answer: &Value) -> Checks<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::hosts::Host;
+    use serde_json::{Value, json};
+
+    fn hosts(answers: &[&Value]) -> Vec<HostRun> {
+        let host = |(at, answer): (usize, &&Value)| HostRun {
+            host: format!("h{at}"),
+            answer: (*answer).clone(),
+            ..HostRun::waiting(&Host::default())
+        };
+        answers.iter().enumerate().map(host).collect()
+    }
+
+    fn answer(result: &str, value: &str) -> Value {
+        json!({ "command": "doctor", "checks": [
+            { "name": "scheduler", "result": "ok", "value": "sda: none" },
+            { "name": "scheduler", "result": result, "value": value },
+            { "name": "numa", "result": "consider", "value": "2 nodes" } ] })
+    }
 
     #[test]
     fn the_host_that_differs_is_named_with_its_check() {
-        let answer = |result: &str, value: &str| {
-            json!({ "command": "doctor", "checks": [
-                { "name": "scheduler", "result": result, "value": value },
-                { "name": "scheduler", "result": "ok", "value": "sda: none" },
-                { "name": "numa", "result": "ok", "value": "1 node" } ] })
-        };
         let (well, bad) = (answer("ok", "none"), answer("consider", "vda: bfq"));
-        let all = [&well, &bad, &well, &Value::Null, &well];
-        let found = odd(&all);
-        assert_eq!(found.len(), 1);
-        let one = &found[0];
+        let all = hosts(&[&well, &bad, &well, &Value::Null, &well]);
+        let checked = Checked::of(&all);
+        let found = checked.differences(&all);
         assert_eq!(
-            (one.host, one.check.as_str(), one.count),
-            (1, "scheduler", 3)
+            found,
+            [Difference {
+                host: "h1",
+                check: "scheduler",
+                result: CheckResult::Consider,
+                value: "vda: bfq",
+                usual: CheckResult::Ok,
+                hosts: 3,
+            }]
         );
-        assert_eq!(one.found, "consider (vda: bfq)");
-        assert!(odd(&[&well, &bad]).is_empty());
-        assert!(odd(&[&well, &bad, &well, &bad]).is_empty());
+        for few in [vec![&well, &bad], vec![&well, &bad, &well, &bad]] {
+            let few = hosts(&few);
+            assert_eq!(Checked::of(&few).differences(&few), []);
+        }
+    }
+
+    #[test]
+    fn equal_findings_are_one_with_its_hosts() {
+        let (well, bad) = (answer("ok", "none"), answer("fix", "vda: bfq"));
+        let all = hosts(&[&well, &bad, &well]);
+        let checked = Checked::of(&all);
+        let found: Vec<(&str, Vec<usize>)> = checked
+            .findings()
+            .into_iter()
+            .map(|(check, hosts)| (check.name.as_str(), hosts))
+            .collect();
+        assert_eq!(found, [("scheduler", vec![1]), ("numa", vec![0, 1, 2])]);
+        assert_eq!(checked.count(), 3);
     }
 }

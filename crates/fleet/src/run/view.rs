@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::run::answer::Check;
 use crate::run::figure::{Comparison, compare};
-use crate::run::odd::odd;
+use crate::run::odd::{Checked, Difference};
 use crate::store::{FleetRun, HostOutcome, HostRun};
 use ui::format;
 use ui::json::Document;
@@ -18,7 +19,8 @@ const CLOCKS: f64 = 2.0;
 /// The table, its notes, and the answers that are text.
 pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     let compared = compare(&run.hosts);
-    let report = RunReport::of(run, &compared);
+    let checked = Checked::of(&run.hosts);
+    let report = RunReport::of(run, &compared, &checked);
     let figure = report.figure.unwrap_or_default();
     let titles = [
         Column::words("host"),
@@ -34,7 +36,7 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     ];
     let rows: Vec<Vec<String>> = report.hosts.iter().map(HostReport::row).collect();
     let mut text = layout(&titles, &rows, columns);
-    let sentences = sentences(run, &report);
+    let sentences = sentences(run, &report, &checked);
     if !sentences.is_empty() {
         text.push('\n');
     }
@@ -51,7 +53,7 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
 }
 
 /// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.
-fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
+fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &Checked) -> Vec<String> {
     let mut sentences: Vec<String> = run
         .hosts
         .iter()
@@ -65,7 +67,8 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
         sentences.extend(notes.map(|note| format!("{}: {note}", host.host)));
     }
     sentences.extend(outliers(report));
-    sentences.extend(differences(run));
+    sentences.extend(findings(run, checked));
+    sentences.extend(report.differences.iter().map(difference));
     for host in run.hosts.iter().filter(|host| !host.collected.is_empty()) {
         sentences.push(format!(
             "{}: its stored answer to {} is in the ledger now.",
@@ -101,16 +104,35 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>) -> Vec<String> {
     sentences
 }
 
-/// Checks of `doctor` in which a host is not like most others.
-fn differences(run: &FleetRun) -> impl Iterator<Item = String> {
-    let answers: Vec<&Value> = run.hosts.iter().map(|host| &host.answer).collect();
-    odd(&answers).into_iter().filter_map(|one| {
-        let host = run.hosts.get(one.host)?;
-        Some(format!(
-            "{}: differs from most in {}: {}; {} hosts have {}.",
-            host.host, one.check, one.found, one.count, one.usual
-        ))
-    })
+/// Findings of `doctor`, each once with its hosts.
+fn findings(run: &FleetRun, checked: &Checked) -> Vec<String> {
+    let name = |at: &usize| run.hosts.get(*at).map(|host| host.host.as_str());
+    let sentence = |(check, hosts): (&Check, Vec<usize>)| {
+        let on = match hosts.len() {
+            all if all == checked.count() && all > 1 => format!("all {all} hosts"),
+            _ => hosts.iter().filter_map(name).collect::<Vec<_>>().join(", "),
+        };
+        format!(
+            "{} {}: {} (on {on})",
+            check.result.word(),
+            check.name,
+            check.value
+        )
+    };
+    checked.findings().into_iter().map(sentence).collect()
+}
+
+/// A check of `doctor` in which a host is not like most others.
+fn difference(one: &Difference<'_>) -> String {
+    format!(
+        "{}: differs from most in {}: {} ({}); {} hosts have {}.",
+        one.host,
+        one.check,
+        one.result.word(),
+        one.value,
+        one.hosts,
+        one.usual.word()
+    )
 }
 
 fn outliers(report: &RunReport<'_>) -> Vec<String> {
@@ -142,6 +164,8 @@ struct RunReport<'a> {
     /// Median of the figure over the hosts that are compared, in its unit.
     median: Option<f64>,
     hosts: Vec<HostReport<'a>>,
+    /// Checks of `doctor` in which a host differs from most others.
+    differences: Vec<Difference<'a>>,
 }
 
 /// Result of a verb on a host.
@@ -182,7 +206,7 @@ struct HostReport<'a> {
 }
 
 impl<'a> RunReport<'a> {
-    fn of(run: &'a FleetRun, compared: &'a Comparison) -> RunReport<'a> {
+    fn of(run: &'a FleetRun, compared: &'a Comparison, checked: &'a Checked) -> RunReport<'a> {
         let hosts = run.hosts.iter().enumerate();
         RunReport {
             fleet: &run.id,
@@ -193,6 +217,7 @@ impl<'a> RunReport<'a> {
             hosts: hosts
                 .map(|(at, host)| HostReport::of(host, at, compared))
                 .collect(),
+            differences: checked.differences(&run.hosts),
         }
     }
 }
@@ -249,6 +274,7 @@ impl<'a> HostReport<'a> {
 /// The JSON document, with a line's end behind it.
 pub(crate) fn json(run: &FleetRun) -> String {
     let compared = compare(&run.hosts);
-    let report = RunReport::of(run, &compared);
+    let checked = Checked::of(&run.hosts);
+    let report = RunReport::of(run, &compared, &checked);
     format!("{:#}", Document::of(run.kind.word(), report))
 }

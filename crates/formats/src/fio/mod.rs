@@ -16,4 +16,5 @@ mod json;
 mod node;
 mod options;
 pub(crate) mod read;
+mod work;
 pub(crate) mod write;

@@ -204,7 +204,9 @@ impl Columns {
         };
         // A column of a version to come may be among them, or one that was cut off at the end.
         let is_header = known >= 2 && known * 4 >= words.len() * 3;
-        let has_numbers = words.iter().any(|word| super::row::number(word).is_some());
+        let has_numbers = words
+            .iter()
+            .any(|word| super::number::number(word).is_some());
         (is_header && !has_numbers).then(|| Columns {
             list: words.iter().map(column).collect(),
             names,

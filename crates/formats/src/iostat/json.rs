@@ -9,8 +9,9 @@ use super::calendar::Calendar;
 use super::columns::Column;
 use super::landmark::cpu_place;
 use super::notes::Notes;
+use super::number::number;
 use super::report::{Report, Reports, Row};
-use super::row::{Figures, number};
+use super::row::Figures;
 use super::stamp;
 
 /// The longest word that is kept.

@@ -1,7 +1,8 @@
 //! Guesses the columns of a log whose headers are gone, and checks the guess against the figures.
 
 use super::columns::{Column, Columns, Figure, Part};
-use super::row::{Figures, Number};
+use super::number::Number;
+use super::row::Figures;
 
 /// The column sets that versions of sysstat printed, as their headers. `U` stands for the unit:
 /// sectors, kB or MB.
@@ -282,7 +283,7 @@ fn busy(figures: &Figures) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::number;
+    use super::super::number::number;
     use super::*;
 
     fn rows(lines: &[&str]) -> Vec<Vec<Number>> {

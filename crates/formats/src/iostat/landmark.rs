@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use record::sample::{CpuShares, Fraction, Source};
 
-use super::row::{Number, number};
+use super::number::{Number, number};
 use super::stamp;
 
 /// The names of the shares of the processors, of a header such as `avg-cpu:  %user %nice %idle`.

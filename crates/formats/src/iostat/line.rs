@@ -1,8 +1,9 @@
 //! Lines of devices: names and figures.
 
 use super::columns::NamePlace;
+use super::number::{Number, number};
 use super::report::Row;
-use super::row::{Figures, Number, number};
+use super::row::Figures;
 use super::{Columns, stamp};
 
 /// Fewer figures are not taken for a line of a device where no header says so: the shortest report

@@ -12,6 +12,7 @@ mod landmark;
 mod line;
 mod lines;
 mod notes;
+mod number;
 mod other;
 mod pace;
 mod prefix;

@@ -6,71 +6,7 @@ use record::sample::{BytesPerSecond, Device, DeviceSample, Flow, Fraction, PerSe
 use record::{Bytes, Nanos};
 
 use super::columns::{Column, Figure, Part};
-
-/// A number as it is printed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Number {
-    /// Its value. Not finite for `nan` and `inf`, which old versions print of counters that went
-    /// back.
-    pub(crate) value: f64,
-    /// Value of a unit behind it, in bytes, regardless of the header: `15.2M`.
-    pub(crate) unit: Option<f64>,
-    /// Digits behind the decimal point.
-    pub(crate) decimals: usize,
-}
-
-/// Reads a number with a decimal point or comma, and perhaps a percent sign or a unit behind it.
-/// The units are powers of 1024, as `iostat --human` prints them.
-pub(crate) fn number(text: &str) -> Option<Number> {
-    let bare = text.trim_start_matches(['-', '+']);
-    if ["nan", "inf"]
-        .iter()
-        .any(|word| bare.eq_ignore_ascii_case(word))
-    {
-        return Some(Number {
-            value: f64::NAN,
-            unit: None,
-            decimals: 0,
-        });
-    }
-    let (digits, unit) = match text.chars().next_back()? {
-        '0'..='9' => (text, None),
-        '%' => (text.strip_suffix('%')?, None),
-        's' => (text.strip_suffix('s')?, Some(512.0)),
-        'B' => (text.strip_suffix('B')?, Some(1.0)),
-        letter => match "kMGTP".find(letter) {
-            Some(power) => (
-                text.strip_suffix(letter)?,
-                Some(1024_f64.powi(power as i32 + 1)),
-            ),
-            None => (text, None),
-        },
-    };
-    let sign = if digits.starts_with('-') { -1.0 } else { 1.0 };
-    let digits = digits.strip_prefix('-').unwrap_or(digits);
-    let (whole, fraction) = digits.split_once(['.', ',']).unwrap_or((digits, ""));
-    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) || digits.len() > 40 {
-        return None;
-    }
-    let value = decimal(whole, fraction)?;
-    Some(Number {
-        value: sign * value,
-        unit,
-        decimals: fraction.len(),
-    })
-}
-
-/// The value of digits before and behind a decimal point. Up to fifteen digits, the quotient of two
-/// whole numbers that a float holds exactly is the float that is nearest.
-fn decimal(whole: &str, fraction: &str) -> Option<f64> {
-    if whole.len() + fraction.len() > 15 {
-        return format!("{whole}.{fraction}0").parse().ok();
-    }
-    let digits = whole.bytes().chain(fraction.bytes());
-    let number = digits.fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
-    Some(number as f64 / 10_f64.powi(fraction.len() as i32))
-}
+use super::number::Number;
 
 /// No device does more of anything in a second: a counter went back, and the difference was taken
 /// for a number without sign.
@@ -253,35 +189,8 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
+    use super::super::number::number;
     use super::*;
-
-    #[test]
-    fn numbers_come_with_points_commas_units_and_percent_signs() {
-        for (text, value, unit, decimals) in [
-            ("0.00", 0.0, None, 2),
-            ("17512,23", 17512.23, None, 2),
-            ("829", 829.0, None, 0),
-            ("10.2%", 10.2, None, 1),
-            ("15.2M", 15.2, Some(1024.0 * 1024.0), 1),
-            ("0,0k", 0.0, Some(1024.0), 1),
-            ("3.0G", 3.0, Some(1024_f64.powi(3)), 1),
-            ("4.0B", 4.0, Some(1.0), 1),
-            ("-0.00", -0.0, None, 2),
-        ] {
-            let expected = Number {
-                value,
-                unit,
-                decimals,
-            };
-            assert_eq!(number(text), Some(expected), "{text}");
-        }
-        assert!(number("-nan").unwrap().value.is_nan());
-        for text in [
-            "", "-", ".", "sda", "1e9", "1.2.3", "0x10", "k", "%", "1.2kk", "é", "+1",
-        ] {
-            assert_eq!(number(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn a_number_that_cannot_be_means_that_a_counter_went_back() {

@@ -11,9 +11,9 @@ use super::known::{self, ENOUGH};
 use super::landmark::{Machine, cpu_header, cpu_shares, is_other_header, strip_colours};
 use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
 use super::notes::Notes;
+use super::number::{Number, number};
 use super::prefix::Prefix;
 use super::report::{Report, Reports};
-use super::row::{Number, number};
 use super::{Columns, stamp};
 
 /// Limits of the lines, and of the bytes, that are examined before the columns are guessed.

@@ -11,7 +11,7 @@ use linux::exec::Exec;
 
 use super::arch::Arch;
 use super::packages::Packages;
-use super::qemu;
+use super::qemu::{self, Accelerator};
 
 /// Longest time for the kernel: natively it needs about a second.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -28,15 +28,6 @@ pub enum Accel {
     /// KVM, whatever comes of it.
     Kvm,
     /// Emulation.
-    Emulation,
-}
-
-/// Accelerator that a machine runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accelerator {
-    /// The host's processor.
-    Kvm,
-    /// QEMU's emulation, 10 to 30 times slower for what is computed; disks keep their speed.
     Emulation,
 }
 

@@ -8,6 +8,7 @@
 mod accel;
 mod arch;
 mod cpio;
+mod disk;
 mod elf;
 mod error;
 mod initramfs;
@@ -30,14 +31,16 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use accel::{Accel, Accelerator};
+pub use accel::Accel;
+pub use disk::{Disk, Source};
 pub use error::{Error, Result};
-pub use options::{Disk, MachineOptions, Source};
+pub use options::MachineOptions;
 pub use packages::{Packages, default_cache};
 pub use power::Power;
 
 use arch::Arch;
 use initramfs::{Disks, Task};
+pub use qemu::Accelerator;
 use qemu::{Hardware, Streams};
 use state::State;
 use stream::{Console, Event, Flow};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use record::Bytes;
 
 use super::accel::Accel;
+use super::disk::{Disk, Source};
 use super::packages::Packages;
 use super::qemu::MOST_DISKS;
 use super::{Error, Result};
@@ -20,29 +21,6 @@ const LONGEST_SERIAL: usize = 20;
 
 /// The least that the kernel and the tools run in.
 const LEAST_MEMORY: Bytes = Bytes::mib(384);
-
-/// Content of a disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// An NBD server.
-    Socket {
-        /// Its unix socket.
-        path: PathBuf,
-        /// The name of the export; empty for the server's own.
-        export: String,
-    },
-    /// A file, as raw as a disk.
-    File(PathBuf),
-}
-
-/// A disk of the machine: a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disk {
-    /// Its content.
-    pub source: Source,
-    /// Its serial number, at most 20 bytes.
-    pub serial: String,
-}
 
 /// Parts of a machine, and the command that it runs.
 #[derive(Clone, Debug)]

@@ -4,9 +4,17 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::accel::Accelerator;
 use super::arch::Arch;
 use super::{Disk, Source};
+
+/// Accelerator that a machine runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accelerator {
+    /// The host's processor.
+    Kvm,
+    /// QEMU's emulation, 10 to 30 times slower for what is computed; disks keep their speed.
+    Emulation,
+}
 
 /// The first slot of the PCI bus that holds disks, and how many a slot holds. Below are the ports.
 const FIRST_SLOT: usize = 4;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use record::Nanos;
 
 use super::Random;
-use super::volume::{Kind, Request};
+use super::request::{Kind, Request};
 use crate::spec::VolumeSpec;
 
 /// Fetches that are done are forgotten when so many are known.

@@ -33,6 +33,7 @@ mod cold;
 mod gate;
 mod merge;
 mod noise;
+mod request;
 mod volume;
 
 #[cfg(test)]
@@ -44,7 +45,8 @@ use serde::{Deserialize, Serialize};
 pub use gate::{Caps, Gate, Passed};
 pub use noise::NoiseModel;
 pub use record::random::SplitMix64 as Random;
-pub use volume::{Admission, Counters, Kind, Request, Volume};
+pub use request::{Kind, Request};
+pub use volume::{Admission, Counters, Volume};
 
 /// Operations and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

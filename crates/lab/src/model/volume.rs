@@ -9,33 +9,8 @@ use super::bucket::Bucket;
 use super::cold::ColdMap;
 use super::merge::{Count, MergeCounter};
 use super::noise::NoiseModel;
+use super::request::{Kind, Request};
 use crate::spec::{ErrorOn, Span, VolumeSpec};
-
-/// Kind of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Data.
-    Read,
-    /// To put data there.
-    Write,
-    /// To put zeros there, which counts as writing them.
-    Zero,
-    /// To discard.
-    Trim,
-    /// To have what was written kept.
-    Flush,
-}
-
-/// One request of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Kind.
-    pub kind: Kind,
-    /// The first byte.
-    pub offset: u64,
-    /// Length in bytes; the end is inside the volume.
-    pub length: u64,
-}
 
 /// Time and result of a request.
 #[derive(Clone, Debug)]

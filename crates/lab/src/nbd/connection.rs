@@ -1,31 +1,21 @@
 //! One client: a thread that takes its requests, and one that answers them when they are due.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use record::Nanos;
 
 use super::Exports;
 use super::handshake::handshake;
 use super::limits::{HANDSHAKE, Limits, SMALL, Timed, read_payload, wait_for_request};
+use super::stream::Stream;
 use super::wire::{Meaning, Message, ProtocolError, reply_head};
 use crate::disk::{DelayQueue, Disk, EIO, Reply, precise_timers};
 use crate::model::Kind;
 
 /// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
 const MOST_IN_FLIGHT: usize = 1 << 13;
-
-/// A socket of either kind.
-pub(crate) enum Stream {
-    /// A unix socket.
-    Unix(UnixStream),
-    /// A TCP connection.
-    Tcp(TcpStream),
-}
 
 /// State that the two threads of a connection share.
 #[derive(Default)]
@@ -56,63 +46,6 @@ impl Between {
     fn done(&self) -> bool {
         let last = self.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
         last && self.leaving.load(Ordering::SeqCst)
-    }
-}
-
-impl Stream {
-    /// Another handle to the same socket.
-    pub(crate) fn try_clone(&self) -> io::Result<Stream> {
-        match self {
-            Stream::Unix(stream) => stream.try_clone().map(Stream::Unix),
-            Stream::Tcp(stream) => stream.try_clone().map(Stream::Tcp),
-        }
-    }
-
-    /// Limits how long one read of the socket may wait.
-    pub(super) fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Unix(stream) => stream.set_read_timeout(time),
-            Stream::Tcp(stream) => stream.set_read_timeout(time),
-        }
-    }
-
-    /// Limits how long one write to the socket may wait, by any handle to it.
-    fn limit_writes(&self, time: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Unix(stream) => stream.set_write_timeout(time),
-            Stream::Tcp(stream) => stream.set_write_timeout(time),
-        }
-    }
-
-    /// Ends the connection for all who hold it.
-    pub(crate) fn shutdown(&self) {
-        // A socket that is already closed is as wanted.
-        let _ = match self {
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
-        };
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read(buffer),
-            Stream::Tcp(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.write(data),
-            Stream::Tcp(stream) => stream.write(data),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection::Stream;
+use super::stream::Stream;
 
 /// The most clients of a server at a time: some for each of as many volumes as a machine has.
 pub(crate) const MOST_CLIENTS: usize = 1024;

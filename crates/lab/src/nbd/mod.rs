@@ -30,10 +30,12 @@
 mod connection;
 mod handshake;
 mod limits;
+mod stream;
 mod wire;
 
-pub(crate) use connection::{Stream, serve};
+pub(crate) use connection::serve;
 pub(crate) use limits::Limits;
+pub(crate) use stream::Stream;
 
 use crate::disk::Disk;
 use std::sync::Arc;

@@ -2,38 +2,8 @@
 
 use record::{Bytes, Nanos, has_unit};
 
-use super::parse::SpecError;
+use super::error::{KEYS, SpecError};
 use super::{Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, VolumeSpec};
-
-/// All keys, in the order of the documentation.
-pub const KEYS: [&str; 26] = [
-    "iops",
-    "throughput",
-    "burst",
-    "credits",
-    "merge",
-    "latency",
-    "latency-min",
-    "jitter",
-    "cold",
-    "cold-block",
-    "cold-latency",
-    "slow",
-    "slow-factor",
-    "slow-every",
-    "stall",
-    "stall-every",
-    "error",
-    "error-rate",
-    "error-on",
-    "error-after",
-    "corrupt",
-    "corrupt-places",
-    "corrupt-after",
-    "volatile",
-    "serial",
-    "seed",
-];
 
 /// Keys that may come more than once.
 const REPEATABLE: [&str; 4] = ["slow", "stall", "error", "corrupt"];

@@ -40,6 +40,7 @@
 //! | `seed` | start of the volume's random numbers; of several volumes, each has the next | from the server's seed |
 
 mod apply;
+mod error;
 mod parse;
 mod profile;
 
@@ -49,8 +50,8 @@ mod tests;
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-pub use apply::KEYS;
-pub use parse::{SpecError, VolumeGroup};
+pub use error::{KEYS, SpecError};
+pub use parse::VolumeGroup;
 pub use profile::Profile;
 
 /// A sector: the smallest unit that a disk reads or loses.

@@ -4,11 +4,9 @@ use std::str::FromStr;
 
 use record::Bytes;
 
-use super::apply::{self, KEYS};
+use super::apply;
+use super::error::{MOST_VOLUMES, SpecError};
 use super::{LONGEST_SERIAL, Profile, VolumeSpec};
-
-/// The most volumes of one group; a machine has no more places for disks than that.
-const MOST_VOLUMES: u32 = 256;
 
 /// The smallest unit of a volume's size.
 const SIZE_UNIT: Bytes = Bytes::kib(4);
@@ -20,59 +18,6 @@ pub struct VolumeGroup {
     pub count: u32,
     /// Specification of each.
     pub spec: VolumeSpec,
-}
-
-/// Reason for which a `--volumes` value was not understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
-    /// No size behind the last colon.
-    #[error("'{0}' has no size; write WHAT:SIZE, such as gp3:16GiB or 8xiops=400:1GiB")]
-    NoSize(String),
-    /// The size cannot be that of a volume.
-    #[error(
-        "'{0}' is not the size of a volume; write a multiple of 4 KiB, such as 512MiB or 16GiB"
-    )]
-    Size(String),
-    /// The number of volumes.
-    #[error("'{0}' volumes cannot be made; write a number from 1 to {MOST_VOLUMES} before the x")]
-    Count(String),
-    /// A word that is no profile, or a profile that is not the first word.
-    #[error(
-        "'{0}' is neither a profile at the beginning ({profiles}) nor a key=value pair",
-        profiles = Profile::names()
-    )]
-    Word(String),
-    /// No such key.
-    #[error("there is no key '{0}'; the keys are {keys}", keys = KEYS.join(", "))]
-    Key(String),
-    /// A key that may be given once.
-    #[error("{0} is given twice; it may be given once")]
-    Twice(String),
-    /// A value that the key does not take.
-    #[error("{key}={value} is not understood; {key} takes {takes}")]
-    Value {
-        /// The key.
-        key: String,
-        /// The value given.
-        value: String,
-        /// Correct values.
-        takes: String,
-    },
-    /// A quantity without its unit, which would be taken for bytes or seconds.
-    #[error("{key}={value} lacks a unit: {bare} has none; write {key}={example}")]
-    Unit {
-        /// The key.
-        key: String,
-        /// The value given.
-        value: String,
-        /// The bare number.
-        bare: String,
-        /// The same with units, as it was probably meant.
-        example: String,
-    },
-    /// Values that do not go together.
-    #[error("{0}")]
-    Together(String),
 }
 
 impl FromStr for VolumeGroup {

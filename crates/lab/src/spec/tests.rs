@@ -216,7 +216,7 @@ fn a_quantity_without_its_unit_is_refused_and_the_unit_shown() {
 #[test]
 fn the_documentation_names_every_key() {
     let documented = include_str!("mod.rs");
-    for key in apply::KEYS {
+    for key in KEYS {
         assert!(documented.contains(&format!("//! | `{key}` |")), "{key}");
     }
 }
@@ -228,8 +228,8 @@ proptest::proptest! {
     }
 
     #[test]
-    fn any_pair_is_read_or_refused(key in 0..apply::KEYS.len(), value in "[0-9a-z.+%]{0,12}") {
-        let _ = format!("{}={value}:1MiB", apply::KEYS[key]).parse::<VolumeGroup>();
+    fn any_pair_is_read_or_refused(key in 0..KEYS.len(), value in "[0-9a-z.+%]{0,12}") {
+        let _ = format!("{}={value}:1MiB", KEYS[key]).parse::<VolumeGroup>();
     }
 }
 
@@ -238,7 +238,7 @@ fn the_users_table_of_keys_is_this_modules() {
     let users: Vec<&str> = include_str!("../../../../docs/lab.md").lines().collect();
     let ours = include_str!("mod.rs").lines();
     let rows: Vec<&str> = ours.filter_map(|line| line.strip_prefix("//! ")).collect();
-    for key in super::apply::KEYS {
+    for key in super::KEYS {
         let of_key = format!("| `{key}` | ");
         let row = rows.iter().find(|row| row.starts_with(&of_key)).unwrap();
         assert!(users.contains(row), "{row}");

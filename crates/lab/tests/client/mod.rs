@@ -126,14 +126,8 @@ impl Client {
         time: Duration,
     ) -> Vec<Answer> {
         let payload = vec![7; if command == WRITE { block as usize } else { 0 }];
-        let mut state = 0x1234_5678_9abc_def0_u64;
-        let mut place = |size: u64| {
-            // xorshift64 (Marsaglia, 2003) is random enough to meet no neighbours.
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % (size / u64::from(block)) * u64::from(block)
-        };
+        let mut random = record::random::SplitMix64::new(1);
+        let mut place = |size: u64| random.below(size / u64::from(block)) * u64::from(block);
         let begun = Instant::now();
         for _ in 0..depth {
             self.send(command, place(self.size), block, &payload);

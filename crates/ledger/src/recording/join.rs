@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use record::sample::{Device, DeviceId, Gap, Moment, Recorded, Sample};
-use record::{Event, Nanos, Subject};
+use record::{Nanos, Subject};
+use study::watch::Event;
 
 /// Less than this between two samples is no gap: a watch is late now and then.
 const SLACK: Nanos = Nanos::from_secs(2);
@@ -176,8 +177,9 @@ fn between(from: Option<Timestamp>, to: Option<Timestamp>) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use record::Severity;
     use record::sample::DeviceSample;
-    use record::{EventCode, Severity};
+    use study::watch::EventCode;
 
     use super::*;
 

@@ -41,8 +41,9 @@ mod thin;
 mod write;
 
 use jiff::Timestamp;
+use record::Bytes;
 use record::sample::{Moment, Recorded, Source};
-use record::{Bytes, Event};
+use study::watch::Event;
 
 use bytes::Aim;
 pub use keep::Keep;

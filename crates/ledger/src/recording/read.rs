@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
+use record::Bytes;
 use record::sample::Recorded;
-use record::{Bytes, Event};
 use rusqlite::params;
+use study::watch::Event;
 
 use super::join::Joiner;
 use super::{HOURS, MINUTES, RecordingSummary};

@@ -1,62 +1,27 @@
 //! Opening a target, and claiming it for being overwritten.
 
 use std::fs::{self, File, FileType, Metadata};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
 
 use record::Bytes;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::file_system::{FileSystem, file_system_of};
+use super::identity::Storage;
 use super::lease::has_writers;
 use super::lock::{LockKind, lasts, lock};
 use super::option::Consent;
-use super::programs::{Hold, Storage};
+use super::programs::Hold;
 use super::reason::{Reason, Refusal};
+use super::unjudged::OpenError;
 use super::uses::{Uses, add_content};
 use crate::block::DevNum;
 use crate::root::Root;
 use crate::signature::Content;
-
-/// A target that could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OpenError {
-    /// The kernel said no.
-    Refused {
-        /// The path.
-        path: PathBuf,
-        /// The kernel's error.
-        errno: Errno,
-    },
-    /// It is neither a file nor a block device.
-    Unsuited {
-        /// The path.
-        path: PathBuf,
-        /// Kind of the thing.
-        what: &'static str,
-    },
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Refused { path, errno } => {
-                let said = io::Error::from(*errno);
-                write!(f, "{} cannot be opened: {said}", path.display())
-            }
-            OpenError::Unsuited { path, what } => write!(
-                f,
-                "{} is {what}; name a regular file or a block device",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 /// The file or device that a path led to at one moment, pinned: the path may change, this does not.
 ///

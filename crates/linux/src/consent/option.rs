@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::programs::Storage;
+use super::identity::Storage;
 use crate::signature::{Content, SignatureKind};
 
 /// The user's word that something may be overwritten, and which signatures on it are known to them.

@@ -6,41 +6,19 @@
 //! own, and those of a process whose first thread has ended are seen in its other threads only.
 
 use std::collections::BTreeSet;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
 use rustix::fs::OFlags;
 
-use crate::block::DevNum;
+use super::commands::CommandDevices;
+use super::identity::Storage;
 use crate::root::{Root, attribute, unescape};
 
 mod rings;
 mod threads;
-
-/// Storage, whatever its paths are called: a block device by its number, a file by its inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Storage {
-    /// A block device.
-    Device(DevNum),
-    /// A file: `st_dev` and `st_ino`.
-    File(u64, u64),
-}
-
-impl Storage {
-    /// The storage behind a path or descriptor; `None` for what holds no data of its own.
-    pub(super) fn of(metadata: &Metadata) -> Option<Storage> {
-        let kind = metadata.file_type();
-        if kind.is_block_device() {
-            Some(Storage::Device(DevNum::from_raw(metadata.rdev())))
-        } else {
-            kind.is_file()
-                .then(|| Storage::File(metadata.dev(), metadata.ino()))
-        }
-    }
-}
 
 /// Use of storage by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +71,19 @@ const LOOKS: u32 = 5;
 
 /// The programs that use any of the storage for more than a moment. This program is one
 /// of them when it has it open under another name than the target's own: as another target.
-pub(super) fn using(root: &Root, target: Storage, storage: &[Storage]) -> io::Result<Programs> {
-    let own = std::process::id();
-    let wanted = |pid: u32, candidate: Storage| {
-        storage.contains(&candidate) && !(pid == own && candidate == target)
+pub(super) fn using(
+    root: &Root,
+    commands: &CommandDevices,
+    target: Storage,
+    storage: &[Storage],
+) -> io::Result<Programs> {
+    let search = Search {
+        root,
+        commands,
+        target,
+        storage,
     };
-    let mut programs = look(root, &wanted)?;
+    let mut programs = search.look()?;
     for _ in 1..LOOKS {
         if programs.found.is_empty() {
             break;
@@ -106,113 +91,123 @@ pub(super) fn using(root: &Root, target: Storage, storage: &[Storage]) -> io::Re
         std::thread::sleep(MOMENT);
         let mut pids: Vec<u32> = programs.found.iter().map(|program| program.pid).collect();
         pids.dedup();
-        let again = pids.into_iter().map(|pid| of_process(root, pid, &wanted));
+        let again = pids.into_iter().map(|pid| search.of_process(pid));
         let again: Vec<Program> = again.filter_map(Result::ok).flatten().collect();
         programs.found.retain(|program| again.contains(program));
     }
     Ok(programs)
 }
 
-fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Programs> {
-    let mut programs = Programs::default();
-    for entry in fs::read_dir(&root.proc)? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        match of_process(root, pid, wanted) {
-            Ok(found) => programs.found.extend(found),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                programs.unreadable += 1;
-            }
-            // It has ended.
-            Err(_) => {}
-        }
-    }
-    Ok(programs)
+/// A search for the programs that use some storage.
+struct Search<'a> {
+    root: &'a Root,
+    commands: &'a CommandDevices,
+    /// The storage itself, which this program may have open.
+    target: Storage,
+    /// All storage whose use is one of the target.
+    storage: &'a [Storage],
 }
 
-/// The uses of the storage by one process.
-fn of_process(
-    root: &Root,
-    pid: u32,
-    wanted: &dyn Fn(u32, Storage) -> bool,
-) -> io::Result<Vec<Program>> {
-    let folder = root.proc.join(pid.to_string());
-    let holds = holds_of_threads(root, &folder, pid, &|storage| wanted(pid, storage))?;
-    if holds.is_empty() {
-        return Ok(Vec::new());
-    }
-    let name = attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());
-    let program = |(storage, hold)| Program {
-        pid,
-        name: name.clone(),
-        hold,
-        storage,
-    };
-    Ok(holds.into_iter().map(program).collect())
-}
-
-/// Uses of the storage by a process, each once, with those of only some of its threads.
-fn holds_of_threads(
-    root: &Root,
-    process: &Path,
-    pid: u32,
-    wanted: &dyn Fn(Storage) -> bool,
-) -> io::Result<Vec<(Storage, Hold)>> {
-    let mut all = holds(process, wanted)?;
-    for thread in threads::with_own_files(process, pid) {
-        // A thread has a folder like a process's, which is not listed. One that has ended has none.
-        let folder = root.proc.join(thread.to_string());
-        for (storage, hold) in holds(&folder, wanted).unwrap_or_default() {
-            if !all.iter().any(|(known, _)| *known == storage) {
-                all.push((storage, hold));
-            }
-        }
-    }
-    Ok(all)
-}
-
-/// Uses of the storage by one process or thread: each once, the strongest.
-fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(Storage, Hold)>> {
-    let mut holds: Vec<(Storage, Hold)> = Vec::new();
-    let mut unread = Ok(());
-    let mut add = |storage, hold| {
-        if !holds.iter().any(|(known, _)| *known == storage) {
-            holds.push((storage, hold));
-        }
-    };
-    for entry in fs::read_dir(process.join("fd"))? {
-        let entry = entry?;
-        let link = entry.path();
-        let info = || attribute(&process.join("fdinfo").join(entry.file_name()));
-        if let Some(storage) = storage_at(&link).filter(|storage| wanted(*storage))
-            && let Some(info) = info()
-            && let Some(hold) = hold_of(&info)
-        {
-            add(storage, hold);
-        }
-        if fs::read_link(&link).is_ok_and(|link| link == Path::new("anon_inode:[io_uring]")) {
-            match rings::registered_files(info) {
-                Ok(files) => {
-                    let storage = files.iter().filter_map(|path| storage_at(path));
-                    for storage in storage.filter(|storage| wanted(*storage)) {
-                        add(storage, Hold::Registered);
-                    }
+impl Search<'_> {
+    fn look(&self) -> io::Result<Programs> {
+        let mut programs = Programs::default();
+        for entry in fs::read_dir(&self.root.proc)? {
+            let name = entry?.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            match self.of_process(pid) {
+                Ok(found) => programs.found.extend(found),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    programs.unreadable += 1;
                 }
-                Err(error) => unread = Err(error),
+                // It has ended.
+                Err(_) => {}
             }
         }
+        Ok(programs)
     }
-    for storage in mappings(process) {
-        if wanted(storage) {
-            add(storage, Hold::Mapped);
+
+    /// The uses of the storage by one process.
+    fn of_process(&self, pid: u32) -> io::Result<Vec<Program>> {
+        let folder = self.root.proc.join(pid.to_string());
+        let holds = self.holds_of_threads(&folder, pid)?;
+        if holds.is_empty() {
+            return Ok(Vec::new());
         }
+        let name = attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());
+        let program = |(storage, hold)| Program {
+            pid,
+            name: name.clone(),
+            hold,
+            storage,
+        };
+        Ok(holds.into_iter().map(program).collect())
     }
-    if holds.is_empty() {
-        unread?;
+
+    /// Uses of the storage by a process, each once, with those of only some of its threads.
+    fn holds_of_threads(&self, process: &Path, pid: u32) -> io::Result<Vec<(Storage, Hold)>> {
+        let is_own = |storage: Storage| pid == std::process::id() && storage == self.target;
+        let mut all = self.holds(process)?;
+        for thread in threads::with_own_files(process, pid) {
+            // A thread has a folder like a process's, which is not listed. One that has ended has none.
+            let folder = self.root.proc.join(thread.to_string());
+            for (storage, hold) in self.holds(&folder).unwrap_or_default() {
+                if !all.iter().any(|(known, _)| *known == storage) {
+                    all.push((storage, hold));
+                }
+            }
+        }
+        all.retain(|(storage, _)| !is_own(*storage));
+        Ok(all)
     }
-    Ok(holds)
+
+    /// Uses of the storage by one process or thread: each once, the strongest.
+    fn holds(&self, process: &Path) -> io::Result<Vec<(Storage, Hold)>> {
+        let mut holds: Vec<(Storage, Hold)> = Vec::new();
+        let mut unread = Ok(());
+        let mut add = |storage, hold| {
+            if !holds.iter().any(|(known, _)| *known == storage) {
+                holds.push((storage, hold));
+            }
+        };
+        for entry in fs::read_dir(process.join("fd"))? {
+            let entry = entry?;
+            let link = entry.path();
+            let info = || attribute(&process.join("fdinfo").join(entry.file_name()));
+            if let Some(storage) = self.wanted_at(&link)
+                && let Some(info) = info()
+                && let Some(hold) = hold_of(&info)
+            {
+                add(storage, hold);
+            }
+            if fs::read_link(&link).is_ok_and(|link| link == Path::new("anon_inode:[io_uring]")) {
+                match rings::registered_files(info) {
+                    Ok(files) => {
+                        for storage in files.iter().filter_map(|path| self.wanted_at(path)) {
+                            add(storage, Hold::Registered);
+                        }
+                    }
+                    Err(error) => unread = Err(error),
+                }
+            }
+        }
+        for storage in mappings(process) {
+            if self.storage.contains(&storage) {
+                add(storage, Hold::Mapped);
+            }
+        }
+        if holds.is_empty() {
+            unread?;
+        }
+        Ok(holds)
+    }
+
+    /// The storage at the end of a link of `/proc`, if it is one that is looked for. Following it opens nothing.
+    fn wanted_at(&self, link: &Path) -> Option<Storage> {
+        let storage = self.commands.storage(&fs::metadata(link).ok()?)?;
+        self.storage.contains(&storage).then_some(storage)
+    }
 }
 
 /// Storage that a process has mapped, which outlives the descriptor. Kernel threads have none.

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::open::OpenError;
 use super::programs::Hold;
-use super::storage::Unclear;
+use super::unjudged::{OpenError, Unclear};
 use crate::block::DevNum;
 use crate::signature::{LocatedContent, SignatureKind};
 
@@ -93,6 +92,15 @@ pub enum Reason {
         relation: Relation,
         /// The loop device.
         holder: String,
+    },
+    /// The kernel serves it, or what shares its storage, to other machines.
+    Served {
+        /// The device, as a label, or "the file".
+        storage: String,
+        /// The server, and its name for it.
+        server: String,
+        /// Advice on ending that.
+        advice: &'static str,
     },
     /// A program uses it, or what shares its storage.
     InUse {
@@ -277,6 +285,11 @@ impl fmt::Display for Reason {
                 "{} is in use by {holder}; {advice}",
                 subject(device, *relation)
             ),
+            Reason::Served {
+                storage,
+                server,
+                advice,
+            } => write!(f, "{storage} is served by {server}; {advice}"),
             Reason::InUse {
                 storage,
                 hold,
@@ -340,7 +353,10 @@ fn argument(path: &Path, kinds: &[SignatureKind]) -> String {
 impl Reason {
     /// True if it names a program that uses the storage.
     pub(super) fn is_use(&self) -> bool {
-        matches!(self, Reason::InUse { .. } | Reason::Loop { .. })
+        matches!(
+            self,
+            Reason::InUse { .. } | Reason::Loop { .. } | Reason::Served { .. }
+        )
     }
 
     /// Reasons that concern the target's content, or facts about it that cannot be determined.

@@ -11,8 +11,9 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::identity::Storage;
 use super::lock::{LockKind, lasts, lock};
-use super::programs::{Hold, Storage};
+use super::programs::Hold;
 use super::reason::{Reason, Relation};
 use super::uses::Uses;
 use crate::block::{DevNum, Device};

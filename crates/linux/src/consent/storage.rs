@@ -3,92 +3,24 @@
 //! Two loop devices over one file are one storage, as are the file itself and its hard links; to write to one
 //! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use record::Ranges;
-use rustix::io::Errno;
 
-use crate::block::{DevNum, Device, Devices};
+use crate::block::{DevNum, Device};
 use crate::mapping::Map;
 use crate::mounts::Mount;
-use crate::root::{self, Root};
 use crate::signature::Partition;
 
 use super::file_system::{FileSystem, file_system_of};
-use super::programs::Storage;
-use super::shown::storage_shown_by;
+use super::identity::Storage;
+use super::unjudged::Unclear;
 use super::uses::Uses;
 
 /// File systems whose inodes say nothing about the storage behind them: another path to the same bytes has another
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
 const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
-
-/// Reason for which it cannot be determined which storage a loop device shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unclear {
-    /// The type of the file system that hides it, such as `overlay`.
-    Hidden(String),
-    /// Neither the device nor its path tells: its node is missing or may not be opened, or its file system is
-    /// mounted nowhere that can be seen.
-    Unknown,
-}
-
-/// The storage that each loop device in use shows, where that can be determined. Those that are not in use any more are
-/// marked so.
-pub(super) fn shown_by_loops(root: &Root, devices: &mut Devices) -> Vec<(DevNum, Storage)> {
-    let mut all = Vec::new();
-    let mut free = Vec::new();
-    for device in devices.iter() {
-        let Some(path) = device.backing_file() else {
-            continue;
-        };
-        // The device itself knows best: the path is of the mount namespace in which it was made.
-        let shown = match asked(root, device) {
-            Ok(shown) => Some(shown),
-            Err(Errno::NXIO) => {
-                free.push(device.number);
-                continue;
-            }
-            Err(_) => found_at(root, device, path),
-        };
-        all.extend(shown.map(|shown| (device.number, shown)));
-    }
-    for number in free {
-        devices.put_loop_free(number);
-    }
-    all
-}
-
-/// The storage at the path of a loop device's file, if that has the size that the loop device shows: in another
-/// mount namespace the path may lead to another file.
-fn found_at(root: &Root, device: &Device, path: &Path) -> Option<Storage> {
-    let found = fs::metadata(root.locate(path)).ok()?;
-    let folder = root.sys.join("class/block").join(device.sysfs_name());
-    let number = |name| root::number::<u64>(&folder.join("loop").join(name));
-    // Of a part of a file only the end of the part is known.
-    let fits = match (number("offset")?, number("sizelimit")?) {
-        (offset, 0) => found.len().saturating_sub(offset) / 512 * 512 == device.size.0,
-        (offset, _) => found.len() >= offset.saturating_add(device.size.0),
-    };
-    match Storage::of(&found)? {
-        file @ Storage::File(..) => fits.then_some(file),
-        device @ Storage::Device(_) => Some(device),
-    }
-}
-
-/// The storage that a loop device shows, asked of the device itself, which only root may: `ENXIO` where it is not in
-/// use.
-fn asked(root: &Root, device: &Device) -> Result<Storage, Errno> {
-    let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    let node = File::open(root.locate(&device.node())).map_err(errno)?;
-    let found = node.metadata().map_err(errno)?;
-    match Storage::of(&found) == Some(Storage::Device(device.number)) {
-        true => storage_shown_by(&node),
-        false => Err(Errno::NODEV),
-    }
-}
 
 impl Uses {
     /// The devices that share storage with a device, without those that it is built on or that are built on it: loop

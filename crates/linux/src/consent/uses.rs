@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::commands::CommandDevices;
+use super::exports::{Export, exports};
+use super::identity::Storage;
 use super::option::Consent;
-use super::programs::{self, Program, Programs, Storage};
+use super::programs::{self, Program, Programs};
 use super::reason::{Reason, Relation};
-use super::storage::shown_by_loops;
+use super::shown::shown_by_loops;
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
@@ -28,6 +31,8 @@ pub struct Uses {
     /// Mounts in other mount namespaces, each with a process that is there.
     elsewhere: Vec<(u32, Mount, Vec<DevNum>)>,
     swaps: Vec<(Swap, Vec<DevNum>)>,
+    /// Storage that the kernel serves to other machines.
+    exports: Vec<Export>,
 }
 
 impl Uses {
@@ -74,6 +79,7 @@ impl Uses {
             })
             .collect();
         let uses = Uses {
+            exports: exports(root, &devices),
             root: root.clone(),
             devices,
             shown,
@@ -148,6 +154,7 @@ impl Uses {
         }
         self.add_uses_below(target, &mut reasons);
         self.add_uses_of_shown(target, &mut reasons);
+        self.add_exports(&self.storage_of(number), &mut reasons);
         if target.read_only {
             reasons.push(Reason::ReadOnly {
                 device: target.label(),
@@ -234,7 +241,31 @@ impl Uses {
             });
         }
         self.add_unclear(&path.display().to_string(), &mut reasons);
+        self.add_exports(&[file], &mut reasons);
         reasons
+    }
+
+    /// Servers of the kernel that hand out any of some storage.
+    fn add_exports(&self, storage: &[Storage], reasons: &mut Vec<Reason>) {
+        let served = self.exports.iter();
+        for export in served.filter(|export| storage.contains(&export.storage)) {
+            reasons.push(Reason::Served {
+                storage: self.label(export.storage),
+                server: export.server.clone(),
+                advice: export.advice,
+            });
+        }
+    }
+
+    /// The name of storage in a sentence.
+    fn label(&self, storage: Storage) -> String {
+        match storage {
+            Storage::Device(number) => match self.devices.get(number) {
+                Some(device) => device.label(),
+                None => format!("the device {number}"),
+            },
+            Storage::File(..) => "the file".to_owned(),
+        }
     }
 
     /// Swap on a file, and file systems that are mounted from it without a loop device, as erofs may be.
@@ -316,19 +347,15 @@ impl Uses {
         target: Storage,
         storage: &[Storage],
     ) -> std::io::Result<(Vec<Reason>, usize)> {
-        let Programs { found, unreadable } = programs::using(&self.root, target, storage)?;
+        let commands = CommandDevices::read(&self.root, &self.devices);
+        let Programs { found, unreadable } =
+            programs::using(&self.root, &commands, target, storage)?;
         let reasons = found.into_iter().map(|program| self.in_use(program));
         Ok((reasons.collect(), unreadable))
     }
 
     fn in_use(&self, program: Program) -> Reason {
-        let storage = match program.storage {
-            Storage::Device(number) => match self.devices.get(number) {
-                Some(device) => device.label(),
-                None => format!("the device {number}"),
-            },
-            Storage::File(..) => "the file".to_owned(),
-        };
+        let storage = self.label(program.storage);
         if program.pid == std::process::id() {
             return Reason::AlsoTarget { other: storage };
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use record::raid::Level;
+use record::raid::{Level, Placement};
 
 use super::piece::{ChunkLayout, Piece};
 use super::{SECTOR, Why, kib};
@@ -57,11 +57,13 @@ pub(super) fn pieces(
     let component = || {
         kib(&folder.join("component_size")).ok_or_else(|| Why::silent(device, "md/component_size"))
     };
-    match Level::of_md(&level) {
-        Some(Level::Linear) => shape.linear(),
-        Some(Level::Zero) => shape.zones(layout),
-        Some(Level::One) => shape.mirrors(component()?),
-        Some(Level::Ten) => shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?),
+    match Level::of_md(&level).map(Level::placement) {
+        Some(Placement::Concatenated) => shape.linear(),
+        Some(Placement::Striped) => shape.zones(layout),
+        Some(Placement::Mirrored) => shape.mirrors(component()?),
+        Some(Placement::StripedCopies) => {
+            shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?)
+        }
         _ => Err(Why::Level {
             device: device.label(),
             level,

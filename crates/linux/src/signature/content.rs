@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io;
 
 use super::SignatureKind::{self, Dos, Gpt, Lvm2Member, Unknown};
-use super::image::{Image, direct};
+use super::image::Image;
 use super::lvm::{self, Volumes};
 use super::partitions::{self, Partition};
+use super::read::direct;
 use super::region::Region;
 use super::{blank, detect};
 

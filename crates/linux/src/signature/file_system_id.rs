@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use super::image::read_at;
+use super::read::read_at;
 
 /// Bytes read: all that either superblock has up to its id.
 const LENGTH: u64 = 4096;

@@ -1,18 +1,9 @@
 //! The parts of a device that hold signatures, read once, so that the detectors are pure.
 
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::io;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-
+use super::read::ALIGN;
 use super::region::Region;
-
-/// Direct I/O wants memory, offset and length in multiples of the logical block, which is at most
-/// 4 KiB on every disk that this reads.
-pub(super) const ALIGN: usize = 4096;
 
 /// Bytes read at either end. The farthest from the start that needs it is the second ZFS label (256 to 512
 /// KiB); the farthest from the end is the third (512 KiB before the end, rounded down to 256 KiB).
@@ -96,57 +87,4 @@ impl Image {
     pub(super) fn byte(&self, offset: u64) -> Option<u8> {
         self.array::<1>(offset).map(|[byte]| byte)
     }
-}
-
-/// The size of a regular file or block device: where its end is. The file's own offset is kept.
-pub(super) fn size(mut file: &File) -> io::Result<u64> {
-    let here = file.stream_position()?;
-    let end = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(here))?;
-    Ok(end)
-}
-
-/// A block device opened again past its page cache, which does not learn of what is written to the same storage under
-/// another name; `None` of a file, and where the driver knows no direct I/O.
-pub(super) fn direct(file: &File) -> io::Result<Option<File>> {
-    if !file.metadata()?.file_type().is_block_device() {
-        return Ok(None);
-    }
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::open(link, flags, Mode::empty()) {
-        Ok(direct) => Ok(Some(direct.into())),
-        Err(Errno::INVAL) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Reads `len` bytes at the aligned `offset`; fewer where the file ends before.
-///
-/// The request itself is rounded up to [`ALIGN`], as direct I/O demands; the kernel returns fewer
-/// bytes at the end of a file whose size is no multiple of it.
-pub(super) fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-    let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    let rounded = len.next_multiple_of(ALIGN);
-    let mut memory = vec![0; rounded + ALIGN];
-    let shift = memory.as_ptr().align_offset(ALIGN);
-    let buffer = memory
-        .get_mut(shift..shift.saturating_add(rounded))
-        .ok_or(io::ErrorKind::OutOfMemory)?;
-
-    let mut done = 0;
-    while done < len {
-        match file.read_at(&mut buffer[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(n) => done += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        // A read that stopped off the grid stopped at the end of the file; continuing from there
-        // would be refused by direct I/O.
-        if !done.is_multiple_of(ALIGN) {
-            break;
-        }
-    }
-    Ok(buffer[..done.min(len)].to_vec())
 }

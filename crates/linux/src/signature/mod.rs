@@ -14,6 +14,7 @@ mod kind;
 mod lvm;
 mod magic;
 mod partitions;
+mod read;
 mod region;
 mod shape;
 
@@ -47,7 +48,7 @@ pub struct Signature {
 ///
 /// The kernel's error of a read or seek: `EIO` from a failing disk, `EISDIR` for a directory.
 pub fn probe(file: &File) -> io::Result<Vec<Signature>> {
-    let direct = image::direct(file)?;
+    let direct = read::direct(file)?;
     let file = direct.as_ref().unwrap_or(file);
     Ok(detect(&Image::read(&Region::whole(file)?)?))
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use super::image::{ALIGN, read_at};
+use super::read::{ALIGN, read_at};
 
 /// A range of a device or file.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ impl<'a> Region<'a> {
         Ok(Region {
             file,
             start: 0,
-            size: super::image::size(file)?,
+            size: super::read::size(file)?,
         })
     }
 

@@ -309,17 +309,9 @@ proptest! {
     /// Random bytes carry a signature with a probability well under one in a million.
     #[test]
     fn random_bytes_never_panic_and_carry_nothing(seed in any::<u64>(), size in 0_u64..3 * MIB) {
-        let mut state = seed | 1;
-        let bytes: Vec<u8> = (0..size.div_ceil(8))
-            .flat_map(|_| {
-                // xorshift64: fast and random enough to look like ciphertext.
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state.to_le_bytes()
-            })
-            .take(size as usize)
-            .collect();
+        let mut random = record::random::SplitMix64::new(seed);
+        let words = (0..size.div_ceil(8)).flat_map(|_| random.bits().to_le_bytes());
+        let bytes: Vec<u8> = words.take(size as usize).collect();
         prop_assert_eq!(found(size, &[(0, &bytes)]), []);
     }
 

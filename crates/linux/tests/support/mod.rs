@@ -49,7 +49,7 @@ impl Tree {
 
     /// Replaces a file, given by its path in the tree.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.folder.path().join(path), content).unwrap();
+        fs::write(made(self.folder.path(), path), content).unwrap();
     }
 }
 

@@ -7,17 +7,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ArraySample, BytesPerSecond, Fraction, LatencySample, Moment, PerSecond, VendorSample,
+    ArraySample, BytesPerSecond, DeviceId, FlowKind, Fraction, LatencySample, Moment, PerSecond,
+    VendorSample,
 };
 use crate::raid::Level;
 use crate::{Bytes, Nanos};
-
-/// A device in a series of samples: numbered from 0 in the order in which they were first seen. The
-/// number of one that is gone is not given again, so that another device that takes its name is
-/// another device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DeviceId(pub u32);
 
 /// The number by which the kernel knows a device: `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -186,39 +180,6 @@ impl Device {
             queue_depth: None,
             rotational: None,
             lies_on: Vec::new(),
-        }
-    }
-}
-
-/// The kinds of requests that the kernel counts apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FlowKind {
-    /// Requests that read.
-    Read,
-    /// Requests that write.
-    Write,
-    /// Requests that say which blocks are no longer needed.
-    Discard,
-    /// Requests to make written blocks last.
-    Flush,
-}
-
-impl FlowKind {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [FlowKind; 4] = [
-        FlowKind::Read,
-        FlowKind::Write,
-        FlowKind::Discard,
-        FlowKind::Flush,
-    ];
-
-    /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            FlowKind::Read => "read",
-            FlowKind::Write => "write",
-            FlowKind::Discard => "discard",
-            FlowKind::Flush => "flush",
         }
     }
 }

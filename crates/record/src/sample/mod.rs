@@ -6,6 +6,8 @@
 
 mod array;
 mod device;
+mod device_id;
+mod flow_kind;
 mod host;
 mod latency;
 mod quantity;
@@ -14,9 +16,11 @@ mod vendor;
 
 pub use array::{ArraySample, Member, Progress, SyncAction};
 pub use device::{
-    Device, DeviceId, DeviceKind, DeviceNumber, DeviceSample, Flow, FlowKind,
-    ParseDeviceNumberError, disks_of_partition,
+    Device, DeviceKind, DeviceNumber, DeviceSample, Flow, ParseDeviceNumberError,
+    disks_of_partition,
 };
+pub use device_id::DeviceId;
+pub use flow_kind::FlowKind;
 pub use host::{
     CpuShares, GroupLimit, HostSample, InterfaceSample, KernelError, KernelErrorKind, LimitKind,
     Load, Memory, NetFlow, Pressure, PressureLine,

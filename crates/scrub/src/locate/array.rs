@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOp
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use domain::raid::Level;
+use domain::raid::{Level, Placement};
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
@@ -45,8 +45,8 @@ impl std::fmt::Display for NotCompared {
             }
             NotCompared::Level(array, level) => write!(
                 out,
-                "{array} is of level {level}, whose members hold nothing twice; RAID 1, 4, 5, 6 and 10 \
-                 are compared"
+                "{array} is of level {level}, whose members hold nothing twice; RAID {} are compared",
+                Level::redundant_words()
             ),
             NotCompared::Layout(array, layout) => write!(
                 out,
@@ -230,19 +230,25 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
             .map(Geometry::Parity)
             .ok_or_else(refused)
     };
-    match Level::of_md(&level) {
-        Some(Level::One) => Ok(Geometry::Mirror {
+    match Level::of_md(&level).map(Level::placement) {
+        Some(Placement::Mirrored) => Ok(Geometry::Mirror {
             disks,
             size: component,
         }),
-        Some(Level::Ten) => Copies::of(layout, disks.into())
+        Some(Placement::StripedCopies) => Copies::of(layout, disks.into())
             .and_then(|copies| Ten::new(disks.into(), chunk, copies, component))
             .map(Geometry::Ten)
             .ok_or_else(refused),
-        Some(Level::Four) => parity(1, Some(Rotation::Last)),
-        Some(Level::Five) => parity(1, Rotation::of(layout)),
-        Some(Level::Six) => parity(2, Rotation::of(layout)),
-        Some(Level::Zero | Level::Linear) | None => Err(NotCompared::Level(label(), level)),
+        Some(Placement::Parity { count, rotates }) => {
+            let rotation = match rotates {
+                true => Rotation::of(layout),
+                false => Some(Rotation::Last),
+            };
+            parity(count as u64, rotation)
+        }
+        Some(Placement::Striped | Placement::Concatenated) | None => {
+            Err(NotCompared::Level(label(), level))
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Documents of the API: one type each, from which JSON, CSV and the page derive. Keys carry their unit; `null` stands for
 //! what is not known.
 
+mod disk_name;
 mod line;
 mod listing;
 mod now;
@@ -10,12 +11,11 @@ mod verdicts;
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub(crate) use disk_name::DiskName;
 pub(crate) use line::{Figure, Line, figures};
 pub(crate) use listing::{Error, Marker, Markers, Race, Run, Runs, TagRow, Tags};
 pub(crate) use now::{Disk, Finding, FindingFigure, Flow, Host, HostSource, HostState, Now};
-pub(crate) use response_times::{
-    DiskLines, DiskName, HostLines, OpenFinding, ResponseTimes, SeriesLine,
-};
+pub(crate) use response_times::{DiskLines, HostLines, OpenFinding, ResponseTimes, SeriesLine};
 pub(crate) use verdicts::{
     Change, DiskChange, LoadChange, NamedCause, SeriesChange, Span, Verdict, Verdicts,
 };

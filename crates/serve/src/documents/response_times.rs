@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Document, Figure, Line, Marker, Source};
+use super::{DiskName, Document, Figure, Line, Marker, Source};
 
 /// The document `response-times`.
 #[derive(Clone, Debug, Serialize)]
@@ -58,15 +58,6 @@ pub(crate) struct ResponseTimes {
 
 impl Document for ResponseTimes {
     const KIND: &'static str = "response-times";
-}
-
-/// A disk of a host.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub(crate) struct DiskName {
-    /// The host.
-    pub(crate) hostname: String,
-    /// The kernel's name.
-    pub(crate) name: String,
 }
 
 /// A disk over time.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use record::EventCode;
 use study::verdict;
+use study::watch::EventCode;
 
 use crate::axis::{Axis, Gathered, seconds};
 use crate::documents::{DiskLines, DiskName, HostLines, OpenFinding};
@@ -161,7 +161,7 @@ pub(crate) fn event_code(word: &str) -> Option<EventCode> {
 }
 
 /// A finding of a host's event.
-pub(crate) fn finding(hostname: &str, event: &record::Event) -> Option<OpenFinding> {
+pub(crate) fn finding(hostname: &str, event: &study::watch::Event) -> Option<OpenFinding> {
     Some(OpenFinding {
         disk: DiskName {
             hostname: hostname.to_owned(),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use linux::Root;
-use record::Event;
 use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
+use study::watch::Event;
 
 use super::disks::severity;
 use super::pool::lock;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use record::EventCode;
+use study::watch::EventCode;
 
 use super::disks::{Hosts, event_code};
 use super::pool::{Pool, lock};
@@ -441,24 +441,7 @@ fn literal(name: &str) -> String {
 
 /// Meaning of a finding, whose sentence metrics do not carry.
 fn meaning(code: &str) -> &'static str {
-    match event_code(code) {
-        Some(EventCode::Stalled) => "Requests are in flight and none completes.",
-        Some(EventCode::SlowMember) => "A member of an array is slower than its siblings.",
-        Some(EventCode::VolumeCap) => "The volume gives no more than was bought.",
-        Some(EventCode::InstanceCap) => "The instance gives its volumes no more.",
-        Some(EventCode::BurstSpent) => "Burst credit was spent.",
-        Some(EventCode::Imbalance) => "The members of an array are not asked for the same.",
-        Some(EventCode::ScrubHurts) => "A check or rebuild makes the array's users wait.",
-        Some(EventCode::Cold) => "Blocks of the volume are read for the first time.",
-        Some(EventCode::SmallIo) => "Many small requests where few large ones would do.",
-        Some(EventCode::QueueFull) => "The device's queue is full.",
-        Some(EventCode::Writeback) => "Dirty memory is near its limit.",
-        Some(EventCode::Errors) => "The kernel's log or md speaks of errors.",
-        Some(EventCode::Saturated) => "The device is busy nearly all the time.",
-        Some(EventCode::CgroupLimit) => "A control group holds its programs' requests back.",
-        Some(EventCode::Removed) => "A device that was there is gone.",
-        None => "A finding of a newer version.",
-    }
+    event_code(code).map_or("A finding of a newer version.", EventCode::meaning)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! One host in the race: its disks, and what they make of it.
 
-use super::noise::{Noise, median};
+use super::noise::Noise;
+use super::order::median;
 use super::rows::Row;
-use super::{HostStatus, bounds};
+use super::{HostStatus, shares};
 
 /// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;
@@ -81,7 +82,7 @@ impl Entrant {
         let mut changed = false;
         for (row, share) in self.rows.iter_mut().zip(&mut self.shares) {
             if row.judge(deviation) {
-                *share = bounds::slow_share(row.slow, row.rounds(), risk);
+                *share = shares::slow_share(row.slow, row.rounds(), risk);
                 changed = true;
             }
         }

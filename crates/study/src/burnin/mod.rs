@@ -50,8 +50,10 @@ mod bounds;
 mod decide;
 mod entrant;
 mod noise;
+mod order;
 pub mod rehearse;
 mod rows;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +62,7 @@ use std::cell::RefCell;
 use bounds::Bounds;
 use entrant::Entrant;
 use noise::Noise;
+use rows::Row;
 
 /// Least number of hosts of a group that are measured, if it has them: the hour is told from a host by the
 /// others.
@@ -281,7 +284,8 @@ impl Race {
         }
         let own_hour = |group: &&Group| group.members.len() >= COMPANY;
         let groups = self.groups.iter().filter(own_hour).count().max(1);
-        self.noise.learn(&self.hosts, groups);
+        let rows: Vec<&Row> = self.hosts.iter().flat_map(|host| &host.rows).collect();
+        self.noise.learn(&rows, groups);
         *self.told.get_mut() = None;
         self.judge();
         self.decide();
@@ -356,8 +360,8 @@ impl Race {
     /// Common part of each group in a round, in logarithms.
     fn hours(&mut self, logs: &[(usize, Vec<f64>)]) -> Vec<f64> {
         let first = |logs: &[(usize, Vec<f64>)]| {
-            let own = logs.iter().map(|(_, logs)| noise::median(logs.clone()));
-            noise::median(own.collect())
+            let own = logs.iter().map(|(_, logs)| order::median(logs.clone()));
+            order::median(own.collect())
         };
         if logs.is_empty() {
             return vec![0.0; self.groups.len()];
@@ -375,13 +379,13 @@ impl Race {
         let shared = if all.len() < COMPANY {
             centre
         } else {
-            noise::median(all)
+            order::median(all)
         };
         let hours: Vec<f64> = off
             .into_iter()
             .map(|off| match off.len() {
                 few if few < COMPANY => shared,
-                _ => noise::median(off),
+                _ => order::median(off),
             })
             .collect();
         for (group, hour) in self.groups.iter_mut().zip(&hours) {

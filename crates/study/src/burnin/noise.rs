@@ -1,6 +1,7 @@
 //! Scatter of one round of a disk.
 
-use super::entrant::Entrant;
+use super::order::median;
+use super::rows::Row;
 
 /// Once so much is known of the noise, it is learned no further: the rounds to come are of few hosts.
 const ENOUGH: f64 = 2_000.0;
@@ -30,11 +31,11 @@ impl Noise {
 
     /// Learns from the rows. First from what most of them scatter, which a few with slow rounds do
     /// not change; then from their calm rounds. So many `groups` have hours of their own.
-    pub(super) fn learn(&mut self, hosts: &[Entrant], groups: usize) {
+    pub(super) fn learn(&mut self, rows: &[&Row], groups: usize) {
         if self.degrees >= ENOUGH {
             return;
         }
-        let rows = || hosts.iter().flat_map(|host| &host.rows);
+        let rows = || rows.iter().copied();
         let shares = rows().filter_map(|row| {
             let variance = row.plain_variance()?;
             Some(variance / median_share(row.rounds() as f64))
@@ -54,7 +55,7 @@ impl Noise {
         let squares: f64 = calm.iter().map(|row| row.0).sum();
         let degrees: usize = calm.iter().map(|row| row.1.saturating_sub(1)).sum();
         // Each hour but the first was taken from the same values.
-        let rounds = rows().map(super::rows::Row::rounds).max().unwrap_or(0);
+        let rounds = rows().map(Row::rounds).max().unwrap_or(0);
         let hours = rounds.saturating_sub(1) * groups;
         let degrees = degrees as f64 - hours as f64;
         if degrees >= 1.0 {
@@ -64,30 +65,4 @@ impl Noise {
             };
         }
     }
-}
-
-/// The median; zero of nothing.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    let upper = values.len() / 2;
-    let (below, at, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
-    let at = *at;
-    if below.len() == upper && upper > 0 && values.len().is_multiple_of(2) {
-        let lower = values[..upper].iter().copied().max_by(f64::total_cmp);
-        return 0.5 * (at + lower.unwrap_or(at));
-    }
-    at
-}
-
-/// The value that `share` of the others lie below, the upper one of two; zero of nothing.
-pub(super) fn median_of(values: &[f32], share: f64) -> f64 {
-    let mut values = values.to_vec();
-    let place = (values.len() as f64 * share) as usize;
-    if place >= values.len() {
-        return 0.0;
-    }
-    let (_, at, _) = values.select_nth_unstable_by(place, f32::total_cmp);
-    f64::from(*at)
 }

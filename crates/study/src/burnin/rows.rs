@@ -1,6 +1,6 @@
 //! The rounds of one disk: its level, and the rounds in which it was slow.
 
-use super::noise::median_of;
+use super::order::median_of;
 
 /// A round is slow when it lies so many standard deviations of the noise below the others. Of normal
 /// noise one round in three million does.

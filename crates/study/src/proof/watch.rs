@@ -1,7 +1,7 @@
 //! The events of a watch, on simulated hosts with and without their cause.
 
+use crate::watch::{Event, EventCode};
 use record::sample::SyncAction;
-use record::{Event, EventCode};
 
 use super::{error, share};
 use crate::simulate::Rng;

@@ -1,6 +1,6 @@
 //! A disk as a cause: latency that rose without more I/O to explain it.
 
-use record::EventCode;
+use crate::watch::{EventCode, Says};
 
 use super::inputs::{Disk, Observed, Windows, pairs, part};
 use super::{LEAST_CHANGE, LEVEL};
@@ -68,7 +68,7 @@ impl DiskEvidence {
     /// True if the disk itself changed so as to move response times in `direction`.
     pub(crate) fn changed(&self, direction: f64) -> bool {
         let more_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() > 0.0;
-        let own = |code: &EventCode| match says(*code) {
+        let own = |code: &EventCode| match code.says() {
             Says::Changed => true,
             Says::AtALimit => !more_io,
             Says::HowItIsUsed => false,
@@ -89,28 +89,6 @@ impl DiskEvidence {
         let moved =
             |shift: &Shift| shift.shows(LEVEL, LEAST_AWAIT) && shift.size() * direction > 0.0;
         self.per_request.as_ref().is_some_and(moved)
-    }
-}
-
-/// Meaning of a finding for the question whether the disk changed.
-enum Says {
-    /// The disk, or what runs on it, changed.
-    Changed,
-    /// It reached a limit: a lower limit or more I/O.
-    AtALimit,
-    /// It is used in another way.
-    HowItIsUsed,
-}
-
-fn says(code: EventCode) -> Says {
-    match code {
-        EventCode::VolumeCap
-        | EventCode::InstanceCap
-        | EventCode::CgroupLimit
-        | EventCode::QueueFull
-        | EventCode::Saturated => Says::AtALimit,
-        EventCode::SmallIo | EventCode::Imbalance => Says::HowItIsUsed,
-        _ => Says::Changed,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use record::EventCode;
+use crate::watch::EventCode;
 
 /// Response times of a service, a value per slot. Slots without requests have NaN for times and shares.
 #[derive(Clone, Debug, Default)]

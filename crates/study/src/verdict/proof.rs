@@ -4,7 +4,7 @@
 //! The rate follows the hour and wanders; response times of a minute scatter around what the queues give, with
 //! memory. Scenarios change one thing, or two, in the middle of a window.
 
-use record::EventCode;
+use crate::watch::EventCode;
 
 use super::*;
 use crate::simulate::Rng;

@@ -6,11 +6,12 @@
 
 use record::raid::Level;
 use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
-use record::{EventCode, Nanos, Severity};
+use record::{Nanos, Severity};
 
 use super::format::{digits, time};
 use super::history::median;
-use super::{Sighting, disks};
+use super::rule::{Sighting, disks};
+use super::rules::{EventCode, stalled};
 
 /// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;
@@ -60,7 +61,7 @@ pub(super) fn look(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sightin
 }
 
 fn hangs(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
-    if !super::stalled::hangs(device) {
+    if !stalled::hangs(device) {
         return None;
     }
     let flight = match device.mean_in_flight.filter(|mean| *mean > 0.0) {

@@ -1,9 +1,11 @@
 //! Makes events of what is seen again and again.
 
+use record::Nanos;
 use record::sample::Moment;
-use record::{Event, EventCode, Figure, Nanos};
 
-use super::{Change, ChangeKind, Sighting};
+use super::event::{Change, ChangeKind, Event, Figure};
+use super::rule::Sighting;
+use super::rules::EventCode;
 
 /// Interval at which it is reported that an event lasts.
 const UPDATE: Nanos = Nanos::from_secs(60);
@@ -88,9 +90,16 @@ impl EventTracker {
         self.close(is_over)
     }
 
-    /// Ends all events.
-    pub(super) fn close_all(&mut self) -> Vec<Change> {
-        self.close(|_| true)
+    /// Ends all events where no sample follows the one at `last`. Those seen in it are unfinished: a rule looks once a
+    /// second.
+    pub(super) fn finish(&mut self, last: Moment) -> Vec<Change> {
+        let mut changes =
+            self.close(|entry| last.elapsed - entry.seen.elapsed >= Nanos::from_secs(1));
+        changes.extend(self.entries.drain(..).map(|entry| Change {
+            kind: ChangeKind::Unfinished,
+            event: entry.event,
+        }));
+        changes
     }
 
     fn close(&mut self, is_over: impl Fn(&Entry) -> bool) -> Vec<Change> {
@@ -200,6 +209,17 @@ mod tests {
         assert_eq!(book.open().count(), 0);
         let again = book.enter(code, sighting(Severity::Note), at(76)).unwrap();
         assert_eq!((again.kind, again.event.id), (ChangeKind::Opened, 2));
-        assert_eq!(book.close_all().len(), 1);
+        // Seen in the last sample, it is not over where the samples end.
+        let last = book.finish(at(76));
+        assert_eq!(
+            (last[0].kind, last[0].event.ended),
+            (ChangeKind::Unfinished, None)
+        );
+        book.enter(code, sighting(Severity::Note), at(77));
+        let last = book.finish(at(78));
+        assert_eq!(
+            (last[0].kind, last[0].event.ended),
+            (ChangeKind::Closed, Some(at(77)))
+        );
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::Event;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, Fraction,
     Moment, PerSecond, Progress, Sample, SyncAction,
 };
-use record::{Bytes, Event, Nanos};
+use record::{Bytes, Nanos};
 
 use super::{ChangeKind, Settings, Watch};
 use crate::simulate::Rng;

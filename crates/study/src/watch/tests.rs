@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
+use super::Event;
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, KernelError,
     KernelErrorKind, Member, Memory, PerSecond, SyncAction, VendorPage, VendorSample,
 };
-use record::{Bytes, Event};
+use record::{Bytes, Nanos};
 
 use super::simulated::{Disk, Host};
 use super::*;

@@ -12,7 +12,6 @@ use crate::measure::bench_args;
 use crate::price::write_io;
 use crate::record::SweepRecord;
 use bench::suite;
-use domain::raid::Level;
 
 use super::observed::{Observed, is_positive};
 use super::summary::in_average_block;
@@ -92,8 +91,7 @@ fn label(observed: &Observed, layout: usize) -> String {
     let layout = &observed.record.layouts[layout];
     let level = match layout.level {
         None => "one disk".to_owned(),
-        Some(Level::Linear) => "linear".to_owned(),
-        Some(level) => format!("RAID {}", level.word()),
+        Some(level) => level.name(),
     };
     let mut parts = vec![level];
     parts.extend(layout.chunk.map(|chunk| chunk.to_string()));

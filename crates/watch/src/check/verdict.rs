@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use record::Severity;
 use record::sample::{DeviceKind, DeviceSample, Fraction, Sample};
-use record::{Event, EventCode, Severity};
+use study::watch::{Event, EventCode};
 
-use super::thresholds::{Metric, Range, Thresholds};
+use crate::thresholds::{Metric, Range, Thresholds};
 
 /// State of a check, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::sample::DeviceId;
-use record::{Event, Severity, Subject};
+use record::{Severity, Subject};
+use study::watch::Event;
 
 use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
 use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use record::Nanos;
 use record::sample::{
     Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, Moment, ProcessSample, Recorded,
 };
-use record::{Event, Nanos};
 use study::watch::Change;
+use study::watch::Event;
 
 /// With more steps than this, each two become one.
 const MOST_STEPS: usize = 1_200;

@@ -13,8 +13,9 @@ mod tests;
 use askama::Template;
 use jiff::tz::TimeZone;
 use ledger::Mark;
+use record::Subject;
 use record::sample::{DeviceId, DeviceKind, Source};
-use record::{EventCode, Subject};
+use study::watch::EventCode;
 
 use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
 use course::{

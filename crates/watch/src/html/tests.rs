@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use record::Nanos;
 use record::sample::*;
-use record::{Event, Nanos};
+use study::watch::Event;
 use study::watch::{Change, ChangeKind};
 
 use super::*;

@@ -9,8 +9,9 @@ use record::sample::{
     PerSecond, Pressure, PressureLine, Progress, Sample, Source, SyncAction, VendorPage,
     VendorSample, disks_of_partition,
 };
-use record::{Bytes, Event, EventCode, Nanos, Severity, Subject};
+use record::{Bytes, Nanos, Severity, Subject};
 use study::watch::{Change, ChangeKind};
+use study::watch::{Event, EventCode};
 
 use super::Update;
 use super::frame::Frame;

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use record::sample::DeviceId;
-use record::{Event, Nanos, Severity, Subject};
+use record::{Nanos, Severity, Subject};
+use study::watch::Event;
 use study::watch::{Change, ChangeKind};
 
 /// Number of findings remembered.
@@ -37,7 +38,7 @@ impl FindingList {
         for Change { kind, event } in changes {
             let known = self.entries.iter_mut().rev();
             let mut known = known.filter(|entry| entry.event.id == event.id);
-            let closed = (kind == ChangeKind::Closed).then_some(now);
+            let closed = matches!(kind, ChangeKind::Closed | ChangeKind::Unfinished).then_some(now);
             match known.next() {
                 Some(entry) => {
                     entry.event = event;
@@ -90,8 +91,8 @@ impl FindingList {
 
 #[cfg(test)]
 mod tests {
-    use record::EventCode;
     use record::sample::Moment;
+    use study::watch::EventCode;
 
     use super::*;
 

@@ -99,8 +99,9 @@ impl IntervalSource for Live {
 #[cfg(test)]
 mod tests {
     use record::sample::Sample;
-    use record::{Event, EventCode, Severity, Subject};
+    use record::{Severity, Subject};
     use study::watch::{Change, ChangeKind};
+    use study::watch::{Event, EventCode};
 
     use super::super::frame::Frame;
     use super::*;

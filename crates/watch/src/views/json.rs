@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use record::sample::{Moment, Sample, Source, SourceKind};
-use record::{Event, EventCode, Nanos, Severity, Subject};
+use record::{Nanos, Severity, Subject};
 use serde::Serialize;
 use study::watch::{Change, ChangeKind};
+use study::watch::{Event, EventCode};
 
 use ui::json::SCHEMA;
 
@@ -83,7 +84,7 @@ pub(crate) fn changes(changes: &[Change]) -> String {
 /// The line of a finding that begins, changes or ends.
 #[derive(Serialize)]
 struct FindingLine<'a> {
-    /// `opened`, `updated` or `closed`.
+    /// `opened`, `updated`, `closed`, or `unfinished` where a log ends while it lasts.
     change: &'static str,
     finding: FindingDocument<'a>,
 }
@@ -93,6 +94,7 @@ fn change_line(change: &Change) -> String {
         ChangeKind::Opened => "opened",
         ChangeKind::Updated => "updated",
         ChangeKind::Closed => "closed",
+        ChangeKind::Unfinished => "unfinished",
     };
     let finding = FindingLine {
         change: kind,

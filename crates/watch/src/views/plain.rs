@@ -284,6 +284,12 @@ fn event(change: &Change) -> String {
             let lasted = ended.elapsed - event.began.elapsed;
             format!("- {} {head}: over after {lasted}.\n", clock(ended))
         }
+        ChangeKind::Unfinished => {
+            format!(
+                "- {head}: lasts since {} where the log ends.\n",
+                clock(event.began)
+            )
+        }
     }
 }
 
@@ -320,7 +326,8 @@ mod tests {
     use std::sync::Arc;
 
     use record::sample::{BytesPerSecond, Device, DeviceId, Fraction, PerSecond};
-    use record::{Bytes, Event, EventCode, Nanos, Subject};
+    use record::{Bytes, Nanos, Subject};
+    use study::watch::{Event, EventCode};
 
     use super::*;
 
@@ -480,7 +487,13 @@ mod tests {
         );
         change.kind = ChangeKind::Closed;
         change.event.ended = Some(sample().at);
-        let closed = lines.text(&Sample::default(), &[change]);
+        let closed = lines.text(&Sample::default(), std::slice::from_ref(&change));
         assert_eq!(closed, "- 3.000s stalled nvme1n1: over after 3.00 s.\n");
+        change.kind = ChangeKind::Unfinished;
+        let cut = lines.text(&Sample::default(), &[change]);
+        assert_eq!(
+            cut,
+            "- stalled nvme1n1: lasts since 0.000s where the log ends.\n"
+        );
     }
 }

@@ -13,7 +13,8 @@ use linux::pulse::{
     ArrayLine, Interface, KeptFile, MdStat, MemoryReader, NetReader, PressureReader, load,
 };
 use record::sample::SyncAction;
-use record::{Bytes, Event, EventCode, Severity};
+use record::{Bytes, Severity};
+use study::watch::{Event, EventCode};
 
 pub(crate) use latency::RequestTimes;
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine::calls::{self, Task, Timer};
 use engine::{EngineError, part_of_seed};
+use record::random::SplitMix64;
 use record::{Bytes, Direction};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
@@ -25,7 +26,7 @@ struct Blocks {
     memory: Vec<u8>,
     /// True if each write is flushed at once.
     sync: bool,
-    stamp: u64,
+    stamps: SplitMix64,
 }
 
 impl Blocks {
@@ -38,14 +39,13 @@ impl Blocks {
             file,
             memory,
             sync,
-            stamp: seed,
+            stamps: SplitMix64::new(seed),
         }
     }
 
     /// Makes the block one that was not written before.
     fn change(&mut self) {
-        self.stamp = self.stamp.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let stamp = self.stamp.to_ne_bytes();
+        let stamp = self.stamps.bits().to_ne_bytes();
         self.memory.iter_mut().zip(stamp).for_each(|(a, b)| *a = b);
     }
 

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use record::sample::{DeviceId, Gap, Sample, Source};
-use record::{Bytes, Event, EventCode, Nanos, Severity, Subject};
+use record::{Bytes, Nanos, Severity, Subject};
+use study::watch::{Event, EventCode};
 
 use crate::owner::tests::owner;
 use crate::recording::packed::Packed;

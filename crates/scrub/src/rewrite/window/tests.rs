@@ -115,13 +115,8 @@ fn geometries() -> Vec<Geometry> {
 /// An array whose members agree, filled by md's own rules.
 fn agreeing(geometry: &Geometry, seed: u64) -> Model {
     let mut disks = vec![vec![0; COMPONENT as usize * 4]; geometry.disks() as usize];
-    let mut random = seed | 1;
-    let mut byte = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 32) as u8
-    };
+    let mut random = record::random::SplitMix64::new(seed);
+    let mut byte = || random.below(256) as u8;
     for group in geometry.groups(&(0..u64::MAX)) {
         for at in 0..group.length {
             match &group.kin {

@@ -1,7 +1,8 @@
 //! Findings, with their evidence and advice.
 
 use ratatui::text::Line;
-use record::{Event, Nanos, Severity};
+use record::{Nanos, Severity};
+use study::watch::Event;
 use ui::screen::{Capabilities, Pieces as _, TextStyle, wrap};
 
 use super::words::{clock, span};

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use record::Nanos;
 use record::sample::Moment;
 use ui::format;
-use ui::units::compact;
+use ui::units::{compact, compact_latency};
 
 /// Text for an unknown figure.
 pub(super) const UNKNOWN: &str = "-";
@@ -30,17 +30,7 @@ pub(super) fn rate(value: Option<f64>) -> String {
 
 /// A time in at most five columns, of seconds: `830µs`, `1.2ms`, `12ms`, `3.4s`.
 pub(super) fn wait(seconds: Option<f64>) -> String {
-    let Some(seconds) = seconds else {
-        return UNKNOWN.to_owned();
-    };
-    match seconds {
-        s if s < 0.999_5e-3 => format!("{:.0}µs", s * 1e6),
-        s if s < 9.95e-3 => format!("{:.1}ms", s * 1e3),
-        s if s < 0.999_5 => format!("{:.0}ms", s * 1e3),
-        s if s < 99.95 => format!("{s:.1}s"),
-        s if s < 9_999.5 => format!("{s:.0}s"),
-        s => format!("{:.0}h", s / 3600.0),
-    }
+    seconds.map_or_else(|| UNKNOWN.to_owned(), compact_latency)
 }
 
 /// A size in at most five columns: `512`, `4.0k`, `128k`, `1.0M`.

@@ -5,11 +5,11 @@
 //! nearer to a page of memory (4 KiB) than to that: a few requests for metadata among pages of 8 KiB,
 //! as PostgreSQL has them, are no small requests.
 
-use record::{EventCode, Severity};
+use record::Severity;
 
-use super::format::{digits, rate};
-use super::history::{beginning, mean_known, mean_of};
-use super::{Now, Rule, Sighting};
+use crate::watch::format::{digits, rate};
+use crate::watch::history::{beginning, mean_known, mean_of};
+use crate::watch::rule::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
@@ -28,10 +28,6 @@ const ADVICE: &str = "Larger requests move more data with the same IOPS: check r
 pub(super) struct SmallIo;
 
 impl Rule for SmallIo {
-    fn code(&self) -> EventCode {
-        EventCode::SmallIo
-    }
-
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for device in now.disks() {
             let last = now.history.last(device.device.id, WINDOW_S, LEAST_POINTS);

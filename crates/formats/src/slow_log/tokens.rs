@@ -2,7 +2,7 @@
 
 /// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A keyword or a name without quotes.
     Word,
     /// A name in backquotes.
@@ -17,25 +17,28 @@ pub(crate) enum Kind {
 
 /// A token, and its place in the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
-    pub(crate) kind: Kind,
+pub struct Token<'a> {
+    /// Its kind.
+    pub kind: Kind,
     /// As it stands, with its quotes.
-    pub(crate) text: &'a str,
-    pub(crate) at: usize,
+    pub text: &'a str,
+    /// Its first byte.
+    pub at: usize,
 }
 
 impl Token<'_> {
     /// True if it is this keyword.
-    pub(crate) fn is(&self, word: &str) -> bool {
+    pub fn is(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
-    pub(crate) fn end(&self) -> usize {
+    /// The byte behind it.
+    pub fn end(&self) -> usize {
         self.at + self.text.len()
     }
 
     /// The name or text without its quotes.
-    pub(crate) fn bare(&self) -> &str {
+    pub fn bare(&self) -> &str {
         match self.kind {
             Kind::Name | Kind::Text => self
                 .text
@@ -48,7 +51,7 @@ impl Token<'_> {
 
 /// The tokens of a statement, without comments. `None` where a quote or comment does not end, or a comment is one
 /// that servers execute.
-pub(crate) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
+pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -117,7 +120,7 @@ fn quoted(bytes: &[u8], has_escapes: bool) -> Option<usize> {
 }
 
 /// The statement without what differs between executions: literals become `?`, lists of them one, names small.
-pub(crate) fn fingerprint(text: &str) -> String {
+pub fn fingerprint(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for token in tokens(text).unwrap_or_default() {
         let word = match token.kind {

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use record::sample::{ArraySample, DeviceId, DeviceSample, KernelError, Moment, Sample};
-use record::{EventCode, Nanos, Severity, Subject};
+use record::{Nanos, Severity, Subject};
 
-use super::{Now, Rule, Sighting};
+use crate::watch::rule::{Now, Rule, Sighting};
 
 const ADVICE: &str = "Check the kernel's log (dmesg) and the volume's status in the cloud, and make sure that there is \
                       a backup first.";
@@ -53,10 +53,6 @@ pub(super) struct Errors {
 const SILENCE: Nanos = Nanos::from_secs(60);
 
 impl Rule for Errors {
-    fn code(&self) -> EventCode {
-        EventCode::Errors
-    }
-
     fn linger(&self) -> Nanos {
         SILENCE
     }

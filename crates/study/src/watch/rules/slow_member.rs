@@ -18,13 +18,13 @@
 //!
 //! The screen marks a member by a shorter look, and only where its load is about that of its siblings.
 
-use record::{EventCode, Severity};
+use record::Severity;
 
-use super::format::{digits, time};
-use super::history::{Kind, Part, beginning, mean_known, mean_of, median, variation};
-use super::members::{Side, arrays, is_rebuilt, sides};
-use super::plateaus::least_wait;
-use super::{Now, Rule, Sighting};
+use crate::watch::format::{digits, time};
+use crate::watch::history::{Kind, Part, beginning, mean_known, mean_of, median, variation};
+use crate::watch::members::{Side, arrays, is_rebuilt, sides};
+use crate::watch::plateaus::least_wait;
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// Time that it looks back, in seconds, and the least number of points.
 const WINDOW_S: f64 = 20.0;
@@ -61,10 +61,6 @@ const ADVICE: &str = "All members wait for this one. Compare it with the others 
 pub(super) struct SlowMember;
 
 impl Rule for SlowMember {
-    fn code(&self) -> EventCode {
-        EventCode::SlowMember
-    }
-
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
             let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
@@ -187,11 +183,9 @@ fn sighting(side: &Side<'_>, array: &str, word: &str, excess: &Excess, others: u
 
 #[cfg(test)]
 mod tests {
-    use record::Event;
-
-    use super::super::simulated::{ClosedLoad, Demand, Disk, Host};
-    use super::*;
     use crate::simulate::Rng;
+    use crate::watch::simulated::{ClosedLoad, Demand, Disk, Host};
+    use crate::watch::{Event, EventCode};
 
     /// The members that are found slow within a minute and a half.
     fn found(mut host: Host, seed: u64) -> Vec<String> {

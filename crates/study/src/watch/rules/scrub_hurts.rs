@@ -14,13 +14,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use record::Severity;
 use record::sample::{DeviceId, DeviceSample, SyncAction};
-use record::{EventCode, Severity};
 
-use super::format::{digits, time};
-use super::history::{History, Part, Point, beginning, mean_of, median};
-use super::members::arrays;
-use super::{Now, Rule, Sighting};
+use crate::watch::format::{digits, time};
+use crate::watch::history::{History, Part, Point, beginning, mean_of, median};
+use crate::watch::members::arrays;
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// Points without work that are remembered, and how many are needed.
 const CALM: usize = 120;
@@ -107,10 +107,6 @@ impl Beginning {
 }
 
 impl Rule for ScrubHurts {
-    fn code(&self) -> EventCode {
-        EventCode::ScrubHurts
-    }
-
     fn forget(&mut self) {
         self.calm.clear();
         self.begun.clear();
@@ -296,14 +292,16 @@ impl Before {
 mod tests {
     use std::sync::Arc;
 
+    use crate::watch::Event;
     use record::sample::{
         ArraySample, Device, Flow, Fraction, HostSample, Moment, PerSecond, Pressure, PressureLine,
         Progress, Sample,
     };
-    use record::{Bytes, Event, Nanos};
+    use record::{Bytes, Nanos};
 
-    use super::super::{Settings, Watch};
     use super::*;
+    use crate::watch::EventCode;
+    use crate::watch::{Settings, Watch};
 
     /// A second of a mirror that completes so many requests, on a host where programs wait for some disk for
     /// half of the time.

@@ -4,13 +4,13 @@
 //! the disks themselves are not: what one has more, another has less.
 
 use record::sample::DeviceId;
-use record::{EventCode, Severity, Subject};
+use record::{Severity, Subject};
 
-use super::format::{digits, percent, rate, time};
-use super::history::{Part, Point, beginning, mean_of, variation};
-use super::page::{Pages, TimeOverCap};
-use super::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
-use super::{Now, Rule, Sighting};
+use crate::watch::format::{digits, percent, rate, time};
+use crate::watch::history::{Part, Point, beginning, mean_of, variation};
+use crate::watch::page::{Pages, TimeOverCap};
+use crate::watch::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// The counters are examined every so many points.
 const EVERY: u64 = 5;
@@ -33,10 +33,6 @@ pub(super) struct InstanceCap {
 }
 
 impl Rule for InstanceCap {
-    fn code(&self) -> EventCode {
-        EventCode::InstanceCap
-    }
-
     fn forget(&mut self) {
         self.pages.forget();
         self.looks = 0;

@@ -5,13 +5,13 @@
 //! pattern of the program beat in time. Mirrors are read as md likes, so that only their writes are
 //! compared, and a plain mirror is left out.
 
-use record::raid::Level;
-use record::{EventCode, Severity};
+use record::Severity;
+use record::raid::{Level, Placement};
 
-use super::format::digits;
-use super::history::{Kind, beginning, mean_of, median};
-use super::members::{Side, arrays, is_rebuilt, sides};
-use super::{Now, Rule, Sighting};
+use crate::watch::format::digits;
+use crate::watch::history::{Kind, beginning, mean_of, median};
+use crate::watch::members::{Side, arrays, is_rebuilt, sides};
+use crate::watch::rule::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
@@ -33,15 +33,13 @@ const ADVICE: &str = "The array is no faster than this member. Look for one hot 
 pub(super) struct Imbalance;
 
 impl Rule for Imbalance {
-    fn code(&self) -> EventCode {
-        EventCode::Imbalance
-    }
-
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
-            let part: Kind = match array.device.raid_level() {
-                Some(Level::Zero | Level::Five | Level::Six) => |point| &point.all,
-                Some(Level::Ten) => |point| &point.write,
+            let part: Kind = match array.device.raid_level().map(Level::placement) {
+                Some(Placement::Striped | Placement::Parity { rotates: true, .. }) => {
+                    |point| &point.all
+                }
+                Some(Placement::StripedCopies) => |point| &point.write,
                 _ => continue,
             };
             let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);

@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 
 use record::sample::{DeviceId, DeviceSample, Moment};
-use record::{EventCode, Nanos, Severity};
+use record::{Nanos, Severity};
 
-use super::format::time;
-use super::{Now, Rule, Sighting};
+use crate::watch::format::time;
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// Busy so much of the time is busy all of it, but for the clock's error.
 const ALWAYS: f64 = 0.98;
@@ -37,10 +37,6 @@ impl Stalled {
 }
 
 impl Rule for Stalled {
-    fn code(&self) -> EventCode {
-        EventCode::Stalled
-    }
-
     fn linger(&self) -> Nanos {
         // A request that gets through now and then is no end of it: without this, each would begin a
         // new event.
@@ -76,7 +72,7 @@ impl Rule for Stalled {
 }
 
 /// True if something is in flight and nothing completed in the interval.
-pub(super) fn hangs(device: &DeviceSample) -> bool {
+pub(crate) fn hangs(device: &DeviceSample) -> bool {
     let known = device.all.iops.is_some();
     let completes = device.all.is_active() || device.flush.is_active();
     let waits = match device.in_flight {

@@ -1,16 +1,20 @@
-//! Statements from a file: a slow log, or statements that end with a semicolon.
+//! Statements from a file: a slow log of MySQL or MariaDB, or statements that end with a semicolon.
 
-use super::tokens::{fingerprint, tokens};
+pub mod tokens;
+
+use tokens::{fingerprint, tokens};
 
 /// A statement, and the schema that it was run in, where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Statement {
-    pub(crate) schema: Option<String>,
-    pub(crate) text: String,
+pub struct Statement {
+    /// The schema.
+    pub schema: Option<String>,
+    /// The statement, without the semicolon.
+    pub text: String,
 }
 
 /// The statements of a slow log of MySQL or MariaDB, or of a file of SQL.
-pub(crate) fn parse(text: &str) -> Vec<Statement> {
+pub fn parse(text: &str) -> Vec<Statement> {
     let mut found = Vec::new();
     let mut schema: Option<String> = None;
     let mut open = String::new();
@@ -66,7 +70,7 @@ fn schema_of(header: &str) -> Option<String> {
 }
 
 /// The first statement of each kind, literals aside.
-pub(crate) fn distinct(statements: Vec<Statement>) -> Vec<Statement> {
+pub fn distinct(statements: Vec<Statement>) -> Vec<Statement> {
     let mut seen = std::collections::BTreeSet::new();
     let mut statements = statements;
     statements.retain(|one| seen.insert((one.schema.clone(), fingerprint(&one.text))));

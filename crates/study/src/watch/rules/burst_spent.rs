@@ -10,14 +10,14 @@
 
 use std::collections::HashMap;
 
+use record::Severity;
 use record::sample::{DeviceId, DeviceSample, Moment};
-use record::{EventCode, Severity};
 
-use super::format::{digits, rate, time};
-use super::history::{Point, jitter, mean_known, mean_of, median, variation};
-use super::members::arrays;
-use super::{Now, Rule, Sighting};
 use crate::level::{LEAST_SLICES, find_drop};
+use crate::watch::format::{digits, rate, time};
+use crate::watch::history::{Point, jitter, mean_known, mean_of, median, variation};
+use crate::watch::members::arrays;
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// Points that it looks back, and interval of its looks.
 const WINDOW: usize = 240;
@@ -69,10 +69,6 @@ pub(super) struct BurstSpent {
 }
 
 impl Rule for BurstSpent {
-    fn code(&self) -> EventCode {
-        EventCode::BurstSpent
-    }
-
     fn forget(&mut self) {
         self.spent.clear();
     }
@@ -212,11 +208,9 @@ fn sighting(device: &DeviceSample, spent: &LostLevel) -> Sighting {
 
 #[cfg(test)]
 mod tests {
-    use record::Event;
-
-    use super::super::simulated::{Disk, Host};
-    use super::*;
     use crate::simulate::Rng;
+    use crate::watch::simulated::{Disk, Host};
+    use crate::watch::{Event, EventCode};
 
     /// The disks of four whose credit is found spent, where that of so many is.
     fn found(level: Option<&'static str>, spent: usize) -> Vec<String> {

@@ -6,15 +6,15 @@
 
 use std::collections::HashMap;
 
+use record::Severity;
 use record::sample::{DeviceId, DeviceSample, VendorPage};
-use record::{EventCode, Severity};
 
-use super::format::{digits, percent, rate, time};
-use super::history::beginning;
-use super::page::{Pages, TimeOverCap};
-use super::plateaus::{Held, held, window};
-use super::{Now, Rule, Sighting};
 use crate::plateau::Capped;
+use crate::watch::format::{digits, percent, rate, time};
+use crate::watch::history::beginning;
+use crate::watch::page::{Pages, TimeOverCap};
+use crate::watch::plateaus::{Held, held, window};
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// The counters are examined every so many points: neighbouring answers are nearly the same.
 const EVERY: u64 = 5;
@@ -36,10 +36,6 @@ pub(super) struct VolumeCap {
 }
 
 impl Rule for VolumeCap {
-    fn code(&self) -> EventCode {
-        EventCode::VolumeCap
-    }
-
     fn forget(&mut self) {
         self.pages.forget();
         self.held.clear();

@@ -1,11 +1,11 @@
 //! `queue-full`: as many requests are in flight as a disk's queues take, so that programs wait before
 //! they can even ask.
 
-use record::{EventCode, Severity};
+use record::Severity;
 
-use super::format::digits;
-use super::history::{Point, beginning, mean_known};
-use super::{Now, Rule, Sighting};
+use crate::watch::format::digits;
+use crate::watch::history::{Point, beginning, mean_known};
+use crate::watch::rule::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 10.0;
 const LEAST_POINTS: usize = 5;
@@ -20,10 +20,6 @@ const ADVICE: &str = "Reduce the number of concurrent requests, or spread the lo
 pub(super) struct QueueFull;
 
 impl Rule for QueueFull {
-    fn code(&self) -> EventCode {
-        EventCode::QueueFull
-    }
-
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for device in now.disks() {
             let Some(depth) = device.device.queue_depth.map(f64::from) else {

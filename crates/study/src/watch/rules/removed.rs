@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Moment, Sample};
-use record::{EventCode, Nanos, Severity, Subject};
+use record::{Nanos, Severity, Subject};
 
-use super::format::digits;
-use super::{Now, Rule, Sighting};
+use crate::watch::format::digits;
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// It lasts until a device of the name is there again, but no longer than this.
 const LONGEST: Nanos = Nanos::from_secs(600);
@@ -86,10 +86,6 @@ impl Removed {
 }
 
 impl Rule for Removed {
-    fn code(&self) -> EventCode {
-        EventCode::Removed
-    }
-
     fn linger(&self) -> Nanos {
         Nanos(0)
     }
@@ -148,8 +144,9 @@ mod tests {
 
     use record::sample::PerSecond;
 
-    use super::super::{Change, ChangeKind, Settings, Watch};
     use super::*;
+    use crate::watch::EventCode;
+    use crate::watch::{Change, ChangeKind, Settings, Watch};
 
     fn device(id: u32, name: &str, kind: DeviceKind, on: &[u32]) -> Arc<Device> {
         let mut device = Device::by_name(DeviceId(id), name, Moment::default());

@@ -5,10 +5,10 @@
 //! memory is made to pause.
 
 use record::sample::{Memory, Moment};
-use record::{Bytes, EventCode, Nanos, Severity, Subject};
+use record::{Bytes, Nanos, Severity, Subject};
 
-use super::format::percent;
-use super::{Now, Rule, Sighting};
+use crate::watch::format::percent;
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// It must last so long.
 const LEAST: Nanos = Nanos::from_secs(3);
@@ -24,10 +24,6 @@ pub(super) struct Writeback {
 }
 
 impl Rule for Writeback {
-    fn code(&self) -> EventCode {
-        EventCode::Writeback
-    }
-
     fn is_instant(&self) -> bool {
         true
     }

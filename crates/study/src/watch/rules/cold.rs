@@ -12,12 +12,12 @@
 use std::collections::HashMap;
 
 use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Sample};
-use record::{EventCode, Nanos, Severity};
+use record::{Nanos, Severity};
 
-use super::format::{digits, time};
-use super::history::{Point, beginning, mean_known, mean_of, median, variation};
-use super::members::arrays;
-use super::{Now, Rule, Sighting};
+use crate::watch::format::{digits, time};
+use crate::watch::history::{Point, beginning, mean_known, mean_of, median, variation};
+use crate::watch::members::arrays;
+use crate::watch::rule::{Now, Rule, Sighting};
 
 const WINDOW_S: f64 = 15.0;
 const LEAST_POINTS: usize = 8;
@@ -60,10 +60,6 @@ pub(super) struct Cold {
 }
 
 impl Rule for Cold {
-    fn code(&self) -> EventCode {
-        EventCode::Cold
-    }
-
     fn forget(&mut self) {
         self.worked_on.clear();
     }

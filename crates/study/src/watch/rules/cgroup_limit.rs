@@ -9,10 +9,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use record::sample::{DeviceNumber, DeviceSample, GroupLimit, LimitKind, Moment, Sample};
-use record::{Bytes, EventCode, Severity, Subject};
+use record::{Bytes, Severity, Subject};
 
-use super::format::{digits, percent};
-use super::{Now, Rule, Sighting};
+use crate::watch::format::{digits, percent};
+use crate::watch::rule::{Now, Rule, Sighting};
 
 /// It is looked back so far, in seconds, over so many samples at least.
 const WINDOW_S: f64 = 5.0;
@@ -64,10 +64,6 @@ struct LimitedGroup<'a> {
 }
 
 impl Rule for CgroupLimit {
-    fn code(&self) -> EventCode {
-        EventCode::CgroupLimit
-    }
-
     fn is_instant(&self) -> bool {
         true
     }
@@ -219,8 +215,9 @@ mod tests {
     use record::Nanos;
     use record::sample::{Device, DeviceId, Fraction, HostSample, Pressure, PressureLine};
 
-    use super::super::{Change, ChangeKind, Settings, Watch};
     use super::*;
+    use crate::watch::EventCode;
+    use crate::watch::{Change, ChangeKind, Settings, Watch};
 
     fn number(minor: u32) -> DeviceNumber {
         DeviceNumber { major: 8, minor }

@@ -1,0 +1,26 @@
+//! Disks of a machine.
+
+use std::path::PathBuf;
+
+/// Content of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An NBD server.
+    Socket {
+        /// Its unix socket.
+        path: PathBuf,
+        /// The name of the export; empty for the server's own.
+        export: String,
+    },
+    /// A file, as raw as a disk.
+    File(PathBuf),
+}
+
+/// A disk of the machine: a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Its content.
+    pub source: Source,
+    /// Its serial number, at most 20 bytes.
+    pub serial: String,
+}

@@ -1,0 +1,53 @@
+//! Reasons for which a target cannot be judged.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use rustix::io::Errno;
+
+/// A target that could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// The kernel said no.
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// The kernel's error.
+        errno: Errno,
+    },
+    /// It is neither a file nor a block device.
+    Unsuited {
+        /// The path.
+        path: PathBuf,
+        /// Kind of the thing.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Refused { path, errno } => {
+                let said = io::Error::from(*errno);
+                write!(f, "{} cannot be opened: {said}", path.display())
+            }
+            OpenError::Unsuited { path, what } => write!(
+                f,
+                "{} is {what}; name a regular file or a block device",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Reason for which it cannot be determined which storage a loop device shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unclear {
+    /// The type of the file system that hides it, such as `overlay`.
+    Hidden(String),
+    /// Neither the device nor its path tells: its node is missing or may not be opened, or its file system is
+    /// mounted nowhere that can be seen.
+    Unknown,
+}

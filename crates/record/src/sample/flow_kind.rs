@@ -1,0 +1,34 @@
+//! Kinds of requests.
+
+/// The kinds of requests that the kernel counts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FlowKind {
+    /// Requests that read.
+    Read,
+    /// Requests that write.
+    Write,
+    /// Requests that say which blocks are no longer needed.
+    Discard,
+    /// Requests to make written blocks last.
+    Flush,
+}
+
+impl FlowKind {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [FlowKind; 4] = [
+        FlowKind::Read,
+        FlowKind::Write,
+        FlowKind::Discard,
+        FlowKind::Flush,
+    ];
+
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            FlowKind::Read => "read",
+            FlowKind::Write => "write",
+            FlowKind::Discard => "discard",
+            FlowKind::Flush => "flush",
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A finding of a watch: an event with a start and an end.
+
+use record::sample::Moment;
+use record::{Severity, Subject};
+use serde::{Deserialize, Serialize};
+
+use super::rules::EventCode;
+
+/// A figure that an event rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Name of the figure, with its unit at the end, such as `await_ns`, `iops`, `share`.
+    pub key: String,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Something that was found while watching. It appears once: it begins, its figures may change
+/// while it lasts, and it ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number in this watch, from 1.
+    pub id: u64,
+    /// Kind of the event.
+    pub code: EventCode,
+    /// Severity: a note or a warning.
+    pub severity: Severity,
+    /// Subject of the event.
+    pub subject: Subject,
+    /// The subject's name: the device's, or `host`.
+    pub name: String,
+    /// Start of its cause, which is before it was found.
+    pub began: Moment,
+    /// Last time at which its cause was seen; `None` while it lasts.
+    pub ended: Option<Moment>,
+    /// A sentence: what was seen, with its figures.
+    pub text: String,
+    /// Advice, in a sentence.
+    pub advice: String,
+    /// The figures that it rests on.
+    pub figures: Vec<Figure>,
+}
+
+/// Change of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was found.
+    Opened,
+    /// It lasts, with other figures or a higher severity. Reported once a minute at most.
+    Updated,
+    /// Its cause is gone.
+    Closed,
+    /// It lasts, and no sample follows: when it ends is unknown.
+    Unfinished,
+}
+
+/// An event, and what happened to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The change.
+    pub kind: ChangeKind,
+    /// The event as it stands.
+    pub event: Event,
+}
