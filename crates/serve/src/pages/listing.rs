@@ -49,7 +49,8 @@ struct Phase {
     /// `None` where phases cannot be compared.
     ratio: Option<Interval>,
     slower: bool,
-    difference_shown: bool,
+    /// `None` where there is no interval.
+    difference_shown: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -102,7 +103,7 @@ pub(super) fn compare(frame: FrameView<'_>, document: &str) -> Result<String, as
                 low: figure(ratio.low),
                 high: figure(ratio.high),
             }),
-        shows: phase.difference_shown,
+        shows: phase.difference_shown == Some(true),
         is_slower: phase.slower,
     };
     CompareView {
