@@ -49,14 +49,14 @@ def taking_down():
 
 
 def start(*words, **options):
-    """A command whose output is kept, in a process group of its own. Takes the options of subprocess.Popen."""
+    """A command whose output is kept unless it is told otherwise, in a process group of its own. Takes the options of subprocess.Popen."""
     global _starting
     before = _signal
     _starting = True
     try:
         # Not a session of its own: the scheduler may share out the processors by session (sched(7)).
-        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 process_group=0, **options)
+        options = {"stdout": subprocess.PIPE} | options
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0, **options)
         _running.append(child)
     finally:
         _starting = False
@@ -89,7 +89,8 @@ def _end_all():
 def _end(child):
     """Ends a command, if it has not, and what it has left behind in its group."""
     # Or it would wait for someone to read what it says.
-    child.stdout.close()
+    if child.stdout:
+        child.stdout.close()
     for number in (signal.SIGTERM, signal.SIGKILL):
         if _ends_by(child, number):
             break
