@@ -147,10 +147,10 @@ pub struct ProcessSample {
 }
 
 impl ProcessSample {
-    /// Weight among others: the bytes that it moved, or those that its requests are at least.
+    /// Weight among others: the bytes that it moved, or 4 KiB for each of its requests.
     pub fn weight(&self) -> u64 {
         let moved = self.read.0.saturating_add(self.written.0);
-        moved.max(self.requests.saturating_mul(512))
+        moved.max(self.requests.saturating_mul(4096))
     }
 }
 
