@@ -247,7 +247,9 @@ impl Prometheus {
     /// The series of the command line on an axis. One that the server refuses is left out.
     pub(crate) fn named(&self, axis: &Axis) -> Vec<(String, Gathered)> {
         let read = |named: &Named| {
-            let series = self.ask(|client| client.range(&named.query, axis)).ok()?;
+            // A query that is refused says nothing about the server.
+            let answer = self.ask(|client| Ok(client.range(&named.query, axis)));
+            let series = answer.ok()?.ok()?;
             let is_one = series.len() == 1;
             let series = series.into_iter().take(MOST_OF_A_NAME).map(move |one| {
                 let mut gathered = Gathered::default();

@@ -341,9 +341,20 @@ impl ServiceFigures {
             p50_ms: self.quantiles(0.5),
             p95_ms: self.quantiles(0.95),
             p99_ms: self.quantiles(0.99),
-            above: bounds.map(|(nth, bound)| (*bound, above(nth))).collect(),
+            above: bounds
+                .map(|(nth, bound)| (*bound, above(nth)))
+                .filter(|(_, shares)| tells(shares))
+                .collect(),
         }
     }
+}
+
+/// True of a share that is neither nearly nothing nor nearly all in each slot: each figure that is compared costs the
+/// others some of their significance.
+fn tells(shares: &[f64]) -> bool {
+    const LITTLE: f64 = 0.002;
+    let known = || shares.iter().filter(|share| share.is_finite());
+    known().any(|share| *share > LITTLE) && known().any(|share| *share < 1.0 - LITTLE)
 }
 
 /// A series as a selection is written: `api.get;host=a`.

@@ -16,12 +16,15 @@ use record::sample::{
     LimitKind, Load, Memory, NetFlow, PerSecond, Pressure, PressureLine,
 };
 
+use super::processors::Processors;
+
 /// The readers of what there is.
 pub(super) struct Host {
     pressure: Option<PressureReader>,
     before: Option<[Duration; 2]>,
     load: Option<KeptFile>,
     memory: Option<MemoryReader>,
+    processors: Option<Processors>,
     network: Option<NetReader>,
     interfaces: HashMap<Arc<str>, (Passed, Passed)>,
     log: Option<KernelLog>,
@@ -49,6 +52,7 @@ impl Host {
             memory: MemoryReader::open(root)
                 .map_err(|error| missing("Memory that waits to be written is", error))
                 .ok(),
+            processors: Processors::open(root),
             network: NetReader::open(root)
                 .map_err(|error| missing("Network interfaces are", error))
                 .ok(),
@@ -68,7 +72,7 @@ impl Host {
             pressure: self.pressure(seconds),
             load: self.load(),
             memory: self.memory(),
-            cpu: None,
+            cpu: self.processors.as_mut().and_then(Processors::look),
             interfaces: self.interfaces(seconds),
             errors: self.errors(notes),
             limits: self.limits(seconds),

@@ -4,6 +4,7 @@ mod arrays;
 mod clock;
 mod host;
 mod processes;
+mod processors;
 mod rates;
 mod requests;
 mod roster;

@@ -1,0 +1,208 @@
+//! `serve` over real servers: MariaDB, Prometheus and VictoriaMetrics, which go away and come back.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "serve/server.rs"]
+mod server;
+#[path = "tally/services.rs"]
+mod services;
+mod support;
+#[path = "serve/world.rs"]
+mod world;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use server::{Server, wait_until};
+use services::{MariaDb, free_port};
+use support::{Place, Running, has_program, skipped};
+use world::{Minute, World};
+
+fn state(document: &Value, kind: &str) -> String {
+    let sources = document["sources"].as_array().unwrap();
+    let source = sources.iter().find(|source| source["kind"] == kind);
+    source.unwrap()["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn mariadb_answers_as_sqlite_does_and_comes_back() {
+    let place = Place::new();
+    let Some(mut database) = MariaDb::start(&place) else {
+        return skipped("mariadbd is not installed");
+    };
+    let world = World::new(&place);
+    let minutes = world.minutes(-90, 0);
+    let mut events = String::new();
+    world::write_events(&mut events, "api.get", minutes, |minute| Minute {
+        p50_ms: 20.0 + (minute % 7) as f64,
+        ..Minute::default()
+    });
+    let store = database.store();
+    let sqlite = place.path("tally.db");
+    let both = [
+        "--store",
+        &store,
+        "--store",
+        &format!("sqlite:{}", sqlite.display()),
+    ];
+    world.tally_events(&events, &both);
+    let of_sqlite = Server::start(&place, &[]);
+    let of_mariadb = Server::start(&place, &["--tally", &store]);
+    let to = (world.minute(0) + 1) * 60;
+    for span in ["5400", "86400", "31536000"] {
+        let from = to - span.parse::<i64>().unwrap();
+        let path = format!("/api/v1/response-times?tag=api.get&from={from}&to={to}");
+        let [a, b] = [&of_sqlite, &of_mariadb].map(|server| server.document(&path));
+        for key in ["level", "time_s", "requests_per_s", "p99_ms", "shares"] {
+            assert_eq!(a[key], b[key], "{span} {key}");
+        }
+    }
+    database.kill();
+    let view = || of_mariadb.document("/api/v1/response-times?last=90m");
+    wait_until("it does not see that MariaDB is gone", || {
+        state(&view(), "tally") == "away"
+    });
+    database.begin();
+    wait_until("it does not see that MariaDB is back", || {
+        let view = view();
+        state(&view, "tally") == "ok" && view["selection"] == "api.get"
+    });
+}
+
+/// A server that scrapes `disksmith watch --prometheus`.
+struct Scraper {
+    child: Child,
+}
+
+impl Drop for Scraper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(command: &mut Command) -> Scraper {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
+    Scraper {
+        child: quiet.stderr(Stdio::null()).spawn().unwrap(),
+    }
+}
+
+/// Starts a scraper by its program, on a port, with its data in a place.
+type Start = fn(&Place, u16) -> Scraper;
+
+fn prometheus(place: &Place, port: u16) -> Scraper {
+    spawn(
+        Command::new("prometheus")
+            .arg(format!(
+                "--config.file={}",
+                place.path("scrape.yml").display()
+            ))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                place.path("prometheus").display()
+            )),
+    )
+}
+
+fn victoria_metrics(place: &Place, port: u16) -> Scraper {
+    spawn(
+        Command::new("victoria-metrics")
+            .arg(format!(
+                "-promscrape.config={}",
+                place.path("scrape.yml").display()
+            ))
+            .arg(format!("-httpListenAddr=127.0.0.1:{port}"))
+            .arg(format!(
+                "-storageDataPath={}",
+                place.path("victoria").display()
+            ))
+            // What was scraped just now is answered too.
+            .arg("-search.latencyOffset=1s"),
+    )
+}
+
+#[test]
+fn prometheus_shows_the_disks_of_other_hosts_and_comes_back() {
+    scraped("prometheus", prometheus);
+}
+
+#[test]
+fn victoria_metrics_shows_the_disks_of_other_hosts_and_comes_back() {
+    scraped("victoria-metrics", victoria_metrics);
+}
+
+fn scraped(program: &str, start: Start) {
+    if !has_program(program) {
+        return skipped(&format!("{program} is not installed"));
+    }
+    let place = Place::new();
+    let exporter = format!("127.0.0.1:{}", free_port());
+    let mut watch = place.command(&["watch", "--json", "--prometheus", &exporter]);
+    let _watch = Running::start(&mut watch);
+    let config = format!(
+        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: disks\n    static_configs:\n      - targets: ['{exporter}']\n"
+    );
+    fs::write(place.path("scrape.yml"), config).unwrap();
+    let port = free_port();
+    let scraper = start(&place, port);
+    let url = format!("http://127.0.0.1:{port}");
+    let load = "load=node_load1";
+    let nonsense = "nonsense=sum(";
+    let server = Server::start(
+        &place,
+        &["--prometheus", &url, "--series", load, "--series", nonsense],
+    );
+    let hosts = |document: &Value, source: &str| -> Vec<Value> {
+        let hosts = document["hosts"].as_array().unwrap().iter();
+        hosts
+            .filter(|host| host["source"] == source)
+            .cloned()
+            .collect()
+    };
+    wait_until("the host is not seen", || {
+        let now = server.document("/api/v1/now");
+        let found = hosts(&now, "prometheus");
+        found.iter().any(|host| {
+            host["hostname"] == exporter.as_str()
+                && host["load_1"].is_number()
+                && host["disks"]
+                    .as_array()
+                    .is_some_and(|disks| disks.iter().any(|disk| disk["busy_fraction"].is_number()))
+        })
+    });
+    wait_until("its disks are not on the axis", || {
+        let view = server.document("/api/v1/response-times?last=5m");
+        let disks = view["disks"].as_array().unwrap();
+        let known = |line: &Value| {
+            let values = line["mean"].as_array().unwrap().iter();
+            values.filter(|value| value.is_number()).count() > 0
+        };
+        let is_ours = |disk: &Value| disk["hostname"] == exporter.as_str() && known(&disk["iops"]);
+        let series = view["series"].as_array().unwrap();
+        disks.iter().any(is_ours)
+            && series.len() == 1
+            && series[0]["name"] == "load"
+            && known(&series[0]["values"])
+    });
+    drop(scraper);
+    let now = || server.document("/api/v1/now");
+    wait_until("it is not seen that the server is gone", || {
+        let now = now();
+        state(&now, "prometheus") == "away"
+            && hosts(&now, "prometheus")
+                .iter()
+                .all(|host| host["state"] == "stale")
+    });
+    assert_eq!(server.get("/healthz").status, 200);
+    let _scraper = start(&place, port);
+    wait_until("it is not seen that the server is back", || {
+        let now = now();
+        state(&now, "prometheus") == "ok"
+            && hosts(&now, "prometheus")
+                .iter()
+                .any(|host| host["state"] == "live")
+    });
+}
