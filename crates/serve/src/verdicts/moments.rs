@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use study::change_points::change_points;
+use study::shift::LEAST_SLOTS;
 use study::verdict::Service;
 
 use crate::axis::{Axis, Seconds};
@@ -13,9 +14,8 @@ use crate::sources::pool::lock;
 const BLOCK: usize = 120;
 /// Distance of two blocks: a change is taken from the block in whose middle it lies.
 const STEP: usize = BLOCK / 2;
-/// Slots by which a change may be found too early or too late.
-const BEFORE: usize = 3;
-const AFTER: usize = 6;
+/// Slots within which two moments are one: fewer could not be compared, after the one that is left out.
+const NEAR: usize = LEAST_SLOTS + 1;
 /// The most blocks that are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -28,7 +28,7 @@ pub(crate) struct Found {
 
 /// True if a change at a slot may be that of a marker at another.
 pub(crate) fn is_one(marked: usize, found: usize) -> bool {
-    found + BEFORE >= marked && found <= marked + AFTER
+    found.abs_diff(marked) <= NEAR
 }
 
 /// A block of a figure of a tag, up to the last slot that is complete.
@@ -50,7 +50,7 @@ impl Search {
             .collect();
         slots.sort_unstable();
         // What is found in two figures, or at the seam of two blocks, is one change.
-        slots.dedup_by(|later, earlier| *later <= *earlier + AFTER);
+        slots.dedup_by(|later, earlier| *later <= *earlier + NEAR);
         slots.into_iter().map(|slot| Found { slot }).collect()
     }
 
