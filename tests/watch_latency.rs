@@ -61,6 +61,12 @@ impl Watching {
         samples
     }
 
+    /// Samples that came since, once it has ended.
+    fn rest(&self) -> Vec<Value> {
+        let lines = self.lines.iter();
+        lines.filter(|line| line["kind"] == "sample").collect()
+    }
+
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -216,9 +222,10 @@ fn with_root_times_are_recorded_shown_again_and_drawn() {
     let mut watching = Watching::start(&place, &disk, &["--all", "--record"]);
     watching.samples("the first sample", |samples| !samples.is_empty());
     read(&disk, READS);
-    let samples = watching.samples("all reads", |samples| sum(samples, "read") >= READS);
+    let mut samples = watching.samples("all reads", |samples| sum(samples, "read") >= READS);
     watching.signal(Signal::INT);
     assert_eq!(watching.end(), Some(0));
+    samples.extend(watching.rest());
     let name = disk.name();
     let replay = ["watch", "--at", "-1h", "--for", "2h", &name];
     let again = place.run(&[&replay[..], &["--json", "--all"]].concat());
