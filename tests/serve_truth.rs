@@ -32,8 +32,6 @@ const DAY: i64 = 1440;
 const EARLIER_DAYS: i64 = 3;
 /// Runs of a scenario whose delay is looked for.
 const DELAYS: usize = 5;
-/// Fewest right verdicts of 20. The aim is 19, which not all reach: docs/figures.md.
-const LEAST_RIGHT: usize = 15;
 /// Quiet runs beyond those of the last scenario.
 const QUIET: usize = 60;
 
@@ -258,10 +256,10 @@ fn one_of_each_scenario_is_judged_right() {
 
 #[test]
 #[ignore = "a long proof"]
-fn table_of_verdicts() {
+fn each_scenario_is_judged_right_19_times_in_20() {
     let (right, alarms) = table(20, QUIET);
     for (scenario, right) in SCENARIOS.iter().zip(right) {
-        assert!(right >= LEAST_RIGHT, "{}: {right} of 20", scenario.name);
+        assert!(right >= 19, "{}: {right} of 20", scenario.name);
     }
-    assert!(alarms <= 3, "{alarms} false alarms in {QUIET} quiet runs");
+    assert!(alarms <= 1, "{alarms} false alarms in {QUIET} quiet runs");
 }
