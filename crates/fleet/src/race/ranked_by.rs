@@ -56,7 +56,10 @@ mod tests {
         let by = RankedBy::of(&["replay.p99".parse().unwrap()]);
         assert_eq!(by.turned(by.turned(5e6)), 5e6);
         assert!(by.turned(1e6) > by.turned(2e6));
-        assert_eq!((by.worse(1.0, 2.0), by.text(5e6)), (2.0, "5.00 ms".to_owned()));
+        assert_eq!(
+            (by.worse(1.0, 2.0), by.text(5e6)),
+            (2.0, "5.00 ms".to_owned())
+        );
         let rate = RankedBy::of(&["replay.iops".parse().unwrap()]);
         assert_eq!((rate.turned(7.0), rate.worse(1.0, 2.0)), (7.0, 1.0));
     }
