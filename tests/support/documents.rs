@@ -56,8 +56,9 @@ pub(crate) fn name_of(document: &Value) -> Option<String> {
     let [command, kind] = ["command", "kind"].map(|key| document.get(key).and_then(Value::as_str));
     let name = match (command, kind) {
         (Some(command), None) => command.to_owned(),
+        (Some(command), Some(kind)) => format!("{command}-{kind}"),
         // Only the first line of a watch names its command.
-        (_, Some(kind)) => format!("watch-{kind}"),
+        (None, Some(kind)) => format!("watch-{kind}"),
         (None, None) => return None,
     };
     Some(name.replace(' ', "-"))
