@@ -102,7 +102,7 @@ fn compare(least: u64) {
          begun=$(made)
          while [ $(( $(made) - begun )) -lt {least} ]; do
              disksmith bench /data --size 64M --phase page-mixed --phase log-append --no-ledger >&2
-             dd if=/dev/zero of=/data/durable bs=4k count=500 oflag=direct,dsync status=none
+             dd if=/dev/zero of=/data/durable bs=4k count=500 oflag=direct conv=fsync status=none
          done
          quiet
          mark 3
