@@ -108,19 +108,11 @@ pub struct Figure {
 
 /// Counts of what differs from the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[allow(missing_docs, reason = "record::ReplayCounts says what they are")]
 pub struct Counts {
-    pub ios: u64,
-    pub issued: u64,
-    pub clipped: u64,
-    pub shortened: u64,
-    pub remapped: u64,
-    pub widened: u64,
-    pub left_out: u64,
-    pub discards_left_out: u64,
-    pub full: u64,
-    pub blocked: u64,
-    pub starved: u64,
+    /// Counts of the replay itself.
+    #[serde(flatten)]
+    pub replayed: ReplayCounts,
+    /// I/Os that failed.
     pub failed: u64,
 }
 
@@ -237,31 +229,8 @@ impl Latencies {
 
 impl Counts {
     fn of(replay: &Replay) -> Counts {
-        let ReplayCounts {
-            ios,
-            issued,
-            clipped,
-            shortened,
-            remapped,
-            widened,
-            left_out,
-            discards_left_out,
-            full,
-            blocked,
-            starved,
-        } = replay.counts;
         Counts {
-            ios,
-            issued,
-            clipped,
-            shortened,
-            remapped,
-            widened,
-            left_out,
-            discards_left_out,
-            full,
-            blocked,
-            starved,
+            replayed: replay.counts,
             failed: replay.classes.iter().map(|class| class.failed).sum(),
         }
     }

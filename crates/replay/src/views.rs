@@ -124,7 +124,7 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
         sentences.push(format!(
             "Issued more than 1 ms after they were due: {} ({}). Latencies count from when an I/O was due.",
             number(answer.late as f64),
-            percent(answer.late as f64 / (answer.counts.issued as f64).max(1.0)),
+            percent(answer.late as f64 / (answer.counts.replayed.issued as f64).max(1.0)),
         ));
     }
     sentences
@@ -133,12 +133,12 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
 /// Counts that differ from the trace, as a sentence.
 fn differences(counts: &Counts) -> Option<String> {
     let all = [
-        (counts.clipped, "beyond the target's end"),
-        (counts.shortened, "cut short"),
-        (counts.remapped, "remapped"),
-        (counts.widened, "widened to the target's blocks"),
-        (counts.left_out, "writes and flushes left out"),
-        (counts.discards_left_out, "discards left out"),
+        (counts.replayed.clipped, "beyond the target's end"),
+        (counts.replayed.shortened, "cut short"),
+        (counts.replayed.remapped, "remapped"),
+        (counts.replayed.widened, "widened to the target's blocks"),
+        (counts.replayed.left_out, "writes and flushes left out"),
+        (counts.replayed.discards_left_out, "discards left out"),
         (counts.failed, "failed"),
     ];
     let some: Vec<String> = all
@@ -149,8 +149,8 @@ fn differences(counts: &Counts) -> Option<String> {
     (!some.is_empty()).then(|| {
         format!(
             "Of {} I/Os, {} were issued: {}.",
-            number(counts.ios as f64),
-            number(counts.issued as f64),
+            number(counts.replayed.ios as f64),
+            number(counts.replayed.issued as f64),
             some.join(", ")
         )
     })
@@ -159,7 +159,7 @@ fn differences(counts: &Counts) -> Option<String> {
 impl ReplayAnswer {
     /// I/Os whose delay was counted.
     fn lateness_count(&self) -> u64 {
-        self.counts.issued
+        self.counts.replayed.issued
     }
 }
 
