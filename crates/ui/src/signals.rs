@@ -72,9 +72,7 @@ pub fn survive_the_limit_of_files() -> std::io::Result<()> {
 /// When the handlers cannot be set.
 pub fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    // The order matters: the first signal finds the flag down, passes here, and raises it.
-    second_ends_at_once(&interrupted)?;
-    raise_by_signals(&interrupted)?;
+    raised_then_ended(ending, &interrupted)?;
     Ok(interrupted)
 }
 
@@ -85,8 +83,7 @@ pub fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
 pub fn interrupt_and_reload_flags() -> std::io::Result<(Arc<AtomicBool>, Arc<AtomicBool>)> {
     let (interrupted, reload) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let others = || ending().filter(|signal| *signal != SIGHUP);
-    ends_at_once(others(), &interrupted)?;
-    raise(others(), &interrupted)?;
+    raised_then_ended(others, &interrupted)?;
     flag::register(SIGHUP, Arc::clone(&reload))?;
     Ok((interrupted, reload))
 }
@@ -110,6 +107,22 @@ pub fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
 /// When the handlers cannot be set.
 pub fn second_ends_at_once(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
     ends_at_once(ending(), interrupted)
+}
+
+/// The first signal raises the flag, and one after it ends the program at once. Whenever a signal comes while
+/// handlers are being set, it raises the flag: that handler is the first of each signal.
+fn raised_then_ended<I: Iterator<Item = i32>>(
+    signals: impl Fn() -> I,
+    interrupted: &Arc<AtomicBool>,
+) -> std::io::Result<()> {
+    raise(signals(), interrupted)?;
+    // The order matters: the first signal finds this flag down, passes, and raises it.
+    let seen = Arc::new(AtomicBool::new(false));
+    ends_at_once(signals(), &seen)?;
+    for signal in signals() {
+        flag::register(signal, Arc::clone(&seen))?;
+    }
+    Ok(())
 }
 
 fn ends_at_once(
