@@ -74,7 +74,7 @@ pub struct BenchArgs {
         ]
     )]
     pub replay: Option<PathBuf>,
-    /// How the trace is replayed
+    /// Pace, speed and map of a replay
     #[command(flatten)]
     pub replay_options: ReplayOptions,
     /// Targets of the trace's other devices, beside the first

@@ -385,7 +385,7 @@ pub struct RoundsArgs {
     /// Replay this trace of the host in place of phases
     #[arg(long, value_name = "FILE", conflicts_with_all = ["span", "threads", "block"])]
     pub replay: Option<PathBuf>,
-    /// How the trace is replayed
+    /// Pace, speed and map of a replay
     #[command(flatten)]
     pub replay_options: ReplayOptions,
 }

@@ -25,7 +25,7 @@ Disks of this host come from its recordings ('disksmith watch --record'), respon
 It runs until it is stopped."
 )]
 pub struct ServeArgs {
-    /// What to do beside serving
+    /// Task other than serving
     #[command(subcommand)]
     pub verb: Option<ServeVerb>,
     /// Address to serve on
@@ -73,7 +73,7 @@ pub enum ServeVerb {
         after_help = "Example: disksmith serve token write --token-file /etc/disksmith/tokens --name ci"
     )]
     Token {
-        /// What it may do; write may read too
+        /// Role of the token; write includes read
         #[arg(value_enum)]
         role: TokenRole,
         /// The file, which is made where there is none

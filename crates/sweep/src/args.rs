@@ -82,7 +82,7 @@ pub struct SweepArgs {
     /// replay.commit.p99 and so on
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["suite", "phase", "workload"])]
     pub replay: Option<PathBuf>,
-    /// How the trace is replayed
+    /// Pace, speed and map of a replay
     #[command(flatten)]
     pub replay_options: ReplayOptions,
     /// Figure by which the best layout is chosen: PHASE.METRIC, with the metrics iops,

@@ -28,7 +28,7 @@ pub struct ReplayArgs {
     /// unless --destroy names it
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<PathBuf>,
-    /// How the trace is replayed
+    /// Pace, speed and map of a replay
     #[command(flatten)]
     pub options: ReplayOptions,
     /// I/Os in flight: with --pace asap always, else at most [default: 4096, with asap 32]

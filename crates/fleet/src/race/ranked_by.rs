@@ -14,7 +14,7 @@ pub(crate) enum RankedBy {
 }
 
 impl RankedBy {
-    /// That of the first of these figures.
+    /// The kind of the first of these figures; a rate where there is none.
     pub(crate) fn of(figures: &[Figure]) -> RankedBy {
         match figures.first() {
             Some(figure) if figure.metric.is_latency() => RankedBy::Latency,

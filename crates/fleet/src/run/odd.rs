@@ -39,8 +39,7 @@ impl Checked {
         Checked(checked.collect())
     }
 
-    /// What is to be fixed or considered, the gravest first, each with the hosts on which it was found: what equal
-    /// hosts have in common is there once.
+    /// Checks to fix or to consider, the gravest first, each with the hosts that have it: once where hosts agree.
     pub(super) fn findings(&self) -> Vec<(&Check, Vec<usize>)> {
         let mut found: BTreeMap<&Check, Vec<usize>> = BTreeMap::new();
         for (at, checks) in &self.0 {

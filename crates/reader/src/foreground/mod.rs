@@ -103,7 +103,7 @@ pub struct ForegroundReport {
     pub least_rate_s: f64,
     /// Share of what the device gives that the background used beside the foreground, from 0 to 1.
     pub device_share: Option<f64>,
-    /// What held the background back.
+    /// Seconds for which each cause held the background back.
     pub held_back: HeldReport,
     /// Distributions of latency, alone and beside.
     #[serde(skip)]
@@ -116,7 +116,7 @@ pub struct ForegroundReport {
 impl ForegroundReport {
     /// Of a foreground; `None` where there was none for as long as a second.
     pub fn of(outcome: &Outcome) -> Option<ForegroundReport> {
-        /// What was seen for less says nothing.
+        /// Seconds beside a foreground below which there is no report.
         const LEAST_S: f64 = 1.0;
         if outcome.foreground_s < LEAST_S || outcome.alone.is_empty() && outcome.beside.is_empty() {
             return None;
@@ -211,7 +211,7 @@ impl ForegroundReport {
         )
     }
 
-    /// What held the background back for most of the time, and the share of it.
+    /// The cause that held the background back for most of the time, and its share of the time.
     fn held(&self) -> Option<(&'static str, f64)> {
         let held = &self.held_back;
         let all = [
