@@ -125,10 +125,7 @@ pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
 
 /// Prints why arguments are not understood, in colours where standard error is a terminal.
 pub fn print_misuse(error: &clap::Error) {
-    // In a log or a pipe a message stays whole, so that it can be searched for.
-    let window = terminal_size::terminal_size_of(io::stderr());
-    let columns = window.map_or(ENDLESS, |_| width(window));
-    let text = usage::broken(error, columns);
+    let text = usage::broken(error, width(terminal_size::terminal_size_of(io::stderr())));
     // With standard error closed it cannot be reported.
     let _ = anstream::stderr().write_all(text.as_bytes());
 }

@@ -1,9 +1,17 @@
 //! Lines of clap's that it does not break to the window: those of the usage.
 
-/// The text of help or an error, with no line wider than so many columns where there is a blank to break it at.
+/// The text of help or an error, of which no line of the usage is wider than so many columns where there is a blank to
+/// break it at. Messages stay whole, so that they can be searched for.
 pub(crate) fn broken(text: &clap::Error, columns: usize) -> String {
     let text = text.render().ansi().to_string();
-    let lines = text.split('\n').map(|line| broken_line(line, columns));
+    let mut is_usage = false;
+    let lines = text.split('\n').map(|line| {
+        is_usage = shown_width(line) > 0 && (is_usage || line.contains("Usage:"));
+        match is_usage {
+            true => broken_line(line, columns),
+            false => line.to_owned(),
+        }
+    });
     lines.collect::<Vec<String>>().join("\n")
 }
 
