@@ -102,9 +102,9 @@ fn with_qemu_a_limit_that_volumes_share_is_found() {
     let place = Place::new();
     let volumes = [
         "--volumes",
-        "2xcold,throughput=13MiB:170MiB",
+        "2xcold,throughput=4MiB:52MiB",
         "--instance-throughput",
-        "16MiB",
+        "5MiB",
     ];
     // The limits are low, so that an emulated machine beside other work asks for all that they give. Where it does
     // not, nothing is held by them: up to three looks.
@@ -114,7 +114,7 @@ fn with_qemu_a_limit_that_volumes_share_is_found() {
         };
         let document = said.ends_with(0).json();
         for volume in document["volumes"].as_array().unwrap() {
-            assert_eq!(number(&volume["read_bytes"]), 170 * MIB, "{volume}");
+            assert_eq!(number(&volume["read_bytes"]), 52 * MIB, "{volume}");
             assert!(codes(volume).is_empty(), "{volume}");
         }
         let found = codes(&document);

@@ -104,6 +104,8 @@ impl Loop {
             .map_err(|error| error.to_string())?;
         let arguments = [options, &["--find", "--show", shown.to_str().unwrap()]].concat();
         let node = try_run("losetup", &arguments)?;
+        // A node keeps the mode that its last user gave it, also when the device is another one.
+        try_run("chmod", &["600", &node])?;
         Ok(Loop {
             node: node.into(),
             folder: None,
