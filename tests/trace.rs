@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "trace/killed.rs"]
+mod killed;
 #[path = "support/loops.rs"]
 mod loops;
 mod support;
@@ -314,47 +316,6 @@ fn with_root_a_recorder_that_was_held_up_says_that_it_lost_events() {
     let found = shown(&place, &place.path("t.dst"));
     assert!(number(&found["lost_events"]) > 0);
     assert_eq!(found["verdict"], "invalid");
-}
-
-#[test]
-fn with_root_a_killed_recording_is_readable_and_its_instance_goes_with_the_next_start() {
-    let place = Place::new();
-    let Some(disk) = traced_disk(&place).filter(|_| has_program("fio")) else {
-        return;
-    };
-    let file = place.path("t.dst");
-    let mut recorder = recording(&place, &disk, "t.dst", &[]);
-    let own = format!("disksmith-{}-", recorder.id());
-    let head = length(&file);
-    let load = load(&disk);
-    recorder.wait_until("writes no block", || length(&file) > head);
-    assert!(instances().iter().any(|name| name.starts_with(&own)));
-    recorder.signal(Signal::KILL);
-    assert_eq!(recorder.end().status, None);
-
-    let found = shown(&place, &file);
-    assert!(number(&found["ios"]) > 0);
-    assert!(number(&found["writes"]) <= load.writes);
-    assert_eq!(found["lost_events"], 0);
-    assert_eq!(found["cut_off"], true);
-    assert_eq!(found["verdict"], "doubtful");
-    // A block that was being written when the machine stopped is passed over.
-    let whole = fs::read(&file).unwrap();
-    fs::write(place.path("cut.dst"), &whole[..whole.len() - 1]).unwrap();
-    let cut = shown(&place, &place.path("cut.dst"));
-    assert!(number(&cut["ios"]) < number(&found["ios"]));
-    assert_eq!(cut["cut_off"], true);
-
-    record(&place, &disk, "again.dst", &["--for", "100ms"]).ends_with(0);
-    assert!(!instances().iter().any(|name| name.starts_with(&own)));
-}
-
-/// Instances of tracefs, by a mount that only this looks through.
-fn instances() -> Vec<String> {
-    let script = "mount -t tracefs none /mnt && ls /mnt/instances";
-    let mut command = Command::new("unshare");
-    let listed = said(command.args(["-m", "sh", "-c", script])).ends_with(0);
-    listed.out.lines().map(str::to_owned).collect()
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn of_kernel(root: &Root, name: &str, from_uname: &std::ffi::CStr) -> String {
 
 /// `MemTotal` of `/proc/meminfo` (proc(5)): the machine's memory without what the kernel and the
 /// firmware keep for themselves.
-fn memory(root: &Root) -> Option<Bytes> {
+pub fn memory(root: &Root) -> Option<Bytes> {
     let meminfo = attribute(&root.proc.join("meminfo"))?;
     let total = meminfo
         .lines()

@@ -60,7 +60,7 @@ pub struct RecordArgs {
     /// Name each I/O by the file of this folder that lies there
     #[arg(long, value_name = "DIR")]
     pub dataset: Option<PathBuf>,
-    /// Memory of the kernel for events, for each processor [default: 4 MiB, and up to 64 MiB as the rate grows]
+    /// Memory of the kernel for events, for each processor [default: 1 MiB to 32 MiB, 1/128 of the memory in all]
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<Size>,
     /// Replace the file if it is there

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use linux::Root;
 use linux::block::{Device, Devices, Kind, Place, place_of};
 use linux::cloud::Provider;
+use linux::machine::memory;
 use linux::md::Array;
 use linux::mounts::{Mount, Mounts};
 use linux::root::attribute;
@@ -163,14 +164,4 @@ impl Host {
             folder.path.display().to_string()
         })
     }
-}
-
-/// Memory of the machine (proc_meminfo(5)).
-fn memory(root: &Root) -> Option<Bytes> {
-    let text = attribute(&root.proc.join("meminfo"))?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes(kib * 1024))
 }

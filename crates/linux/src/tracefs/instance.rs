@@ -115,7 +115,7 @@ impl Instance {
         self.write("tracing_on", "0")
     }
 
-    /// Sets the size of each processor's buffer. It may be changed while events are traced.
+    /// Sets the size of each processor's buffer. Events that come meanwhile are lost uncounted.
     ///
     /// # Errors
     /// When there is not that much memory.
@@ -211,28 +211,30 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// Gives every page that is there to `each`, and the number of pages of the processor that had most.
+    /// Number of processors that have a buffer.
+    pub fn processors(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Gives the pages of each processor to `each`, until it returns false or none is there.
     ///
     /// # Errors
     /// When a buffer cannot be read.
-    pub fn read(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<usize> {
-        let mut most = 0;
+    pub fn read(&mut self, mut each: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
         for file in &mut self.files {
-            let mut pages = 0;
             loop {
                 match file.read(&mut self.page) {
                     Ok(0) => break,
-                    Ok(length) => each(&self.page[..length]),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Ok(length) if each(&self.page[..length]) => {}
+                    Ok(_) => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     // Nothing there, a buffer that is being resized, or a processor that was taken away.
                     Err(error) if is_passing(&error) => break,
                     Err(error) => return Err(error),
                 }
-                pages += 1;
             }
-            most = most.max(pages);
         }
-        Ok(most)
+        Ok(())
     }
 }
 

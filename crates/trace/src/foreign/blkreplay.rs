@@ -28,7 +28,7 @@ fn is_heading(line: &str) -> bool {
     })
 }
 
-/// The format. Lines before the heading or the first record are the notice.
+/// The format. Lines before the first record are the notice, which a load of several parts repeats behind a heading.
 #[derive(Debug, Default)]
 pub(crate) struct Blkreplay {
     in_records: bool,
@@ -86,7 +86,6 @@ impl LineFormat for Blkreplay {
             return Ok(());
         }
         if is_heading(line) {
-            self.in_records = true;
             return Ok(());
         }
         let record = match record_of(line) {
@@ -158,6 +157,13 @@ mod tests {
     fn a_replayed_load_has_completions() {
         let ios = read("1.5 ; 8 ; 2 ; R ; 0.25 ; 0.001\n").unwrap();
         assert_eq!(ios[0].completed, Some(Nanos(1_501_000_000)));
+    }
+
+    #[test]
+    fn a_notice_may_follow_a_heading() {
+        let ios =
+            read("start ; sector ; length ; op\nnotice: as is\nstart ; sector\n1.0 ; 8 ; 2 ; R\n");
+        assert_eq!(ios.unwrap().len(), 1);
     }
 
     #[test]

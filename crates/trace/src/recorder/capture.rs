@@ -16,7 +16,7 @@ use crate::event::{Event, Step};
 use crate::io::{Caveats, Described, Device, DeviceIndex, Io, NameIndex, Op};
 use crate::names::Names;
 use crate::pair::Pairing;
-use crate::tracepoints::{SMALLEST_BUFFER, Tracepoints, Wanted};
+use crate::tracepoints::{Tracepoints, Wanted};
 
 /// Time that the read of the check may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -81,8 +81,7 @@ impl Capture {
         targets: &[Target],
         args: &RecordArgs,
     ) -> Result<Capture, CaptureError> {
-        let buffer = args.buffer.map_or(SMALLEST_BUFFER, |size| size.0);
-        let mut tracepoints = Tracepoints::open(root, buffer)?;
+        let mut tracepoints = Tracepoints::open(root, args.buffer.map(|size| size.0))?;
         let mut pairing = Pairing::default();
         let mut wanted = Vec::new();
         for (index, target) in targets.iter().enumerate() {

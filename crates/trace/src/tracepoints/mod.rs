@@ -4,9 +4,11 @@ mod decoder;
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::RangeInclusive;
 
 use linux::Root;
 use linux::block::{DevNum, Device};
+use linux::machine::memory;
 use linux::tracefs::{Instance, Page, Readers, Tracefs, TracefsError, now};
 use record::{Bytes, Nanos};
 
@@ -17,9 +19,10 @@ use crate::pair::Traced;
 use decoder::Decoder;
 pub(crate) use decoder::{Decoded, Tracepoint};
 
-/// Size of a processor's buffer at first, and at most. It grows while events come faster than they are read.
-pub(crate) const SMALLEST_BUFFER: Bytes = Bytes::mib(4);
-const LARGEST_BUFFER: Bytes = Bytes::mib(64);
+/// Bounds of a processor's buffer where no size is asked for.
+const BUFFER: RangeInclusive<Bytes> = Bytes::MIB..=Bytes::mib(32);
+/// Share of the memory that all buffers take together, within these bounds.
+const SHARE_OF_MEMORY: u64 = 128;
 /// Time after which an event of any processor is surely in its buffer.
 const SETTLED: Nanos = Nanos(2_000_000);
 /// A filter must be shorter: the kernel takes less than a page.
@@ -48,8 +51,13 @@ pub(crate) struct Tracepoints {
 
 impl Tracepoints {
     /// An instance that traces nothing yet.
-    pub(crate) fn open(root: &Root, buffer: Bytes) -> Result<Tracepoints, TracefsError> {
+    ///
+    /// The size of the buffers is set here once: while the kernel changes it, it records nothing and counts nothing as
+    /// lost (since 6.1.68 and 6.7).
+    pub(crate) fn open(root: &Root, buffer: Option<Bytes>) -> Result<Tracepoints, TracefsError> {
         let instance = Instance::create(root, Tracefs::open(root)?)?;
+        let readers = instance.readers()?;
+        let buffer = buffer.unwrap_or_else(|| buffer_of(memory(root), readers.processors()));
         instance.set_buffer(buffer.0.div_ceil(1024))?;
         let mut decoders = HashMap::new();
         for tracepoint in Tracepoint::ALL {
@@ -57,7 +65,7 @@ impl Tracepoints {
             decoders.insert(decoder.id, decoder);
         }
         Ok(Tracepoints {
-            readers: instance.readers()?,
+            readers,
             instance,
             decoders,
             devices: HashMap::new(),
@@ -109,8 +117,12 @@ impl Tracepoints {
             order,
             ..
         } = self;
-        let pages = readers.read(|page| {
+        // What comes during this call is for the next one: it must end under any load.
+        let began = now();
+        readers.read(|page| {
+            let mut last = Nanos(0);
             for raw in Page::new(page).into_iter().flatten() {
+                last = Nanos(raw.time);
                 let id = raw.bytes.first_chunk().map(|id| u16::from_ne_bytes(*id));
                 let Some(decoder) = id.and_then(|id| decoders.get(&id)) else {
                     continue;
@@ -131,21 +143,10 @@ impl Tracepoints {
                     ..decoded.event
                 });
             }
+            last < began
         })?;
-        self.follow_the_rate(pages);
         self.lost = self.instance.losses().0;
         Ok(())
-    }
-
-    /// Doubles the buffers where a quarter of one was full.
-    fn follow_the_rate(&mut self, pages: usize) {
-        let read = (pages as u64).saturating_mul(4096);
-        if read > self.buffer.0 / 4 && self.buffer < LARGEST_BUFFER {
-            let doubled = Bytes(self.buffer.0 * 2);
-            if self.instance.set_buffer(doubled.0.div_ceil(1024)).is_ok() {
-                self.buffer = doubled;
-            }
-        }
     }
 
     /// Time before which all events are in their buffers: what is collected from now on holds them.
@@ -178,6 +179,14 @@ impl Tracepoints {
     pub(crate) fn buffer(&self) -> Bytes {
         self.buffer
     }
+}
+
+/// Size of each processor's buffer on a machine.
+fn buffer_of(memory: Option<Bytes>, processors: usize) -> Bytes {
+    let share = memory.map_or(0, |memory| {
+        memory.0 / SHARE_OF_MEMORY / processors.max(1) as u64
+    });
+    Bytes(share).clamp(*BUFFER.start(), *BUFFER.end())
 }
 
 /// Events that tell of a device's I/O: those without hardware queues, such as md and dm, take bios and have no requests.
