@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     for summary in &summaries {
-        for format in [Format::FioJson, Format::Sysbench, Format::Bonnie] {
+        for format in Format::ALL {
             if let Ok(written) = formats::write(format, summary) {
                 assert!(formats::read(&written).is_ok(), "{written}");
             }

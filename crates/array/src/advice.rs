@@ -5,7 +5,7 @@ use linux::{Root, cloud};
 use record::Bytes;
 
 use super::check::Checked;
-use domain::raid::{Level, Placement, Redundancy};
+use domain::raid::{Level, Placement};
 
 /// Disks that belong to the instance, and not to the network: no I/O on them is sold.
 const LOCAL: [&str; 2] = ["Instance Storage", "nvme_card"];
@@ -45,12 +45,13 @@ fn on_volumes(checked: &Checked, root: &Root) -> bool {
 fn clouds_advice(level: Level, on_volumes: bool) -> Option<String> {
     let word = if on_volumes { "Warning" } else { "Note" };
     let title = level.title();
-    if let Redundancy::Parity(parities) = level.redundancy() {
-        let ios = if parities == 1 { "four" } else { "six" };
+    if level.has_parity() {
+        // Of so many members that reading the others would cost more.
+        let ios = level.small_write_io(usize::MAX);
         Some(format!(
             "{word}: a small write to {title} costs {ios} I/Os, since parity is read and written \
              too. On cloud volumes these eat the IOPS that you pay for, and AWS advises against it \
-             on EBS; RAID 10 costs two, RAID 0 one."
+             on EBS; RAID 10 costs 2, RAID 0 1."
         ))
     } else if on_volumes && level.is_redundant() {
         Some(format!(
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn parity_is_advised_against_and_on_cloud_volumes_warned_of() {
         let said = |level, cloud| clouds_advice(level, cloud).unwrap_or_default();
-        assert!(said(Level::Five, true).starts_with("Warning: a small write to RAID 5 costs four"));
+        assert!(said(Level::Five, true).starts_with("Warning: a small write to RAID 5 costs 4"));
         assert!(said(Level::Six, false).starts_with("Note: a small write to RAID 6 costs six"));
         assert!(said(Level::Ten, true).contains("counts against"));
         assert_eq!(said(Level::Ten, false), "");

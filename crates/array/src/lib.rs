@@ -32,7 +32,6 @@ use crate::args::{ArrayArgs, ArrayVerb, CreateArgs};
 use building::{Building, Stage};
 use check::Checked;
 use domain::plan_binding;
-use domain::raid::Level;
 use host::Host;
 use job::Store;
 use journal::Journal;
@@ -383,8 +382,7 @@ fn summary(
             } else {
                 "copies are"
             },
-            // mdadm builds RAID 5 as if its last member had to be replaced: that is fastest.
-            if geometry.level == Level::Five {
+            if geometry.level.is_built_degraded() {
                 ", and until then no member may fail"
             } else {
                 ""

@@ -81,7 +81,12 @@ pub fn markers(markers: &[Marker<'_>]) -> (Vec<Shape>, Vec<Annotation>) {
             .kind(ShapeKind::Line)
             .x0(marker.place.clone())
             .x1(marker.place.clone())
-            .line(Line::new().color("var(--ink)").width(1.2).dash(Dash::Dash))
+            .line(
+                Line::new()
+                    .color("var(--marker)")
+                    .width(1.2)
+                    .dash(Dash::Dash),
+            )
     });
     let spans: Vec<(f64, f64)> = markers.iter().map(span).collect();
     let names = markers.iter().zip(rows(&spans)).map(|(marker, row)| {
@@ -95,7 +100,7 @@ pub fn markers(markers: &[Marker<'_>]) -> (Vec<Shape>, Vec<Annotation>) {
             .row(row)
             .text(plain(marker.name))
             .anchor(anchor)
-            .color("var(--ink)")
+            .color("var(--marker)")
     });
     (lines.collect(), names.collect())
 }

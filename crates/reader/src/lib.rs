@@ -1,4 +1,4 @@
-//! Reading devices from end to end, for `warm` and `scrub --read`.
+//! Reading devices from end to end, for `warm`, `zero` and `scrub --read`.
 //!
 //! - `work`: what is still to be asked for, what was read, and what cannot be; over `queue`, the
 //!   requests in their order, and `narrowing`, the pieces of those that failed;

@@ -109,6 +109,11 @@ impl Level {
         Level::ALL.into_iter().find(|level| level.md_word() == word)
     }
 
+    /// The level of mdadm's word.
+    pub fn of_word(word: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.word() == word)
+    }
+
     /// Its name: `RAID 5`, `linear`.
     pub fn name(self) -> String {
         match self {
@@ -201,6 +206,12 @@ impl Level {
         }
     }
 
+    /// True if mdadm builds it as if its last member had to be replaced, which is fastest (mdadm, Create.c: of
+    /// levels 4 and 5 the last member is `missing` at first, unless `--force` is given).
+    pub fn is_built_degraded(self) -> bool {
+        self.redundancy() == Redundancy::Parity(1)
+    }
+
     /// Number of members that may fail, whichever they are, before data is lost.
     pub fn survives(self, members: usize) -> usize {
         match self.placement() {
@@ -244,6 +255,7 @@ mod tests {
     fn words_name_one_level_each() {
         for level in Level::ALL {
             assert_eq!(Level::of_md(level.md_word()), Some(level));
+            assert_eq!(Level::of_word(level.word()), Some(level));
             assert_eq!(level.to_string(), level.md_word());
         }
         assert_eq!(Level::of_md("container"), None);

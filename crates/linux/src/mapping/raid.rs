@@ -64,7 +64,7 @@ pub(super) fn pieces(
         Some(Placement::StripedCopies) => {
             shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?)
         }
-        _ => Err(Why::Level {
+        Some(Placement::Parity { .. }) | None => Err(Why::Level {
             device: device.label(),
             level,
         }),

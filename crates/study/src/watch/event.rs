@@ -9,7 +9,7 @@ use super::rules::EventCode;
 /// A figure that an event rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Name of the figure, with its unit at the end, such as `await_ns`, `iops`, `share`.
+    /// Name of the figure, with its unit at the end, such as `await_s`, `iops`, `share`.
     pub key: String,
     /// Its value.
     pub value: f64,

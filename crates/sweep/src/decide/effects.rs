@@ -7,6 +7,7 @@ use crate::decided::Effect;
 use crate::figure::Figure;
 use crate::layout::{Factor, Layout};
 use crate::record::Value;
+use domain::raid::Level;
 use ui::format::count;
 
 use super::observed::Observed;
@@ -119,8 +120,7 @@ fn alike_but(a: &Layout, b: &Layout, factor: Factor) -> bool {
 fn name(factor: Factor, setting: &str) -> String {
     match (factor, setting) {
         (Factor::Level, "alone") => "one disk".to_owned(),
-        (Factor::Level, "linear") => "a linear array".to_owned(),
-        (Factor::Level, level) => format!("RAID {level}"),
+        (Factor::Level, level) => Level::of_word(level).map_or(level.to_owned(), Level::title),
         (Factor::Members, members) => format!("{members} members"),
         (Factor::Chunk, "–") => "no chunk".to_owned(),
         (Factor::Fs, "xfs") => "XFS".to_owned(),

@@ -17,6 +17,8 @@ pub enum TextStyle {
     Faint,
     /// Heads and names.
     Strong,
+    /// Marks: moments that were named, such as a deploy.
+    Mark,
     /// A warning: yellow.
     Warning,
     /// A note: cyan.
@@ -31,7 +33,7 @@ impl From<TextStyle> for Style {
         match look {
             TextStyle::Plain => style,
             TextStyle::Faint => style.dim(),
-            TextStyle::Strong => style.bold(),
+            TextStyle::Strong | TextStyle::Mark => style.bold(),
             TextStyle::Warning => style.bold().fg(Color::Yellow),
             TextStyle::Note => style.fg(Color::Cyan),
             TextStyle::Reverse => style.reversed(),

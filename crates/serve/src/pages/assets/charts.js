@@ -162,7 +162,7 @@
     c.rect(left, top, width, height);
     c.clip();
     c.font = FONT.replace("11px", `${11 * ratio}px`);
-    c.strokeStyle = named("--ink");
+    c.strokeStyle = named("--marker");
     c.lineWidth = 1.2 * ratio;
     c.textBaseline = "top";
     c.textAlign = "left";
@@ -183,7 +183,7 @@
       const y = top + (3 + row * 15) * ratio;
       c.fillStyle = faded(named("--surface"), 0.85);
       c.fillRect(from + ratio, y - ratio, long - 2 * ratio, 14 * ratio);
-      c.fillStyle = named("--ink");
+      c.fillStyle = named("--marker");
       c.fillText(marker.text, from + 4 * ratio, y);
     }
     c.restore();

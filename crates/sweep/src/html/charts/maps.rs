@@ -99,10 +99,7 @@ impl<'a> Map<'a> {
             let has = move |layout: &Layout| {
                 layout.chunk.is_none() && layout.setting(Factor::Level) == level
             };
-            let shown = match name.as_str() {
-                "alone" | "linear" => name,
-                digits => format!("RAID {digits}"),
-            };
+            let shown = domain::raid::Level::of_word(&name).map_or(name, domain::raid::Level::name);
             (shown, Box::new(has) as Box<dyn Fn(&Layout) -> bool>)
         });
         let title = "Without chunks".to_owned();

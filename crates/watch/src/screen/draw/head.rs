@@ -58,7 +58,7 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
     }
     if let Some((mark, before)) = model.marks_of_late().next() {
         let text = format!("  = {}, {} ago", mark.text, span(before));
-        line.push(text, TextStyle::Strong);
+        line.push(text, TextStyle::Mark);
     }
     let by = model.choice.sort;
     let is_falling = (by == SortBy::Name) == model.choice.reverse;

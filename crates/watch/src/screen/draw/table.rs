@@ -168,28 +168,33 @@ impl<'a> Table<'a> {
         }
         if self.plan.spark > 0 {
             line.push(" ", TextStyle::Strong);
-            line.push(self.graph_head(), TextStyle::Strong);
+            self.push_graph_head(&mut line);
         }
         line
     }
 
     /// The head of the sparklines: what they show, and above them the marks that were set meanwhile.
-    fn graph_head(&self) -> String {
+    fn push_graph_head(&self, line: &mut Line<'static>) {
         let text = format!("{}, 2 min", self.model.graph.word());
-        let mut signs: Vec<char> = cut(&text, self.plan.spark).chars().collect();
+        let strong = |sign| (sign, TextStyle::Strong);
+        let mut signs: Vec<(char, TextStyle)> =
+            cut(&text, self.plan.spark).chars().map(strong).collect();
         for (_, before) in self.model.marks_of_late() {
             let number = self.model.number();
             let part = number
                 .and_then(|number| self.model.reel.part(number, SPAN, self.plan.spark, before));
             if let Some(sign) = part.and_then(|part| signs.get_mut(part)) {
-                *sign = if self.capabilities.unicode {
+                let arrow = if self.capabilities.unicode {
                     '↓'
                 } else {
                     '|'
                 };
+                *sign = (arrow, TextStyle::Mark);
             }
         }
-        signs.into_iter().collect()
+        for (sign, look) in signs {
+            line.push(sign, look);
+        }
     }
 
     /// The lines of a device.
