@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use formats::iostat::{Options, Reader};
+use formats::disk_log::{Options, Reader};
 use libfuzzer_sys::fuzz_target;
 use record::Nanos;
 

@@ -4,9 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -264,6 +265,28 @@ impl Exec {
         })
     }
 
+    /// Starts it, for its output to be read as it comes. It has no time limit, and is killed when what reads it is
+    /// dropped.
+    ///
+    /// # Errors
+    /// When it is missing, or cannot be started.
+    pub fn stream(&self) -> Result<Streaming, Error> {
+        let mut child = self.spawn()?;
+        let stderr = Collected::from(child.stderr.take());
+        match child.stdout.take() {
+            Some(stdout) => Ok(Streaming {
+                command: self.line(),
+                child,
+                stdout,
+                stderr,
+            }),
+            None => Err(Error::Start {
+                command: self.line(),
+                source: io::ErrorKind::BrokenPipe.into(),
+            }),
+        }
+    }
+
     fn spawn(&self) -> Result<Child, Error> {
         let mut command = Command::new(&self.program);
         command
@@ -330,6 +353,46 @@ impl Exec {
         }
         let _ = child.kill();
         let _ = child.wait();
+    }
+}
+
+/// Output of a program that runs. Its end is an error where its status is not 0.
+pub struct Streaming {
+    command: String,
+    child: Child,
+    stdout: ChildStdout,
+    stderr: Collected,
+}
+
+impl Read for Streaming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.stdout.read(buffer)?;
+        if length > 0 || buffer.is_empty() {
+            return Ok(length);
+        }
+        let status = self.child.wait()?;
+        if status.success() {
+            return Ok(0);
+        }
+        Err(io::Error::other(Error::Failed {
+            command: self.command.clone(),
+            status: Ended(status),
+            stderr: end_of(&self.stderr.bytes()),
+        }))
+    }
+}
+
+impl AsFd for Streaming {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stdout.as_fd()
+    }
+}
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -45,6 +45,7 @@ pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
   disksmith watch --prometheus 9187
   disksmith watch --check -w await=20,busy=95 -c await=100
   disksmith watch --parse iostat.log
+  disksmith watch --parse /var/log/sysstat/sa24
   disksmith watch --record --plain
   disksmith watch --at '2026-11-20 03:00' --for 30m
   disksmith watch --at -2h --for 2h --report two-hours.html

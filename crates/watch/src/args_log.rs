@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use formats::iostat::{self, Columns, DateOrder};
+use formats::disk_log::{self, Columns, DateOrder};
 use jiff::tz::TimeZone;
 
 use domain::raid::Level;
@@ -92,7 +92,8 @@ pub fn name_in_path(word: &str) -> &str {
 /// Log to read, and facts that it may not tell of itself.
 #[derive(Args, Debug)]
 pub struct LogArgs {
-    /// Read a log of iostat, text or JSON, instead of watching; '-' is standard input
+    /// Read a log of iostat, sar, sadf or vmstat -d, a file of sar, or an answer of Prometheus with node_exporter's
+    /// counters, instead of watching; '-' is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "interval", "prometheus"])]
     pub parse: Option<PathBuf>,
     /// With --parse: the columns of a log without headers, as a header has them
@@ -157,8 +158,8 @@ impl LogArgs {
     }
 
     /// The reader's options for the log.
-    pub(crate) fn options(&self) -> iostat::Options {
-        iostat::Options {
+    pub(crate) fn options(&self) -> disk_log::Options {
+        disk_log::Options {
             columns: self.columns.clone(),
             interval: self.log_interval.map(|length| length.0),
             zone: self.zone.clone().unwrap_or_else(TimeZone::system),
@@ -167,9 +168,9 @@ impl LogArgs {
                 Dates::Mdy => DateOrder::MonthFirst,
             }),
             first: match self.first {
-                None => iostat::First::Tell,
-                Some(First::Boot) => iostat::First::SinceBoot,
-                Some(First::Interval) => iostat::First::Interval,
+                None => disk_log::First::Tell,
+                Some(First::Boot) => disk_log::First::SinceBoot,
+                Some(First::Interval) => disk_log::First::Interval,
             },
         }
     }

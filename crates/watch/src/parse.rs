@@ -1,31 +1,29 @@
-//! Old logs: what iostat wrote is shown, and searched for findings, as what happens now.
+//! Old logs: what iostat, sar, vmstat or node_exporter recorded is shown, and searched for findings, as what happens now.
 
 mod arrays;
+mod log;
 mod progress;
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anyhow::Context as _;
-use formats::iostat::Reader;
+use formats::disk_log::{LogError, Reader};
 use formats::text::Utf8;
 use record::sample::{Sample, Source};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{FileType, fstat, tell};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 use study::watch::{Change, Settings, Watch};
 
 use crate::args::WatchArgs;
-use ui::charset::printable;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{Answer, Failure, Outcome};
 use ui::output::OutputFile;
 
 use arrays::Arrays;
+use log::{Log, Origin, place};
 use progress::Progress;
 
 use super::filter::Filter;
@@ -68,6 +66,7 @@ pub(super) fn parse(
     let filter = LogFilter::new(args);
     let mut parsing = Parsing {
         path,
+        is_binary: log.is_binary,
         reader: Reader::new(input, args.log.options()),
         arrays: Arrays::new(arrays),
         watch: Watch::new(Settings {
@@ -113,6 +112,8 @@ fn is_answer_seen() -> bool {
 /// A log that is being read.
 struct Parsing<'a, R: BufRead> {
     path: &'a Path,
+    /// It is a file of sar, which sadf reads.
+    is_binary: bool,
     reader: Reader<R>,
     arrays: Arrays,
     filter: LogFilter,
@@ -126,7 +127,7 @@ struct Parsing<'a, R: BufRead> {
     run: Run,
 }
 
-/// The intervals of a run of iostat that were seen so far.
+/// The intervals of a run of the log's tool that were seen so far.
 #[derive(Default)]
 struct Run {
     /// Its number.
@@ -147,7 +148,7 @@ impl<R: BufRead> Parsing<'_, R> {
             let reading = match reading {
                 // Nothing was found in what was read until then, which is no wonder.
                 Err(_) if interrupt.load(Relaxed) => break,
-                reading => reading.map_err(|error| broken(self.path, error, self.seen))?,
+                reading => reading.map_err(|error| self.broken(error))?,
             };
             self.devices |= !reading.sample.devices.is_empty();
             // Shares of processors alone are no answer.
@@ -174,6 +175,22 @@ impl<R: BufRead> Parsing<'_, R> {
             }
         }
         Ok(())
+    }
+
+    /// Reason for which the log is not read further: nothing was shown of it yet, or some was.
+    fn broken(&self, error: LogError) -> Failure {
+        let place = place(self.path);
+        let error = anyhow::Error::new(error).context(match self.is_binary {
+            false => format!("{place} is not read as a log of disks"),
+            true => format!(
+                "{place} is a binary file of sar; where it is of another version than the installed sadf, convert it \
+                 with 'sadf -c {place} > NEW', or give what 'sadf -d FILE -- -d' prints on the host that wrote it"
+            ),
+        });
+        match self.seen {
+            0 => Failure::Refused(error),
+            _ => Failure::Midway(error),
+        }
     }
 
     /// Looks at an interval of a run. What one report tells is looked for where the run has no other.
@@ -203,7 +220,7 @@ impl<R: BufRead> Parsing<'_, R> {
     fn end(&mut self, interrupted: bool, context: &mut Context) -> Result<(), Failure> {
         if !self.devices && !interrupted {
             return Err(Failure::refused(format!(
-                "{} has reports of iostat and no device in any of them: as iostat -c prints them, or iostat of a \
+                "{} has reports and no device in any of them: as iostat -c prints them, or iostat of a \
                  device that is gone; use the output of iostat -xt 1",
                 place(self.path)
             )));
@@ -229,89 +246,6 @@ impl<R: BufRead> Parsing<'_, R> {
             self.view.note(&note, context)?;
         }
         Ok(())
-    }
-}
-
-/// Reason for which a log is not read further: nothing was shown of it yet, or some was.
-fn broken(path: &Path, error: formats::iostat::LogError, seen: u64) -> Failure {
-    let error = anyhow::Error::new(error);
-    let error = error.context(format!("{} is not read as a log of iostat", place(path)));
-    match seen {
-        0 => Failure::Refused(error),
-        _ => Failure::Midway(error),
-    }
-}
-
-/// The log in words.
-fn place(path: &Path) -> String {
-    if path == Path::new("-") {
-        return "standard input".to_owned();
-    }
-    printable(&path.display().to_string()).into_owned()
-}
-
-/// Source of a log. It may be a pipe in which nothing comes for hours.
-trait Origin: Read + AsFd {}
-
-impl<S: Read + AsFd> Origin for S {}
-
-/// A log, and how long it is.
-struct Log {
-    source: Box<dyn Origin>,
-    /// `None` where it comes through a pipe.
-    bytes: Option<u64>,
-}
-
-impl Log {
-    fn open(path: &Path) -> Result<Log, Failure> {
-        if path == Path::new("-") {
-            let input = Standard(io::stdin());
-            return Ok(Log {
-                bytes: left_in(&input),
-                source: Box::new(input),
-            });
-        }
-        let open = || -> io::Result<(File, std::fs::Metadata)> {
-            let file = File::open(path)?;
-            let facts = file.metadata()?;
-            Ok((file, facts))
-        };
-        let (file, facts) = open()
-            .with_context(|| format!("{} cannot be read", path.display()))
-            .refused()?;
-        if facts.is_dir() {
-            return Err(Failure::refused(format!(
-                "{} is a directory; name a file that iostat wrote",
-                path.display()
-            )));
-        }
-        Ok(Log {
-            source: Box::new(file),
-            bytes: facts.is_file().then_some(facts.len()),
-        })
-    }
-}
-
-/// Bytes of an open file that are still to be read; `None` for anything but a regular file.
-fn left_in(input: &Standard) -> Option<u64> {
-    let facts = fstat(input).ok()?;
-    let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
-    let length = u64::try_from(facts.st_size).ok().filter(|_| is_file)?;
-    Some(length.saturating_sub(tell(input).ok()?))
-}
-
-/// Standard input, which another thread could read too.
-struct Standard(io::Stdin);
-
-impl Read for Standard {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.lock().read(buffer)
-    }
-}
-
-impl AsFd for Standard {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Code that the tests share.
 
-use formats::iostat::{Notes, Options, Reader, Reading};
+use formats::disk_log::{Notes, Options, Reader, Reading};
 use record::sample::{DeviceSample, Flow, Sample};
 
 pub(crate) fn fixture(name: &str) -> String {

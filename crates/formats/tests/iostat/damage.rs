@@ -1,6 +1,6 @@
 //! Logs that lack something: headers, devices, the ends of lines, or all.
 
-use formats::iostat::{First, LogError, Options, Reader, Reading};
+use formats::disk_log::{First, LogError, Options, Reader, Reading};
 use record::Nanos;
 use record::sample::{Flow, Sample};
 
@@ -245,7 +245,7 @@ fn what_is_no_log_is_refused() {
         let mut reader = Reader::new(bytes, Options::default());
         reader.find_map(Result::err).unwrap().to_string()
     };
-    assert!(error(b"").contains("no report of iostat, in none of its 0 lines"));
+    assert!(error(b"").contains("in none of its 0 lines"));
     assert!(error(b"hello\nworld\n").contains("2 lines"));
     assert!(error(b"\x1f\x8b\x08\x00").contains("zcat"));
 }

@@ -1,6 +1,6 @@
 //! The forms in which sysstat 12.6 prints the same: units, names at the end, JSON, groups, colours.
 
-use formats::iostat::{Options, Reader, Reading};
+use formats::disk_log::{Options, Reader, Reading};
 use record::sample::SourceKind;
 
 use crate::common::{by_name, device, fixture, intervals, read};

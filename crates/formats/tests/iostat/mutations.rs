@@ -1,7 +1,7 @@
 //! No bytes make the reader panic, hang, or say what cannot be: the fixtures, changed at random from
 //! fixed seeds. `fuzz/` does the same for longer and with the coverage in view.
 
-use formats::iostat::{First, Options, Reader};
+use formats::disk_log::{First, Options, Reader};
 use proptest::prelude::*;
 use record::Nanos;
 use record::random::SplitMix64;
@@ -84,6 +84,14 @@ const WORDS: &[&str] = &[
     "2026-11-22T00:00:00+9999\n",
     "Time: 00:00:00 AM\n",
     "{\"sysstat\": {\"hosts\": [",
+    "10:00:01 DEV tps await %util\n",
+    "00:00:01 LINUX RESTART (2 CPU)\n",
+    "# hostname;interval;timestamp;DEV;tps;await;%util\n",
+    "db1;0;2026-11-24 19:20:32 UTC;",
+    "db1\t1\t1795547154\tsda\ttps\t1.00\n",
+    "disk- --reads-- --writes--\n",
+    "\"values\": [[1795547154.5, \"1e9\"]]",
+    "\"metric\": {\"__name__\": \"node_disk_io_now\", \"device\": \"sda\"}",
     "\"disk\": [",
     "}",
     "]",
@@ -107,11 +115,15 @@ fn options(random: &mut SplitMix64) -> Options {
 
 #[test]
 fn no_mutation_of_a_log_makes_the_reader_panic() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/iostat");
-    let mut names: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let folders = ["iostat", "sysstat"].map(|name| {
+        let folder = format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_dir(folder).unwrap()
+    });
+    let paths = folders
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
+    let mut names: Vec<_> = paths.collect();
     names.sort();
     let fixtures: Vec<Vec<u8>> = names
         .iter()

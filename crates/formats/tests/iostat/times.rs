@@ -1,6 +1,6 @@
 //! Times, dates, the first report of a run, and runs behind each other.
 
-use formats::iostat::{DateOrder, First, Options, Reading};
+use formats::disk_log::{DateOrder, First, Options, Reading};
 use record::Nanos;
 use record::sample::Gap;
 

@@ -89,6 +89,14 @@ pub enum SourceKind {
     IostatText,
     /// JSON of `iostat -o JSON`.
     IostatJson,
+    /// Text of `sar -d`.
+    Sar,
+    /// Text or JSON of `sadf`.
+    Sadf,
+    /// Text of `vmstat -d`.
+    Vmstat,
+    /// Counters of node_exporter, in an answer of Prometheus.
+    Prometheus,
 }
 
 /// Facts about a series of samples as a whole.

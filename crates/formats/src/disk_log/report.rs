@@ -27,6 +27,8 @@ pub(crate) struct Report {
     /// It is the first of a run that left the means since boot out (`-y`).
     pub(crate) boot_omitted: bool,
     pub(crate) at: Option<Instant>,
+    /// The seconds of its interval, where the log tells them. It shows no means since boot then.
+    pub(crate) length: Option<f64>,
     pub(crate) cpu: Option<CpuShares>,
     pub(crate) rows: Vec<Row>,
     /// Lines of it are lost, so that devices may be missing that were not idle.
@@ -35,6 +37,17 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// A report of an interval.
+    pub(crate) fn of_interval(line: u64, at: Instant, length: f64, rows: Vec<Row>) -> Report {
+        Report {
+            line,
+            at: Some(at),
+            length: Some(length),
+            rows,
+            ..Report::default()
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.cpu.is_none() && !self.has_header
     }
@@ -126,6 +139,11 @@ impl Reports {
         self.current.at = at;
     }
 
+    /// The seconds of the current report's interval, where they are told.
+    pub(crate) fn set_length(&mut self, seconds: Option<f64>) {
+        self.current.length = seconds;
+    }
+
     /// The time of the current report, told within it.
     pub(crate) fn set_time(&mut self, at: Option<Instant>) {
         self.current.at = at;
@@ -187,6 +205,11 @@ impl Reports {
     /// True if the current report has lines of devices.
     pub(crate) fn has_rows(&self) -> bool {
         !self.current.rows.is_empty()
+    }
+
+    /// True if the current report has a device of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name)
     }
 
     /// True if the current report has the shares of the processors.

@@ -1,4 +1,5 @@
-//! Reads `iostat -o JSON` as it comes, whole or cut off by Ctrl-C.
+//! Reads JSON as it comes, whole or cut off by Ctrl-C: that of `iostat -o JSON`, of `sadf -j`, and answers of
+//! Prometheus with the counters of node_exporter.
 //!
 //! A log is too long to be read as one document, may be cut at any byte, and another run may be
 //! appended behind the cut. So only the words are examined, and what they are in.
@@ -7,16 +8,18 @@ use record::sample::{CpuShares, Fraction, Source, SourceKind};
 
 use super::calendar::Calendar;
 use super::columns::Column;
+use super::ending::Ending;
 use super::landmark::cpu_place;
 use super::notes::Notes;
 use super::number::number;
+use super::prometheus::Matrix;
 use super::report::{Report, Reports, Row};
 use super::row::Figures;
 use super::stamp;
 
 /// The longest word that is kept.
 const LONGEST: usize = 1024;
-/// The deepest nesting that is followed; iostat has six levels.
+/// The deepest nesting that is followed; sadf has nine levels.
 const DEEPEST: usize = 64;
 
 /// Content of a bracket.
@@ -32,6 +35,14 @@ enum BracketContent {
     Devices,
     /// A device.
     Device,
+    /// The end and the length of an interval, of sadf.
+    Timestamp,
+    /// The labels of a counter in Prometheus.
+    Labels,
+    /// The values of a counter.
+    Values,
+    /// A time and a value.
+    Value,
     Other,
 }
 
@@ -57,6 +68,11 @@ pub(crate) struct Json {
     name: Option<String>,
     figures: Figures,
     reports: Reports,
+    ending: Ending,
+    /// Counters of Prometheus.
+    matrix: Option<Matrix>,
+    /// Time of a value.
+    second: Option<f64>,
     /// The line that is read.
     line: u64,
     pub(crate) source: Source,
@@ -74,6 +90,9 @@ impl Json {
             name: None,
             figures: Figures::default(),
             reports: Reports::new(),
+            ending: Ending::default(),
+            matrix: None,
+            second: None,
             line: 0,
             source: Source {
                 kind: SourceKind::IostatJson,
@@ -98,6 +117,11 @@ impl Json {
         self.reports.take()
     }
 
+    /// The counters of all documents so far.
+    pub(crate) fn take_matrix(&mut self) -> Option<Matrix> {
+        self.matrix.take()
+    }
+
     /// Takes a piece of a line. `ends` says that the line ends with it.
     pub(crate) fn feed(
         &mut self,
@@ -120,7 +144,15 @@ impl Json {
 
     /// The text is at its end, for now or for good.
     pub(crate) fn end(&mut self, notes: &mut Notes) {
-        if self.name.is_some() || self.inside.last() == Some(&BracketContent::Device) {
+        let is_cut = |inside: &BracketContent| {
+            [
+                BracketContent::Device,
+                BracketContent::Values,
+                BracketContent::Value,
+            ]
+            .contains(inside)
+        };
+        if self.name.is_some() || self.inside.last().is_some_and(is_cut) {
             notes.cut.add(self.line, "");
         }
         // A number at the end of the text may be cut, and is not used.
@@ -213,6 +245,18 @@ impl Json {
                 }
                 BracketContent::Devices
             }
+            (Some("timestamp"), _) => {
+                self.ending = Ending::default();
+                self.source.kind = SourceKind::Sadf;
+                BracketContent::Timestamp
+            }
+            (Some("metric"), _) => {
+                self.source.kind = SourceKind::Prometheus;
+                self.matrix.get_or_insert_default().begin_series();
+                BracketContent::Labels
+            }
+            (Some("values"), _) if self.matrix.is_some() => BracketContent::Values,
+            (None, Some(BracketContent::Values)) => BracketContent::Value,
             (None, Some(BracketContent::Reports)) => BracketContent::Report,
             (None, Some(BracketContent::Devices)) => BracketContent::Device,
             _ => BracketContent::Other,
@@ -225,8 +269,21 @@ impl Json {
     }
 
     fn close(&mut self, calendar: &mut Calendar) {
+        if self.inside.last() == Some(&BracketContent::Value)
+            && let (Some(second), Some(value)) = (self.second.take(), self.string.take())
+            && let Some(matrix) = &mut self.matrix
+        {
+            matrix.value(second, &value);
+        }
         self.value(calendar);
         match self.inside.pop() {
+            Some(BracketContent::Timestamp) => self.end_timestamp(calendar),
+            Some(BracketContent::Labels) => {
+                if let Some(matrix) = &mut self.matrix {
+                    matrix.end_labels();
+                    self.source.hostname = matrix.host();
+                }
+            }
             Some(BracketContent::Device) => self.end_device(),
             Some(BracketContent::Cpu) => self.end_cpu(),
             Some(BracketContent::Report) => self.reports.end(),
@@ -243,10 +300,16 @@ impl Json {
         let Some(number) = number(word) else {
             return false;
         };
+        let inside = self.inside.last();
         let Some(key) = key else {
+            if inside == Some(&BracketContent::Value) {
+                self.second = Some(number.value);
+            }
             return true;
         };
-        if let Some(cpu) = &mut self.cpu {
+        if inside == Some(&BracketContent::Timestamp) {
+            self.ending.number(&key, number.value);
+        } else if let Some(cpu) = &mut self.cpu {
             if let Some(place) = cpu_place(cpu, &key) {
                 *place = Fraction((number.value / 100.0).max(0.0));
             }
@@ -263,6 +326,16 @@ impl Json {
         let (Some(key), Some(value)) = (self.key.take(), self.string.take()) else {
             return;
         };
+        match self.inside.last() {
+            Some(BracketContent::Labels) => {
+                if let Some(matrix) = &mut self.matrix {
+                    matrix.label(key, value);
+                }
+                return;
+            }
+            Some(BracketContent::Timestamp) => return self.ending.text(&key, value),
+            _ => {}
+        }
         match key.as_str() {
             "nodename" => self.source.hostname = Some(value),
             "release" => self.source.kernel = Some(value),
@@ -271,7 +344,7 @@ impl Json {
                 let at = stamp::stamp(&value).and_then(|stamp| calendar.instant(&stamp));
                 self.reports.set_time(at);
             }
-            "disk_device" => {
+            "disk_device" | "disk-device" => {
                 if self.name.is_some() {
                     // The end of the device before is lost.
                     self.end_device();
@@ -281,6 +354,12 @@ impl Json {
             }
             _ => {}
         }
+    }
+
+    fn end_timestamp(&mut self, calendar: &mut Calendar) {
+        let ending = std::mem::take(&mut self.ending);
+        self.reports.set_time(ending.instant(calendar));
+        self.reports.set_length(ending.interval);
     }
 
     fn end_device(&mut self) {

@@ -138,7 +138,11 @@ impl Calendar {
             Some(today) => today,
             None => {
                 let raw = self.header?;
-                let order = self.proven.unwrap_or(DateOrder::MonthFirst);
+                let order = match self.proven {
+                    Some(order) => order,
+                    None if raw.year_first => DateOrder::MonthFirst,
+                    None => *self.assumed.get_or_insert(likely(stamp, raw, self.commas)),
+                };
                 date(raw, order)?
             }
         };

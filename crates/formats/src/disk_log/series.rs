@@ -76,7 +76,9 @@ impl Series {
         }
         let timing = Timing {
             wall: report.at.map(|at| at.at),
-            seconds: report.rows.iter().find_map(|row| row.figures.seconds()),
+            seconds: report
+                .length
+                .or_else(|| report.rows.iter().find_map(|row| row.figures.seconds())),
             first: report.first,
         };
         if let Some((held, held_timing)) = self.held.take() {
@@ -98,7 +100,7 @@ impl Series {
             self.interval(report, timing, notes);
         }
         self.end_last(true, notes);
-        notes.interval_unknown = self.pace.guessed();
+        notes.interval_unknown |= self.pace.guessed();
     }
 
     /// Hands over a sample, which is the first of its run or not.
@@ -128,6 +130,7 @@ impl Series {
 
     fn is_since_boot(&self, report: &Report) -> bool {
         match self.first {
+            _ if report.length.is_some() => false,
             First::SinceBoot => true,
             First::Interval => false,
             First::Tell => {
@@ -163,7 +166,9 @@ impl Series {
 
     fn interval(&mut self, report: Report, timing: Timing, notes: &mut Notes) {
         self.begin_run(&report);
-        let (first, is_guessed) = (report.first, self.pace.must_guess(&timing));
+        // Where the length is told, the only report of a run is an interval as any other.
+        let first = report.first && report.length.is_none();
+        let is_guessed = self.pace.must_guess(&timing);
         let span = self.pace.interval(&timing);
         notes.samples += 1;
         self.prints_idle |= report.rows.iter().any(|row| row.figures.is_idle());
@@ -324,6 +329,7 @@ fn nothing_completed(known: &Known) -> DeviceSample {
     none(&mut sample.flush);
     none(&mut sample.all);
     sample.mean_in_flight = None;
+    sample.in_flight = None;
     sample.busy = None;
     sample
 }

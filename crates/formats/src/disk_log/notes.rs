@@ -124,7 +124,7 @@ impl Notes {
     fn report_lines(&self, said: &mut Vec<String>) {
         if self.garbage.count > 0 {
             said.push(format!(
-                "{} of no report of iostat: {}, the first of which is '{}'.",
+                "{} of no report: {}, the first of which is '{}'.",
                 counted(self.garbage.count, "line is part", "lines are part"),
                 self.garbage.numbers(),
                 self.garbage.example
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(
             notes.sentences(),
             [
-                "1 line is part of no report of iostat: line 7, the first of which is \
+                "1 line is part of no report: line 7, the first of which is \
               'rm: cannot.[0m remove'."
             ]
         );

@@ -17,6 +17,8 @@ struct Sign {
 }
 
 const RUN_IOSTAT: &str = "use the output of iostat -xt 1";
+const RUN_SAR: &str = "use the output of sar -d, sadf -d or iostat -xt 1";
+const WHOLE: &str = "no row with its time is below the header: use all that sar prints";
 const OF_LINUX: &str = "only that of Linux (sysstat) is read";
 
 const fn sign(name: &'static str, instead: &'static str, words: &'static [&'static str]) -> Sign {
@@ -31,30 +33,34 @@ const fn sign(name: &'static str, instead: &'static str, words: &'static [&'stat
 const SIGNS: [Sign; 35] = [
     sign(
         "sadf -d",
-        RUN_IOSTAT,
+        "use that of sadf -d FILE -- -d, in which devices have rows of their own",
         &["hostname", "interval", "timestamp"],
     ),
-    sign("sadf -j", RUN_IOSTAT, &["\"sysdata-version\":"]),
+    sign(
+        "sadf -j",
+        "use that of sadf -j FILE -- -d",
+        &["\"sysdata-version\":"],
+    ),
     sign("vmstat -D", RUN_IOSTAT, &["total", "reads"]),
-    sign("sar -d", RUN_IOSTAT, &["DEV", "tps"]),
-    sign("sar -d", RUN_IOSTAT, &["tps", "DEV"]),
+    sign("sar -d", WHOLE, &["DEV", "tps"]),
+    sign("sar -d", WHOLE, &["tps", "DEV"]),
     sign("pidstat", RUN_IOSTAT, &["UID", "PID", "Command"]),
     sign(
         "sar -u",
-        RUN_IOSTAT,
+        RUN_SAR,
         &["CPU", "%user", "%nice", "%system", "%iowait"],
     ),
     sign(
         "mpstat or sar -u",
-        RUN_IOSTAT,
+        RUN_SAR,
         &["CPU", "%usr", "%nice", "%sys", "%iowait"],
     ),
-    sign("sar -b", RUN_IOSTAT, &["tps", "rtps", "wtps"]),
-    sign("sar -r", RUN_IOSTAT, &["kbmemfree", "kbmemused"]),
-    sign("sar -n DEV", RUN_IOSTAT, &["IFACE", "rxpck/s", "txpck/s"]),
+    sign("sar -b", RUN_SAR, &["tps", "rtps", "wtps"]),
+    sign("sar -r", RUN_SAR, &["kbmemfree", "kbmemused"]),
+    sign("sar -n DEV", RUN_SAR, &["IFACE", "rxpck/s", "txpck/s"]),
     sign(
         "vmstat -d",
-        RUN_IOSTAT,
+        "it has totals since boot; use that of vmstat -d 1, whose rounds tell what happened between them",
         &["disk-", "------------reads------------"],
     ),
     sign(
@@ -150,6 +156,11 @@ fn is_timed_header(line: &str) -> bool {
     });
     words.next_if(|word| matches!(*word, "AM" | "PM"));
     let names: Vec<&str> = words.collect();
+    is_time && is_sysstats(&names)
+}
+
+/// True if these are the names of the columns of a report of sysstat that is none of iostat.
+pub(crate) fn is_sysstats(names: &[&str]) -> bool {
     let is_name = |word: &&str| word.parse::<f64>().is_err();
     let is_sized = |word: &&str| {
         word.starts_with('%')
@@ -160,7 +171,7 @@ fn is_timed_header(line: &str) -> bool {
     let is_iostats = names
         .iter()
         .any(|name| name.starts_with("Device") || *name == "avg-cpu:");
-    is_time && !is_iostats && names.iter().all(is_name) && names.iter().any(is_sized)
+    !is_iostats && names.iter().all(is_name) && names.iter().any(is_sized)
 }
 
 /// True if a line comes from /proc/diskstats: two numbers, a name, and eleven numbers or more.

@@ -60,7 +60,7 @@ pub(crate) enum Column {
     /// `svctm`, the busy time for each request in milliseconds. It says nothing about a device that
     /// serves requests side by side; it only serves to check a guess.
     Service,
-    /// A column of a sysstat that is not known.
+    /// A column that is not known.
     Unknown,
 }
 
@@ -70,8 +70,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 const MILLISECOND: f64 = 1e6;
 
 impl Column {
-    /// The column of this name (iostat(1) of sysstat 5 to 12), also in the form of its JSON, where
-    /// percent signs are missing.
+    /// The column of this name (iostat(1) and sar(1) of sysstat 5 to 12), also in the forms of their JSON:
+    /// without percent signs, and without `/s`.
     pub(crate) fn by_name(name: &str) -> Column {
         match name {
             "tps" => Column::Flow(Part::All, Figure::Iops, 1.0),
@@ -82,8 +82,11 @@ impl Column {
             "avgrq-sz" => Column::Flow(Part::All, Figure::Size, SECTOR),
             "areq-sz" => Column::Flow(Part::All, Figure::Size, KIB),
             "avgqu-sz" | "aqu-sz" => Column::InFlight,
-            "%util" | "util" => Column::Busy,
+            "%util" | "util" | "util-percent" => Column::Busy,
             "svctm" => Column::Service,
+            "rd_sec/s" | "rd_sec" => Column::Flow(Part::Read, Figure::Bytes, SECTOR),
+            "wr_sec/s" | "wr_sec" => Column::Flow(Part::Write, Figure::Bytes, SECTOR),
+            "dc_sec" => Column::Flow(Part::Discard, Figure::Bytes, SECTOR),
             _ => Column::of_part(name)
                 .or_else(|| Column::of_all(name))
                 .or_else(|| Column::of_basic(name))
@@ -103,7 +106,7 @@ impl Column {
         let (figure, factor) = match &name[1..] {
             "/s" => (Figure::Iops, 1.0),
             "sec/s" => (Figure::Bytes, SECTOR),
-            "kB/s" => (Figure::Bytes, KIB),
+            "kB/s" | "kB" => (Figure::Bytes, KIB),
             "MB/s" => (Figure::Bytes, MIB),
             "rqm/s" => (Figure::Merged, 1.0),
             "rqm" => (Figure::MergedShare, 0.01),
@@ -184,9 +187,14 @@ impl Columns {
     /// The columns of a header line; `None` when it is none. The word for the device is not looked
     /// at, since old versions translated it.
     pub(crate) fn of_header(line: &str) -> Option<Columns> {
-        let words: Vec<&str> = line.split_whitespace().collect();
         // Another tool's columns may have names of these.
-        if !(3..=MOST).contains(&words.len()) || super::other::tool(line).is_some() {
+        Columns::of_names(line).filter(|_| super::other::tool(line).is_none())
+    }
+
+    /// The columns of a line that is a header of iostat or of sar, or of no tool at all.
+    pub(crate) fn of_names(line: &str) -> Option<Columns> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if !(3..=MOST).contains(&words.len()) {
             return None;
         }
         let column = |word: &&str| Column::by_name(word);

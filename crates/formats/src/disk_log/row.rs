@@ -17,6 +17,8 @@ const MOST: f64 = 1e15;
 pub(crate) struct Figures {
     flows: [[Option<f64>; Figure::COUNT]; Part::COUNT],
     pub(crate) in_flight: Option<f64>,
+    /// Requests in flight when the interval ended.
+    pub(crate) pending: Option<u64>,
     pub(crate) busy: Option<f64>,
     pub(crate) service: Option<f64>,
     /// A number cannot be, so that a counter must have gone back.
@@ -27,6 +29,16 @@ impl Figures {
     /// A figure of a part.
     pub(crate) fn get(&self, part: Part, figure: Figure) -> Option<f64> {
         self.flows[part as usize][figure as usize]
+    }
+
+    /// Takes a value of a column.
+    pub(crate) fn put(&mut self, column: Column, value: f64) {
+        let number = Number {
+            value,
+            unit: None,
+            decimals: 0,
+        };
+        self.set(column, number);
     }
 
     /// Takes a number of a column. What was known before is kept: some versions print the same in
@@ -76,6 +88,7 @@ impl Figures {
             *mine = mine.or(*theirs);
         }
         self.in_flight = self.in_flight.or(other.in_flight);
+        self.pending = self.pending.or(other.pending);
         self.busy = self.busy.or(other.busy);
         self.service = self.service.or(other.service);
         self.reset |= other.reset;
@@ -131,6 +144,7 @@ impl Figures {
         sample.flush = self.flow(Part::Flush);
         sample.all = self.flow(Part::All);
         sample.mean_in_flight = self.in_flight;
+        sample.in_flight = self.pending;
         sample.busy = self.busy.map(Fraction);
         let stated = sample.all;
         sample.sum_up();

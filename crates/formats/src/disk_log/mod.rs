@@ -1,0 +1,180 @@
+//! Logs of what disks did: of `iostat` (text of sysstat 5 to 12, and JSON), `sar -d`, `sadf` (`-d`, `-p` and `-j`)
+//! and `vmstat -d`, and answers of Prometheus with the counters of node_exporter.
+//!
+//! A log is read as a stream of [`Reading`]s, in bounded memory however long it is. What a column
+//! means is given by its header; where headers are missing, by the user or by a guess that
+//! the figures must bear out. The forms are those of the tools' manuals and of what they print (`fixtures/`).
+
+mod calendar;
+mod clock;
+mod columns;
+mod counters;
+mod ending;
+mod json;
+mod known;
+mod landmark;
+mod line;
+mod lines;
+mod notes;
+mod number;
+mod other;
+mod pace;
+mod prefix;
+mod prometheus;
+mod reader;
+mod report;
+mod row;
+mod sadf;
+mod sar;
+mod series;
+mod stamp;
+mod text;
+mod vmstat;
+
+pub use calendar::DateOrder;
+pub use columns::{Columns, ColumnsError};
+pub use known::Guess;
+pub use notes::{Lines, Notes};
+pub use other::OtherTool;
+pub use prometheus::MatrixError;
+pub use reader::{Reader, is_binary};
+
+use std::io;
+
+use jiff::tz::TimeZone;
+use record::Nanos;
+use record::sample::Sample;
+
+use text::NoColumns;
+
+/// Content of the first report of a run of iostat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum First {
+    /// Told by the blank line that `iostat -y` leaves in its place; else the means since boot.
+    #[default]
+    Tell,
+    /// The means since boot.
+    SinceBoot,
+    /// An interval like the others, as with `iostat -y`.
+    Interval,
+}
+
+/// Facts that a log may not tell of itself.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The columns of lines without a header.
+    pub columns: Option<Columns>,
+    /// Length of the intervals.
+    pub interval: Option<Nanos>,
+    /// The zone of times without one.
+    pub zone: TimeZone,
+    /// Order of day and month in dates.
+    pub dates: Option<DateOrder>,
+    /// Content of the first report of a run of iostat.
+    pub first: First,
+}
+
+impl Default for Options {
+    /// All is told by the log, and its times are UTC.
+    fn default() -> Options {
+        Options {
+            columns: None,
+            interval: None,
+            zone: TimeZone::UTC,
+            dates: None,
+            first: First::default(),
+        }
+    }
+}
+
+/// A report of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The sample.
+    pub sample: Sample,
+    /// The line where it begins, from 1.
+    pub line: u64,
+    /// It shows the means since boot. It has no place among the intervals, and its length is zero
+    /// where nothing tells it.
+    pub since_boot: bool,
+    /// It is the only report of its run of iostat, and nothing tells its length, if that is zero. Where it is
+    /// the means since boot, nothing better is known of that run.
+    pub alone: bool,
+    /// The run of the tool that printed it, from 1; all are 1 where nothing tells where runs begin.
+    pub run: u64,
+}
+
+/// Reason for which a log was not read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The log could not be read.
+    #[error("it could not be read further than line {line}: {source}")]
+    Io {
+        /// The last line that was read.
+        line: u64,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// It is compressed.
+    #[error(
+        "it is compressed; decompress it first, for instance with zcat, and give '-' to read it \
+         from a pipe"
+    )]
+    Compressed,
+    /// It is a binary file of sar.
+    #[error(
+        "it is a binary file of sysstat, which sadf reads by its name only; give the file with --parse FILE"
+    )]
+    Binary,
+    /// The headers are gone, and what the figures mean cannot be determined.
+    #[error(
+        "line {line}: no header says what the {figures} figures of each device are, and no known \
+         columns fit them beyond doubt; give them with --columns{}",
+        such_as(.candidates)
+    )]
+    NoColumns {
+        /// The first line of figures.
+        line: u64,
+        /// Number of figures of most lines.
+        figures: usize,
+        /// The known headers with so many columns, with what prints them.
+        candidates: Vec<String>,
+    },
+    /// Another tool wrote it.
+    #[error("line {line} looks like the output of {}; {}", .tool.name, .tool.instead)]
+    Other {
+        /// The line by which the tool is known.
+        line: u64,
+        /// The tool.
+        tool: OtherTool,
+    },
+    /// It is an answer of Prometheus that tells nothing of one host's disks.
+    #[error("{0}")]
+    Matrix(#[from] MatrixError),
+    /// There is no report.
+    #[error(
+        "it holds no report of iostat, sar -d, sadf or vmstat -d, in none of its {lines} lines"
+    )]
+    Nothing {
+        /// Number of lines.
+        lines: u64,
+    },
+}
+
+fn such_as(list: &[String]) -> String {
+    if list.is_empty() {
+        return ", as the header of the log would: 'Device r/s w/s rkB/s wkB/s await %util'"
+            .to_owned();
+    }
+    format!(", such as {}", list.join(", "))
+}
+
+impl From<NoColumns> for LogError {
+    fn from(no: NoColumns) -> LogError {
+        LogError::NoColumns {
+            line: no.line,
+            figures: no.figures,
+            candidates: no.candidates,
+        }
+    }
+}

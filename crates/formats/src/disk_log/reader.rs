@@ -1,0 +1,327 @@
+//! Tells the forms of a log apart, and makes readings of what their readers find.
+
+use std::io::BufRead;
+
+use record::sample::{Source, SourceKind};
+
+use super::calendar::Calendar;
+use super::json::Json;
+use super::lines::{Lines, Piece};
+use super::notes::Notes;
+use super::other::{self, OtherTool};
+use super::prometheus::Readings;
+use super::report::Report;
+use super::sadf::Sadf;
+use super::sar::Sar;
+use super::series::Series;
+use super::text::Text;
+use super::vmstat::Vmstat;
+use super::{LogError, Options, Reading};
+
+/// Reads a log. Iterate over it; each item is a report.
+#[derive(Debug)]
+pub struct Reader<R> {
+    lines: Lines<R>,
+    parts: Parts,
+    stage: Stage,
+}
+
+/// Progress of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Reading,
+    /// All is read, and reports may be left.
+    AtEnd,
+    /// Readings may be left.
+    Ended,
+    Failed,
+}
+
+/// Form of the lines at a place in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Iostat,
+    Json,
+    Sar,
+    Sadf,
+    Vmstat,
+}
+
+/// State of a log's reader, without the log itself.
+#[derive(Debug)]
+struct Parts {
+    form: Form,
+    text: Text,
+    json: Json,
+    sar: Sar,
+    sadf: Sadf,
+    vmstat: Vmstat,
+    /// The reports of Prometheus's counters.
+    counters: Option<Readings>,
+    calendar: Calendar,
+    series: Series,
+    notes: Notes,
+    line: u64,
+    any: bool,
+    /// The first line that looks like another tool's, in front of all reports.
+    other: Option<(u64, OtherTool)>,
+}
+
+/// Number of lines that are searched for signs of other tools.
+const LOOKED_AT: u64 = 10_000;
+
+/// First bytes of gzip, xz, zstd and bzip2.
+const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh"];
+
+/// First bytes of a binary file of sar, on machines of either byte order.
+const BINARY: [&[u8]; 2] = [b"\x96\xd5", b"\xd5\x96"];
+
+/// True if these are the first two bytes of a binary file of sar.
+pub fn is_binary(head: &[u8]) -> bool {
+    BINARY.iter().any(|mark| head.starts_with(mark))
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader of the log `input`.
+    pub fn new(input: R, options: Options) -> Reader<R> {
+        Reader {
+            lines: Lines::new(input),
+            parts: Parts {
+                form: Form::Iostat,
+                text: Text::new(options.columns),
+                json: Json::new(),
+                sar: Sar::new(),
+                sadf: Sadf::new(),
+                vmstat: Vmstat::new(options.interval),
+                counters: None,
+                calendar: Calendar::new(options.zone, options.dates),
+                series: Series::new(options.first, options.interval),
+                notes: Notes::default(),
+                line: 0,
+                any: false,
+                other: None,
+            },
+            stage: Stage::Reading,
+        }
+    }
+
+    /// Facts about the log as a whole, so far.
+    pub fn source(&self) -> &Source {
+        let (json, text) = (&self.parts.json.source, &self.parts.text.source);
+        match json.hostname.is_some() || json.kind == SourceKind::Prometheus {
+            true => json,
+            false => text,
+        }
+    }
+
+    /// Remarks on the log so far. It is complete when the iteration is.
+    pub fn notes(&self) -> &Notes {
+        &self.parts.notes
+    }
+
+    /// Bytes of the log that were taken so far.
+    pub fn bytes_taken(&self) -> u64 {
+        self.lines.taken()
+    }
+
+    /// Reads a piece of the log, or notes its end.
+    fn step(&mut self) -> Result<(), LogError> {
+        if self.stage == Stage::AtEnd {
+            self.stage = Stage::Ended;
+            let finished = self.parts.finish();
+            return finished.map_err(|error| self.parts.of_other(error));
+        }
+        let piece = self.lines.next().map_err(|source| LogError::Io {
+            line: self.parts.line,
+            source,
+        })?;
+        match piece {
+            Some(piece) => self.parts.piece(&piece),
+            None => {
+                self.stage = Stage::AtEnd;
+                self.parts.end()
+            }
+        }
+        .map_err(|error| self.parts.of_other(error))
+    }
+}
+
+impl Parts {
+    fn piece(&mut self, piece: &Piece<'_>) -> Result<(), LogError> {
+        self.line = piece.line;
+        if piece.line == 1 && piece.begins {
+            if COMPRESSED.iter().any(|mark| piece.bytes.starts_with(mark)) {
+                return Err(LogError::Compressed);
+            }
+            if is_binary(piece.bytes) {
+                return Err(LogError::Binary);
+            }
+        }
+        let text = String::from_utf8_lossy(piece.bytes);
+        if piece.begins {
+            self.turn(&text)?;
+        }
+        let (line, terminated) = (piece.line, piece.terminated);
+        let (calendar, notes) = (&mut self.calendar, &mut self.notes);
+        if self.form == Form::Json {
+            self.json
+                .feed(line, piece.bytes, terminated, calendar, notes);
+            if piece.ends && self.json.is_outside() {
+                self.json.end(notes);
+                self.form = Form::Iostat;
+            }
+            return Ok(());
+        }
+        if !piece.begins || !piece.ends {
+            let beginning: String = text.chars().take(100).collect();
+            notes.garbage.add(line, &beginning);
+            return Ok(());
+        }
+        match self.form {
+            Form::Iostat | Form::Json => {
+                self.text.line(line, &text, terminated, calendar, notes)?;
+            }
+            Form::Sar => self.sar.line(line, &text, terminated, calendar, notes),
+            Form::Sadf => {
+                self.sadf.line(line, &text, terminated, calendar, notes);
+                if self.text.source.hostname.is_none() {
+                    self.text.source.hostname = self.sadf.hostname().map(str::to_owned);
+                }
+            }
+            Form::Vmstat => self.vmstat.line(line, &text, terminated, calendar, notes),
+        }
+        Ok(())
+    }
+
+    /// Goes over to another form, where a line is the first one of it.
+    fn turn(&mut self, text: &str) -> Result<(), LogError> {
+        let is_front = !self.any && self.line <= LOOKED_AT;
+        if is_front && self.other.is_none() {
+            self.other = other::tool(text).map(|tool| (self.line, tool));
+        }
+        let form = if is_text(text) {
+            Form::Iostat
+        } else if self.form == Form::Json {
+            return Ok(());
+        } else if Json::begins(text) {
+            Form::Json
+        } else if Sar::begins(text) || (is_front && Sar::may_begin(text)) {
+            Form::Sar
+        } else if Sadf::begins(text) {
+            Form::Sadf
+        } else if Vmstat::begins(text) {
+            Form::Vmstat
+        } else {
+            return Ok(());
+        };
+        if form == self.form {
+            return Ok(());
+        }
+        self.end_form()?;
+        self.form = form;
+        match form {
+            Form::Iostat | Form::Json => {}
+            Form::Sar => self.begin(SourceKind::Sar, |parts| parts.sar.begin_run()),
+            Form::Sadf => self.begin(SourceKind::Sadf, |_| {}),
+            Form::Vmstat => self.begin(SourceKind::Vmstat, |parts| parts.vmstat.begin_run()),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, kind: SourceKind, begin: impl FnOnce(&mut Parts)) {
+        if !self.any {
+            self.text.source.kind = kind;
+        }
+        begin(self);
+    }
+
+    fn end_form(&mut self) -> Result<(), LogError> {
+        match self.form {
+            Form::Iostat => {
+                self.text.end(&mut self.calendar, &mut self.notes)?;
+            }
+            Form::Json => self.json.end(&mut self.notes),
+            Form::Sar => self.sar.reports.cut(),
+            Form::Sadf => self.sadf.reports.cut(),
+            Form::Vmstat => self.vmstat.reports.cut(),
+        }
+        Ok(())
+    }
+
+    /// The log is at its end.
+    fn end(&mut self) -> Result<(), LogError> {
+        self.end_form()?;
+        if let Some(matrix) = self.json.take_matrix() {
+            self.counters = Some(matrix.readings(self.line)?);
+        }
+        Ok(())
+    }
+
+    /// All reports are handed over.
+    fn finish(&mut self) -> Result<(), LogError> {
+        self.series.finish(&mut self.notes);
+        self.notes.date_order = self.calendar.assumed();
+        if !self.any {
+            return Err(LogError::Nothing { lines: self.line });
+        }
+        Ok(())
+    }
+
+    /// The error, or that of another tool's output where that is the reason.
+    fn of_other(&self, error: LogError) -> LogError {
+        let is_unknown = matches!(error, LogError::NoColumns { .. } | LogError::Nothing { .. });
+        match self.other.filter(|_| is_unknown && !self.any) {
+            Some((line, tool)) => LogError::Other { line, tool },
+            None => error,
+        }
+    }
+
+    /// Makes a sample of the next report that is complete. Returns whether there was one.
+    fn pass_on(&mut self) -> bool {
+        let Some(report) = self.report() else {
+            return false;
+        };
+        self.any = true;
+        self.series.push(report, &mut self.notes);
+        true
+    }
+
+    fn report(&mut self) -> Option<Report> {
+        self.text
+            .take()
+            .or_else(|| self.json.take())
+            .or_else(|| self.sar.reports.take())
+            .or_else(|| self.sadf.reports.take())
+            .or_else(|| self.vmstat.reports.take())
+            .or_else(|| self.counters.as_mut()?.next())
+    }
+}
+
+/// True if a line begins a text log of iostat, or one that names its host. It may be appended behind a cut.
+fn is_text(line: &str) -> bool {
+    ["Linux ", "avg-cpu", "Device"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Reading, LogError>;
+
+    fn next(&mut self) -> Option<Result<Reading, LogError>> {
+        loop {
+            if let Some(reading) = self.parts.series.take() {
+                return Some(Ok(reading));
+            }
+            if self.parts.pass_on() {
+                continue;
+            }
+            if matches!(self.stage, Stage::Ended | Stage::Failed) {
+                return None;
+            }
+            if let Err(error) = self.step() {
+                self.stage = Stage::Failed;
+                return Some(Err(error));
+            }
+        }
+    }
+}

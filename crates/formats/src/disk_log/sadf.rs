@@ -1,0 +1,258 @@
+//! Reads what `sadf -d` (semicolons) and `sadf -p` (tabs, a line for each figure) print of disks.
+
+use jiff::Timestamp;
+
+use super::Columns;
+use super::calendar::{Calendar, Instant};
+use super::columns::Column;
+use super::notes::Notes;
+use super::number::number;
+use super::report::{Reports, Row};
+use super::row::Figures;
+use super::stamp::stamp;
+
+/// Start of a header of `sadf -d`.
+const HEADER: &str = "# hostname;interval;timestamp;";
+/// Stands in the place of a device where the host was started.
+const RESTART: &str = "LINUX-RESTART";
+/// Fields in front of the device.
+const LEADING: usize = 3;
+/// Fields of a line of `sadf -p`.
+const OF_FIGURE: usize = 6;
+
+/// Form of the output.
+#[derive(Debug)]
+enum Table {
+    /// `sadf -d` of disks.
+    Disks(Columns),
+    /// `sadf -d` of something else.
+    Other,
+    /// `sadf -p`.
+    Figures,
+}
+
+/// A reader of sadf's text.
+#[derive(Debug)]
+pub(crate) struct Sadf {
+    table: Table,
+    /// The time, as it is printed, and the length of the report that has begun.
+    current: Option<(String, u64)>,
+    hostname: Option<String>,
+    pub(crate) reports: Reports,
+}
+
+/// The fields in front of a device.
+struct Leading<'a> {
+    hostname: &'a str,
+    /// Seconds; 0 between two records of one second, and where the host was started.
+    interval: u64,
+    time: &'a str,
+}
+
+impl<'a> Leading<'a> {
+    fn of(fields: &[&'a str]) -> Option<Leading<'a>> {
+        let [hostname, interval, time] = *fields.first_chunk::<LEADING>()?;
+        let interval: i64 = interval.parse().ok()?;
+        Some(Leading {
+            hostname,
+            interval: u64::try_from(interval).unwrap_or_default(),
+            time,
+        })
+    }
+}
+
+impl Sadf {
+    pub(crate) fn new() -> Sadf {
+        Sadf {
+            table: Table::Other,
+            current: None,
+            hostname: None,
+            reports: Reports::new(),
+        }
+    }
+
+    /// True if this line is one of sadf's output.
+    pub(crate) fn begins(text: &str) -> bool {
+        let is_restart =
+            || text.contains(RESTART) && [';', '\t'].iter().any(|by| is_restart(text, *by));
+        header(text).is_some() || is_figure(text) || is_restart()
+    }
+
+    /// The host whose figures came last.
+    pub(crate) fn hostname(&self) -> Option<&str> {
+        self.hostname.as_deref()
+    }
+
+    /// Takes a line. `terminated` says that a line end follows it.
+    pub(crate) fn line(
+        &mut self,
+        line: u64,
+        text: &str,
+        terminated: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) {
+        if text.trim().is_empty() {
+            return;
+        }
+        if let Some(table) = header(text) {
+            if let Table::Disks(columns) = &table {
+                for name in columns.unknown() {
+                    notes.unknown_column(name);
+                }
+            }
+            self.table = table;
+            return;
+        }
+        if is_figure(text) {
+            self.table = Table::Figures;
+        }
+        let separator = if text.contains(';') { ';' } else { '\t' };
+        if is_restart(text, separator) {
+            self.reports.begin_run();
+            self.current = None;
+            return;
+        }
+        let fields: Vec<&str> = text.split(separator).collect();
+        let Some(leading) = Leading::of(&fields) else {
+            return notes.garbage.add(line, text);
+        };
+        let rest = &fields[LEADING..];
+        let row = match &self.table {
+            Table::Other => return,
+            Table::Disks(columns) => columns_of(columns, rest, terminated),
+            Table::Figures => figure_of(rest),
+        };
+        match row {
+            Ok(Some(row)) => {
+                if !self.row(line, &leading, row, calendar) {
+                    notes.garbage.add(line, text);
+                }
+            }
+            Err(Cut) => {
+                notes.cut.add(line, text);
+                self.reports.damage();
+            }
+            Ok(None) => {}
+        }
+    }
+
+    /// Adds a row. Returns whether it has a place.
+    fn row(&mut self, line: u64, leading: &Leading<'_>, row: Row, calendar: &mut Calendar) -> bool {
+        if self.hostname.as_deref() != Some(leading.hostname) {
+            self.reports.begin_run();
+            self.current = None;
+            self.hostname = Some(leading.hostname.to_owned());
+        }
+        // Two records of one second have no interval between them, and no rates.
+        if leading.interval == 0 {
+            return true;
+        }
+        let is_same = self
+            .current
+            .as_ref()
+            .is_some_and(|(time, interval)| time == leading.time && *interval == leading.interval);
+        if !is_same {
+            let Some(at) = instant(leading.time, calendar) else {
+                return false;
+            };
+            self.reports.begin_at(line, Some(at));
+            self.reports.set_length(Some(leading.interval as f64));
+            self.current = Some((leading.time.to_owned(), leading.interval));
+        }
+        self.reports.row(line, row)
+    }
+}
+
+/// The end of a line is missing.
+struct Cut;
+
+/// The row of the fields behind the time; none of another report of sar.
+type Parsed = Result<Option<Row>, Cut>;
+
+fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> Parsed {
+    let Some((name, numbers)) = fields.split_first() else {
+        return Err(Cut);
+    };
+    if numbers.first().is_none_or(|first| number(first).is_none()) {
+        // A comment: 'COM;upgrade'.
+        return Ok(None);
+    }
+    if numbers.len() != columns.count() || !terminated {
+        return Err(Cut);
+    }
+    let mut figures = Figures::default();
+    for (column, text) in columns.list.iter().zip(numbers) {
+        match number(text) {
+            Some(number) => figures.set(*column, number),
+            None => return Err(Cut),
+        }
+    }
+    Ok(Some(Row {
+        name: (*name).to_owned(),
+        group: false,
+        figures,
+    }))
+}
+
+/// A line of `sadf -p`: device, name of the figure, figure.
+fn figure_of(fields: &[&str]) -> Parsed {
+    let [name, column, value] = fields else {
+        return Ok(None);
+    };
+    let column = Column::by_name(column);
+    // Totals of the host, as `tps` of sar -b, have a dash in place of a device.
+    if *name == "-" || column == Column::Unknown {
+        return Ok(None);
+    }
+    let Some(number) = number(value) else {
+        return Err(Cut);
+    };
+    let mut figures = Figures::default();
+    figures.set(column, number);
+    Ok(Some(Row {
+        name: (*name).to_owned(),
+        group: false,
+        figures,
+    }))
+}
+
+/// The table below a header of `sadf -d`. With -h it has all devices in one row, which is not read.
+fn header(text: &str) -> Option<Table> {
+    let names = text.strip_prefix(HEADER)?;
+    let disks = names
+        .strip_prefix("DEV;")
+        .filter(|names| !names.contains('['));
+    let columns =
+        disks.and_then(|names| Columns::of_names(&format!("DEV {}", names.replace(';', " "))));
+    Some(columns.map_or(Table::Other, Table::Disks))
+}
+
+/// True if the host was started here.
+fn is_restart(text: &str, separator: char) -> bool {
+    let fields: Vec<&str> = text.split(separator).collect();
+    let place = fields.get(LEADING);
+    place.is_some_and(|place| place.starts_with(RESTART)) && Leading::of(&fields).is_some()
+}
+
+fn is_figure(text: &str) -> bool {
+    let mut fields = text.split('\t');
+    let is_number = |text: &str| text.parse::<i64>().is_ok();
+    text.contains('\t')
+        && fields.clone().count() == OF_FIGURE
+        && fields.nth(1).is_some_and(is_number)
+        && fields
+            .next()
+            .is_some_and(|time| stamp(time).is_some() || is_number(time))
+}
+
+/// An instant as sadf prints it: with UTC behind it, of the host's zone (`-t`), or in seconds since 1970 (`-U`).
+fn instant(text: &str, calendar: &mut Calendar) -> Option<Instant> {
+    if let Ok(seconds) = text.parse() {
+        return Some(Instant {
+            at: Timestamp::from_second(seconds).ok()?,
+            corrected: None,
+        });
+    }
+    calendar.instant(&stamp(text)?)
+}
