@@ -345,9 +345,6 @@ fn cycles(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
         .collect()
 }
 
-/// Modules within which some still use each other.
-const NOT_YET: [&str; 1] = ["tally::store"];
-
 #[test]
 fn modules_beside_each_other_use_each_other_one_way() {
     let mut wrong = Vec::new();
@@ -359,9 +356,6 @@ fn modules_beside_each_other_use_each_other_one_way() {
             let place = [std::slice::from_ref(&name), &parent[..]]
                 .concat()
                 .join("::");
-            if NOT_YET.contains(&place.as_str()) {
-                continue;
-            }
             let sentence = |cycle: &Names| format!("{place}: {} use each other", cycle.join(", "));
             wrong.extend(cycles.iter().map(sentence));
         }

@@ -255,6 +255,46 @@ fn while_the_store_is_down_jobs_and_requests_are_summed_on() {
 }
 
 #[test]
+fn a_store_that_is_down_is_not_left_out_before_it_has_what_is_summed() {
+    let place = Place::new();
+    let Some(mut server) = MariaDb::start(&place) else {
+        return;
+    };
+    let both = format!(
+        "[stores]\na = \"sqlite:a.db\"\nb = \"{}\"\n[[route]]\ntag = \"t\"\nstore = \"b\"\n[[route]]\nstore = \"a\"\n",
+        server.store()
+    );
+    fs::write(place.path("t.toml"), &both).unwrap();
+    append(&place.path("a.log"), "t:1|c\n");
+    let words = ["tally", "--from", "a.log", "--follow", "--config", "t.toml"];
+    let mut running =
+        Running::start(&mut place.command(&[&words[..], &["--flush-every", "100ms"]].concat()));
+    let store = server.store();
+    running.wait_until("does not begin", || count(&place, &store, "t") == 1.0);
+    server.kill();
+    append(&place.path("a.log"), "t:10|c\n");
+    running.wait_for_text("summing in memory meanwhile");
+    fs::write(
+        place.path("t.toml"),
+        "[stores]\na = \"sqlite:a.db\"\n[[route]]\nstore = \"a\"\n",
+    )
+    .unwrap();
+    running.signal(Signal::HUP);
+    running.wait_for_text("Start it and send SIGHUP again");
+    server.begin();
+    running.wait_until("does not go on", || count(&place, &store, "t") == 11.0);
+    running.wait_for_text("takes sums again");
+    running.signal(Signal::HUP);
+    running.wait_for_text("t.toml is read again");
+    append(&place.path("a.log"), "t:100|c\n");
+    running.wait_until("does not sum", || {
+        count(&place, "sqlite:a.db", "t") == 100.0
+    });
+    assert_eq!(count(&place, &store, "t"), 11.0);
+    stop(running);
+}
+
+#[test]
 fn a_connection_to_mariadb_is_encrypted_where_a_certificate_is_named() {
     let place = Place::new();
     if !has_program("openssl") {

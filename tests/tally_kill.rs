@@ -252,6 +252,75 @@ fn many_kills_count_nothing_twice() {
     all_to_mariadb(MANY);
 }
 
+/// Rows of a tag over all time in some stores, as the program prints them.
+fn rows(place: &Place, stores: &[&str], level: &str) -> serde_json::Value {
+    let mut words = vec!["tally", "query", "t", "--from", "2020-01-01", "--json"];
+    words.extend(["--by", level]);
+    for store in stores {
+        words.extend(["--store", store]);
+    }
+    let said = place.run(&words);
+    assert!(matches!(said.status, Some(0 | 1)), "{said:?}");
+    said.json()["rows"].clone()
+}
+
+/// Moves all rows of a store to another, which is killed so many times, while late events come to the first; then all
+/// of a tag back.
+fn moved(place: &Place, target: &str, kills: u32) {
+    let (from, truth) = ("sqlite:from.db", "sqlite:truth.db");
+    let sum = |lines: &[String], stores: &[&str]| {
+        fs::write(place.path("some.log"), lines.concat_lines()).unwrap();
+        for store in stores {
+            let words = ["tally", "--from", "some.log", "--store", store];
+            place.run(&words).ends_with(0);
+        }
+    };
+    let (lines, _) = events();
+    let (early, late) = lines.split_at(lines.len() / 2);
+    sum(early, &[from, truth]);
+    let mut late = late.chunks(late.len() / kills as usize);
+    let mut draw = Draw(u64::from(kills));
+    for _ in 0..kills {
+        let mut child = place
+            .command(&["tally", "move", "--from", from, "--to", target])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(draw.below(400)));
+        let _ = child.kill();
+        child.wait().unwrap();
+        sum(late.next().unwrap(), &[from, truth]);
+    }
+    let all =
+        |stores: &[&str]| ["minute", "hour", "day", "month"].map(|by| rows(place, stores, by));
+    for (words, there) in [
+        (&["--from", from, "--to", target][..], target),
+        (&["t", "--from", target, "--to", from], from),
+    ] {
+        let said = place.run(&[&["tally", "move"][..], words].concat());
+        said.ends_with(0);
+        assert_eq!(all(&[there]), all(&[truth]), "{words:?}");
+        assert_eq!(all(&[from, target]), all(&[truth]), "{words:?}");
+    }
+}
+
+#[test]
+fn rows_that_are_moved_are_in_one_store_whatever_is_killed() {
+    let place = Place::new();
+    moved(&place, "sqlite:to.db", FEW);
+}
+
+#[test]
+#[ignore = "long: 200 kills"]
+fn rows_that_are_moved_to_mariadb_and_back_are_in_one_store_after_many_kills() {
+    let place = Place::new();
+    let Some(server) = MariaDb::start(&place) else {
+        return;
+    };
+    moved(&place, &server.store(), MANY);
+}
+
 #[test]
 fn a_mariadb_that_is_killed_while_sums_come_counts_nothing_twice() {
     let place = Place::new();

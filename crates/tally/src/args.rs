@@ -126,6 +126,8 @@ pub enum TallyVerb {
     Send(SendArgs),
     /// Show the roll-ups of a tag
     Query(QueryArgs),
+    /// Move roll-ups to another store
+    Move(Box<MoveArgs>),
 }
 
 /// Arguments of `tally send`.
@@ -187,4 +189,29 @@ pub struct QueryArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `tally move`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith tally move login --from mysql://tally@db1/sums --to mysql://tally@db2/sums
+  disksmith tally move --until 2026-07-01 --from sqlite:tally.db --to sqlite:archive.db
+
+Only what is over is moved: minutes of hours that are over, and whole hours, days and months. Stopped or killed, the
+same command goes on: no row is lost or counted twice.")]
+pub struct MoveArgs {
+    /// The tag, with labels if any [default: all tags]
+    pub tag: Option<Selection>,
+    /// The store that has the rows: sqlite:FILE or mysql://…
+    #[arg(long, value_name = "STORE", value_parser = StoreParser)]
+    pub from: store::Address,
+    /// The store that they go to, which is made if it is not there
+    #[arg(long, value_name = "STORE", value_parser = StoreParser)]
+    pub to: store::Address,
+    /// Periods that begin at this moment or later [default: all]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    pub since: Option<When>,
+    /// Periods that end by this moment [default: all]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    pub until: Option<When>,
 }

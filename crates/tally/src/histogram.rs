@@ -16,6 +16,26 @@ pub const HIGHEST: i16 = 40 * PER_DOUBLING as i16;
 /// Upper bounds of the buckets between 1 and 2, as the bits of a double's fraction.
 static FRACTIONS: [u64; PER_DOUBLING as usize] = fractions();
 
+/// Leading bits of a fraction. Their steps are narrower than any bucket, so that at most one bound lies in a step.
+const STEP_BITS: u32 = 7;
+const STEP: u32 = f64::MANTISSA_DIGITS - 1 - STEP_BITS;
+/// The first bucket that reaches into each step.
+static STEPS: [u8; 1 << STEP_BITS] = steps();
+
+const fn steps() -> [u8; 1 << STEP_BITS] {
+    let bounds = fractions();
+    let mut steps = [0; 1 << STEP_BITS];
+    let (mut step, mut bucket) = (0, 0);
+    while step < steps.len() {
+        while bounds[bucket] < (step as u64) << STEP {
+            bucket += 1;
+        }
+        steps[step] = bucket as u8;
+        step += 1;
+    }
+    steps
+}
+
 /// 2^(i/64) for i in 1..=64 by repeated square roots, which `const` evaluation has not: Newton's method in integers.
 const fn fractions() -> [u64; PER_DOUBLING as usize] {
     // 2^(1/64) in fixed point with 62 bits below the point, by six square roots of 2.
@@ -70,7 +90,10 @@ pub fn bucket(value: f64) -> i16 {
     // A power of two is the upper bound of its bucket.
     let within = match fraction {
         0 => 0,
-        _ => FRACTIONS.partition_point(|bound| *bound < fraction) as i32 + 1,
+        _ => {
+            let first = STEPS[(fraction >> STEP) as usize];
+            i32::from(first) + i32::from(FRACTIONS[usize::from(first)] < fraction) + 1
+        }
     };
     (exponent * PER_DOUBLING + within) as i16
 }
@@ -165,6 +188,15 @@ mod tests {
             assert!((found / truth - 1.0).abs() < 0.0055, "{share}: {found}");
         }
         assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn each_bound_is_the_last_of_its_bucket() {
+        for (index, bound) in FRACTIONS.iter().enumerate().take(63) {
+            let value = |fraction: u64| f64::from_bits(1023 << 52 | fraction);
+            assert_eq!(bucket(value(*bound)), index as i16 + 1);
+            assert_eq!(bucket(value(*bound + 1)), index as i16 + 2);
+        }
     }
 
     proptest! {

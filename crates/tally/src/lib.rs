@@ -12,6 +12,7 @@ mod identity;
 pub mod level;
 mod lines;
 mod metrics;
+mod moving;
 mod news;
 pub mod parse;
 pub mod pipeline;
@@ -46,6 +47,7 @@ pub fn tally(
         None => run::run(args, context, interrupt, reload),
         Some(TallyVerb::Send(args)) => send::send(args, context),
         Some(TallyVerb::Query(args)) => answer(args, context),
+        Some(TallyVerb::Move(args)) => moving::run(args, context, interrupt),
     }
 }
 

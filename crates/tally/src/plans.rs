@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::args::TallyArgs;
 use crate::config::{Config, File};
 use crate::level::Seconds;
+use crate::metrics::Metered;
 use crate::news::tell;
 use crate::pipeline::{self, Ended, Plan, Shared};
 use crate::places::Stores;
@@ -14,6 +15,8 @@ use crate::store::{Limits, Result, Store, StoreError};
 
 /// Interval between two looks at pipelines that are held.
 const LOOK: Duration = Duration::from_millis(20);
+/// Time for the stores in force to take what is summed, before the plan changes.
+const DRAIN: Duration = Duration::from_secs(30);
 
 /// The plan that arguments and configuration ask for.
 pub(crate) fn plan(args: &TallyArgs, stores: &Stores) -> anyhow::Result<Plan> {
@@ -70,13 +73,14 @@ pub(crate) fn reload(
     stores: &Stores,
     shared: &Shared,
     pipelines: &[JoinHandle<Ended>],
+    meters: &[Metered],
 ) {
     let Stores::Configured(file, _) = stores else {
         // As without a handler.
         shared.stop.store(true, Relaxed);
         return;
     };
-    match change(args, file, shared, pipelines) {
+    match change(args, file, shared, pipelines, meters) {
         Ok(()) => tell(&format!("{} is read again.", file.path().display())),
         Err(error) => tell(&format!(
             "{}; the configuration in force stays",
@@ -90,6 +94,7 @@ fn change(
     file: &File,
     shared: &Shared,
     pipelines: &[JoinHandle<Ended>],
+    meters: &[Metered],
 ) -> anyhow::Result<()> {
     let config = file.read()?;
     let mut addresses = config.stores.iter().map(|(_, store)| store);
@@ -100,19 +105,41 @@ fn change(
         .map(|store| store.open(args.classes.as_ref(), args.timezone.as_ref(), &limits(args)))
         .collect();
     let mut opened = opened.map_err(reason)?;
+    all_are_up(meters)?;
     let plans = &shared.plans;
     plans.hold(true);
     let is_running = |pipeline: &&JoinHandle<Ended>| !pipeline.is_finished();
-    while plans.held() < pipelines.iter().filter(is_running).count() && !shared.stop.load(Relaxed) {
+    let is_held = || plans.held() >= pipelines.iter().filter(is_running).count();
+    let began = Instant::now();
+    while !is_held() && began.elapsed() < DRAIN && !shared.stop.load(Relaxed) {
         std::thread::sleep(LOOK);
     }
-    let changed = configured(args, file, &config).and_then(|plan| {
-        join(&plan, &mut opened).map_err(reason)?;
-        plans.change(plan);
-        Ok(())
-    });
+    let changed = match is_held() || shared.stop.load(Relaxed) {
+        true => configured(args, file, &config).and_then(|plan| {
+            join(&plan, &mut opened).map_err(reason)?;
+            plans.change(plan);
+            Ok(())
+        }),
+        false => all_are_up(meters).and_then(|()| {
+            anyhow::bail!(
+                "the stores in force did not take within {} s what is summed; send SIGHUP again",
+                DRAIN.as_secs()
+            )
+        }),
+    };
     plans.hold(false);
     changed
+}
+
+/// An error if a store in force is down: it would not get what is summed for it.
+fn all_are_up(meters: &[Metered]) -> anyhow::Result<()> {
+    match meters.iter().find_map(|(_, meter)| meter.store_reason()) {
+        None => Ok(()),
+        Some(reason) => anyhow::bail!(
+            "a store in force is down, and events are summed for it: {reason}. Start it and send SIGHUP again, or \
+             stop disksmith and start it with the new file: sources that acknowledge deliver those events again"
+        ),
+    }
 }
 
 fn limits(args: &TallyArgs) -> Limits {

@@ -37,7 +37,7 @@ pub struct Series {
 }
 
 impl Series {
-    fn of(name: &str) -> Series {
+    pub(crate) fn of(name: &str) -> Series {
         let (tag, labels) = parts(name);
         Series {
             tag: tag.to_owned(),
@@ -132,10 +132,7 @@ impl Reader {
         let archives: Result<Vec<_>> = addresses.iter().map(Address::open_archive).collect();
         let archives = archives?;
         let settings: Vec<&Settings> = archives.iter().map(|archive| archive.settings()).collect();
-        let differs = |pair: &[&Settings]| {
-            pair[0].bounds != pair[1].bounds || pair[0].zone.name() != pair[1].zone.name()
-        };
-        if settings.windows(2).any(differs) {
+        if settings.windows(2).any(|pair| !pair[0].is_like(pair[1])) {
             return Err(StoreError::refused(
                 "these stores have other classes or another time zone, so that they cannot be read as one",
             ));

@@ -103,7 +103,7 @@ pub(crate) fn run(
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
         std::thread::sleep(LOOK);
         if reload.swap(false, Relaxed) {
-            plans::reload(args, &stores, &shared, &threads);
+            plans::reload(args, &stores, &shared, &threads, &meters);
         }
         if interrupt.load(Relaxed) {
             notify("STOPPING=1");

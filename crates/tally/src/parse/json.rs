@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::number::number;
+use super::number::leading;
 use super::{Each, tag_with_labels, time};
 use crate::event::{Event, Figure, Rejection};
 use crate::level::Seconds;
@@ -111,47 +111,69 @@ fn plain(line: &[u8]) -> Option<Result<Event<'_>, Rejection>> {
     let mut rest = line.trim_ascii().strip_prefix(b"{")?;
     let (mut tag, mut count, mut ms, mut gauge, mut at) = (None, None, None, None, None);
     loop {
-        let (key, behind) = string(rest.trim_ascii_start())?;
-        rest = behind
-            .trim_ascii_start()
-            .strip_prefix(b":")?
-            .trim_ascii_start();
-        let place = match key {
-            b"tag" if tag.is_none() => {
-                let (text, behind) = string(rest)?;
-                tag = Some(text);
+        let (key, behind) = key(rest.trim_ascii_start())?;
+        let value = behind.trim_ascii_start().strip_prefix(b":")?;
+        let value = value.trim_ascii_start();
+        let is_again = match key {
+            Key::Tag => {
+                let (text, behind) = string(value)?;
                 rest = behind;
-                None
+                tag.replace(text).is_some()
             }
-            b"ts" if at.is_none() && rest.first() == Some(&b'"') => {
-                let (text, behind) = string(rest)?;
-                at = Some(time::of_text(std::str::from_utf8(text).ok()?)?);
+            Key::Time => {
+                let (found, behind) = match value.first() {
+                    Some(b'"') => {
+                        let (text, behind) = string(value)?;
+                        (time::of_text(std::str::from_utf8(text).ok()?)?, behind)
+                    }
+                    _ => {
+                        let (number, behind) = leading(value)?;
+                        (time::of_number(number), behind)
+                    }
+                };
                 rest = behind;
-                None
+                at.replace(found).is_some()
             }
-            b"n" => Some(&mut count),
-            b"ms" => Some(&mut ms),
-            b"gauge" => Some(&mut gauge),
-            b"ts" if at.is_none() => {
-                let (value, behind) = figure(rest)?;
-                at = Some(time::of_number(value));
+            Key::Count | Key::Millis | Key::Gauge => {
+                let (number, behind) = leading(value)?;
                 rest = behind;
-                None
+                let place = match key {
+                    Key::Count => &mut count,
+                    Key::Millis => &mut ms,
+                    _ => &mut gauge,
+                };
+                place.replace(number).is_some()
             }
-            _ => return None,
         };
-        if let Some(place) = place {
-            let (value, behind) = figure(rest)?;
-            if place.replace(value).is_some() {
-                return None;
-            }
-            rest = behind;
+        if is_again {
+            return None;
         }
         match rest.trim_ascii_start() {
             [b',', behind @ ..] => rest = behind,
             [b'}'] => return Some(event(tag?, count, ms, gauge, at)),
             _ => return None,
         }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Key {
+    Tag,
+    Count,
+    Millis,
+    Gauge,
+    Time,
+}
+
+/// A key, and what stands behind it.
+fn key(text: &[u8]) -> Option<(Key, &[u8])> {
+    match text {
+        [b'"', b't', b'a', b'g', b'"', rest @ ..] => Some((Key::Tag, rest)),
+        [b'"', b'n', b'"', rest @ ..] => Some((Key::Count, rest)),
+        [b'"', b'm', b's', b'"', rest @ ..] => Some((Key::Millis, rest)),
+        [b'"', b'g', b'a', b'u', b'g', b'e', b'"', rest @ ..] => Some((Key::Gauge, rest)),
+        [b'"', b't', b's', b'"', rest @ ..] => Some((Key::Time, rest)),
+        _ => None,
     }
 }
 
@@ -162,13 +184,6 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = &text[..end];
     // JSON has no control characters in strings.
     (text[end] == b'"').then_some((inner, &text[end + 1..]))
-}
-
-fn figure(text: &[u8]) -> Option<(f64, &[u8])> {
-    let end = text
-        .iter()
-        .position(|byte| !matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'))?;
-    Some((number(&text[..end])?, &text[end..]))
 }
 
 #[cfg(test)]

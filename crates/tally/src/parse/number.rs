@@ -7,36 +7,49 @@ const TENS: [f64; 16] = [
 
 /// A number as text, without spaces. It may be infinite; of no number there is `None`.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
-    short(text).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
+    match short(text) {
+        Some((value, [])) => Some(value),
+        _ => std::str::from_utf8(text).ok()?.parse().ok(),
+    }
 }
 
-/// A number of at most 15 digits, without an exponent: digits and the power of ten are exact as doubles, so that
-/// their quotient is the nearest double.
-fn short(text: &[u8]) -> Option<f64> {
+/// The number at the beginning of a text, and what stands behind it.
+pub(crate) fn leading(text: &[u8]) -> Option<(f64, &[u8])> {
+    let is_of_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
+    match short(text) {
+        Some((value, rest)) if !rest.first().is_some_and(is_of_number) => Some((value, rest)),
+        _ => {
+            let end = text.iter().position(|byte| !is_of_number(byte));
+            let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
+            Some((number(digits)?, rest))
+        }
+    }
+}
+
+/// The digits at the beginning of a text as a number, if they are at most 15: they and the power of ten are exact as
+/// doubles, so that their quotient is the nearest double.
+fn short(text: &[u8]) -> Option<(f64, &[u8])> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
     };
-    if digits.is_empty() || digits.len() > 16 {
+    let (mut whole, mut point, mut end) = (0_u64, None, 0);
+    for byte in digits {
+        match byte {
+            // What is too long is not used.
+            b'0'..=b'9' => whole = whole.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')),
+            b'.' if point.is_none() => point = Some(end),
+            _ => break,
+        }
+        end += 1;
+    }
+    let count = end - usize::from(point.is_some());
+    if !(1..=15).contains(&count) {
         return None;
     }
-    let (mut whole, mut point) = (0_u64, None);
-    for (place, byte) in digits.iter().enumerate() {
-        match byte {
-            b'0'..=b'9' => whole = whole * 10 + u64::from(byte - b'0'),
-            b'.' if point.is_none() => point = Some(place),
-            _ => return None,
-        }
-    }
-    let fraction = match point {
-        // A point alone, or none that leaves 15 digits.
-        None if digits.len() > 15 => return None,
-        Some(_) if digits.len() == 1 => return None,
-        None => 0,
-        Some(place) => digits.len() - place - 1,
-    };
+    let fraction = point.map_or(0, |point| end - point - 1);
     let value = whole as f64 / TENS[fraction];
-    Some(if negative { -value } else { value })
+    Some((if negative { -value } else { value }, &digits[end..]))
 }
 
 #[cfg(test)]
@@ -60,6 +73,9 @@ mod tests {
         #[test]
         fn numbers_are_the_nearest_doubles(text in "-?[0-9]{0,12}\\.?[0-9]{0,12}(e-?[0-9]{1,2})?") {
             prop_assert_eq!(number(text.as_bytes()), text.parse::<f64>().ok());
+            let line = format!("{text},1");
+            let expected = text.parse::<f64>().ok().map(|value| (value, &b",1"[..]));
+            prop_assert_eq!(leading(line.as_bytes()), expected);
         }
     }
 }

@@ -175,7 +175,8 @@ impl Lane {
     pub(super) fn seal(&mut self) -> Batch {
         let bounds = self.store.settings().bounds.clone();
         let empty = self.spare.take().unwrap_or_else(|| Sums::new(bounds));
-        let sums = std::mem::replace(&mut self.sums, empty);
+        let mut sums = std::mem::replace(&mut self.sums, empty);
+        sums.settle();
         self.in_flight = sums.events();
         self.number += 1;
         Batch {

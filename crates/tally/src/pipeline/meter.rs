@@ -126,6 +126,12 @@ impl Meter {
         });
     }
 
+    /// Reason for which a store is down.
+    pub(crate) fn store_reason(&self) -> Option<String> {
+        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        down.store.clone()
+    }
+
     /// Reasons for which the source or a store is down.
     pub fn reasons(&self) -> Vec<String> {
         let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);

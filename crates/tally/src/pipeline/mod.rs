@@ -177,9 +177,13 @@ impl Pipeline {
         routes.is_some_and(|routes| routes.is_off(self.source.address()))
     }
 
-    /// Writes all that is summed, waits until there is a new plan, and goes on by it.
+    /// Writes all that is summed, waits until there is a new plan, and goes on by it; by the old one, if it takes too
+    /// long.
     fn change_plan(&mut self) {
-        while self.has_sums() && !self.is_stopped() {
+        while self.has_sums() {
+            if self.is_stopped() || !self.shared.plans.is_held() {
+                return;
+            }
             if self.in_flight.is_none() {
                 self.flush();
             }

@@ -1,86 +1,14 @@
-//! Addresses of stores, and what a store is made with.
+//! Addresses of stores.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use record::Bytes;
-
+use super::piece::Movable;
 use super::redact::without_password;
-use super::{Archive, Result, SCHEMA, Store, StoreError, sqlite};
+use super::{Archive, Limits, Result, Settings, Store, StoreError, sqlite};
 use crate::classes::Bounds;
-use crate::level::{Level, Seconds, Zone};
-
-/// Settings with which a store is made, and which it keeps.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Classes of response times.
-    pub bounds: Bounds,
-    /// Zone of hours, days and months.
-    pub zone: Zone,
-}
-
-impl Settings {
-    /// Settings as they stand in a store's table.
-    pub(super) fn read(
-        address: &str,
-        mut value: impl FnMut(&str) -> Result<Option<String>>,
-    ) -> Result<Settings> {
-        let schema = value("schema")?;
-        if schema.as_deref() != Some(&SCHEMA.to_string()) {
-            return Err(StoreError::refused(format!(
-                "{address} has schema {}, and this version of disksmith knows {SCHEMA}; use the version that wrote it",
-                schema.as_deref().unwrap_or("–")
-            )));
-        }
-        let broken =
-            |what: String| StoreError::refused(format!("{address} has broken settings: {what}"));
-        let bounds = value("classes_ms")?
-            .unwrap_or_default()
-            .parse()
-            .map_err(broken)?;
-        let zone = Zone::named(&value("timezone")?.unwrap_or_default()).map_err(broken)?;
-        Ok(Settings { bounds, zone })
-    }
-}
-
-/// Limits on what a store keeps.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Seconds for which minutes are kept.
-    pub minutes: Seconds,
-    /// Seconds for which hours are kept.
-    pub hours: Seconds,
-    /// Size of the store.
-    pub size: Bytes,
-    /// Number of tags.
-    pub tags: u64,
-    /// Levels that are not rolled up.
-    pub off: Vec<Level>,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            minutes: 14 * 86_400,
-            hours: 366 * 86_400,
-            size: Bytes::gib(10),
-            tags: 1_000_000,
-            off: Vec::new(),
-        }
-    }
-}
-
-impl Limits {
-    /// Seconds for which a level is kept; `None` without a limit.
-    pub fn kept(&self, level: Level) -> Option<Seconds> {
-        match level {
-            Level::Minute => Some(self.minutes),
-            Level::Hour => Some(self.hours),
-            Level::Day | Level::Month => None,
-        }
-    }
-}
+use crate::level::Zone;
 
 /// Address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,10 +73,10 @@ impl Address {
         zone: Option<&Zone>,
         limits: &Limits,
     ) -> Result<Box<dyn Store>> {
-        let new = super::settings(
-            bounds.cloned().unwrap_or_default(),
-            zone.cloned().unwrap_or_else(Zone::utc),
-        );
+        let new = Settings {
+            bounds: bounds.cloned().unwrap_or_default(),
+            zone: zone.cloned().unwrap_or_else(Zone::utc),
+        };
         let store: Box<dyn Store> = match self {
             Address::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, &new, limits.tags)?),
             #[cfg(feature = "mysql")]
@@ -177,6 +105,34 @@ impl Address {
             )));
         }
         Ok(store)
+    }
+
+    /// Opens the store to move rows, and makes it where there is none, with the settings of the other store.
+    ///
+    /// # Errors
+    /// Where it cannot be had, or has other settings.
+    pub fn open_movable(&self, settings: &Settings) -> Result<Box<dyn Movable>> {
+        // What is moved is not summed as other.
+        let tags = u64::MAX;
+        let store: Box<dyn Movable> = match self {
+            Address::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, settings, tags)?),
+            #[cfg(feature = "mysql")]
+            Address::Mysql(server) => {
+                Box::new(super::mysql::MysqlStore::open(server, settings, tags)?)
+            }
+            #[cfg(feature = "clickhouse")]
+            Address::Clickhouse(_) => {
+                return Err(StoreError::refused(format!(
+                    "{self}: only rows of sqlite: and mysql:// are moved; ClickHouse has no transaction to do it in"
+                )));
+            }
+        };
+        match store.settings().is_like(settings) {
+            true => Ok(store),
+            false => Err(StoreError::refused(format!(
+                "{self} has other classes or another time zone than the other store, so that its sums are others"
+            ))),
+        }
     }
 
     /// Opens the store to read.

@@ -19,7 +19,7 @@ pub fn levels<'a>(
         late.then(|| {
             (
                 level,
-                std::borrow::Cow::Owned(sums.coarser(level, zone, before)),
+                std::borrow::Cow::Owned(sums.coarser(level, zone, Seconds::MIN..before)),
             )
         })
     })

@@ -9,7 +9,9 @@ pub mod clickhouse;
 pub mod late;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+pub mod piece;
 mod redact;
+mod settings;
 mod sql;
 pub mod sqlite;
 #[cfg(test)]
@@ -17,11 +19,11 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::classes::Bounds;
-use crate::level::{Level, Seconds, Zone};
+use crate::level::{Level, Seconds};
 use crate::sums::{Sums, Values};
 
-pub use address::{Address, Limits, Settings};
+pub use address::Address;
+pub use settings::{Limits, Settings};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -247,9 +249,4 @@ pub trait Archive: Send {
         to: Seconds,
         most: usize,
     ) -> Result<Vec<(i64, f64)>>;
-}
-
-/// Settings for a store that is made.
-pub(crate) fn settings(bounds: Bounds, zone: Zone) -> Settings {
-    Settings { bounds, zone }
 }

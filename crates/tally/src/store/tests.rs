@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::classes::Bounds;
 use crate::event::{Event, Figure};
+use crate::level::Zone;
 use crate::query::{Reader, Selection};
 
 fn batch(name: u64, events: &[(&str, Seconds, f64)]) -> Batch {

@@ -48,7 +48,7 @@ impl ClickhouseStore {
         }
         match read::settings(server)? {
             Some(found) => {
-                if found.bounds != settings.bounds || found.zone.name() != settings.zone.name() {
+                if !found.is_like(&settings) {
                     return Err(StoreError::refused(format!(
                         "{server} has other classes or another time zone than its outbox; take another outbox"
                     )));

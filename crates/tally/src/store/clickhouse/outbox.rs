@@ -61,7 +61,7 @@ impl Outbox {
                 let sums = match level {
                     Level::Minute => &batch.sums,
                     _ => {
-                        coarse = batch.sums.coarser(level, &settings.zone, Seconds::MAX);
+                        coarse = batch.sums.coarser(level, &settings.zone, 0..Seconds::MAX);
                         &coarse
                     }
                 };

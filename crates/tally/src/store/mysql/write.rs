@@ -7,21 +7,14 @@ use mysql::prelude::Queryable as _;
 use super::{AT_ONCE, MysqlStore};
 use crate::event::OTHER;
 use crate::level::{Level, Seconds};
-use crate::store::sql::{Sql as _, adopting, bucket_table, rolled, running, table, value_columns};
-use crate::store::{Advance, Applied, Batch, Key, REMEMBERED, Result, StoreError, late};
+use crate::store::piece::Pending;
+use crate::store::sql::{
+    Sql as _, adopting, bucket_table, hex, moving, running, table, value_columns,
+};
+use crate::store::{
+    Advance, Applied, Batch, Key, REMEMBERED, Result, Store as _, StoreError, late,
+};
 use crate::sums::{Row, Sums};
-
-/// Bytes as a literal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len() + 3);
-    text.push_str("x'");
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\'');
-    text
-}
 
 /// Appends a number as a literal that is a double, or a whole number.
 fn push(text: &mut String, value: f64) {
@@ -62,11 +55,8 @@ impl MysqlStore {
         for advance in &batch.advances {
             self.step(advance, now)?;
         }
-        let mut marks = [0; Level::ALL.len()];
-        for (mark, level) in marks.iter_mut().zip(Level::ALL) {
-            // Not to be moved before the sums are there.
-            *mark = rolled(&mut self.connection, level, " LOCK IN SHARE MODE")?;
-        }
+        // Not to be moved before the sums are there.
+        let marks = moving::marks(&mut self.connection, " LOCK IN SHARE MODE")?;
         let zone = self.settings.zone.clone();
         let names: hashbrown::HashMap<&str, i64> = match marks.iter().any(|mark| *mark > 0) {
             true => batch.sums.names().zip(numbers.iter().copied()).collect(),
@@ -85,6 +75,42 @@ impl MysqlStore {
             }
         }
         Ok(())
+    }
+
+    /// Adds a piece of the store of this name, unless it is there.
+    pub(super) fn write_piece(
+        &mut self,
+        name: &str,
+        pending: &Pending,
+        now: Seconds,
+    ) -> Result<()> {
+        let settings = self.settings.clone();
+        self.connection.begin()?;
+        let mut write = || {
+            let source = moving::position_of(name);
+            let from = self.position(&source)?.unwrap_or(0);
+            let to = pending.number;
+            if from >= to {
+                return Ok(());
+            }
+            self.step(&Advance { source, from, to }, now)?;
+            let marks = moving::marks(&mut self.connection, " LOCK IN SHARE MODE")?;
+            for (level, sums) in pending.piece.levels(&settings, &marks) {
+                let (numbers, _) = self.numbers(&sums)?;
+                self.add(level, &sums, &numbers)?;
+            }
+            Ok(())
+        };
+        let written = write();
+        match written {
+            Ok(()) => drop(self.connection.run("COMMIT")?),
+            Err(_) => {
+                self.connection.rollback();
+                // Numbers of tags that were not committed.
+                self.ids.clear();
+            }
+        }
+        written
     }
 
     /// Adds identities at this running time; false if one is there.
@@ -342,6 +368,5 @@ mod tests {
             assert_eq!(found, text);
             assert_eq!(found.parse::<f64>().unwrap(), value);
         }
-        assert_eq!(hex(b"a\xff"), "x'61ff'");
     }
 }

@@ -2,14 +2,18 @@
 //! SQLite and MySQL take. Their differences are in [`Sql`].
 
 mod archive;
+pub(super) mod moving;
+mod rows;
 mod upkeep;
+
+use std::fmt::Write as _;
 
 use super::{Entry, Result, Settings};
 use crate::classes::{Bounds, MOST_CLASSES};
 use crate::level::{Level, Seconds};
 
 pub(super) use archive::SqlArchive;
-pub(super) use upkeep::{RunningTime, maintain};
+pub(super) use upkeep::{RunningTime, maintain, roll_over, roll_to};
 
 /// A connection to a database.
 pub(super) trait Sql {
@@ -18,6 +22,9 @@ pub(super) trait Sql {
 
     /// Rows of numbers.
     fn numbers(&mut self, statement: &str) -> Result<Vec<Vec<Option<f64>>>>;
+
+    /// Rows of texts.
+    fn texts(&mut self, statement: &str) -> Result<Vec<Vec<String>>>;
 
     /// The dictionary.
     fn entries(&mut self) -> Result<Vec<Entry>>;
@@ -47,6 +54,18 @@ pub(super) struct Roll {
     pub(super) finer: String,
     pub(super) start: Seconds,
     pub(super) next: Seconds,
+}
+
+/// Bytes as a literal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len() + 3);
+    text.push_str("x'");
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\'');
+    text
 }
 
 /// The first number of a statement's first row.
@@ -141,4 +160,14 @@ pub(super) fn classes(bounds: &Bounds) -> Vec<String> {
 pub(super) fn value_columns(bounds: &Bounds) -> Vec<String> {
     let named = ["total", "smallest", "largest", "latest"].map(str::to_owned);
     named.into_iter().chain(classes(bounds)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_a_literal() {
+        assert_eq!(hex(b"a\xff"), "x'61ff'");
+    }
 }

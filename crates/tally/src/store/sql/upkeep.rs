@@ -7,6 +7,7 @@ use super::{
     watermark,
 };
 use crate::level::{HOUR, Level, Seconds};
+use crate::store::piece::Marks;
 use crate::store::{GRACE, KEYS_KEPT, Limits, Result, Settings};
 
 /// Rows that are removed in one transaction.
@@ -60,7 +61,10 @@ pub(in crate::store) fn maintain(
 }
 
 /// Runs something in a transaction.
-fn transact<T>(sql: &mut dyn Sql, work: impl FnOnce(&mut dyn Sql) -> Result<T>) -> Result<T> {
+pub(super) fn transact<T>(
+    sql: &mut dyn Sql,
+    work: impl FnOnce(&mut dyn Sql) -> Result<T>,
+) -> Result<T> {
     sql.begin()?;
     let result = work(sql);
     match result {
@@ -152,6 +156,50 @@ fn roll(sql: &mut dyn Sql, level: Level, settings: &Settings, now: Seconds) -> R
         watermark(level)
     ))?;
     Ok(true)
+}
+
+/// Rolls up all that is over.
+pub(in crate::store) fn roll_over(
+    sql: &mut dyn Sql,
+    settings: &Settings,
+    now: Seconds,
+) -> Result<()> {
+    for level in [Level::Hour, Level::Day, Level::Month] {
+        while transact(sql, |sql| roll(sql, level, settings, now))? {}
+    }
+    Ok(())
+}
+
+/// Rolls up all levels at least to where another store's are: those periods are over.
+pub(in crate::store) fn roll_to(
+    sql: &mut dyn Sql,
+    settings: &Settings,
+    marks: &Marks,
+) -> Result<()> {
+    for level in [Level::Hour, Level::Day, Level::Month] {
+        // A coarser level is made of this one.
+        let to = Level::ALL
+            .into_iter()
+            .filter(|coarser| *coarser >= level)
+            .map(|coarser| marks[coarser as usize])
+            .max()
+            .unwrap_or(0);
+        let step = |sql: &mut dyn Sql| {
+            if roll(sql, level, settings, to + GRACE)? {
+                return Ok(false);
+            }
+            // Nothing before it waits to be rolled up.
+            if rolled(sql, level, "")? < to {
+                sql.run(&format!(
+                    "REPLACE INTO tally_setting (name, value) VALUES ('{}', '{to}')",
+                    watermark(level)
+                ))?;
+            }
+            Ok(true)
+        };
+        while !transact(sql, step)? {}
+    }
+    Ok(())
 }
 
 /// Removes the oldest rows beyond the limits; true if more may be left.

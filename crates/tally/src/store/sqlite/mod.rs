@@ -1,6 +1,7 @@
 //! The store in a file of SQLite.
 
 mod schema;
+mod statements;
 mod write;
 
 use std::path::Path;
@@ -12,9 +13,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transac
 #[cfg(feature = "clickhouse")]
 pub(super) use write::add_tags;
 
-use super::sql::{self, Roll, Sql, SqlArchive};
-use super::{Applied, Archive, Batch, Entry, Key, Limits, Result, Settings, Store, StoreError};
+use super::piece::{Movable, Pending, Slice};
+use super::sql::{self, SqlArchive, moving};
+use super::{Applied, Archive, Batch, Key, Limits, Result, Settings, Store, StoreError};
 use crate::level::Seconds;
+
+use statements::Statements;
 
 /// Time for which a lock of another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,14 +74,7 @@ impl Store for SqliteStore {
     }
 
     fn position(&mut self, source: &str) -> Result<Option<u64>> {
-        let found = |connection: &Connection| {
-            connection
-                .prepare_cached("SELECT position FROM tally_position WHERE source = ?1")?
-                .query_row([source], |row| row.get::<_, i64>(0))
-                .optional()
-        };
-        let found = found(&self.connection).map_err(|error| failed(&self.address, error))?;
-        Ok(found.map(i64::cast_unsigned))
+        write::position(&self.connection, source).map_err(|error| failed(&self.address, error))
     }
 
     fn is_fresh(&mut self) -> Result<bool> {
@@ -127,16 +124,56 @@ impl Store for SqliteStore {
     }
 
     fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool> {
-        let settings = self.settings.clone();
         let mut sql = Statements {
             connection: &self.connection,
             address: &self.address,
         };
-        sql::maintain(&mut sql, &settings, limits, now, (&mut self.running, ran))
+        let clock = (&mut self.running, ran);
+        sql::maintain(&mut sql, &self.settings, limits, now, clock)
+    }
+}
+
+impl Movable for SqliteStore {
+    fn name(&mut self) -> Result<String> {
+        moving::name(&mut self.statements())
+    }
+
+    fn roll_over(&mut self, now: Seconds) -> Result<()> {
+        sql::roll_over(&mut self.statements(), &self.settings, now)
+    }
+
+    fn pending(&mut self) -> Result<Option<Pending>> {
+        moving::pending(&mut self.statements())
+    }
+
+    fn take_out(&mut self, slice: &Slice, target: &str) -> Result<bool> {
+        moving::take_out(&mut self.statements(), &self.settings, slice, target)
+    }
+
+    fn put(&mut self, name: &str, pending: &Pending, now: Seconds) -> Result<()> {
+        let marks = &pending.piece.marks;
+        sql::roll_to(&mut self.statements(), &self.settings, marks)?;
+        let put = self.write_piece(name, pending, now);
+        if put.is_err() {
+            // Numbers of tags that were not committed.
+            self.ids.clear();
+        }
+        put
+    }
+
+    fn remove(&mut self, number: u64) -> Result<()> {
+        moving::remove(&mut self.statements(), number)
     }
 }
 
 impl SqliteStore {
+    fn statements(&self) -> Statements<&Connection, &str> {
+        Statements {
+            connection: &self.connection,
+            address: &self.address,
+        }
+    }
+
     /// Runs something on the connection.
     #[cfg(feature = "clickhouse")]
     pub(in crate::store) fn with<T>(
@@ -212,92 +249,6 @@ pub(super) fn open_archive(path: &Path) -> Result<Box<dyn Archive>> {
         },
         settings,
     )))
-}
-
-/// Statements on a connection.
-struct Statements<C, A> {
-    connection: C,
-    address: A,
-}
-
-impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Statements<C, A> {
-    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        work(self.connection.borrow()).map_err(|error| failed(self.address.as_ref(), error))
-    }
-}
-
-impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Sql for Statements<C, A> {
-    fn run(&mut self, statement: &str) -> Result<u64> {
-        self.with(|connection| connection.execute(statement, []))
-            .map(|rows| rows as u64)
-    }
-
-    fn numbers(&mut self, statement: &str) -> Result<Vec<Vec<Option<f64>>>> {
-        self.with(|connection| {
-            let mut statement = connection.prepare(statement)?;
-            let columns = statement.column_count();
-            let rows = statement.query_map([], |row| {
-                (0..columns).map(|column| row.get(column)).collect()
-            })?;
-            rows.collect()
-        })
-    }
-
-    fn entries(&mut self) -> Result<Vec<Entry>> {
-        self.with(|connection| {
-            let mut statement =
-                connection.prepare("SELECT id, name FROM tally_tag ORDER BY name")?;
-            let rows = statement.query_map([], |row| {
-                Ok(Entry {
-                    id: row.get(0)?,
-                    name: row.get(1)?,
-                })
-            })?;
-            rows.collect()
-        })
-    }
-
-    fn begin(&mut self) -> Result<()> {
-        self.run("BEGIN IMMEDIATE").map(drop)
-    }
-
-    fn rollback(&mut self) {
-        // SQLite has undone it where this fails.
-        let _ = self.run("ROLLBACK");
-    }
-
-    fn begin_snapshot(&mut self) -> Result<()> {
-        self.run("BEGIN").map(drop)
-    }
-
-    fn size(&mut self) -> Result<u64> {
-        self.with(|connection| {
-            let of =
-                |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-            Ok(((of("page_count")? - of("freelist_count")?) * of("page_size")?).cast_unsigned())
-        })
-    }
-
-    fn for_update(&self) -> &'static str {
-        // The transaction has the only right to write.
-        ""
-    }
-
-    fn latest(&self, roll: &Roll) -> String {
-        let Roll {
-            table,
-            finer,
-            start,
-            next,
-        } = roll;
-        // With MAX(start), SQLite takes the other columns from the row that has it.
-        format!(
-            "UPDATE {table} SET latest = gauge.latest FROM
-             (SELECT tag, latest, MAX(start) FROM {finer}
-              WHERE start >= {start} AND start < {next} AND latest IS NOT NULL GROUP BY tag) AS gauge
-             WHERE {table}.start = {start} AND {table}.tag = gauge.tag"
-        )
-    }
 }
 
 /// SQLite's error, by what helps.

@@ -66,6 +66,13 @@ fn prepare(connection: &mut Connection, address: &str, new: &Settings) -> Result
             transaction.execute(insert, [name, value]).map_err(failed)?;
         }
     }
+    // Of later versions, beside the schema's.
+    transaction
+        .execute_batch(&format!(
+            "CREATE TABLE IF NOT EXISTS {}",
+            sql::moving::MOVING
+        ))
+        .map_err(failed)?;
     transaction.commit().map_err(failed)?;
     settings(connection, address)
 }

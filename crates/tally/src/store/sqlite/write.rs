@@ -6,6 +6,7 @@ use super::{Ids, SqliteStore, failed, setting};
 use crate::classes::Bounds;
 use crate::event::OTHER;
 use crate::level::{Level, Seconds};
+use crate::store::piece::{Marks, Pending};
 use crate::store::{Advance, Applied, Batch, Key, REMEMBERED, Result, StoreError, late, sql};
 use crate::sums::Sums;
 
@@ -13,10 +14,7 @@ impl SqliteStore {
     pub(super) fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
         let settings = self.settings.clone();
         self.once(batch, now, |connection, ids| {
-            let mut marks = [0; Level::ALL.len()];
-            for (mark, level) in marks.iter_mut().zip(Level::ALL) {
-                *mark = number(connection, &sql::watermark(level))?;
-            }
+            let marks = marks(connection)?;
             let mut others = 0;
             let marks = |level| marks[level as usize];
             for (level, sums) in late::levels(&batch.sums, &settings.zone, marks) {
@@ -60,6 +58,35 @@ impl SqliteStore {
                 }
             }
             add(connection, ids).map_err(failed)
+        })
+    }
+}
+
+impl SqliteStore {
+    /// Adds a piece of the store of this name, unless it is there.
+    pub(super) fn write_piece(
+        &mut self,
+        name: &str,
+        pending: &Pending,
+        now: Seconds,
+    ) -> Result<()> {
+        let settings = self.settings.clone();
+        let address = self.address.clone();
+        self.transact(|connection, ids| {
+            let mut write = || {
+                let source = sql::moving::position_of(name);
+                let (from, to) = (position(connection, &source)?.unwrap_or(0), pending.number);
+                if from >= to || !step(connection, &Advance { source, from, to }, now)? {
+                    return Ok(());
+                }
+                let marks = marks(connection)?;
+                for (level, sums) in pending.piece.levels(&settings, &marks) {
+                    let (numbers, _) = numbers(connection, ids, &sums)?;
+                    add(connection, level, &settings.bounds, &sums, &numbers)?;
+                }
+                Ok(())
+            };
+            write().map_err(|error| failed(&address, error))
         })
     }
 }
@@ -126,13 +153,28 @@ pub(super) fn adopt(
     Ok(())
 }
 
-/// Moves a source's position; false if it is not where the batch begins.
-fn step(connection: &Connection, advance: &Advance, now: Seconds) -> rusqlite::Result<bool> {
+/// Moments up to which levels are rolled up.
+fn marks(connection: &Connection) -> rusqlite::Result<Marks> {
+    let mut marks = Marks::default();
+    for (mark, level) in marks.iter_mut().zip(Level::ALL) {
+        *mark = number(connection, &sql::watermark(level))?;
+    }
+    Ok(marks)
+}
+
+/// Position of a source.
+pub(super) fn position(connection: &Connection, source: &str) -> rusqlite::Result<Option<u64>> {
     let at: Option<i64> = connection
         .prepare_cached("SELECT position FROM tally_position WHERE source = ?1")?
-        .query_row([&advance.source], |row| row.get(0))
+        .query_row([source], |row| row.get(0))
         .optional()?;
-    if at.is_some_and(|at| at.cast_unsigned() != advance.from) {
+    Ok(at.map(i64::cast_unsigned))
+}
+
+/// Moves a source's position; false if it is not where the batch begins.
+fn step(connection: &Connection, advance: &Advance, now: Seconds) -> rusqlite::Result<bool> {
+    let at = position(connection, &advance.source)?;
+    if at.is_some_and(|at| at != advance.from) {
         return Ok(false);
     }
     connection

@@ -1,0 +1,177 @@
+//! Taking rows out of a database, on their way to another store.
+
+use super::rows::{buckets, list, rows, starts};
+use super::upkeep::transact;
+use super::{Sql, bucket_table, hex, rolled, setting, table};
+use crate::identity::unique_name;
+use crate::level::Level;
+use crate::store::piece::{Marks, Pending, Piece, Slice};
+use crate::store::{Result, Settings, StoreError, StoredRow};
+
+/// Rows of a piece: with a long histogram each, what a statement of MySQL may have.
+const ROWS: usize = 200;
+/// Setting with the number of the last piece.
+const MOVED: &str = "moved";
+/// Setting with the name by which other stores know the pieces.
+const MOVER: &str = "mover";
+
+/// Columns of the table of pieces that were taken out.
+pub(in crate::store) const MOVING: &str = "tally_moving (number BIGINT NOT NULL PRIMARY KEY, target BLOB NOT NULL, body LONGBLOB NOT NULL)";
+
+/// Marks of a database, locked as the suffix of a SELECT says.
+pub(in crate::store) fn marks(sql: &mut dyn Sql, lock: &str) -> Result<Marks> {
+    let mut marks = Marks::default();
+    for (mark, level) in marks.iter_mut().zip(Level::ALL) {
+        *mark = rolled(sql, level, lock)?;
+    }
+    Ok(marks)
+}
+
+/// Name of the position that another store has of the pieces of a name.
+pub(in crate::store) fn position_of(name: &str) -> String {
+    format!("move:{name}")
+}
+
+fn mover(sql: &mut dyn Sql) -> Result<Option<String>> {
+    let found = sql.texts(&format!(
+        "SELECT value FROM tally_setting WHERE name = '{MOVER}'"
+    ))?;
+    Ok(found.into_iter().flatten().next())
+}
+
+/// Name by which other stores know the pieces: there is one as soon as there is a piece.
+pub(in crate::store) fn name(sql: &mut dyn Sql) -> Result<String> {
+    let name = mover(sql)?;
+    name.ok_or_else(|| StoreError::refused("the store has no name for its pieces"))
+}
+
+/// The piece that was taken out.
+pub(in crate::store) fn pending(sql: &mut dyn Sql) -> Result<Option<Pending>> {
+    let found = sql.texts(
+        "SELECT number, CAST(target AS CHAR), CAST(body AS CHAR) FROM tally_moving ORDER BY number LIMIT 1",
+    )?;
+    let Some([number, target, body]) = found.first().map(Vec::as_slice) else {
+        return Ok(None);
+    };
+    let read = || {
+        Some(Pending {
+            number: number.parse().ok()?,
+            target: target.clone(),
+            piece: Piece::of(body)?,
+        })
+    };
+    match read() {
+        Some(pending) => Ok(Some(pending)),
+        None => Err(StoreError::refused(format!(
+            "piece {number} of tally_moving cannot be read; use the version of disksmith that wrote it"
+        ))),
+    }
+}
+
+/// Removes a piece.
+pub(in crate::store) fn remove(sql: &mut dyn Sql, number: u64) -> Result<()> {
+    sql.run(&format!("DELETE FROM tally_moving WHERE number = {number}"))
+        .map(drop)
+}
+
+/// Takes a piece of a slice out, unless there is one; false if nothing is left of the slice.
+pub(in crate::store) fn take_out(
+    sql: &mut dyn Sql,
+    settings: &Settings,
+    slice: &Slice,
+    target: &str,
+) -> Result<bool> {
+    transact(sql, |sql| {
+        // Flushes wait for these, so that none changes the rows meanwhile.
+        let lock = sql.for_update();
+        let marks = marks(sql, lock)?;
+        if !sql.texts("SELECT number FROM tally_moving")?.is_empty() {
+            return Ok(true);
+        }
+        let level = slice.level;
+        let Some((condition, rows)) = first_rows(sql, settings, slice, &marks)? else {
+            return Ok(false);
+        };
+        let buckets = buckets(sql, level, &condition)?;
+        let names = names(sql, &rows)?;
+        let name = |tag: i64| names.get(&tag).cloned().unwrap_or_default();
+        let piece = Piece::new(level, marks, rows, &buckets, name);
+        for table in [table(level), bucket_table(level)] {
+            sql.run(&format!("DELETE FROM {table} WHERE {condition}"))?;
+        }
+        let number = setting(sql, MOVED, "")? + 1;
+        let set = |sql: &mut dyn Sql, name: &str, value: &str| {
+            sql.run(&format!(
+                "REPLACE INTO tally_setting (name, value) VALUES ('{name}', '{value}')"
+            ))
+        };
+        set(sql, MOVED, &number.to_string())?;
+        if mover(sql)?.is_none() {
+            set(sql, MOVER, &unique_name())?;
+        }
+        let (target, body) = (hex(target.as_bytes()), hex(piece.text().as_bytes()));
+        sql.run(&format!(
+            "INSERT INTO tally_moving (number, target, body) VALUES ({number}, {target}, {body})"
+        ))?;
+        Ok(true)
+    })
+}
+
+/// The first rows of a slice in periods that are closed, and a condition that fits those alone.
+fn first_rows(
+    sql: &mut dyn Sql,
+    settings: &Settings,
+    slice: &Slice,
+    marks: &Marks,
+) -> Result<Option<(String, Vec<StoredRow>)>> {
+    let (level, zone) = (slice.level, &settings.zone);
+    let closed = match level {
+        Level::Minute => marks[Level::Hour as usize],
+        level => marks[level as usize],
+    };
+    // Whole periods.
+    let mut from = zone.start(level, slice.range.start);
+    if from < slice.range.start {
+        from = zone.next(level, from);
+    }
+    let to = zone.start(level, slice.range.end).min(closed);
+    let (most, tags) = match &slice.tags {
+        None => (1, String::new()),
+        Some(tags) => {
+            let tags: &[i64] = tags;
+            let most = (ROWS / tags.len().max(1)).max(1);
+            (most, format!(" AND tag IN ({})", list(tags)))
+        }
+    };
+    loop {
+        let starts = starts(sql, (&table(level), level), zone, from..to, most)?;
+        let Some(last) = starts.last() else {
+            return Ok(None);
+        };
+        let condition = format!("start IN ({}){tags}", list(&starts));
+        let first = format!("{condition} ORDER BY start, tag LIMIT {ROWS}");
+        let rows = rows(sql, level, &settings.bounds, &first)?;
+        if let Some(StoredRow { start, tag, .. }) = rows.last() {
+            let condition =
+                format!("{condition} AND (start < {start} OR start = {start} AND tag <= {tag})");
+            return Ok(Some((condition, rows)));
+        }
+        from = last + 1;
+    }
+}
+
+/// Names of the tags of some rows.
+fn names(sql: &mut dyn Sql, rows: &[StoredRow]) -> Result<std::collections::HashMap<i64, String>> {
+    let mut tags: Vec<i64> = rows.iter().map(|row| row.tag).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    let found = sql.texts(&format!(
+        "SELECT id, CAST(name AS CHAR) FROM tally_tag WHERE id IN ({})",
+        list(&tags)
+    ))?;
+    let pairs = found.into_iter().filter_map(|row| {
+        let [id, name]: [String; 2] = row.try_into().ok()?;
+        Some((id.parse().ok()?, name))
+    });
+    Ok(pairs.collect())
+}
