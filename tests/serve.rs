@@ -585,6 +585,12 @@ fn a_store_that_is_away_is_told_and_comes_back() {
     let view = server.document("/api/v1/response-times");
     assert_eq!(state(&view), "away");
     assert_eq!(view["selection"], Value::Null);
+    let judged = server.document("/api/v1/verdicts?tag=api.get");
+    assert_eq!(state(&judged), "away");
+    let page = server.get("/verdicts?tag=api.get");
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("does not answer"), "{}", page.body);
+    assert!(!page.body.contains("No marker is set"), "{}", page.body);
     let world = World::new(&place);
     world.tally("api.get", world.minutes(-30, 0), steady);
     server::wait_until("it does not see the store", || {

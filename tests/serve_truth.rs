@@ -73,14 +73,19 @@ fn runs(seeds: usize, quiet: usize) -> Vec<Run> {
         .collect()
 }
 
+/// First seed of the plain test, on whose seeds rules may be tuned.
+const TUNED: u64 = 1;
+/// First seed of the long proof, which reports on others.
+const UNSEEN: u64 = 10_001;
+
 /// Writes all runs, and returns evictions by minute.
-fn write(place: &Place, runs: &[Run]) -> BTreeMap<i64, f64> {
+fn write(place: &Place, runs: &[Run], first_seed: u64) -> BTreeMap<i64, f64> {
     let world = world::World::new(place);
     let mut ledger = Ledger::open(place.ledger()).unwrap();
     let mut events = String::new();
     let mut evictions = BTreeMap::new();
     for run in runs {
-        let mut dice = Dice::new(run.number as u64 + 1);
+        let mut dice = Dice::new(run.number as u64 + first_seed);
         let happens = (run.scenario.happens)(&mut dice);
         for day in (0..=EARLIER_DAYS).rev() {
             let minutes = run.slots(day);
@@ -194,14 +199,21 @@ fn judged(server: &Server, run: &Run, after: i64) -> (Option<String>, usize) {
     let alarms = verdicts
         .iter()
         .filter(|verdict| !is_moment(verdict) && verdict["conclusion"] != "nothing-changed");
-    (found, alarms.count())
+    let alarms: Vec<&Value> = alarms.collect();
+    if after == AFTER && (found.as_deref() != Some(run.scenario.truth) || !alarms.is_empty()) {
+        let name = run.scenario.name;
+        let at = |verdict: &Value| format!("{} {}", verdict["time"], verdict["sentence"]);
+        let said: Vec<String> = verdicts.iter().map(at).collect();
+        println!("  run {} ({name}): {found:?} of {said:?}", run.number);
+    }
+    (found, alarms.len())
 }
 
 /// Judges all runs, prints the table, and returns how many of each scenario are right, and false alarms of quiet runs.
-fn table(seeds: usize, quiet: usize) -> (Vec<usize>, usize) {
+fn table(first_seed: u64, seeds: usize, quiet: usize) -> (Vec<usize>, usize) {
     let place = Place::new();
     let runs = runs(seeds, quiet);
-    let port = prometheus(write(&place, &runs));
+    let port = prometheus(write(&place, &runs, first_seed));
     let url = format!("http://127.0.0.1:{port}");
     let server = Server::start(
         &place,
@@ -248,7 +260,7 @@ fn table(seeds: usize, quiet: usize) -> (Vec<usize>, usize) {
 
 #[test]
 fn one_of_each_scenario_is_judged_right() {
-    let (right, alarms) = table(1, 3);
+    let (right, alarms) = table(TUNED, 1, 3);
     let all: usize = right.iter().sum();
     assert!(all >= SCENARIOS.len() - 1, "{right:?}");
     assert!(alarms <= 1, "{alarms}");
@@ -257,7 +269,7 @@ fn one_of_each_scenario_is_judged_right() {
 #[test]
 #[ignore = "a long proof"]
 fn each_scenario_is_judged_right_19_times_in_20() {
-    let (right, alarms) = table(20, QUIET);
+    let (right, alarms) = table(UNSEEN, 20, QUIET);
     for (scenario, right) in SCENARIOS.iter().zip(right) {
         assert!(right >= 19, "{}: {right} of 20", scenario.name);
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use record::random::SplitMix64;
 
-use crate::energy::{Distances, Sides, block_length, shuffle_blocks};
+use crate::energy::{Sides, block_length, shuffle_blocks};
 use crate::shift::{ranks, step_effect};
 
 /// Shortest stretch between two changes, in slots.
@@ -57,7 +57,7 @@ fn change_within(values: &[f64], random: &mut SplitMix64) -> Option<usize> {
     let around = &values[..best.end];
     let length = block_length(around, Sides { split: best.at });
     let as_large = (0..PERMUTATIONS).filter(|_| {
-        let order = shuffle_blocks(values.len(), length, random);
+        let order: Vec<usize> = shuffle_blocks(values.len(), length, random).collect();
         best_split(values, &order).is_some_and(|other| other.statistic >= best.statistic)
     });
     let p = (as_large.count() + 1) as f64 / (PERMUTATIONS + 1) as f64;
@@ -97,13 +97,12 @@ struct Sums {
 
 impl Sums {
     fn new(values: &[f64]) -> Self {
-        let distances = Distances::new(values);
         let width = values.len() + 1;
         let mut of_corner = vec![0.0; width * width];
         for row in 0..values.len() {
             let mut of_row = 0.0;
             for column in 0..values.len() {
-                of_row += distances.between(row, column);
+                of_row += (values[row] - values[column]).abs();
                 of_corner[(row + 1) * width + column + 1] =
                     of_corner[row * width + column + 1] + of_row;
             }

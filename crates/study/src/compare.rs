@@ -24,6 +24,16 @@ impl RatioInterval {
         (ratio.low.is_finite() && ratio.high.is_finite()).then_some(ratio)
     }
 
+    /// The ratio with an interval that another uncertainty, of half an interval of its logarithm, adds to.
+    pub(crate) fn widened(self, half: f64) -> Self {
+        let wider = |own: f64| own.hypot(half).copysign(own).exp();
+        Self {
+            ratio: self.ratio,
+            low: self.ratio * wider((self.low / self.ratio).ln()),
+            high: self.ratio * wider((self.high / self.ratio).ln()),
+        }
+    }
+
     /// True if the interval excludes 1. Where it does not, say "no difference shown": that is not the same as
     /// "no difference".
     pub fn shows_difference(&self) -> bool {

@@ -4,8 +4,10 @@
 
 use record::random::SplitMix64;
 
-/// Permutations of a test; the smallest p is one over one more.
-const PERMUTATIONS: usize = 999;
+/// The most permutations of a test; the smallest p is one over one more.
+const PERMUTATIONS: usize = 9999;
+/// Permutations with a statistic as large after which a test ends: its p is no small one (Besag and Clifford, 1991).
+const ENOUGH: usize = 20;
 /// Longest block as a share of the series: with fewer blocks than this there are too few permutations.
 const LEAST_BLOCKS: usize = 10;
 
@@ -16,42 +18,41 @@ pub(crate) struct Sides {
     pub(crate) split: usize,
 }
 
-/// Absolute differences of all pairs of a series, as sums over rectangles.
-pub(crate) struct Distances {
-    count: usize,
-    of_pairs: Vec<f64>,
+/// The smallest p that [`two_sample`] gives.
+pub(crate) const LEAST_P: f64 = 1.0 / (PERMUTATIONS + 1) as f64;
+
+/// A series in the order of its values: on a line the energy distance is an integral over that order.
+struct Sorted {
+    /// Indices of the values, the smallest first.
+    order: Vec<usize>,
+    /// Distance of each value from the next.
+    gaps: Vec<f64>,
 }
 
-impl Distances {
-    pub(crate) fn new(values: &[f64]) -> Self {
-        let pairs = values
-            .iter()
-            .flat_map(|a| values.iter().map(move |b| (a - b).abs()));
+impl Sorted {
+    fn new(values: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+        let pairs = order.windows(2);
         Self {
-            count: values.len(),
-            of_pairs: pairs.collect(),
+            gaps: pairs
+                .map(|pair| values[pair[1]] - values[pair[0]])
+                .collect(),
+            order,
         }
     }
 
-    /// Difference of two values.
-    pub(crate) fn between(&self, row: usize, column: usize) -> f64 {
-        self.of_pairs[row * self.count + column]
-    }
-
-    /// The energy statistic of the values in `order` before and after a split.
-    fn statistic(&self, order: &[usize], sides: Sides) -> f64 {
-        let (before, after) = order.split_at(sides.split);
-        let sum = |rows: &[usize], columns: &[usize]| -> f64 {
-            let row = |at: &usize| {
-                let row = &self.of_pairs[at * self.count..(at + 1) * self.count];
-                columns.iter().map(|at| row[*at]).sum::<f64>()
-            };
-            rows.iter().map(row).sum()
-        };
-        let (n, m) = (before.len() as f64, after.len() as f64);
-        let between = 2.0 * sum(before, after) / (n * m);
-        let within = sum(before, before) / (n * n) + sum(after, after) / (m * m);
-        n * m / (n + m) * (between - within)
+    /// The energy statistic: twice the squared difference of the distributions, integrated, times n m / (n + m).
+    /// `is_before` tells of which sample each index is.
+    fn statistic(&self, is_before: &[bool]) -> f64 {
+        let n = is_before.iter().filter(|before| **before).count() as f64;
+        let m = is_before.len() as f64 - n;
+        let (mut below, mut integral) = (0.0, 0.0);
+        for (at, gap) in self.order.iter().zip(&self.gaps) {
+            below += if is_before[*at] { 1.0 / n } else { -1.0 / m };
+            integral += gap * below * below;
+        }
+        2.0 * integral * n * m / (n + m)
     }
 }
 
@@ -60,17 +61,23 @@ pub(crate) fn two_sample(values: &[f64], sides: Sides) -> f64 {
     if sides.split == 0 || sides.split >= values.len() {
         return 1.0;
     }
-    let distances = Distances::new(values);
-    let order: Vec<usize> = (0..values.len()).collect();
-    let seen = distances.statistic(&order, sides);
+    let sorted = Sorted::new(values);
+    let mut is_before: Vec<bool> = (0..values.len()).map(|at| at < sides.split).collect();
+    // Rounding must not make an equal statistic a smaller one.
+    let seen = sorted.statistic(&is_before) * (1.0 - 1e-9) - 1e-12;
     let length = block_length(values, sides);
     let mut random = SplitMix64::new(values.len() as u64);
-    let as_large = (0..PERMUTATIONS).filter(|_| {
-        let order = shuffle_blocks(values.len(), length, &mut random);
-        // Rounding must not make an equal statistic a smaller one.
-        distances.statistic(&order, sides) >= seen * (1.0 - 1e-9) - 1e-12
-    });
-    (as_large.count() + 1) as f64 / (PERMUTATIONS + 1) as f64
+    let mut as_large = 0;
+    for permutation in 1..=PERMUTATIONS {
+        for (place, at) in shuffle_blocks(values.len(), length, &mut random).enumerate() {
+            is_before[at] = place < sides.split;
+        }
+        as_large += usize::from(sorted.statistic(&is_before) >= seen);
+        if as_large == ENOUGH {
+            return ENOUGH as f64 / permutation as f64;
+        }
+    }
+    (as_large + 1) as f64 / (PERMUTATIONS + 1) as f64
 }
 
 /// Length of the blocks within which values depend on each other: by the correlation of neighbours around the
@@ -97,7 +104,11 @@ pub(crate) fn block_length(values: &[f64], sides: Sides) -> usize {
 }
 
 /// Indices of a series cut into blocks at a random phase, in random order.
-pub(crate) fn shuffle_blocks(count: usize, length: usize, random: &mut SplitMix64) -> Vec<usize> {
+pub(crate) fn shuffle_blocks(
+    count: usize,
+    length: usize,
+    random: &mut SplitMix64,
+) -> impl Iterator<Item = usize> + use<> {
     let phase = random.below(length as u64) as usize;
     let starts = std::iter::once(0).chain((phase..count).step_by(length).filter(|at| *at > 0));
     let mut starts: Vec<usize> = starts.collect();
@@ -106,7 +117,7 @@ pub(crate) fn shuffle_blocks(count: usize, length: usize, random: &mut SplitMix6
     for at in (1..blocks.len()).rev() {
         blocks.swap(at, random.below(at as u64 + 1) as usize);
     }
-    blocks.into_iter().flat_map(|(from, to)| from..to).collect()
+    blocks.into_iter().flat_map(|(from, to)| from..to)
 }
 
 #[cfg(test)]
@@ -116,16 +127,33 @@ mod tests {
     #[test]
     fn the_statistic_of_two_points() {
         // 2 |0 - 3| less the distances within, which are none, times 1 · 1 / 2.
-        let distances = Distances::new(&[0.0, 3.0]);
-        let statistic = distances.statistic(&[0, 1], Sides { split: 1 });
+        let statistic = Sorted::new(&[0.0, 3.0]).statistic(&[true, false]);
         assert!((statistic - 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_statistic_is_that_of_the_distances_of_all_pairs() {
+        let values = [2.0, 9.0, 4.0, 4.0, 7.5, 1.0, 3.0];
+        let (before, after) = values.split_at(3);
+        let mean = |a: &[f64], b: &[f64]| {
+            let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x - y).abs()));
+            pairs.sum::<f64>() / (a.len() * b.len()) as f64
+        };
+        let of_pairs =
+            12.0 / 7.0 * (2.0 * mean(before, after) - mean(before, before) - mean(after, after));
+        let is_before: Vec<bool> = (0..values.len()).map(|at| at < 3).collect();
+        let statistic = Sorted::new(&values).statistic(&is_before);
+        assert!(
+            (statistic - of_pairs).abs() < 1e-12,
+            "{statistic} {of_pairs}"
+        );
     }
 
     #[test]
     fn blocks_keep_all_indices() {
         let mut random = SplitMix64::new(4);
         for length in [1, 2, 3, 7] {
-            let mut order = shuffle_blocks(20, length, &mut random);
+            let mut order: Vec<usize> = shuffle_blocks(20, length, &mut random).collect();
             order.sort_unstable();
             assert_eq!(order, (0..20).collect::<Vec<_>>());
         }

@@ -48,10 +48,6 @@ impl Shift {
 /// memory gives; and one by energy distance ([`energy::two_sample`]), for what changes otherwise than as a
 /// whole: a wider spread, or most values and not all. `None` if a side has fewer than [`LEAST_SLOTS`].
 pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
-    let logs = |values: &[f64]| -> Vec<f64> {
-        let sensible = values.iter().filter(|x| x.is_finite() && **x > 0.0);
-        sensible.map(|x| x.ln()).collect()
-    };
     let (before, after) = (logs(before), logs(after));
     if before.len() < LEAST_SLOTS || after.len() < LEAST_SLOTS {
         return None;
@@ -63,7 +59,11 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
     let of_logs = step_effect(&together, split, &[])?;
     let rise = mean(&ranks[split..]) - mean(&ranks[..split]);
     let by_rank = of_ranks.map_or(1.0, |effect| effect.p);
-    let by_distance = energy::two_sample(&together, Sides { split });
+    // Permutations cannot show more than ranks have shown already.
+    let by_distance = match by_rank <= energy::LEAST_P {
+        true => 1.0,
+        false => energy::two_sample(&together, Sides { split }),
+    };
     Some(Shift {
         superiority: 0.5 + rise / together.len() as f64,
         ratio: of_logs.ratio()?,
@@ -99,8 +99,14 @@ pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Optio
     step_effect(&values, split, &[loads])
 }
 
+/// Logarithms of the values that have one.
+pub(crate) fn logs(values: &[f64]) -> Vec<f64> {
+    let sensible = values.iter().filter(|x| x.is_finite() && **x > 0.0);
+    sensible.map(|x| x.ln()).collect()
+}
+
 /// 90th percentile of a sample that is not empty.
-fn upper(values: &[f64]) -> f64 {
+pub(crate) fn upper(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[(sorted.len() - 1) * 9 / 10]
@@ -126,6 +132,8 @@ pub struct Effect {
     pub size: f64,
     /// Half of its 95 % interval.
     pub half_width: f64,
+    /// Half of its 68 % interval: a standard error that does not grow with what little is known of the noise.
+    pub(crate) error: f64,
     /// Probability that noise with the memory of the series does as much.
     pub p: f64,
 }
@@ -161,12 +169,14 @@ pub(crate) fn step_effect(values: &[f64], split: usize, covariates: &[Vec<f64>])
     let exact = Effect {
         size,
         half_width: 0.0,
+        error: 0.0,
         p: if size.abs() > 1e-9 { 0.0 } else { 1.0 },
     };
     basis.push(step);
     let effect = Noise::learn(values, &basis).map(|noise| Effect {
         size,
         half_width: noise.half_width(&contrast, 0.05),
+        error: noise.half_width(&contrast, 0.317),
         p: noise.tail(&contrast, size),
     });
     Some(effect.unwrap_or(exact))

@@ -201,7 +201,7 @@ async fn response_times_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
 fn judged(app: &App, params: &Params) -> Result<Verdicts, Problem> {
     let now = params.as_of(seconds_now())?;
     let question = params.verdicts(now)?;
-    Ok(app.engine.verdicts(&app.sources, &question, now)?)
+    Ok(app.engine.verdicts(&app.sources, &question, now))
 }
 
 async fn verdicts(State(app): Shared, Query(pairs): Pairs) -> Answer {

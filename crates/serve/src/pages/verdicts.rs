@@ -15,6 +15,8 @@ struct View<'a> {
     view: &'a Verdicts,
     controls: Controls<'a>,
     verdicts: Vec<VerdictView<'a>>,
+    /// True where a source does not answer, so that there may be more.
+    is_partial: bool,
     json: String,
     csv: String,
 }
@@ -53,6 +55,7 @@ pub(super) fn page(frame: FrameView<'_>, view: &Verdicts) -> Result<String, aska
         verdicts: verdicts.map(verdict).collect(),
         json: frame.query.at("/api/v1/verdicts"),
         csv: frame.query.at("/api/v1/verdicts.csv"),
+        is_partial: view.sources.iter().any(|source| source.error.is_some()),
         frame,
         view,
     }

@@ -84,30 +84,26 @@ impl Engine {
     }
 
     /// Answers a question as of a moment.
-    ///
-    /// # Errors
-    /// When a source that is asked does not answer.
     pub(crate) fn verdicts(
         &self,
         sources: &Sources,
         question: &Question,
         now: Seconds,
-    ) -> anyhow::Result<Verdicts> {
+    ) -> Verdicts {
         let tags = sources.tags(now);
         let selection = sources.selection_or_busiest(question.selection.as_ref(), &tags);
-        let verdicts = match &selection {
-            Some(selection) => self.judge_span(sources, selection, question, now)?,
-            None => Vec::new(),
-        };
-        Ok(Verdicts {
+        // Without its source there is none; the state of the source says so.
+        let judge = |selection| self.judge_span(sources, selection, question, now);
+        let verdicts = selection.as_ref().map(judge).and_then(Result::ok);
+        Verdicts {
             from: timestamp(question.from),
             to: timestamp(question.to),
             slot_s: self.slot_s,
             selection: selection.map(|selection| crate::sources::service::written(&selection.0)),
             tags,
             sources: sources.states(),
-            verdicts,
-        })
+            verdicts: verdicts.unwrap_or_default(),
+        }
     }
 
     fn judge_span(
@@ -130,24 +126,41 @@ impl Engine {
             .rows_by(selection, Level::Minute, &[(axis.from(), axis.to())])?;
         let service = rows.figures(&axis).evidence();
         let name = crate::sources::service::written(&selection.0);
-        let found = self.search.changes(&name, &axis, &service);
+        let mut found = self.search.changes(&name, &axis, &service);
         let markers = sources.markers(timestamp(axis.from()), timestamp(axis.to() + margin))?;
-        let places = places(&axis, &markers, &found);
+        // A change that its verdict does not confirm is none, and must not cut off the windows of its neighbours: then
+        // these are judged anew.
+        let (places, judged) = loop {
+            let places = places(&axis, &markers, &found);
+            let judged: Vec<Option<Verdict>> = places
+                .iter()
+                .map(|place| {
+                    self.remembered(&axis, place, &name, question, || {
+                        self.judge(sources, selection, question, &axis, place)
+                    })
+                })
+                .collect::<anyhow::Result<_>>()?;
+            let unconfirmed = places.iter().zip(&judged);
+            let unconfirmed: Vec<usize> = unconfirmed
+                .filter(|(_, verdict)| verdict.is_none())
+                .map(|(place, _)| place.moment.slot)
+                .collect();
+            if unconfirmed.is_empty() {
+                break (places, judged);
+            }
+            found.retain(|found| !unconfirmed.contains(&found.slot));
+        };
         let asked = question.from as f64..question.to as f64;
-        let mut verdicts = Vec::new();
-        for place in places.into_iter().rev() {
+        let is_asked = |place: &Place| {
             let at = place.marker.as_ref().map_or_else(
                 || axis.starts()[place.moment.slot] as f64,
                 |marker| crate::axis::seconds(marker.time),
             );
-            if asked.contains(&at) {
-                let verdict = self.remembered(&axis, &place, &name, question, || {
-                    self.judge(sources, selection, question, &axis, &place)
-                })?;
-                verdicts.extend(verdict);
-            }
-        }
-        Ok(verdicts)
+            asked.contains(&at)
+        };
+        let pairs = places.iter().zip(judged).rev();
+        let verdicts = pairs.filter(|(place, _)| is_asked(place));
+        Ok(verdicts.filter_map(|(_, verdict)| verdict).collect())
     }
 
     /// A verdict of before, where all that it depends on is as it was.

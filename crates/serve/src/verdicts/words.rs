@@ -35,6 +35,11 @@ fn metric_name(metric: Metric) -> String {
     }
 }
 
+/// A name within a sentence.
+fn lower(name: &str) -> String {
+    name.replacen("The ", "the ", 1)
+}
+
 /// A change as a clause: `rose 2.1 times (95 %: 1.8 to 2.4)`.
 fn change(shift: &Shift) -> String {
     let ratio = &shift.ratio;
@@ -52,14 +57,49 @@ fn change(shift: &Shift) -> String {
     }
 }
 
-/// The conclusion in a sentence.
-pub(crate) fn sentence(verdict: &Verdict, marker: Option<&Marker>) -> String {
-    let Some((metric, shift)) = verdict.changes.first() else {
+/// A change of a figure of response times that counts, with its level before and after: `p99 rose to 2.1 times …`. Of a
+/// share, which may rise from nothing, the levels tell more than their ratio.
+pub(crate) fn clause(metric: Metric, shift: &Shift, levels: (f64, f64)) -> String {
+    match metric {
+        Metric::Above(_) => format!("{} {}", metric_name(metric), between(levels)),
+        _ => format!("{} {}", metric_name(metric), change(shift)),
+    }
+}
+
+/// A figure that did not change beyond chance.
+pub(crate) fn no_change(metric: Metric, shift: &Shift, levels: (f64, f64)) -> String {
+    let seen = match metric {
+        Metric::Above(_) => format!("it {}", between(levels)),
+        _ => format!(
+            "{:.2} times (95 %: {:.2} to {:.2})",
+            shift.ratio.ratio, shift.ratio.low, shift.ratio.high
+        ),
+    };
+    format!(
+        "{} did not change beyond chance: {seen}",
+        metric_name(metric)
+    )
+}
+
+fn between((before, after): (f64, f64)) -> String {
+    format!(
+        "went from {:.2} % to {:.2} %",
+        100.0 * before,
+        100.0 * after
+    )
+}
+
+/// The conclusion in a sentence; `seen` is the clause of the change that decided.
+pub(crate) fn sentence(
+    verdict: &Verdict,
+    seen: Option<&String>,
+    marker: Option<&Marker>,
+) -> String {
+    let (Some((_, shift)), Some(seen)) = (verdict.changes.first(), seen) else {
         return format!(
             "Too little is recorded: fewer than {LEAST_SLOTS} slots with requests before or after."
         );
     };
-    let seen = format!("{} {}", metric_name(*metric), change(shift));
     match verdict.conclusion {
         Conclusion::NothingChanged => "Response times did not change.".to_owned(),
         Conclusion::NotEnoughData if !shows(shift) => {
@@ -104,31 +144,26 @@ fn cause_clause(cause: &Cause, verdict: &Verdict, marker: Option<&Marker>) -> St
 }
 
 /// The evidence in sentences.
-pub(crate) fn why(verdict: &Verdict, windows: &Windows, observed: &Observed) -> Vec<String> {
+pub(crate) fn why(
+    verdict: &Verdict,
+    clauses: &[String],
+    windows: &Windows,
+    observed: &Observed,
+) -> Vec<String> {
     let mut sentences = vec![format!(
         "{} slots before are compared with {} after, and with the same hours of {} earlier days.",
         windows.before.len(),
         windows.after.len(),
         windows.days.len()
     )];
-    for (metric, shift) in &verdict.changes {
-        sentences.push(match shows(shift) {
-            true => format!(
-                "{} {} (p = {}).",
-                metric_name(*metric),
-                change(shift),
-                Short(shift.p)
-            ),
-            false => format!(
-                "{} did not change beyond chance: {:.2} times (95 %: {:.2} to {:.2}).",
-                metric_name(*metric),
-                shift.ratio.ratio,
-                shift.ratio.low,
-                shift.ratio.high
-            ),
-        });
+    let pairs = verdict.changes.iter().zip(clauses);
+    sentences.extend(pairs.map(|((_, shift), clause)| match shows(shift) {
+        true => format!("{clause} ({}).", Short(shift.p)),
+        false => format!("{clause}."),
+    }));
+    if let (Some(evidence), Some((metric, _))) = (&verdict.load, verdict.changes.first()) {
+        sentences.push(load(evidence, *metric));
     }
-    sentences.extend(verdict.load.as_ref().map(load));
     sentences.extend(verdict.disks.iter().map(disk));
     if observed.disks.is_empty() {
         sentences.push(
@@ -137,23 +172,20 @@ pub(crate) fn why(verdict: &Verdict, windows: &Windows, observed: &Observed) -> 
         );
     }
     for (name, shift) in &verdict.series {
-        sentences.push(format!(
-            "{name} {} (p = {}).",
-            change(shift),
-            Short(shift.p)
-        ));
+        sentences.push(format!("{name} {} ({}).", change(shift), Short(shift.p)));
     }
     sentences
 }
 
-fn load(load: &LoadEvidence) -> String {
+fn load(load: &LoadEvidence, metric: Metric) -> String {
     let rate = format!(
         "Requests went to {:.2} times (95 %: {:.2} to {:.2})",
         load.rate.ratio.ratio, load.rate.ratio.low, load.rate.ratio.high
     );
     match load.at_equal_rate {
         Some(effect) => format!(
-            "{rate}; at equal rate the response time went to {:.2} times (p = {}).",
+            "{rate}; {} at equal rate went to {:.2} times ({}).",
+            lower(&metric_name(metric)),
             effect.size.exp(),
             Short(effect.p)
         ),
@@ -174,7 +206,7 @@ fn disk(disk: &DiskEvidence) -> String {
     );
     let equal = match disk.at_equal_iops {
         Some(effect) => format!(
-            ", latency at equal IOPS to {:.2} times (p = {})",
+            ", latency at equal IOPS to {:.2} times ({})",
             effect.size.exp(),
             Short(effect.p)
         ),
@@ -194,8 +226,8 @@ struct Short(f64);
 impl std::fmt::Display for Short {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            p if p < 1e-3 => write!(f, "{p:.0e}"),
-            p => write!(f, "{p:.3}"),
+            p if p < 1e-3 => write!(f, "p < 0.001"),
+            p => write!(f, "p = {p:.3}"),
         }
     }
 }

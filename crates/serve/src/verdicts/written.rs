@@ -31,14 +31,19 @@ impl View<'_> {
     /// The document of a verdict.
     pub(crate) fn document(&self, verdict: &Verdict) -> documents::Verdict {
         let changes = verdict.changes.iter();
+        let clause = |(metric, shift): &(Metric, Shift)| match shows(shift) {
+            true => words::clause(*metric, shift, self.levels(*metric)),
+            false => words::no_change(*metric, shift, self.levels(*metric)),
+        };
+        let clauses: Vec<String> = changes.clone().map(clause).collect();
         let series = verdict.series.iter();
         documents::Verdict {
             time: self.marker.map_or(timestamp(self.at), |marker| marker.time),
             marker: self.marker.cloned(),
             conclusion: conclusion(verdict.conclusion),
             certainty: certainty(verdict.certainty),
-            sentence: words::sentence(verdict, self.marker),
-            why: words::why(verdict, self.windows, self.observed),
+            sentence: words::sentence(verdict, clauses.first(), self.marker),
+            why: words::why(verdict, &clauses, self.windows, self.observed),
             before: self.span(&self.windows.before),
             after: self.span(&self.windows.after),
             earlier_days: self.windows.days.len(),
@@ -65,7 +70,8 @@ impl View<'_> {
         }
     }
 
-    fn change(&self, metric: Metric, shift: &Shift) -> Change {
+    /// Level of a figure before and after.
+    fn levels(&self, metric: Metric) -> (f64, f64) {
         let service = &self.observed.service;
         let values = match metric {
             Metric::P50 => Some(&service.p50_ms),
@@ -81,10 +87,15 @@ impl View<'_> {
             let part = values.and_then(|values| values.get(slots.clone()));
             typical(part.unwrap_or_default(), matches!(metric, Metric::Above(_)))
         };
+        (mean(&self.windows.before), mean(&self.windows.after))
+    }
+
+    fn change(&self, metric: Metric, shift: &Shift) -> Change {
+        let (before, after) = self.levels(metric);
         Change {
             metric: words::metric_key(metric),
-            before: Figure(mean(&self.windows.before)),
-            after: Figure(mean(&self.windows.after)),
+            before: Figure(before),
+            after: Figure(after),
             ratio: Figure(shift.ratio.ratio),
             ratio_low: Figure(shift.ratio.low),
             ratio_high: Figure(shift.ratio.high),

@@ -15,8 +15,8 @@ const LEAST_SUPERIORITY: f64 = 0.85;
 const EXCESS: f64 = 1.5;
 /// A disk that is busy for so much of the time has a queue before it that its own latency does not show.
 const SATURATED: f64 = 0.95;
-/// Widest 95 % interval, as a ratio, of which "nothing changed" may be said.
-const NARROW: f64 = 1.5;
+/// "Nothing changed" excludes changes of a percentile by more than this ratio.
+const EXCLUDED: f64 = 1.25;
 
 /// One cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,12 +83,10 @@ pub fn judge(observed: &Observed, moment: Moment, windows: &Windows) -> Verdict 
     let metrics = observed.service.metrics();
     let mut changes: Vec<(Metric, Shift)> = metrics
         .iter()
+        .filter(|(metric, values)| !matches!(metric, Metric::Above(_)) || varies(values, windows))
         .filter_map(|(metric, values)| Some((*metric, unusual_shift(values, windows)?)))
         .collect();
-    let tests = changes.len() as f64;
-    for (_, shift) in &mut changes {
-        shift.p = (shift.p * tests).min(1.0);
-    }
+    correct_for_many(&mut changes);
     changes.sort_by(|(_, a), (_, b)| {
         let order = |s: &Shift| (!s.shows(LEVEL, LEAST_CHANGE), -s.size().abs());
         order(a)
@@ -124,12 +122,9 @@ pub fn judge(observed: &Observed, moment: Moment, windows: &Windows) -> Verdict 
     let values = metrics.iter().find(|(other, _)| *other == metric);
     verdict.load = values.and_then(|(_, values)| LoadEvidence::new(observed, values, windows));
     if !change.shows(LEVEL, LEAST_CHANGE) {
-        let percentile = |(metric, _): &&(Metric, Shift)| !matches!(metric, Metric::Above(_));
-        let narrow = |(_, shift): &(Metric, Shift)| shift.ratio.high / shift.ratio.low <= NARROW;
-        let mut percentiles = verdict.changes.iter().filter(percentile).peekable();
-        if percentiles.peek().is_some() && percentiles.all(narrow) {
+        if let Some(certainty) = nothing_changed(&verdict.changes) {
             verdict.conclusion = Conclusion::NothingChanged;
-            verdict.certainty = Certainty::High;
+            verdict.certainty = certainty;
         }
         return verdict;
     }
@@ -140,6 +135,48 @@ pub fn judge(observed: &Observed, moment: Moment, windows: &Windows) -> Verdict 
         direction: change.size().signum(),
     }
     .conclude(verdict)
+}
+
+/// True unless a share is the same in all slots: one of nothing, or of all, tells nothing, and would cost the other
+/// figures some of their significance.
+fn varies(values: &[f64], windows: &Windows) -> bool {
+    let both = [part(values, &windows.before), part(values, &windows.after)].concat();
+    let mut known = both.into_iter().filter(|value| value.is_finite());
+    let first = known.next();
+    first.is_none_or(|first| known.any(|value| (value / first - 1.0).abs() > 1e-9))
+}
+
+/// Corrects p for the number of figures (Benjamini and Hochberg, 1995). They are of the same requests: where all of them
+/// moved, none counts for less.
+fn correct_for_many(changes: &mut [(Metric, Shift)]) {
+    let tests = changes.len();
+    changes.sort_by(|(_, a), (_, b)| b.p.total_cmp(&a.p));
+    let mut least: f64 = 1.0;
+    for (place, (_, shift)) in changes.iter_mut().enumerate() {
+        least = least.min(shift.p * tests as f64 / (tests - place) as f64);
+        shift.p = least;
+    }
+}
+
+/// How surely no percentile changed: the intervals of all hold changes that do not count, and none that is large. `None`
+/// where they do not say that.
+fn nothing_changed(changes: &[(Metric, Shift)]) -> Option<Certainty> {
+    let percentiles = changes
+        .iter()
+        .filter(|(metric, _)| !matches!(metric, Metric::Above(_)));
+    let mut farthest: Option<f64> = None;
+    for (_, shift) in percentiles {
+        let (low, high) = (shift.ratio.low, shift.ratio.high);
+        if low >= LEAST_CHANGE || high <= 1.0 / LEAST_CHANGE {
+            return None;
+        }
+        farthest = Some(farthest.unwrap_or(1.0).max(high).max(1.0 / low));
+    }
+    match farthest? {
+        within if within <= LEAST_CHANGE => Some(Certainty::High),
+        within if within <= EXCLUDED => Some(Certainty::Medium),
+        _ => None,
+    }
 }
 
 /// Reasons about a change of response times in one direction: 1 slower, -1 faster.

@@ -49,16 +49,14 @@ impl Service {
             (Metric::P95, with(&self.p95_ms, 20.0)),
             (Metric::P99, with(&self.p99_ms, 100.0)),
         ];
-        let shares = self.above.iter();
-        // Half a request above the bound in place of none, so that a share that rises from nothing is a ratio.
-        let shares = shares.map(|(bound, shares)| {
-            let pairs = shares.iter().zip(&self.requests);
-            let share =
-                |(share, requests): (&f64, &f64)| (share * requests + 0.5) / (requests + 1.0);
-            (
-                Metric::Above(*bound),
-                with(&pairs.map(share).collect::<Vec<_>>(), 20.0),
-            )
+        // Half a request of a usual slot more, so that a share that rises from nothing is a ratio. The same in all
+        // slots: a share that stays what it is must not change with the number of requests.
+        let known = self.requests.iter().filter(|x| x.is_finite() && **x > 0.0);
+        let known: Vec<f64> = known.copied().collect();
+        let half = 0.5 / crate::noise::mean(&known).max(1.0);
+        let shares = self.above.iter().map(|(bound, shares)| {
+            let shares: Vec<f64> = shares.iter().map(|share| share + half).collect();
+            (Metric::Above(*bound), with(&shares, 20.0))
         });
         percentiles.into_iter().chain(shares).collect()
     }
@@ -197,6 +195,18 @@ mod tests {
     fn earlier_days_are_those_that_are_recorded() {
         let windows = Windows::around(250, 30, 1000, 100, 0..1000);
         assert_eq!(windows.days, [(120..150, 151..181), (20..50, 51..81)]);
+    }
+
+    #[test]
+    fn a_share_that_stays_does_not_change_with_the_rate() {
+        let service = Service {
+            requests: vec![50.0, 500.0, 5000.0],
+            above: vec![(200.0, vec![0.0; 3])],
+            ..Service::default()
+        };
+        let metrics = service.metrics();
+        let (_, shares) = metrics.last().unwrap();
+        assert!(shares[0] == shares[1] && shares[1] == shares[2] && shares[0] > 0.0);
     }
 
     #[test]

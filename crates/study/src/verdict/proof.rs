@@ -242,11 +242,16 @@ fn simulate(events: &[Event], rng: &mut Rng) -> Observed {
     observed
 }
 
+/// Part of the seeds on which the rules were tuned.
+const TUNED: u64 = 17;
+/// Part of those that the long proof reports on.
+const UNSEEN: u64 = 23;
+
 /// Verdicts of a scenario over so many seeds: how often each.
-fn played(scenario: &Scenario, seeds: u64) -> Vec<(Conclusion, usize)> {
+fn played(scenario: &Scenario, part: u64, seeds: u64) -> Vec<(Conclusion, usize)> {
     let mut counts: Vec<(Conclusion, usize)> = Vec::new();
     for seed in 0..seeds {
-        let mut rng = Rng::of(17, seed);
+        let mut rng = Rng::of(part, seed);
         let events = (scenario.events)(&mut rng);
         let observed = simulate(&events, &mut rng);
         let count = observed.service.requests.len();
@@ -267,8 +272,8 @@ fn played(scenario: &Scenario, seeds: u64) -> Vec<(Conclusion, usize)> {
     counts
 }
 
-fn right(scenario: &Scenario, seeds: u64) -> usize {
-    let counts = played(scenario, seeds);
+fn right(scenario: &Scenario, part: u64, seeds: u64) -> usize {
+    let counts = played(scenario, part, seeds);
     println!("{:<48} {:?}: {counts:?}", scenario.name, scenario.truth);
     let right = counts.iter().find(|(answer, _)| *answer == scenario.truth);
     right.map_or(0, |(_, count)| *count)
@@ -277,7 +282,7 @@ fn right(scenario: &Scenario, seeds: u64) -> usize {
 #[test]
 fn each_scenario_is_judged_right_19_times_in_20() {
     for scenario in &SCENARIOS {
-        let right = right(scenario, 20);
+        let right = right(scenario, TUNED, 20);
         assert!(right >= 19, "{}: {right} of 20", scenario.name);
     }
 }
@@ -286,8 +291,8 @@ fn each_scenario_is_judged_right_19_times_in_20() {
 #[ignore = "a long proof"]
 fn table_of_verdicts() {
     for scenario in &SCENARIOS {
-        let right = right(scenario, 500);
-        assert!(right >= 465, "{}: {right} of 500", scenario.name);
+        let right = right(scenario, UNSEEN, 200);
+        assert!(right >= 190, "{}: {right} of 200", scenario.name);
     }
 }
 
@@ -300,7 +305,7 @@ fn sixty_quiet_runs_have_at_most_one_false_alarm() {
             Conclusion::NothingChanged | Conclusion::NotEnoughData
         )
     };
-    let counts = played(quiet, 60);
+    let counts = played(quiet, TUNED, 60);
     let alarms: usize = counts.iter().filter(alarm).map(|(_, count)| count).sum();
     assert!(alarms <= 1, "{counts:?}");
 }

@@ -1,37 +1,119 @@
 //! Response times of the same hours on earlier days: a rise that comes each morning is no news.
 
 use super::inputs::{Windows, part};
+use crate::distribution::{student_quantile, student_tail};
 use crate::noise::mean;
-use crate::shift::{Shift, shift};
+use crate::shift::{LEAST_SLOTS, Shift, logs, shift, step_effect, upper};
 
-/// Change of a series beyond the usual one of these hours. The mean change of the earlier days is taken out, and
-/// one that is no further from it than theirs are is none (its p is 1).
+/// Standard deviation of a 90th percentile over that of the mean of as many normal values.
+const UPPER_SPREAD: f64 = 1.71;
+
+/// Days that the noise within days counts for when it is told how much days differ.
+const WITHIN_COUNTS: f64 = 4.0;
+
+/// Change of a series beyond the usual one of these hours. The mean change of the earlier days is taken out. How much
+/// these changes differ from day to day widens the interval, and the change must show against that too.
 pub(crate) fn unusual_shift(values: &[f64], windows: &Windows) -> Option<Shift> {
     let before = part(values, &windows.before);
     let days = windows.days.iter();
-    let earlier: Vec<f64> = days
-        .filter_map(|(before, after)| {
-            Some(log_mean(part(values, after))? - log_mean(part(values, before))?)
-        })
+    let days: Vec<LevelChange> = days
+        .filter_map(|(before, after)| level_change(part(values, before), part(values, after)))
         .collect();
-    let usual = mean(&earlier);
+    let usual = mean(&days.iter().map(|day| day.level).collect::<Vec<_>>());
     let after: Vec<f64> = part(values, &windows.after)
         .iter()
         .map(|value| value / usual.exp())
         .collect();
     let mut change = shift(before, &after)?;
-    let as_far = |day: &f64| (day - usual).abs() >= change.size().abs();
-    if earlier.iter().any(as_far) {
-        change.p = 1.0;
+    if days.is_empty() {
+        return Some(change);
     }
+    let of_days = Days::new(&days);
+    let (level, upper) = (change.ratio.ratio.ln(), change.upper.ln());
+    let by_days = match level.abs() >= upper.abs() {
+        true => of_days.tail(level),
+        false => of_days.tail((upper - of_days.upper) / UPPER_SPREAD),
+    };
+    change.p = change.p.max(by_days);
+    change.ratio = change.ratio.widened(of_days.uncertainty());
     Some(change)
 }
 
-/// Mean of the logarithms of the positive values; `None` if there is none.
-fn log_mean(values: &[f64]) -> Option<f64> {
-    let positive = values.iter().filter(|x| x.is_finite() && **x > 0.0);
-    let logs: Vec<f64> = positive.map(|x| x.ln()).collect();
-    (!logs.is_empty()).then(|| mean(&logs))
+/// Scatter of a day's change around the mean of the earlier ones.
+struct Days {
+    /// Variance of the change of a day by the noise within it.
+    within: f64,
+    /// Variance of the change from day to day.
+    variance: f64,
+    /// Degrees of freedom of that.
+    degrees: f64,
+    /// Mean change of the 90th percentile beyond that of the level.
+    upper: f64,
+    count: f64,
+}
+
+impl Days {
+    /// A few days tell little of how much days differ, so their variance is moderated by that of the noise within
+    /// them (Smyth, 2004).
+    fn new(days: &[LevelChange]) -> Self {
+        let of =
+            |figure: fn(&LevelChange) -> f64| -> Vec<f64> { days.iter().map(figure).collect() };
+        let levels = of(|day| day.level);
+        let middle = mean(&levels);
+        let within = mean(&of(|day| day.error * day.error));
+        let squares = levels.iter().map(|level| (level - middle).powi(2));
+        let degrees = WITHIN_COUNTS + days.len() as f64 - 1.0;
+        Self {
+            variance: (WITHIN_COUNTS * within + squares.sum::<f64>()) / degrees,
+            within,
+            degrees,
+            upper: mean(&of(|day| day.upper)) - middle,
+            count: days.len() as f64,
+        }
+    }
+
+    /// Variance of a day's distance from the mean of the others.
+    fn of_distance(&self) -> f64 {
+        self.variance * (1.0 + 1.0 / self.count)
+    }
+
+    /// Probability that a day that is like the others is this far from their mean.
+    fn tail(&self, distance: f64) -> f64 {
+        match self.of_distance() {
+            variance if variance > 0.0 => student_tail(distance / variance.sqrt(), self.degrees),
+            _ => f64::from(u8::from(distance == 0.0)),
+        }
+    }
+
+    /// Half of the 95 % interval that the days add to that of the change itself, which has the noise within the day.
+    fn uncertainty(&self) -> f64 {
+        let more = (self.of_distance() - self.within).max(0.0);
+        student_quantile(0.05, self.degrees) * more.sqrt()
+    }
+}
+
+/// Change of an earlier day, on logarithms.
+struct LevelChange {
+    level: f64,
+    /// Standard error of the level.
+    error: f64,
+    /// Change of the 90th percentile.
+    upper: f64,
+}
+
+/// `None` where there are too few values to compare.
+fn level_change(before: &[f64], after: &[f64]) -> Option<LevelChange> {
+    let (before, after) = (logs(before), logs(after));
+    if before.len() < LEAST_SLOTS || after.len() < LEAST_SLOTS {
+        return None;
+    }
+    let rise = upper(&after) - upper(&before);
+    let effect = step_effect(&[&before[..], &after].concat(), before.len(), &[])?;
+    Some(LevelChange {
+        level: effect.size,
+        error: effect.error,
+        upper: rise,
+    })
 }
 
 #[cfg(test)]
