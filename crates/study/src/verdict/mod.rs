@@ -15,6 +15,8 @@ mod disks;
 mod inputs;
 mod load;
 #[cfg(test)]
+mod played;
+#[cfg(test)]
 mod proof;
 mod usual;
 
