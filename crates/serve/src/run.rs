@@ -32,6 +32,8 @@ use ui::service_manager::notify;
 
 /// Interval at which a signal is looked for.
 const LOOK: Duration = Duration::from_millis(100);
+/// Time after which a browser that was opened is ended.
+const BROWSER: Duration = Duration::from_secs(7 * 86_400);
 /// Threads that read sources at most.
 const READERS: usize = 8;
 
@@ -85,7 +87,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
         .refused()?;
     context.print(&format!("Serving {url}\n"))?;
     if args.open {
-        open(&url, context);
+        open(url);
     }
     runtime
         .block_on(async {
@@ -192,10 +194,13 @@ fn url(address: SocketAddr, tls: bool) -> String {
     format!("{scheme}://{host}/")
 }
 
-/// Opens a page in the browser of this desktop.
-fn open(url: &str, context: &Context) {
-    let opened = linux::exec::Exec::new("xdg-open").arg(url).run();
-    if let Err(error) = opened {
-        context.notice(&format!("{url} could not be opened in a browser: {error}"));
-    }
+/// Opens a page in the browser of this desktop. Some browsers stay in the foreground until they are closed: the server
+/// does not wait for that.
+fn open(url: String) {
+    std::thread::spawn(move || {
+        let browser = linux::exec::Exec::new("xdg-open").arg(&url).limit(BROWSER);
+        if let Err(error) = browser.run() {
+            ui::context::notice(&format!("{url} could not be opened in a browser: {error}"));
+        }
+    });
 }
