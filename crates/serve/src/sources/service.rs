@@ -78,6 +78,9 @@ impl Stores {
                 (Level::Day, 12 * MONTH),
             ];
             for (level, span) in spans {
+                if found.len() >= MOST_TAGS {
+                    break;
+                }
                 let top = reader.top(level, now - span, now + HOUR, MOST_TAGS)?;
                 let new = top.into_iter().map(|(series, _)| series);
                 let new: Vec<Series> = new.filter(|series| !found.contains(series)).collect();
