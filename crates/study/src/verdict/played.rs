@@ -52,7 +52,7 @@ struct Case {
     truth: Conclusion,
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 9] = [
     of("release-sleeps", true, Conclusion::Code),
     of("release-n-plus-1", true, Conclusion::Code),
     of("release-lost-index", true, Conclusion::Code),
@@ -60,6 +60,7 @@ const CASES: [Case; 8] = [
     of("capped-disk", false, Conclusion::System),
     of("stalled-disk", false, Conclusion::System),
     of("small-cache", false, Conclusion::System),
+    of("release-and-capped-disk", true, Conclusion::Several),
     of("nothing", true, Conclusion::NothingChanged),
 ];
 
