@@ -7,27 +7,34 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use serde_json::Value;
 use support::lab::lab_run;
-use support::{Place, number};
+use support::{Place, number, said};
 
 /// Operation, first byte, length.
 type Request = (String, u64, u64);
 /// Requests of a volume, and how often each was made.
 type Requests = BTreeMap<Request, u64>;
 
-/// First bytes of reads before and behind the load, of a block each. They lie in the last half MiB of the volumes, where
-/// the file system has nothing; what looks for signatures there reads more at once.
-const MARKS: [u64; 2] = [130_944 * 4096, 131_008 * 4096];
 const BLOCK: u64 = 4096;
 
+/// First bytes of reads before and behind the load, of a block each. They lie in the last half MiB of the volumes, where
+/// the file system has nothing; what looks for signatures there reads more at once.
+fn marks(volume_mib: u64) -> [u64; 2] {
+    [128, 64].map(|blocks| (volume_mib << 20) - blocks * BLOCK)
+}
+
 /// The requests of each volume between the two marks; all that is quiet then is the same on both sides.
-fn between(requests: impl Iterator<Item = (String, Request)>) -> BTreeMap<String, Requests> {
+fn between(
+    requests: impl Iterator<Item = (String, Request)>,
+    marks: [u64; 2],
+) -> BTreeMap<String, Requests> {
     let mut all: BTreeMap<String, Requests> = BTreeMap::new();
     let mut begun: BTreeMap<String, bool> = BTreeMap::new();
     for (volume, request) in requests {
-        let mark = MARKS
+        let mark = marks
             .iter()
             .position(|mark| request == ("read".to_owned(), *mark, BLOCK));
         match mark {
@@ -83,56 +90,126 @@ fn of_trace(line: &str) -> Option<(String, Request)> {
     Some((volume.to_owned(), (operation.to_owned(), place.0, place.1)))
 }
 
-/// Records the members of an array under load until so many requests were made, and compares them with the log.
-fn compare(least: u64) {
+/// A load of the array, which is mounted: shell scripts of its start, a turn of it, and its end.
+struct Load {
+    /// Size of a volume, in MiB.
+    volume_mib: u64,
+    memory: &'static str,
+    /// True if the machine's own disk holds PostgreSQL (`support/postgres-disk`).
+    has_postgres: bool,
+    start: String,
+    turn: &'static str,
+    end: &'static str,
+}
+
+/// Random reads and writes of pages, and a log.
+fn pages() -> Load {
+    Load {
+        volume_mib: 512,
+        memory: "3GiB",
+        has_postgres: false,
+        start: "mkdir -p /data; mount /dev/md0 /data".to_owned(),
+        turn:
+            "disksmith bench /data --size 64M --phase page-mixed --phase log-append --no-ledger >&2
+               dd if=/dev/zero of=/data/durable bs=4k count=500 oflag=direct conv=fsync status=none",
+        end: "",
+    }
+}
+
+/// pgbench's TPC-B on PostgreSQL with little memory.
+fn postgres() -> Load {
+    let user = said(Command::new("id").args(["-u", "postgres"])).ends_with(0);
+    let user = user.out.trim().to_owned();
+    Load {
+        volume_mib: 1024,
+        memory: "1GiB",
+        has_postgres: true,
+        start: format!(
+            "root=/lab/state/root
+             mount /dev/md0 $root/data; mount --rbind /dev $root/dev; mount -t proc proc $root/proc
+             chown {user} $root/data; cp -a $root/template $root/data/db; sync
+             echo 3 >/proc/sys/vm/drop_caches
+             bin=$(cd $root; echo /usr/lib/postgresql/*/bin)
+             as() {{ chroot $root /bin/setpriv --reuid={user} --regid={user} --clear-groups \"$@\"; }}
+             as $bin/pg_ctl -D /data/db -w -s -t 600 -l /data/log -o '-k /tmp' start >&2"
+        ),
+        turn: "as $bin/pgbench -h /tmp -U postgres -c 8 -n -T 30 postgres >&2",
+        end: "as $bin/pg_ctl -D /data/db -w -s -m fast stop >&2",
+    }
+}
+
+/// Records the members of an array under a load until so many requests were made, and compares them with the log.
+fn compare(load: &Load, least: u64) {
     let place = Place::new();
-    let log = place.path("requests.log");
+    let (log, state) = (place.path("requests.log"), place.path("state"));
+    if load.has_postgres {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/support");
+        said(
+            Command::new(folder.join("postgres-disk"))
+                .arg(&state)
+                .arg("20"),
+        )
+        .ends_with(0);
+    }
+    let marks = marks(load.volume_mib);
+    let Load {
+        start, turn, end, ..
+    } = load;
     let script = format!(
         "set -e
          mdadm --create /dev/md0 --run --level 1 --assume-clean --raid-devices 2 /dev/vda /dev/vdb >&2
          mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/md0
-         mkdir -p /data; mount /dev/md0 /data
          mark() {{ for disk in vda vdb; do
-             dd if=/dev/$disk of=/dev/null bs=4096 skip=$1 count=1 status=none; done; }}
+             dd if=/dev/$disk of=/dev/null bs={BLOCK} skip=$1 count=1 status=none; done; }}
          made() {{ echo $(( $(awk '$3 == \"vda\" || $3 == \"vdb\" {{ n += $4 + $8 + $15 + $19 }}
              END {{ print n }}' /proc/diskstats) )); }}
          quiet() {{ sync; mdadm --wait-clean /dev/md0 >&2 || true; sleep 2; sync; sleep 1; }}
+         {start}
          quiet
          disksmith trace record /dev/vda /dev/vdb -o /run/lab.dst >&2 & recorder=$!
          while [ ! -s /run/lab.dst ]; do sleep 0.1; done
-         mark 130944
+         mark {}
          begun=$(made)
          while [ $(( $(made) - begun )) -lt {least} ]; do
-             disksmith bench /data --size 64M --phase page-mixed --phase log-append --no-ledger >&2
-             dd if=/dev/zero of=/data/durable bs=4k count=500 oflag=direct conv=fsync status=none
+             {turn}
          done
+         {end}
          quiet
-         mark 131008
+         mark {}
          sleep 1
          kill -INT $recorder; wait $recorder
-         disksmith trace show /run/lab.dst --json
-         echo ---
-         disksmith trace convert /run/lab.dst /run/lab.txt --to blkparse >&2
-         cat /run/lab.txt"
+         cp /run/lab.dst /lab/state",
+        marks[0] / BLOCK,
+        marks[1] / BLOCK
     );
+    let volumes = format!("2xnvme:{}MiB", load.volume_mib);
     let options = [
         "--volumes",
-        "2xnvme:512MiB",
+        &volumes,
         "--requests",
         log.to_str().unwrap(),
+        "--state",
+        state.to_str().unwrap(),
         "--memory",
-        "3GiB",
+        load.memory,
         "--",
         "sh",
         "-c",
         &script,
     ];
-    let Some(said) = lab_run(&place, &options) else {
+    let Some(said_by_lab) = lab_run(&place, &options) else {
         return;
     };
-    let out = said.ends_with(0).out;
-    let (shown, text) = out.split_once("\n---\n").unwrap();
-    let shown: Value = serde_json::from_str(shown).unwrap();
+    said_by_lab.ends_with(0);
+    let dump = format!("dump /lab.dst {}", place.path("lab.dst").display());
+    said(Command::new("debugfs").args(["-R", &dump]).arg(&state)).ends_with(0);
+    let shown = place
+        .run(&["trace", "show", "lab.dst", "--json"])
+        .ends_with(0)
+        .json();
+    let convert = ["trace", "convert", "lab.dst", "lab.txt", "--to", "blkparse"];
+    place.run(&convert).ends_with(0);
+    let text = fs::read_to_string(place.path("lab.txt")).unwrap();
     assert_eq!(shown["lost_events"], 0);
     assert!(number(&shown["ios"]) >= least, "{shown:#}");
     // Of twenty random reads in 4,096 places, two are in flight at one place now and then.
@@ -140,8 +217,8 @@ fn compare(least: u64) {
         number(&shown["ambiguous_pairs"]) * 50 < number(&shown["ios"]),
         "{shown:#}"
     );
-    let recorded = between(text.lines().filter_map(of_trace));
-    let logged = between(fs::read_to_string(&log).unwrap().lines().map(of_log));
+    let recorded = between(text.lines().filter_map(of_trace), marks);
+    let logged = between(fs::read_to_string(&log).unwrap().lines().map(of_log), marks);
     assert_eq!(recorded.len(), 2);
     for (volume, recorded) in &recorded {
         let logged = &logged[volume];
@@ -183,11 +260,17 @@ fn compare(least: u64) {
 #[test]
 #[ignore = "a minute in an emulated machine; make prove"]
 fn with_qemu_what_is_recorded_below_md_is_what_reached_the_volumes() {
-    compare(5000);
+    compare(&pages(), 5000);
 }
 
 #[test]
 #[ignore = "half an hour in an emulated machine; make prove"]
 fn with_qemu_a_million_requests_are_recorded_one_to_one() {
-    compare(1_000_000);
+    compare(&pages(), 1_000_000);
+}
+
+#[test]
+#[ignore = "some minutes in an emulated machine; make prove"]
+fn with_qemu_the_requests_of_postgres_are_recorded_one_to_one() {
+    compare(&postgres(), 20_000);
 }

@@ -33,10 +33,10 @@ pub fn table(answer: &ReplayAnswer, columns: usize) -> String {
 pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for class in answer.totals.iter().chain(&answer.classes) {
-        let (name, ios) = (class.name.clone(), number(class.ios as f64));
+        let (name, ios) = (class.name.clone(), whole(class.ios));
         let failed = |count: u64| match count {
             0 => String::new(),
-            count => number(count as f64),
+            count => whole(count),
         };
         let now = cells("replayed", &class.replayed, failed(class.failed));
         match &class.recorded {
@@ -51,7 +51,7 @@ pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
         }
     }
     if answer.pace != Pace::Asap {
-        let late = number(answer.lateness_count() as f64);
+        let late = whole(answer.lateness_count());
         let name = ["lateness".to_owned(), late];
         rows.push(row(name, cells("", &answer.lateness, String::new())));
     }
@@ -98,7 +98,7 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
         "Trace: {} ({}), {} I/Os in {} s; {pace}{}, at most {} in flight{map}.",
         answer.trace,
         answer.format,
-        number(answer.trace_ios as f64),
+        whole(answer.trace_ios),
         number(answer.trace_seconds),
         match answer.speed {
             1.0 => String::new(),
@@ -123,7 +123,7 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
     if answer.pace != Pace::Asap {
         sentences.push(format!(
             "Issued more than 1 ms after they were due: {} ({}). Latencies count from when an I/O was due.",
-            number(answer.late as f64),
+            whole(answer.late),
             percent(answer.late as f64 / (answer.counts.replayed.issued as f64).max(1.0)),
         ));
     }
@@ -144,16 +144,21 @@ fn differences(counts: &Counts) -> Option<String> {
     let some: Vec<String> = all
         .iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", number(*count as f64)))
+        .map(|(count, what)| format!("{} {what}", whole(*count)))
         .collect();
     (!some.is_empty()).then(|| {
         format!(
             "Of {} I/Os, {} were issued: {}.",
-            number(counts.replayed.ios as f64),
-            number(counts.replayed.issued as f64),
+            whole(counts.replayed.ios),
+            whole(counts.replayed.issued),
             some.join(", ")
         )
     })
+}
+
+/// A count, which has no digit after the point.
+fn whole(count: u64) -> String {
+    number(count as f64).trim_end_matches(".0").to_owned()
 }
 
 impl ReplayAnswer {

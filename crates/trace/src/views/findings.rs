@@ -44,6 +44,15 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
         });
     };
     let ios = figures.ios();
+    if ios == 0 {
+        push(
+            "no-ios",
+            Severity::Invalid,
+            "The trace has no I/O: nothing was issued while it was recorded, or the events of issue were left out. \
+             Record longer, and blktrace without an action mask."
+                .to_owned(),
+        );
+    }
     if let Some((severity, share)) = counted(caveats.lost, ios) {
         push(
             "lost-events",

@@ -349,4 +349,11 @@ pub(crate) mod tests {
             assert_eq!(shown(&mut figures).verdict, verdict);
         }
     }
+
+    #[test]
+    fn a_trace_without_io_is_invalid() {
+        let shown = shown(&mut Figures::default());
+        assert_eq!(shown.verdict, Verdict::Invalid);
+        assert_eq!(shown.findings[0].code, "no-ios");
+    }
 }
