@@ -129,7 +129,7 @@ fn postgres() -> Load {
              mount /dev/md0 $root/data; mount --rbind /dev $root/dev; mount -t proc proc $root/proc
              chown {user} $root/data; cp -a $root/template $root/data/db; sync
              echo 3 >/proc/sys/vm/drop_caches
-             bin=$(cd $root; echo /usr/lib/postgresql/*/bin)
+             bin=/$(cd $root; echo usr/lib/postgresql/*/bin)
              as() {{ chroot $root /bin/setpriv --reuid={user} --regid={user} --clear-groups \"$@\"; }}
              as $bin/pg_ctl -D /data/db -w -s -t 600 -l /data/log -o '-k /tmp' start >&2"
         ),
