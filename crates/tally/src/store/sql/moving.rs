@@ -136,7 +136,7 @@ fn first_rows(
     }
     let to = zone.start(level, slice.range.end).min(closed);
     let (most, tags) = match &slice.tags {
-        None => (1, String::new()),
+        None => (ROWS, String::new()),
         Some(tags) => {
             let tags: &[i64] = tags;
             let most = (ROWS / tags.len().max(1)).max(1);
