@@ -58,6 +58,71 @@ fn a_list_of_dsh_is_shown_with_its_comments() {
 }
 
 #[test]
+fn hosts_are_named_by_node_sets() {
+    let place = Place::new();
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let words = [&["fleet", "hosts", "--json"], arguments].concat();
+        let answer = place.run(&words).ends_with(0).json();
+        let hosts = answer["hosts"].as_array().unwrap().iter();
+        hosts
+            .map(|host| host["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        names(&["--hosts", "db[08-11]!db09,web1"]),
+        ["db08", "db10", "db11", "web1"]
+    );
+    fs::write(place.path("hosts"), "r[1-2]n[1-2] az=z1\n").unwrap();
+    assert_eq!(
+        names(&["--list", "./hosts"]),
+        ["r1n1", "r1n2", "r2n1", "r2n2"]
+    );
+    let twice = [
+        "fleet",
+        "hosts",
+        "--hosts",
+        "db[1-2],db2",
+        "--list",
+        "./hosts",
+    ];
+    place.run(&twice).refuses(&["--hosts"]);
+    place
+        .run(&["fleet", "hosts", "--hosts", "db[2-1]"])
+        .refuses(&["'2-1' is no range of numbers"]);
+}
+
+#[test]
+fn hosts_that_failed_are_tried_again_alone() {
+    if !has_program("ssh") {
+        return skip::skipped("ssh is not installed");
+    }
+    let place = Place::new();
+    // Nothing listens there.
+    let run = |hosts: &str, options: &[&str]| {
+        fs::write(place.path("hosts"), hosts).unwrap();
+        let words = [
+            &["fleet", "run", "--list", "./hosts", "--json"],
+            options,
+            &["--", "devices"],
+        ];
+        place.run(&words.concat())
+    };
+    let none = run("127.0.0.1 port=1\n", &["--retry-failed"]);
+    none.refuses(&["no 'fleet run' of 'devices"]);
+    let first = run("127.0.0.[1-2] port=1\n", &[]).json();
+    assert_eq!(first["hosts"].as_array().unwrap().len(), 2, "{first:#}");
+    let again = run("127.0.0.[2-4] port=1\n", &["--retry-failed"]).json();
+    let hosts = again["hosts"].as_array().unwrap();
+    assert_eq!(
+        (hosts.len(), &hosts[0]["host"]),
+        (1, &"127.0.0.2".into()),
+        "{again:#}"
+    );
+    let none = run("127.0.0.5 port=1\n", &["--retry-failed"]);
+    none.refuses(&["only 127.0.0.2 did not complete"]);
+}
+
+#[test]
 fn lists_that_make_no_sense_are_refused_with_their_lines() {
     let place = Place::new();
     for (text, told) in [

@@ -98,6 +98,9 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
             "{host:#}"
         );
     }
+    // On the screen their text is there, once for all hosts that give the same.
+    let text = said(&mut net.fleet("run", &[], &["--", "playbook", "array-degraded"])).ends_with(0);
+    assert!(text.out.contains("\nh[1-4] (4 hosts):\n"), "{text:#?}");
     net.assert_nothing_left();
 
     // One host has what is measured, and three have not: they refuse, and it is told why.

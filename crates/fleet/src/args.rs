@@ -52,8 +52,11 @@ pub enum FleetVerb {
 #[derive(Args, Debug)]
 pub struct SourceArgs {
     /// A file with one host a line, or NAME for ~/.dsh/machines.NAME
-    #[arg(long, value_name = "NAME|FILE", group = "source", required_unless_present_any = ["inventory", "ec2"])]
+    #[arg(long, value_name = "NAME|FILE", group = "source", required_unless_present_any = ["hosts", "inventory", "ec2"])]
     pub list: Option<PathBuf>,
+    /// Hosts as node sets, as ClusterShell has them: db[1-30], r[1-2]n[01-16/2], db[1-9]!db5,web1
+    #[arg(long, value_name = "NODESET", group = "source")]
+    pub hosts: Option<String>,
     /// An Ansible inventory, or the output of 'ansible-inventory --list' for one
     #[arg(long, value_name = "FILE", group = "source")]
     pub inventory: Option<PathBuf>,
@@ -100,6 +103,7 @@ pub struct ReachArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet run --list burnin -- bench /mnt/data --seconds 30s
+  disksmith fleet run --hosts 'db[1-30]' -- devices
   disksmith fleet run --list burnin --sudo --batch 8 -- warm /dev/nvme1n1
   disksmith fleet run --list burnin --sudo -- bench /dev/nvme1n1 --destroy /dev/nvme1n1
   disksmith fleet run --ec2 'Name=tag:role,Values=burnin' --user admin --json -- devices")]
@@ -113,6 +117,9 @@ pub struct RunArgs {
     /// End the verb on a host where it takes longer [default: no limit]
     #[arg(long, value_name = "TIME")]
     pub limit: Option<Span>,
+    /// Only on the hosts on which the last 'fleet run' of this verb did not complete
+    #[arg(long)]
+    pub retry_failed: bool,
     /// Confirm the plan of what a verb with --destroy overwrites
     #[arg(long)]
     pub yes: bool,

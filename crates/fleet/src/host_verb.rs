@@ -132,6 +132,14 @@ impl HostVerb {
         }
     }
 
+    /// True where hosts are compared by its answer.
+    pub(crate) fn is_compared(&self) -> bool {
+        matches!(
+            self,
+            HostVerb::Bench(_) | HostVerb::Zero(_) | HostVerb::Warm(_) | HostVerb::Doctor(_)
+        )
+    }
+
     /// True where its result is worthless while another measures next to it.
     pub(crate) fn measures(&self) -> bool {
         match self {

@@ -14,10 +14,11 @@ use crate::hosts::{Host, HostList, Selection, Source};
 /// # Errors
 /// Refused, for all that is wrong with the source, or where no host is left.
 pub(crate) fn find(args: &SourceArgs) -> Result<HostList, Failure> {
-    let source = match (&args.list, &args.inventory) {
-        (Some(list), _) => Source::List(list.clone()),
-        (None, Some(inventory)) => Source::Inventory(inventory.clone()),
-        (None, None) => Source::Ec2(args.ec2.clone(), args.address),
+    let source = match (&args.list, &args.hosts, &args.inventory) {
+        (Some(list), ..) => Source::List(list.clone()),
+        (None, Some(sets), _) => Source::Named(sets.clone()),
+        (None, None, Some(inventory)) => Source::Inventory(inventory.clone()),
+        (None, None, None) => Source::Ec2(args.ec2.clone(), args.address),
     };
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let found = source

@@ -1,11 +1,10 @@
 //! `fleet show`: the answer of an earlier run, from the ledger.
 
-use ledger::LongWork as _;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 use crate::args::FleetShowArgs;
-use crate::store::FleetRun;
+use crate::store::past;
 use crate::{race, run};
 
 /// Name of the newest run.
@@ -15,17 +14,13 @@ pub(crate) const LAST: &str = "last";
 pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     let none = || Failure::refused("the ledger has no run of a fleet");
     let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
-    let kept = ledger.list_work(Some(FleetRun::KIND)).refused()?;
-    let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
-    let key = chosen(&keys, &args.run)
+    let keys = past::keys(&ledger).refused()?;
+    let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let key = chosen(&names, &args.run)
         .map_err(Failure::refused)?
         .ok_or_else(none)?;
-    let work = ledger.work::<FleetRun>(key).refused()?;
-    let mut shown = work.ok_or_else(none)?.document;
-    for late in keys.iter().filter(|other| is_beside(other, key)) {
-        let late = ledger.work::<FleetRun>(late).refused()?;
-        late.into_iter().for_each(|late| shown.merge(late.document));
-    }
+    let shown = past::run_of(&ledger, &keys, key).refused()?;
+    let shown = shown.ok_or_else(none)?;
     let of_race = race::show(&shown, args.json, context.columns);
     let text = of_race.unwrap_or_else(|| {
         if args.json {
@@ -36,13 +31,6 @@ pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     });
     context.print(&text)?;
     Ok(Answer::Done)
-}
-
-/// True where an answer was kept next to this run, since another process was at it when it came: its name
-/// begins with the run's id and a dot, which is in no id.
-fn is_beside(key: &str, run: &str) -> bool {
-    key.strip_prefix(run)
-        .is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The run that is requested; `None` where there is none. Ids begin with when a run began, so that the
@@ -83,6 +71,5 @@ mod tests {
         assert_eq!(chosen(&keys, "20260101"), Ok(Some(old)));
         assert_eq!(chosen(&keys, "2025"), Ok(None));
         assert!(chosen(&keys, "2026").unwrap_err().contains("several runs"));
-        assert!(is_beside(beside, old) && !is_beside(new, old) && !is_beside(old, old));
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct DestructiveVerb<'a> {
     pub limits: Limits,
     /// Source of the hosts.
     pub source: &'a SourceArgs,
+    /// True where only the hosts are meant on which it did not complete the last time.
+    pub retry_failed: bool,
     /// Connections to the hosts.
     pub reach: &'a ReachArgs,
     /// True where the plan was agreed to before.
@@ -61,13 +63,14 @@ impl<'a> DestructiveVerb<'a> {
     /// # Errors
     /// Refused, if the verb cannot run on hosts.
     pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<DestructiveVerb<'a>>, Failure> {
-        let words = check::checked(&args.verb)?;
+        let words = check::checked(&args.verb, args.json)?;
         Ok(check::inspection(&words).map(|look| DestructiveVerb {
             kind: Kind::Run,
             look,
             words,
             limits: Limits::of_verb(args.limit),
             source: &args.source,
+            retry_failed: args.retry_failed,
             reach: &args.reach,
             yes: args.yes,
             dry_run: args.dry_run,
@@ -86,6 +89,7 @@ impl<'a> DestructiveVerb<'a> {
             words: check::zero(&args.zero, false)?,
             limits: Limits::NONE,
             source: &args.source,
+            retry_failed: false,
             reach: &args.reach,
             yes: args.yes,
             dry_run: args.dry_run,
@@ -95,7 +99,10 @@ impl<'a> DestructiveVerb<'a> {
 
     /// Makes the plan, asks, and does it.
     pub(crate) fn carry_out(self, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-        let found = find(self.source)?;
+        let mut found = find(self.source)?;
+        if self.retry_failed {
+            found.hosts = run::failed(found.hosts, &self.words, context)?;
+        }
         for one in &found.left_out {
             context.notice(one);
         }

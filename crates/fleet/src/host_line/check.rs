@@ -12,11 +12,12 @@ const DRY_RUN: &str = "--dry-run";
 /// The verb that writes zeros.
 const ZERO: &str = "zero";
 
-/// Checks the verb and its arguments, and lets it answer with a JSON document where it can.
+/// Checks the verb and its arguments, and lets it answer with a JSON document where it can and one is wanted:
+/// by the user, or to compare the hosts. Else its answer is the text that people read.
 ///
 /// # Errors
 /// Refused, where they make no sense, or the verb is none for a host.
-pub(crate) fn checked(words: &[String]) -> Result<Vec<String>, Failure> {
+pub(crate) fn checked(words: &[String], as_json: bool) -> Result<Vec<String>, Failure> {
     let verb = parse(words)
         .map_err(|why| Failure::refused(format!("the verb for the hosts is invalid: {why}")))?;
     if let Some(why) = unfit(&verb) {
@@ -26,7 +27,9 @@ pub(crate) fn checked(words: &[String]) -> Result<Vec<String>, Failure> {
         )));
     }
     let with_json = with(words, &[JSON.to_owned()]);
-    let takes_json = !words.iter().any(|word| word == JSON)
+    let is_wanted = as_json || matches!(&verb, LineVerb::Host(verb) if verb.is_compared());
+    let takes_json = is_wanted
+        && !words.iter().any(|word| word == JSON)
         // What is behind '--' there is another program's.
         && !matches!(verb, LineVerb::Host(HostVerb::Lab(_)))
         && parse(&with_json).is_ok();
@@ -71,7 +74,7 @@ pub(crate) fn zero(arguments: &[String], is_rehearsal: bool) -> Result<Vec<Strin
     if is_rehearsal {
         words = with(&words, &[DRY_RUN.to_owned()]);
     }
-    let words = checked(&words)?;
+    let words = checked(&words, true)?;
     match parse(&words) {
         Ok(LineVerb::Host(HostVerb::Zero(args))) if args.dry_run == is_rehearsal => Ok(words),
         _ => Err(Failure::refused(
@@ -110,7 +113,7 @@ mod tests {
 
     fn check(line: &str) -> Result<String, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        match checked(&words) {
+        match checked(&words, true) {
             Ok(words) => Ok(words.join(" ")),
             Err(why) => Err(why.error().to_string()),
         }

@@ -4,7 +4,10 @@
 //! # The burn-in of Tuesday.
 //! db1 az=us-east-1a type=i4i.large id=i-0123   # was slow last week
 //! admin@db2 port=2222
+//! web[1-12,14] az=us-east-1b
 //! ```
+//!
+//! The first word is a host, or node sets ([`super::node_set`]): all of them have the attributes of the line.
 //!
 //! | attribute | meaning |
 //! | --- | --- |
@@ -20,6 +23,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::hosts::host::{Host, duplicates, no_address, port, shortened};
+use crate::hosts::node_set::evaluate;
 
 /// The file of a list: a word without a slash is `~/.dsh/machines.WORD`, or a file of this folder
 /// where there is none of that name.
@@ -61,12 +65,11 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Host>, Vec<String>> 
     let mut lines = Vec::new();
     let mut problems = Vec::new();
     for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-        match host_of(line) {
-            Ok(Some(host)) => {
-                hosts.push(host);
-                lines.push(at + 1);
+        match hosts_of(line) {
+            Ok(found) => {
+                lines.resize(lines.len() + found.len(), at + 1);
+                hosts.extend(found);
             }
-            Ok(None) => {}
             Err(why) => problems.push(format!("{file}, line {}: {why}.", at + 1)),
         }
     }
@@ -85,20 +88,19 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Host>, Vec<String>> 
     }
 }
 
-/// The host of a line; none where it is empty or a comment.
-fn host_of(line: &[u8]) -> Result<Option<Host>, String> {
+/// The hosts of a line; none where it is empty or a comment.
+fn hosts_of(line: &[u8]) -> Result<Vec<Host>, String> {
     let line = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8 text".to_owned())?;
     let (words, comment) = commented(line.trim_start_matches('\u{feff}'));
     let mut words = words.split_whitespace();
     let Some(name) = words.next() else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
-    if let Some(why) = no_address(name) {
+    let names = evaluate(name)?;
+    if let Some(why) = names.iter().find_map(|name| no_address(name)) {
         return Err(why);
     }
     let mut host = Host {
-        name: name.to_owned(),
-        address: name.to_owned(),
         comment: comment.map(str::to_owned),
         ..Host::default()
     };
@@ -113,7 +115,12 @@ fn host_of(line: &[u8]) -> Result<Option<Host>, String> {
             })?;
         set(&mut host, key, value)?;
     }
-    Ok(Some(host))
+    let named = |name: String| Host {
+        address: name.clone(),
+        name,
+        ..host.clone()
+    };
+    Ok(names.into_iter().map(named).collect())
 }
 
 /// The line without its comment, and the comment.
@@ -173,6 +180,36 @@ mod tests {
         // Behind a letter it is no comment, and no host has one in its name.
         let told = parse("hosts", b"db#4\n").unwrap_err();
         assert!(told[0].contains("'db#4' is not a host"), "{told:?}");
+    }
+
+    #[test]
+    fn a_line_may_name_many_hosts() {
+        let text = "db[08-10]!db09 az=z1 # racked\nx1\n";
+        let hosts = parse("hosts", text.as_bytes()).unwrap();
+        let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(names, ["db08", "db10", "x1"]);
+        assert_eq!(hosts[1].zone.as_deref(), Some("z1"));
+        for (text, told) in [
+            (
+                "a\ndb[1-2]\ndb2\n",
+                "hosts, line 3: db2 is the same host as db2 of hosts, line 2",
+            ),
+            (
+                "db[1-2] id=i-1",
+                "hosts, line 1: db2 is the same host as db1",
+            ),
+            (
+                "db[2-1]",
+                "hosts, line 1: 'db[2-1]': '2-1' is no range of numbers",
+            ),
+            (
+                "db[1-2]:22",
+                "hosts, line 1: 'db[1-2]:22' is not an address",
+            ),
+        ] {
+            let problems = parse("hosts", text.as_bytes()).unwrap_err();
+            assert!(problems[0].starts_with(told), "{text}: {problems:?}");
+        }
     }
 
     #[test]
@@ -244,7 +281,7 @@ mod tests {
         }
 
         #[test]
-        fn near_lists_are_answered(text in "([a-c@.]{1,3}( (az|id|x)=[ab]?)?( ?# \
+        fn near_lists_are_answered(text in "([a-c@.12,!\\[\\]-]{1,5}( (az|id|x)=[ab]?)?( ?# \
                                             ?z)?[\n\r]{1,2}){0,6}") {
             match parse("hosts", text.as_bytes()) {
                 Ok(hosts) => prop_assert!(hosts.iter().all(|host| no_address(&host.address).is_none())),

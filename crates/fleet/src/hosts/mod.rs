@@ -1,4 +1,4 @@
-//! Hosts from a list, an Ansible inventory or EC2, chosen by regular expressions.
+//! Hosts from node sets, a list, an Ansible inventory or EC2, chosen by regular expressions.
 //!
 //! A host's zone, instance type and id come with it where the source knows them; the hosts' own metadata
 //! service is asked for the others later.
@@ -9,6 +9,7 @@ mod grouping;
 mod host;
 mod inventory;
 mod list;
+mod node_set;
 mod select;
 pub(crate) mod view;
 
@@ -20,6 +21,7 @@ pub(crate) use ec2::now::{InstanceState, now as instances_now};
 pub(crate) use ec2::{Address, is_instance_id, is_keep};
 pub(crate) use grouping::{Per, Ties};
 pub(crate) use host::{Host, HostList, user};
+pub(crate) use node_set::fold;
 pub(crate) use select::{Pattern, Selection};
 
 /// Source of hosts.
@@ -27,6 +29,8 @@ pub(crate) use select::{Pattern, Selection};
 pub(crate) enum Source {
     /// A text file, or the name of one below `~/.dsh`.
     List(PathBuf),
+    /// Node sets, such as `db[1-30]`.
+    Named(String),
     /// An Ansible inventory, or the output of `ansible-inventory --list` for one.
     Inventory(PathBuf),
     /// The instances that these filters match, `Name=…,Values=…`.
@@ -45,6 +49,13 @@ impl Source {
                 let file = list::place(name, home).map_err(alone)?;
                 let bytes = read(&file).map_err(alone)?;
                 let hosts = list::parse(&file.display().to_string(), &bytes)?;
+                Ok(HostList {
+                    hosts,
+                    left_out: Vec::new(),
+                })
+            }
+            Source::Named(sets) => {
+                let hosts = list::parse("--hosts", sets.as_bytes())?;
                 Ok(HostList {
                     hosts,
                     left_out: Vec::new(),

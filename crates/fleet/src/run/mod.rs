@@ -5,6 +5,7 @@ mod figure;
 mod host;
 mod odd;
 mod progress;
+mod retry;
 pub(crate) mod view;
 
 use std::io::Write as _;
@@ -30,6 +31,7 @@ pub(crate) use host::Limits;
 use host::VerbRunner;
 use job::{Job, Store, Takeover};
 use progress::ProgressNotices;
+pub(crate) use retry::failed;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
@@ -38,7 +40,7 @@ const BATCH: &str = "hosts at the same time (--batch)";
 
 /// Runs a verb on every host.
 pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-    let words = checked(&args.verb)?;
+    let words = checked(&args.verb, args.json)?;
     let limits = Limits::of_verb(args.limit);
     if args.dry_run {
         return Err(Failure::refused(format!(
@@ -47,7 +49,10 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
             args.verb.join(" ")
         )));
     }
-    let found = find(&args.source)?;
+    let mut found = find(&args.source)?;
+    if args.retry_failed {
+        found.hosts = failed(found.hosts, &words, context)?;
+    }
     for one in &found.left_out {
         context.notice(one);
     }

@@ -1,9 +1,12 @@
 //! Output of `fleet run`: a table with sentences, or one JSON document.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::hosts::fold;
 use crate::run::answer::Check;
 use crate::run::figure::{Comparison, compare};
 use crate::run::odd::{Checked, Difference};
@@ -44,12 +47,36 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
         text.push_str(&wrap(&sentence, columns, "  "));
         text.push('\n');
     }
-    for host in &run.hosts {
-        if let Some(answer) = host.answer.as_str().filter(|answer| !answer.is_empty()) {
-            text.push_str(&format!("\n{}:\n{}\n", host.host, answer.trim_end()));
-        }
+    for (hosts, answer) in equal_answers(&run.hosts) {
+        let title = match hosts.len() {
+            1 => fold(hosts),
+            count => format!("{} ({count} hosts)", fold(hosts)),
+        };
+        text.push_str(&format!("\n{title}:\n{answer}\n"));
     }
     text
+}
+
+/// The answers that are text, each once with its hosts, in the order of the first of them.
+fn equal_answers(hosts: &[HostRun]) -> Vec<(Vec<&str>, &str)> {
+    let mut answers: Vec<(Vec<&str>, &str)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for host in hosts {
+        let Some(answer) = host.answer.as_str().map(str::trim_end) else {
+            continue;
+        };
+        if answer.is_empty() {
+            continue;
+        }
+        let place = *places.entry(answer).or_insert_with(|| {
+            answers.push((Vec::new(), answer));
+            answers.len() - 1
+        });
+        if let Some((hosts, _)) = answers.get_mut(place) {
+            hosts.push(&host.host);
+        }
+    }
+    answers
 }
 
 /// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.

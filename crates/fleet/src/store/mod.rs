@@ -1,6 +1,7 @@
 //! Results of a verb on hosts, as the ledger keeps them.
 
 pub(crate) mod answers;
+pub(crate) mod past;
 pub(crate) mod race;
 pub(crate) mod termination;
 
