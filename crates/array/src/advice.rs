@@ -201,7 +201,7 @@ mod tests {
     fn parity_is_advised_against_and_on_cloud_volumes_warned_of() {
         let said = |level, cloud| clouds_advice(level, cloud).unwrap_or_default();
         assert!(said(Level::Five, true).starts_with("Warning: a small write to RAID 5 costs 4"));
-        assert!(said(Level::Six, false).starts_with("Note: a small write to RAID 6 costs six"));
+        assert!(said(Level::Six, false).starts_with("Note: a small write to RAID 6 costs 6"));
         assert!(said(Level::Ten, true).contains("counts against"));
         assert_eq!(said(Level::Ten, false), "");
         assert_eq!(said(Level::Zero, true), "");
