@@ -192,9 +192,7 @@ fn with_root_slow_requests_stand_out_in_the_percentiles_and_not_in_the_median() 
         return;
     };
     // The thread of the device above reads the one below, in its group: there each read waits for its turn.
-    let Ok(above) = Loop::part_of(below.path().as_ref(), &["--direct-io=on"]) else {
-        return;
-    };
+    let above = Loop::part_of(below.path().as_ref(), &["--direct-io=on"]).unwrap();
     throttle.limit_iops(20);
     let watching = Watching::start(&place, &above, &[]);
     let mut reader = Command::new("dd");
