@@ -11,26 +11,37 @@ const MOST: usize = 100_000;
 /// # Errors
 /// A sentence, where it is none.
 pub(crate) fn evaluate(expression: &str) -> Result<Vec<String>, String> {
-    let mut hosts: Vec<String> = Vec::new();
+    // Each host with its place in the order in which they came.
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut next = 0;
     for (operator, set) in operands(expression) {
-        let found = expand(set.trim())?;
-        let (has, also): (BTreeSet<&String>, BTreeSet<&String>) =
-            (hosts.iter().collect(), found.iter().collect());
-        let is_wanted = |host: &&String| match operator {
-            ',' => true,
-            '!' => has.contains(host) && !also.contains(host),
-            '&' => has.contains(host) && also.contains(host),
-            _ => has.contains(host) != also.contains(host),
-        };
-        let both = hosts.iter().chain(&found).filter(is_wanted);
-        let mut seen = BTreeSet::new();
-        let next = both.filter(|host| seen.insert(*host)).cloned().collect();
-        hosts = next;
-        if hosts.len() > MOST {
+        // Numbers side by side may make the same name twice.
+        let mut found = expand(set.trim())?;
+        let mut names = BTreeSet::new();
+        found.retain(|host| names.insert(host.clone()));
+        if operator == '&' {
+            places.retain(|host, _| names.contains(host));
+            continue;
+        }
+        for host in found {
+            let has = places.contains_key(&host);
+            if has && operator != ',' {
+                places.remove(&host);
+            } else if !has && operator != '!' {
+                places.insert(host, next);
+                next += 1;
+            }
+        }
+        if places.len() > MOST {
             return Err(too_many(expression));
         }
     }
-    Ok(hosts)
+    let mut hosts: Vec<(usize, String)> = places
+        .into_iter()
+        .map(|(host, place)| (place, host))
+        .collect();
+    hosts.sort_unstable();
+    Ok(hosts.into_iter().map(|(_, host)| host).collect())
 }
 
 /// The parts of an expression, each with the operator in front of it.
@@ -284,6 +295,7 @@ mod tests {
             ("db[1-5]&db[2-9]", "db2 db3 db4 db5"),
             ("db[1-5]^db[4-7]", "db1 db2 db3 db6 db7"),
             ("db[1-5]!db[2-4],db3", "db1 db5 db3"),
+            ("x^a[1,11][1,11]", "x a11 a111 a1111"),
             ("[2001:db8::5]", "[2001:db8::5]"),
         ] {
             assert_eq!(evaluate(set).unwrap().join(" "), hosts, "{set}");
