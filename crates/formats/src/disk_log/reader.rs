@@ -219,20 +219,22 @@ impl Parts {
         }
         self.end_form()?;
         self.form = form;
-        match form {
-            Form::Iostat | Form::Json => {}
-            Form::Sar => self.begin(SourceKind::Sar, |parts| parts.sar.begin_run()),
-            Form::Sadf => self.begin(SourceKind::Sadf, |_| {}),
-            Form::Vmstat => self.begin(SourceKind::Vmstat, |parts| parts.vmstat.begin_run()),
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, kind: SourceKind, begin: impl FnOnce(&mut Parts)) {
+        let kind = match form {
+            Form::Iostat | Form::Json => return Ok(()),
+            Form::Sar => {
+                self.sar.begin_run();
+                SourceKind::Sar
+            }
+            Form::Sadf => SourceKind::Sadf,
+            Form::Vmstat => {
+                self.vmstat.begin_run();
+                SourceKind::Vmstat
+            }
+        };
         if !self.any {
             self.text.source.kind = kind;
         }
-        begin(self);
+        Ok(())
     }
 
     fn end_form(&mut self) -> Result<(), LogError> {
