@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -105,7 +106,8 @@ impl Loop {
         let arguments = [options, &["--find", "--show", shown.to_str().unwrap()]].concat();
         let node = try_run("losetup", &arguments)?;
         // A node keeps the mode that its last user gave it, also when the device is another one.
-        try_run("chmod", &["600", &node])?;
+        std::fs::set_permissions(&node, std::fs::Permissions::from_mode(0o600))
+            .map_err(|error| format!("{node}: {error}"))?;
         Ok(Loop {
             node: node.into(),
             folder: None,
