@@ -217,7 +217,7 @@ fn what_is_between_two_runs_of_the_host_is_a_gap() {
     assert!(notes.sentences().is_empty(), "{:?}", notes.sentences());
 }
 
-/// What old versions printed, as it stands in public texts.
+/// Output of old versions, from public texts.
 #[test]
 fn columns_of_old_versions_are_read() {
     let (readings, notes) = read(

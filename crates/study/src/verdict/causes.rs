@@ -158,8 +158,8 @@ fn correct_for_many(changes: &mut [(Metric, Shift)]) {
     }
 }
 
-/// How surely no percentile changed: the intervals of all hold changes that do not count, and none that is large. `None`
-/// where they do not say that.
+/// Certainty that no percentile changed: the intervals of all hold changes that do not count, and none that is large.
+/// `None` where an interval excludes that.
 fn nothing_changed(changes: &[(Metric, Shift)]) -> Option<Certainty> {
     let percentiles = changes
         .iter()
