@@ -1,5 +1,6 @@
 //! Node sets, as ClusterShell, pdsh and Slurm write them: `db[1-12,14]`, `r[1-2]n[01-16/2]`.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// More hosts than so many are taken for a slip of the pen.
@@ -181,7 +182,7 @@ fn parts(host: &str) -> (Vec<&str>, Vec<&str>) {
 }
 
 /// Numbers in each place of a name, all combinations of which are hosts.
-type Block<'a> = Vec<BTreeSet<Number<'a>>>;
+type Block<'a> = Vec<BTreeSet<&'a str>>;
 
 /// A number in the order of its length with leading zeros, then of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,41 +197,60 @@ struct Number<'a> {
 /// The fewest blocks that are found by joining those that differ in one place.
 fn blocks<'a>(hosts: BTreeSet<Vec<&'a str>>) -> Vec<Block<'a>> {
     let places = hosts.first().map_or(0, Vec::len);
-    let mut widths: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); places];
-    for host in &hosts {
-        for (place, text) in host.iter().enumerate() {
-            if text.len() > 1 && text.starts_with('0') {
-                widths[place].insert(text.len());
-            }
-        }
-    }
-    let number = |(place, text): (usize, &&'a str)| {
-        let is_padded = widths[place].contains(&text.len());
-        Number {
-            width: if is_padded { text.len() } else { 0 },
-            length: text.trim_start_matches('0').len(),
-            text,
-        }
+    let single = |host: Vec<&'a str>| {
+        host.into_iter()
+            .map(|text| BTreeSet::from([text]))
+            .collect()
     };
-    let single = |host: &Vec<&'a str>| -> Block<'a> {
-        let numbers = host.iter().enumerate().map(number);
-        numbers.map(|number| BTreeSet::from([number])).collect()
-    };
-    let mut blocks: Vec<Block<'a>> = hosts.iter().map(single).collect();
+    let mut blocks: Vec<Block<'a>> = hosts.into_iter().map(single).collect();
     for place in (0..places).rev() {
-        let mut joined: BTreeMap<Block<'a>, BTreeSet<Number<'a>>> = BTreeMap::new();
+        let mut joined: BTreeMap<Block<'a>, BTreeSet<&'a str>> = BTreeMap::new();
         for mut block in blocks {
             let numbers = std::mem::take(&mut block[place]);
             joined.entry(block).or_default().extend(numbers);
         }
-        let whole = |(mut block, numbers): (Block<'a>, BTreeSet<Number<'a>>)| {
+        let whole = |(mut block, numbers): (Block<'a>, BTreeSet<&'a str>)| {
             block[place] = numbers;
             block
         };
         blocks = joined.into_iter().map(whole).collect();
     }
-    blocks.sort();
+    blocks.sort_by_cached_key(rank);
     blocks
+}
+
+/// Order of blocks, as ClusterShell has it: those of more hosts first, then by each place: more numbers first, then by
+/// the first and the last number, as text.
+fn rank<'a>(block: &Block<'a>) -> impl Ord + use<'a> {
+    let hosts: usize = block.iter().map(BTreeSet::len).product();
+    let place = |numbers: &BTreeSet<&'a str>| {
+        let numbers = ordered(numbers);
+        let text = |number: Option<&Number<'a>>| number.map(|number| number.text);
+        (
+            Reverse(numbers.len()),
+            text(numbers.first()),
+            text(numbers.last()),
+        )
+    };
+    (Reverse(hosts), block.iter().map(place).collect::<Vec<_>>())
+}
+
+/// Numbers in their order.
+fn ordered<'a>(numbers: &BTreeSet<&'a str>) -> Vec<Number<'a>> {
+    let is_padded = |text: &&&str| text.len() > 1 && text.starts_with('0');
+    let widths: BTreeSet<usize> = numbers
+        .iter()
+        .filter(is_padded)
+        .map(|text| text.len())
+        .collect();
+    let number = |text: &&'a str| Number {
+        width: widths.get(&text.len()).copied().unwrap_or(0),
+        length: text.trim_start_matches('0').len(),
+        text,
+    };
+    let mut numbers: Vec<Number<'a>> = numbers.iter().map(number).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 fn written(texts: &[&str], block: &Block<'_>) -> String {
@@ -250,19 +270,19 @@ fn written(texts: &[&str], block: &Block<'_>) -> String {
 }
 
 /// Numbers as ranges: `1-3,7`.
-fn ranges(numbers: &BTreeSet<Number<'_>>) -> String {
+fn ranges(numbers: &BTreeSet<&str>) -> String {
     let value = |number: &Number<'_>| number.text.parse::<u128>().ok();
     let mut runs: Vec<(Number<'_>, Number<'_>)> = Vec::new();
-    for number in numbers {
+    for number in ordered(numbers) {
         match runs.last_mut() {
             Some((first, last))
                 if first.width == number.width
-                    && value(last).and_then(|last| last.checked_add(1)) == value(number)
-                    && value(number).is_some() =>
+                    && value(last).and_then(|last| last.checked_add(1)) == value(&number)
+                    && value(&number).is_some() =>
             {
-                *last = *number;
+                *last = number;
             }
-            _ => runs.push((*number, *number)),
+            _ => runs.push((number, number)),
         }
     }
     let run = |(first, last): &(Number<'_>, Number<'_>)| match first == last {
