@@ -13,7 +13,7 @@ mod support;
 
 use std::fs::{self, File};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loops::{Loop, bytes_read, wait_for};
 use rustix::process::Signal;
@@ -22,6 +22,8 @@ use support::lab::in_lab;
 use support::{Place, Running, number, skipped};
 
 const MIB: u64 = 1 << 20;
+/// Time after which what is waited for does not come.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
 fn what_cannot_be_read_is_refused_with_a_reason() {
@@ -76,6 +78,21 @@ fn as_root_bad_places_of_a_disk_are_listed_and_the_rest_is_read() {
     text.fits(100);
 }
 
+/// Waits until something is committed to the ledger.
+fn wait_for_commit(place: &Place) {
+    let log = place.path("ledger.db-wal");
+    let written = || {
+        std::fs::metadata(&log)
+            .and_then(|file| file.modified())
+            .ok()
+    };
+    let (before, began) = (written(), Instant::now());
+    while written() == before {
+        assert!(began.elapsed() < TIMEOUT, "nothing is kept");
+        sleep(Duration::from_millis(10));
+    }
+}
+
 /// With a target that cannot be kept, and somebody there, reading goes on at less than 1 MiB/s.
 #[test]
 fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
@@ -107,7 +124,7 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     // Soon the foreground is measured, by probes, and the rate doubles each second after that.
     wait_for(&device, before + MIB / 4);
     // How far it is is kept after two seconds, and later after half of the time.
-    sleep(Duration::from_secs(3));
+    wait_for_commit(&place);
     place
         .run(&["scrub", "--read", device.path()])
         .refuses(&["another disksmith is scrubbing it already"]);

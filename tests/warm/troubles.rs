@@ -208,12 +208,11 @@ fn as_root_what_a_device_loses_and_gets_back_is_read_by_the_next_start() {
     let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
     let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&arguments));
-    wait_for(&device, before + MIB);
-    for mib in [24, 48] {
+    for (mib, read) in [(24, 1), (48, 7)] {
+        wait_for(&device, before + read * MIB);
         resize(&file, mib, &device);
-        // It is looked at four times a second.
-        sleep(Duration::from_millis(700));
     }
+    // It is looked at four times a second, and 6 MiB take longer than that at the limit.
     let said = running.end().ends_with(3);
     let volume = &said.json()["volumes"][0];
     assert_eq!(volume["ended"], "failed", "{volume}");

@@ -161,13 +161,14 @@ impl Foreground {
     /// bytes of the background itself, beside probes, that the device counts; of an array it counts none, and tells
     /// how long the foreground's take.
     pub(crate) fn seen(&mut self, probing: Option<f64>, own: Option<Own>) -> ForegroundSample {
+        let seconds = self.looked.elapsed().as_secs_f64();
+        self.looked = Instant::now();
+        // Before the probes, so that one that completes meanwhile is not taken for the foreground's.
+        let counted = self.counted();
         let (probes, waiting) = self.prober.as_ref().map_or((Vec::new(), 0.0), |prober| {
             prober.want(probing);
             prober.take()
         });
-        let seconds = self.looked.elapsed().as_secs_f64();
-        self.looked = Instant::now();
-        let counted = self.counted();
         let of_others = self.neighbours.iter_mut().map(Neighbours::since);
         let beside = of_others.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
         let Own { bytes, is_deep } = own.unwrap_or_default();

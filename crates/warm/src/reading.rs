@@ -335,12 +335,13 @@ impl RequestSource for Reading<'_> {
         self.next_of_plan(now)
     }
 
+    /// Does not look at the device: others of the same batch may have come back, which the kernel has counted
+    /// and which are not noted yet.
     fn done(&mut self, now: Nanos, done: Done) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { len, tag, .. } = done.request;
         if tag == PROBE {
-            self.pace.probed(now, Bytes(u64::from(len)), done.latency);
-            return self.look(now);
+            return self.pace.probed(now, Bytes(u64::from(len)), done.latency);
         }
         let range = done.request.range();
         if tag == PIECE {
@@ -350,8 +351,7 @@ impl RequestSource for Reading<'_> {
         self.meter.came(now, moved, done.latency);
         self.pace.came(Bytes(u64::from(len)));
         if tag == DOUBT {
-            self.has_answered(done.result.is_ok());
-            return self.look(now);
+            return self.has_answered(done.result.is_ok());
         }
         match done.result {
             Ok(()) => {
@@ -362,7 +362,6 @@ impl RequestSource for Reading<'_> {
             }
             Err(error) => self.failed(now, range, error),
         }
-        self.look(now);
     }
 }
 

@@ -176,6 +176,8 @@ impl Watch {
 
     fn look(&mut self, throttles: &[Throttle], seconds: f64) {
         let throttle = &throttles[self.number];
+        // Before the own part, so that what completes meanwhile is not taken for the foreground's.
+        let moved = self.moved();
         let (probes, waiting_s) = self.prober.take();
         let probed = (probes.len() * reader::PROBE_BYTES) as u64;
         throttle.own.fetch_add(probed, Relaxed);
@@ -186,7 +188,11 @@ impl Watch {
         let own: u64 = of_disk.sum();
         let own_since = own - std::mem::replace(&mut self.own, own);
         let written = throttle.written.swap(0, Relaxed) as f64;
-        let counts = self.counts(own_since as f64);
+        let counts = moved.map(|(read, written)| Counts {
+            read,
+            written,
+            own: own_since as f64,
+        });
         let allowed = self.pacer.take(&Interval {
             seconds,
             counts,
@@ -202,11 +208,11 @@ impl Watch {
         self.prober.want(self.pacer.controller().probe_gap_s());
     }
 
-    fn counts(&mut self, own: f64) -> Option<Counts> {
+    /// Bytes that the kernel counted since the last time, read and written.
+    fn moved(&mut self) -> Option<(f64, f64)> {
         let of_disk = self.disk.since()?;
         let of_others = self.beside.iter_mut().filter_map(Counted::since);
-        let (read, written) = of_others.fold(of_disk, |all, one| (all.0 + one.0, all.1 + one.1));
-        Some(Counts { read, written, own })
+        Some(of_others.fold(of_disk, |all, one| (all.0 + one.0, all.1 + one.1)))
     }
 }
 

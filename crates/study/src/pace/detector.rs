@@ -6,8 +6,11 @@ use std::collections::VecDeque;
 /// merges requests, and bytes stay the same.
 const PAGE: f64 = 4096.0;
 /// The kernel counts a completion before the background has noted it, so that for moments its own I/O looks
-/// like foreground. The least excess of so many seconds has none of that.
+/// like foreground. The least excess of so many seconds has none of that, …
 const LAG_S: f64 = 0.25;
+/// … and of so many looks: a background that gets no processor looks seldom, each time just after it was kept
+/// from noting what had completed.
+const LOOKS: usize = 6;
 /// After a commit of the ledger so many seconds of writes are its own, …
 const COMMIT_S: f64 = 1.0;
 /// … up to so many pages: the file system's journal and metadata beside the ledger's own.
@@ -40,7 +43,7 @@ pub struct Detector {
     now_s: f64,
     /// Time since which the background's queue is deep.
     deep_s: f64,
-    /// Bytes beyond the own since the start, with the time, of the last [`LAG_S`].
+    /// Bytes beyond the own since the start, with the time, of the last [`LAG_S`] and the last [`LOOKS`].
     excess: VecDeque<(f64, f64)>,
     sum: f64,
     /// Bytes of that which were given so far.
@@ -82,12 +85,14 @@ impl Detector {
             self.deep_s = self.now_s;
         }
         self.excess.push_back((self.now_s, self.sum));
-        while self.excess.len() > 1 && self.excess[0].0 <= self.now_s - LAG_S {
+        let least_looks = if deep { LOOKS } else { 1 };
+        while self.excess.len() > least_looks && self.excess[0].0 <= self.now_s - LAG_S {
             self.excess.pop_front();
         }
         let least = |least: f64, one: &(f64, f64)| least.min(one.1);
         let least = self.excess.iter().fold(f64::INFINITY, least);
-        let is_known = !deep || self.now_s - self.deep_s >= LAG_S;
+        let is_deep_for_long = self.now_s - self.deep_s >= LAG_S && self.excess.len() >= LOOKS;
+        let is_known = !deep || is_deep_for_long;
         let bytes = if is_known {
             (least - self.given).max(0.0)
         } else {

@@ -204,6 +204,32 @@ fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
 }
 
 #[test]
+fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
+    let block = 524_288.0;
+    let mut detector = Detector::default();
+    let mut behind = 0.0;
+    let mut seen_in = |detector: &mut Detector, looks: u32, foreground: f64| {
+        let mut seen = 0.0;
+        for look in 0..looks {
+            // Longer than a lag between two looks; of five of six the kernel is ahead, by other numbers of blocks.
+            let ahead = [7.0, 3.0, 0.0, 9.0, 2.0, 5.0][look as usize % 6] * block;
+            let own = 20.0 * block + behind - ahead;
+            behind = ahead;
+            let read = 20.0 * block + foreground;
+            seen += detector
+                .take(0.7, counts(read, 0.0, own), true)
+                .requests
+                .unwrap();
+        }
+        seen
+    };
+    assert_eq!(seen_in(&mut detector, 60, 0.0), 0.0);
+    // Of a hundred pages a look beside it all but the last few looks are known.
+    let seen = seen_in(&mut detector, 60, 100.0 * 4096.0);
+    assert!((5000.0..=6000.0).contains(&seen), "{seen}");
+}
+
+#[test]
 fn a_commit_of_the_ledger_is_no_foreground_and_what_is_more_is() {
     let mut detector = Detector::default();
     detector.take(0.1, counts(0.0, 0.0, 0.0), false);
