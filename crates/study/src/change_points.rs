@@ -2,24 +2,25 @@
 //! 2014), which takes any change of distribution and any number of changes.
 //!
 //! It works on ranks, and no stretch is shorter than [`LEAST_STRETCH`]: a single spike is no change. Permutations
-//! of blocks decide what chance does, and a change must also show against noise with the memory of the series.
+//! of blocks decide what chance does, and a change must also jump more than noise with the memory of the series does.
 
 use std::ops::Range;
 
 use record::random::SplitMix64;
 
 use crate::energy::{Sides, block_length, shuffle_blocks};
-use crate::shift::{ranks, step_effect};
+use crate::shift::{LEAST_SLOTS, jump_tail, ranks};
 
-/// Shortest stretch between two changes, in slots.
-pub const LEAST_STRETCH: usize = 6;
+/// Shortest stretch between two changes, in slots: shorter ones could not be compared ([`LEAST_SLOTS`], and one in which
+/// the change is under way), and would part the change that counts from what is compared with it.
+pub const LEAST_STRETCH: usize = LEAST_SLOTS + 1;
 
 /// Permutations of one test: a p of 0.01 needs at least 99.
 const PERMUTATIONS: usize = 199;
 /// Largest p of a change by permutations.
 const LEVEL: f64 = 0.01;
-/// Largest p against noise with memory. Smaller, because the place was chosen to make the change large.
-const NOISE_LEVEL: f64 = 1e-3;
+/// Largest p of a jump by noise with memory. Smaller, because the place was chosen to make the change large.
+const JUMP_LEVEL: f64 = 3e-4;
 
 /// Indices of the first slot after each change of `values`, in order.
 ///
@@ -61,8 +62,7 @@ fn change_within(values: &[f64], random: &mut SplitMix64) -> Option<usize> {
         best_split(values, &order).is_some_and(|other| other.statistic >= best.statistic)
     });
     let p = (as_large.count() + 1) as f64 / (PERMUTATIONS + 1) as f64;
-    let against_noise = step_effect(around, best.at, &[])?.p;
-    (p <= LEVEL && against_noise <= NOISE_LEVEL).then_some(best.at)
+    (p <= LEVEL && jump_tail(around, best.at) <= JUMP_LEVEL).then_some(best.at)
 }
 
 /// A split of a stretch, and how large the energy statistic is between what lies before it and what lies from it

@@ -23,6 +23,10 @@ struct State {
     white: f64,
     /// The variance of one value under this hypothesis.
     variance: f64,
+    /// Coefficient of the last shape by generalized least squares.
+    last: f64,
+    /// Its standard error.
+    last_error: f64,
 }
 
 /// Estimates of the noise of a series.
@@ -60,14 +64,16 @@ impl Noise {
                 if white > 0.0 && phi <= 0.0 {
                     continue;
                 }
-                let (ln_likelihood, residual) = restricted_likelihood(series, shapes, phi, white)?;
+                let fit = restricted_likelihood(series, shapes, phi, white)?;
                 let prior: f64 = if phi == 0.0 { INDEPENDENCE } else { 1.0 };
-                let weight = TRUST * ln_likelihood + prior.ln();
+                let variance = fit.residual / degrees;
                 states.push(State {
-                    weight,
+                    weight: TRUST * fit.ln_likelihood + prior.ln(),
                     phi,
                     white,
-                    variance: residual / degrees,
+                    variance,
+                    last: fit.last,
+                    last_error: (variance / fit.last_precision).sqrt(),
                 });
             }
         }
@@ -103,6 +109,15 @@ impl Noise {
     /// `deviation` in either direction.
     pub(crate) fn tail(&self, contrast: &[f64], deviation: f64) -> f64 {
         self.tail_with(deviation.abs(), &self.spreads(contrast))
+    }
+
+    /// Probability that noise alone gives the last shape a coefficient as large, by generalized least squares: for
+    /// noise with a long memory a sudden step is told by its jump, not by the levels around it, which wander anyway.
+    pub(crate) fn tail_of_last(&self) -> f64 {
+        let tail = |state: &State| {
+            state.weight * student_tail(state.last / state.last_error, self.degrees)
+        };
+        self.states.iter().map(tail).sum()
     }
 
     /// The deviation of the sum of the series weighted by `contrast` that noise alone exceeds
@@ -142,15 +157,20 @@ impl Noise {
     }
 }
 
-/// The logarithm of the restricted likelihood of the noise `phi`, `white`, up to a constant, and
-/// the residual sum of squares in units of the variance of one value. `None` if the residual is
-/// zero or something is not finite.
-fn restricted_likelihood(
-    series: &[f64],
-    shapes: &[Vec<f64>],
-    phi: f64,
-    white: f64,
-) -> Option<(f64, f64)> {
+/// Generalized least-squares fit of the shapes under one hypothesis about the noise.
+struct Fit {
+    /// Logarithm of the restricted likelihood, up to a constant.
+    ln_likelihood: f64,
+    /// Residual sum of squares in units of the variance of one value.
+    residual: f64,
+    /// Coefficient of the last shape; zero without shapes.
+    last: f64,
+    /// Variance of one value over that of this coefficient.
+    last_precision: f64,
+}
+
+/// Fit under the noise `phi`, `white`. `None` if the residual is zero or something is not finite.
+fn restricted_likelihood(series: &[f64], shapes: &[Vec<f64>], phi: f64, white: f64) -> Option<Fit> {
     let columns = shapes.len();
     // The Kalman filter turns series and shapes into independent values of known variance; the
     // gain does not depend on the data, so one pass serves all columns.
@@ -196,7 +216,14 @@ fn restricted_likelihood(
     let residual = products[columns][columns];
     let degrees = (series.len() - columns) as f64;
     let ln_likelihood = -0.5 * (ln_determinant + ln_shapes + degrees * residual.ln());
-    (residual > 0.0 && ln_likelihood.is_finite()).then_some((ln_likelihood, residual))
+    let last = columns.checked_sub(1);
+    let last_precision = last.map_or(1.0, |last| products[last][last]);
+    (residual > 0.0 && ln_likelihood.is_finite()).then_some(Fit {
+        ln_likelihood,
+        residual,
+        last: last.map_or(0.0, |last| products[last][columns] / last_precision),
+        last_precision,
+    })
 }
 
 /// Averages `series` in batches of equal length, so that at most [`MOST_BATCHES`] remain; what

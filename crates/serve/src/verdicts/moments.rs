@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use study::change_points::change_points;
-use study::shift::LEAST_SLOTS;
+use study::change_points::{LEAST_STRETCH, change_points};
 use study::verdict::Service;
 
 use crate::axis::{Axis, Seconds};
@@ -15,7 +14,7 @@ const BLOCK: usize = 120;
 /// Distance of two blocks: a change is taken from the block in whose middle it lies.
 const STEP: usize = BLOCK / 2;
 /// Slots within which two moments are one: fewer could not be compared, after the one that is left out.
-const NEAR: usize = LEAST_SLOTS + 1;
+const NEAR: usize = LEAST_STRETCH;
 /// The most blocks that are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 
