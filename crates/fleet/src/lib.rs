@@ -45,6 +45,7 @@ use ui::signals;
 
 pub use host_line::AgentVerb;
 pub use host_verb::HostVerb;
+pub use show::{FleetPage, document, report_page};
 
 /// Runs a verb that `fleet` started on this host.
 pub fn agent(verb: &AgentVerb, context: &mut Context) -> Outcome {

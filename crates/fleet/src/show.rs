@@ -1,36 +1,78 @@
 //! `fleet show`: the answer of an earlier run, from the ledger.
 
+use ledger::Ledger;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 use crate::args::FleetShowArgs;
-use crate::store::past;
+use crate::store::{FleetRun, past};
 use crate::{race, run};
 
 /// Name of the newest run.
 pub(crate) const LAST: &str = "last";
 
+/// Width of the text of a page.
+const PAGE_COLUMNS: usize = 120;
+
 /// Shows a run of the fleet again.
 pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
-    let none = || Failure::refused("the ledger has no run of a fleet");
     let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
-    let keys = past::keys(&ledger).refused()?;
-    let names: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let key = chosen(&names, &args.run)
-        .map_err(Failure::refused)?
-        .ok_or_else(none)?;
-    let shown = past::run_of(&ledger, &keys, key).refused()?;
-    let shown = shown.ok_or_else(none)?;
-    let of_race = race::show(&shown, args.json, context.columns);
-    let text = of_race.unwrap_or_else(|| {
-        if args.json {
-            run::view::json(&shown)
-        } else {
-            run::view::text(&shown, context.columns)
-        }
-    });
+    let shown = found(&ledger, &args.run)?;
+    let text = match args.json {
+        true => json(&shown),
+        false => text(&shown, context.columns),
+    };
     context.print(&text)?;
     Ok(Answer::Done)
+}
+
+/// Answer of a run of the fleet, for a server of pages.
+pub enum FleetPage {
+    /// A race, which has a page of its own.
+    Race(Vec<u8>),
+    /// Any other run, as text.
+    Text(String),
+}
+
+/// The page of a run of the fleet.
+///
+/// # Errors
+/// When it is not in the ledger, or cannot be read.
+pub fn report_page(ledger: &Ledger, run: &str) -> Result<FleetPage, Failure> {
+    let shown = found(ledger, run)?;
+    match race::page(&shown) {
+        Some(page) => Ok(FleetPage::Race(page.midway()?)),
+        None => Ok(FleetPage::Text(text(&shown, PAGE_COLUMNS))),
+    }
+}
+
+/// The document of a run of the fleet.
+///
+/// # Errors
+/// When it is not in the ledger, or cannot be read.
+pub fn document(ledger: &Ledger, run: &str) -> Result<String, Failure> {
+    Ok(json(&found(ledger, run)?))
+}
+
+fn none() -> Failure {
+    Failure::refused("the ledger has no such run of a fleet")
+}
+
+fn found(ledger: &Ledger, asked: &str) -> Result<FleetRun, Failure> {
+    let keys = past::keys(ledger).refused()?;
+    let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let key = chosen(&names, asked)
+        .map_err(Failure::refused)?
+        .ok_or_else(none)?;
+    past::run_of(ledger, &keys, key).refused()?.ok_or_else(none)
+}
+
+fn json(run: &FleetRun) -> String {
+    race::show(run, true, 0).unwrap_or_else(|| run::view::json(run))
+}
+
+fn text(run: &FleetRun, columns: usize) -> String {
+    race::show(run, false, columns).unwrap_or_else(|| run::view::text(run, columns))
 }
 
 /// The run that is requested; `None` where there is none. Ids begin with when a run began, so that the

@@ -24,10 +24,7 @@ pub(crate) fn answer(
     ledger: &Ledger,
 ) -> Outcome {
     let decided = decide(record);
-    let winner = decided.winner.and_then(|winner| record.layouts.get(winner));
-    let commands = winner.map_or_else(Vec::new, |winner| {
-        commands::commands(&record.settings, winner)
-    });
+    let commands = commands_of(record, &decided);
     let text = if args.json {
         views::json::document(record, &decided, &commands)
     } else {
@@ -36,11 +33,44 @@ pub(crate) fn answer(
     let printed = context.print(&text);
     // Also when the answer is no longer read, as with a closed pipe.
     if let Some(page) = page {
-        let finalists = finalists(record, &decided, ledger);
-        html::write_file(page, record, &decided, &finalists, &commands).midway()?;
+        let content = drawn(record, &decided, &commands, ledger).midway()?;
+        page.write(&content).midway()?;
     }
     printed?;
     status(record, &decided)
+}
+
+/// The page of a sweep.
+///
+/// # Errors
+/// When a template fails.
+pub(crate) fn page(record: &SweepRecord, ledger: &Ledger) -> anyhow::Result<Vec<u8>> {
+    let decided = decide(record);
+    drawn(record, &decided, &commands_of(record, &decided), ledger)
+}
+
+/// The document of a sweep.
+pub(crate) fn document(record: &SweepRecord) -> String {
+    let decided = decide(record);
+    views::json::document(record, &decided, &commands_of(record, &decided))
+}
+
+fn drawn(
+    record: &SweepRecord,
+    decided: &Decided,
+    commands: &[String],
+    ledger: &Ledger,
+) -> anyhow::Result<Vec<u8>> {
+    let finalists = finalists(record, decided, ledger);
+    html::of(record, decided, &finalists, commands)
+}
+
+/// Commands that build the winner.
+fn commands_of(record: &SweepRecord, decided: &Decided) -> Vec<String> {
+    let winner = decided.winner.and_then(|winner| record.layouts.get(winner));
+    winner.map_or_else(Vec::new, |winner| {
+        commands::commands(&record.settings, winner)
+    })
 }
 
 /// The best layouts with a run of each.

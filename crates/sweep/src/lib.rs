@@ -41,6 +41,7 @@ pub use figure::{Figure, Metric};
 pub use figures::{figures_of, why_never};
 pub(crate) use layout::{Factor, Layout};
 pub use objective::{Objective, Requirement, Side};
+pub use past::{document, report_page};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
 #[cfg(test)]
 pub(crate) use {decided::Point, layout::Factors, price::Cost, record::Volume};

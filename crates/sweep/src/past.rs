@@ -9,9 +9,9 @@ use linux::block::Devices;
 use linux::process;
 use serde::Serialize;
 
-use super::answer::answer;
+use super::answer::{self, answer};
 use super::checkpoint::Checkpoint;
-use super::record::Volume;
+use super::record::{SweepRecord, Volume};
 use super::resume::take_down;
 use crate::args::SweepArgs;
 use array::programs::Programs;
@@ -30,13 +30,34 @@ pub(crate) fn show(
     context: &mut Context,
 ) -> Outcome {
     let ledger = context.open_ledger()?;
-    let key = find(&ledger, word, false)?;
-    let Some(work) = ledger.work::<Checkpoint>(&key).refused()? else {
-        return Err(Failure::refused(format!(
+    let record = record(&ledger, word)?;
+    answer(args, page, context, &record, &ledger)
+}
+
+/// The page of a sweep, for a server of pages.
+///
+/// # Errors
+/// When it is not in the ledger, or cannot be read.
+pub fn report_page(ledger: &Ledger, word: &str) -> Result<Vec<u8>, Failure> {
+    answer::page(&record(ledger, word)?, ledger).midway()
+}
+
+/// The document of a sweep.
+///
+/// # Errors
+/// When it is not in the ledger, or cannot be read.
+pub fn document(ledger: &Ledger, word: &str) -> Result<String, Failure> {
+    Ok(answer::document(&record(ledger, word)?))
+}
+
+fn record(ledger: &Ledger, word: &str) -> Result<SweepRecord, Failure> {
+    let key = find(ledger, word, false)?;
+    match ledger.work::<Checkpoint>(&key).refused()? {
+        Some(work) => Ok(work.document.record),
+        None => Err(Failure::refused(format!(
             "the sweep {key} was removed just now"
-        )));
-    };
-    answer(args, page, context, &work.document.record, &ledger)
+        ))),
+    }
 }
 
 /// Takes down what an unfinished sweep left, and keeps it as finished.

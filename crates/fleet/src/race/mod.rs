@@ -375,7 +375,8 @@ fn answer(
     let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
     // Also when the answer's pipe is closed.
     if let Some(page) = page {
-        html::write_file(page, run, record, concluded).midway()?;
+        let content = html::of(run, record, concluded).midway()?;
+        page.write(&content).midway()?;
     }
     printed?;
     if concluded.groups.is_empty() {
@@ -426,6 +427,12 @@ fn shown(
     } else {
         view::text(run, record, concluded, columns)
     }
+}
+
+/// Page of a race of the ledger; `None` where the run is none.
+pub(super) fn page(run: &FleetRun) -> Option<anyhow::Result<Vec<u8>>> {
+    let record = run.race.as_ref()?;
+    Some(html::of(run, record, &conclude(run, record)))
 }
 
 /// Answer of a race of the ledger, as `fleet show` shows it; `None` where the run is none.

@@ -40,7 +40,7 @@ pub(crate) struct TagRow {
 pub(crate) struct Runs {
     /// Runs, the latest first.
     pub(crate) runs: Vec<Run>,
-    /// Races, sweeps and other long work.
+    /// Sweeps, and runs of the fleet.
     pub(crate) races: Vec<Race>,
 }
 
@@ -73,12 +73,12 @@ pub(crate) struct Run {
     pub(crate) verdict: String,
 }
 
-/// Long work that measures: a race, a sweep.
+/// A sweep, or a run of the fleet such as a race.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Race {
-    /// Its kind: `race`, `sweep`.
+    /// Its kind, `sweep` or `fleet`, which is the first part of its path, too.
     pub(crate) work: String,
-    /// What it works on.
+    /// Its id, which is the second part.
     pub(crate) key: String,
     /// Start.
     pub(crate) began: Timestamp,

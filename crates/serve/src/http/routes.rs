@@ -9,6 +9,7 @@ use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use fleet::FleetPage;
 use jiff::Timestamp;
 
 use super::access::{self, Visitor};
@@ -41,6 +42,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/verdicts", get(page))
         .route("/runs", get(page))
         .route("/runs/{run}", get(run_report))
+        .route("/sweep/{key}", get(sweep_report))
+        .route("/fleet/{key}", get(fleet_report))
         .route("/compare", get(page))
         .route("/report", get(report))
         .route("/markers", get(page))
@@ -57,6 +60,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/v1/runs", get(runs))
         .route("/api/v1/runs.csv", get(runs_csv))
         .route("/api/v1/runs/{run}", get(run))
+        .route("/api/v1/sweep/{key}", get(sweep))
+        .route("/api/v1/fleet/{key}", get(fleet))
         .route("/api/v1/compare", get(compare))
         .route("/api/v1/markers", get(list_markers).post(set_markers))
         .route("/api/v1/markers.csv", get(markers_csv))
@@ -237,10 +242,14 @@ fn listed(app: &App, params: &Params) -> Result<Runs, Problem> {
     let read = app.sources.ledger.read(|ledger| {
         let runs = ledger.list(&filter)?.into_iter().map(run_row).collect();
         let work = ledger.list_work(None)?;
-        let is_race = |kind: &str| matches!(kind, "fleet" | "race" | "sweep");
+        // A key with a dot is that of a late answer to the run before the dot.
+        let is_race = |kind: &str, key: &str| match kind {
+            "fleet" => !key.contains('.'),
+            _ => kind == "sweep",
+        };
         let races = work
             .into_iter()
-            .filter(|work| is_race(&work.kind))
+            .filter(|work| is_race(&work.kind, &work.key))
             .map(|work| Race {
                 work: work.kind,
                 key: work.key,
@@ -322,6 +331,20 @@ async fn run(State(app): Shared, Path(id): Path<String>) -> Answer {
     Ok(reply::json(body))
 }
 
+async fn sweep(State(app): Shared, Path(key): Path<String>) -> Answer {
+    let body = app
+        .read(move |app| of_ledger(app, |ledger| sweep::document(ledger, &key)))
+        .await?;
+    Ok(reply::json(body))
+}
+
+async fn fleet(State(app): Shared, Path(key): Path<String>) -> Answer {
+    let body = app
+        .read(move |app| of_ledger(app, |ledger| fleet::document(ledger, &key)))
+        .await?;
+    Ok(reply::json(body))
+}
+
 fn compared(app: &App, params: &Params) -> Result<String, Problem> {
     let (Some(a), Some(b)) = (params.get("a"), params.get("b")) else {
         return Err(Problem::misused("Two runs are compared: ?a=RUN&b=RUN"));
@@ -358,10 +381,55 @@ async fn report(
     drawn(app, visitor.0, runs, &uri).await
 }
 
+async fn sweep_report(
+    State(app): Shared,
+    visitor: Extension<Visitor>,
+    Path(key): Path<String>,
+    uri: Uri,
+) -> Response {
+    let body = app
+        .read(move |app| of_ledger(app, |ledger| sweep::report_page(ledger, &key)))
+        .await;
+    report_or_problem(body, visitor.0, &uri)
+}
+
+/// A race has a page of its own; other runs of the fleet are text.
+async fn fleet_report(
+    State(app): Shared,
+    visitor: Extension<Visitor>,
+    Path(key): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let title = format!("Run of the fleet {key}");
+    let json = format!("/api/v1/fleet/{key}");
+    let found = app
+        .read(move |app| of_ledger(app, |ledger| fleet::report_page(ledger, &key)))
+        .await;
+    let text = match found {
+        Ok(FleetPage::Text(text)) => text,
+        Ok(FleetPage::Race(body)) => return reply::report(body),
+        Err(problem) => return problem_page(&uri, visitor.0, problem),
+    };
+    let page = Page::Text {
+        title: &title,
+        text: &text,
+        json: &json,
+    };
+    match pages::render(&frame(&uri, visitor.0), &page) {
+        Ok(body) => reply::page(&headers, body),
+        Err(error) => problem_page(&uri, visitor.0, Problem::new(500, error.to_string())),
+    }
+}
+
 async fn drawn(app: Arc<App>, visitor: Visitor, runs: Vec<String>, uri: &Uri) -> Response {
     let body = app
         .read(move |app| of_ledger(app, |ledger| bench::runs::report_page(ledger, &runs)))
         .await;
+    report_or_problem(body, visitor, uri)
+}
+
+fn report_or_problem(body: Result<Vec<u8>, Problem>, visitor: Visitor, uri: &Uri) -> Response {
     match body {
         Ok(body) => reply::report(body),
         Err(problem) => problem_page(uri, visitor, problem),

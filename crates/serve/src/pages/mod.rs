@@ -43,6 +43,15 @@ pub(crate) enum Page<'a> {
     Compare(&'a str),
     /// Markers.
     Markers(&'a documents::Markers),
+    /// Text of a terminal.
+    Text {
+        /// Its heading.
+        title: &'a str,
+        /// The lines.
+        text: &'a str,
+        /// Path of the same as JSON.
+        json: &'a str,
+    },
     /// Asks for a token.
     SignIn {
         /// True if the last one was not known.
@@ -72,6 +81,13 @@ pub(crate) fn render(frame: &Frame<'_>, page: &Page<'_>) -> Result<String, askam
         Page::Runs(runs) => listing::runs(frame, runs),
         Page::Compare(document) => listing::compare(frame, document),
         Page::Markers(markers) => listing::markers(frame, markers),
+        Page::Text { title, text, json } => Text {
+            frame,
+            title,
+            text,
+            json,
+        }
+        .render(),
         Page::SignIn { failed, next } => SignIn {
             frame,
             failed: *failed,
@@ -147,6 +163,15 @@ struct SignIn<'a> {
     frame: FrameView<'a>,
     failed: bool,
     next: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "text.html")]
+struct Text<'a> {
+    frame: FrameView<'a>,
+    title: &'a str,
+    text: &'a str,
+    json: &'a str,
 }
 
 #[derive(Template)]

@@ -18,7 +18,6 @@ use crate::{Decided, LeftOut, SweepRecord};
 use page::charts::Chart;
 use page::{ChartView, Figures};
 use ui::format;
-use ui::output::OutputFile;
 
 /// Data of the page.
 #[derive(Clone, Copy)]
@@ -49,24 +48,23 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
 }
 
-/// Writes the page of a sweep. `finalists` are the runs of the winner and its ties, each with its label;
-/// `commands` build the winner.
+/// The page of a sweep. `finalists` are the runs of the winner and its ties, each with its label; `commands` build
+/// the winner.
 ///
 /// # Errors
-/// When the output cannot be written.
-pub(crate) fn write_file(
-    output: &OutputFile,
+/// When a template fails.
+pub(crate) fn of(
     record: &SweepRecord,
     decided: &Decided,
     finalists: &[(String, Run)],
     commands: &[String],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<u8>> {
     let view = View {
         record,
         decided,
         finalists,
     };
-    output.write(&page(view, commands)?)
+    page(view, commands)
 }
 
 fn page(view: View<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {

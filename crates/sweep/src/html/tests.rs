@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::views::sample;
-use ui::output::{Format, OutputFile};
 
 pub(super) fn render(
     (record, decided): &(SweepRecord, Decided),
@@ -136,15 +135,4 @@ fn a_sweep_that_is_not_over_or_failed_is_still_a_page() {
     let page = render(&sample::all_failed(), &[], &sample::commands());
     assert!(page.contains("No layout could be built"));
     assert_eq!(sections(&page), ["layouts", "left-out", "facts"]);
-}
-
-#[test]
-fn a_sweep_is_written_to_its_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sweep.html");
-    let (record, decided) = sample::measured();
-    let output = OutputFile::check(&path, Format::Page, false).unwrap();
-    write_file(&output, &record, &decided, &[], &[]).unwrap();
-    assert!(std::fs::read_to_string(&path).unwrap().ends_with("</html>"));
-    OutputFile::check(&path, Format::Page, false).unwrap();
 }

@@ -14,7 +14,6 @@ use crate::store::race::RaceRecord;
 use charts::View;
 use page::{ChartView, Figures};
 use ui::format;
-use ui::output::OutputFile;
 
 /// A host in the table.
 struct Line {
@@ -39,22 +38,20 @@ struct Page {
     lines: Vec<Line>,
 }
 
-/// Writes the page of a race.
+/// The page of a race.
 ///
 /// # Errors
-/// When the output cannot be written.
-pub(crate) fn write_file(
-    output: &OutputFile,
+/// When a template fails.
+pub(crate) fn of(
     run: &FleetRun,
     record: &RaceRecord,
     concluded: &RaceConclusion,
-) -> anyhow::Result<()> {
-    let view = View {
+) -> anyhow::Result<Vec<u8>> {
+    page(View {
         run,
         record,
         concluded,
-    };
-    output.write(&page(view)?)
+    })
 }
 
 fn page(view: View<'_>) -> anyhow::Result<Vec<u8>> {
