@@ -10,6 +10,8 @@ mod support;
 
 #[path = "fio_jobs/beside_fio.rs"]
 mod beside_fio;
+#[path = "fio_jobs/flags.rs"]
+mod flags;
 #[path = "fio_jobs/parsed.rs"]
 mod parsed;
 #[path = "fio_jobs/written.rs"]
@@ -20,7 +22,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use support::{Place, ProgramOutput, Running, under};
+use support::{Place, ProgramOutput, Running, skipped, under};
 
 /// Runs a job file on a target.
 fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> ProgramOutput {

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use engine::Choice;
 use formats::Format;
 use record::Nanos;
 
+use crate::fio_options::FioOptions;
 use domain::plan_binding::Planned;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
 use replay::args::ReplayOptions;
@@ -18,6 +19,7 @@ pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
 
 /// Arguments of `bench`.
 #[derive(Args, Debug, Default)]
+#[command(group = ArgGroup::new("outputs").multiple(true))]
 #[command(after_help = "Examples:
   disksmith bench .
   disksmith bench /data --phase page-read --phase log-append --json
@@ -27,6 +29,8 @@ pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
   disksmith bench /data --suite curve --p99 10ms
   disksmith bench /data --suite bonnie --size 64g --sync
   disksmith bench /data --fio nightly.fio
+  disksmith bench /data --rw randread --bs 16k --iodepth 32 --numjobs 4 --size 4g --runtime 30
+  disksmith bench /data --format csv --logs /tmp/run1
   disksmith bench /data --replay mysql.trace --pace dependencies
   disksmith bench /dev/nvme1n1 --destroy /dev/nvme1n1=ext4")]
 pub struct BenchArgs {
@@ -62,6 +66,9 @@ pub struct BenchArgs {
         ]
     )]
     pub fio: Option<PathBuf>,
+    /// One job by fio's own options
+    #[command(flatten)]
+    pub fio_options: FioOptions,
 
     /// A trace of 'trace record', or of another tool, to replay instead of a suite; docs/replay.md says how
     #[arg(
@@ -156,14 +163,18 @@ pub struct BenchArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Answer in another tool's format, for its readers
+    /// Answer in CSV, or in another tool's format for its readers
     #[arg(long, value_parser = output_format(), conflicts_with = "json")]
-    pub format: Option<Format>,
+    pub format: Option<AnswerFormat>,
+    /// Also write the windows as logs of fio, for fio-plot and spreadsheets: of each phase N
+    /// PREFIX_iops.N.log, PREFIX_bw.N.log (KiB/s) and PREFIX_lat.N.log (ns)
+    #[arg(long, value_name = "PREFIX", group = "outputs")]
+    pub logs: Option<PathBuf>,
     /// Also write a page with plots, which opens offline
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(long, value_name = "FILE.html", group = "outputs")]
     pub report: Option<PathBuf>,
-    /// With --report: replace a file that is not a report of disksmith
-    #[arg(long, requires = "report")]
+    /// With --report: replace a file that is not a report of disksmith. With --logs: replace logs
+    #[arg(long, requires = "outputs")]
     pub force: bool,
     /// Do not keep the run in the ledger
     #[arg(long)]
@@ -193,11 +204,16 @@ impl BenchArgs {
         Ok((target, names))
     }
 
+    /// True if jobs of fio are run instead of a suite.
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.fio.is_some() || self.fio_options.rw.is_some()
+    }
+
     /// The name of the suite that is asked for, as the ledger keeps it.
     pub(crate) fn suite_name(&self) -> &'static str {
         if self.replay.is_some() {
             "replay"
-        } else if self.fio.is_some() {
+        } else if self.has_jobs() {
             "fio"
         } else if self.workload.is_some() {
             "workload"
@@ -211,7 +227,7 @@ impl BenchArgs {
         let curve = self.suite == SuiteName::Curve
             && [
                 self.workload.is_none(),
-                self.fio.is_none(),
+                !self.has_jobs(),
                 self.replay.is_none(),
             ] == [true; 3];
         curve.then(|| self.p99.map_or(P99_TARGET, |p99| p99.0))
@@ -227,15 +243,40 @@ impl BenchArgs {
     }
 }
 
-/// Parses the format in which a run is written for other tools' readers.
-pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
-    let values = Format::ALL.map(|format| {
+/// The form of an answer for other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerFormat {
+    /// A table with a row for each kind of request of each phase.
+    Csv,
+    /// Another tool's format.
+    Tool(Format),
+}
+
+impl AnswerFormat {
+    fn all() -> impl Iterator<Item = AnswerFormat> {
+        [AnswerFormat::Csv]
+            .into_iter()
+            .chain(Format::ALL.map(AnswerFormat::Tool))
+    }
+
+    /// Its name on the command line, and a line of help.
+    fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            AnswerFormat::Csv => ("csv", "A row for each kind of request of each phase"),
+            AnswerFormat::Tool(format) => format.describe(),
+        }
+    }
+}
+
+/// Parses the format of an answer.
+pub(crate) fn output_format() -> impl TypedValueParser<Value = AnswerFormat> {
+    let values = AnswerFormat::all().map(|format| {
         let (name, help) = format.describe();
         PossibleValue::new(name).help(help)
     });
     PossibleValuesParser::new(values).try_map(|word| {
-        let mut all = Format::ALL.into_iter();
-        all.find(|format| format.describe().0 == word)
+        AnswerFormat::all()
+            .find(|format| format.describe().0 == word)
             .ok_or("this format is not known")
     })
 }

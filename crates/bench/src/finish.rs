@@ -5,13 +5,20 @@ use jiff::Timestamp;
 use ledger::Ledger;
 use record::Run;
 
-use crate::args::BenchArgs;
+use crate::args::{AnswerFormat, BenchArgs};
 use crate::conclusion::Conclusion;
 use crate::session::Ran;
 use crate::views;
+use crate::views::logs::Logs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::output::OutputFile;
+
+/// Files that a run writes, all of which were checked before it.
+pub(crate) struct Outputs {
+    pub report: Option<OutputFile>,
+    pub logs: Option<Logs>,
+}
 
 /// Keeps the run, shows it, and says how it ended.
 pub(crate) fn finish(
@@ -19,20 +26,26 @@ pub(crate) fn finish(
     args: &BenchArgs,
     context: &mut Context,
     ledger: Option<Ledger>,
-    report: Option<&OutputFile>,
+    outputs: &Outputs,
 ) -> Outcome {
     let Ran { run, failed } = ran;
     let conclusion = Conclusion::of(&run);
     if !run.phases.is_empty() {
         let kept = keep(&run, &conclusion, context, ledger);
         let text = match args.format {
-            Some(format) => formats::write(format, &formats::sum_up(&run)).midway(),
+            Some(AnswerFormat::Csv) => Ok(views::csv::measured(&run, &conclusion)),
+            Some(AnswerFormat::Tool(format)) => {
+                formats::write(format, &formats::sum_up(&run)).midway()
+            }
             None if args.json => Ok(views::json::document(&run, &conclusion)),
             None => Ok(views::text::run(&run, &conclusion, context.columns, kept)),
         };
         let printed = text.and_then(|text| context.print(&text));
         // Also when the answer is no longer read, as with a closed pipe.
-        write_report(report, &run, &conclusion, context)?;
+        write_report(outputs.report.as_ref(), &run, &conclusion, context)?;
+        if let Some(logs) = &outputs.logs {
+            logs.write(&run.phases)?;
+        }
         printed?;
     }
     match failed {

@@ -9,6 +9,7 @@ pub mod figures;
 mod findings;
 mod finish;
 mod fio;
+mod fio_options;
 mod from_trace;
 pub mod imported;
 mod judged;
@@ -40,11 +41,13 @@ use jiff::Timestamp;
 use replay::args::ReplayOptions;
 
 use crate::args::{BenchArgs, SuiteName};
+use finish::Outputs;
 use session::Session;
 use suites::{bonnie, sysbench};
 use ui::context::Context;
 use ui::exit::{Failure, Outcome};
 use ui::output::{Format, OutputFile};
+use views::logs::Logs;
 
 pub use from_trace::REPLAY;
 pub use from_trace::args::ReplayArgs;
@@ -59,14 +62,14 @@ pub fn bench(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
-    let report = check_report(args, &path)?;
+    let outputs = check_outputs(args, &path)?;
     let started = Timestamp::now();
     let ready = Ready::make(args, context, engine, interrupt)?;
     // Opened before anything is measured, so that one that is damaged is told of before and not after.
     let ledger = finish::open_ledger(args, context)?;
     let mut session = ready.session(started, args, context, engine, interrupt);
     let ran = ready.run(&mut session)?;
-    finish::finish(ran, args, context, ledger, report.as_ref())
+    finish::finish(ran, args, context, ledger, &outputs)
 }
 
 /// Replays a trace.
@@ -148,8 +151,8 @@ impl Ready {
         if let Some(file) = &args.replay {
             return from_trace::Ready::make(args, file, &context.root, interrupt).map(Ready::Trace);
         }
-        if let Some(file) = &args.fio {
-            return fio::Ready::make(args, file, context, engine).map(Ready::Jobs);
+        if let Some(jobs) = fio::jobs(args, context)? {
+            return fio::Ready::make(args, &jobs, context, engine).map(Ready::Jobs);
         }
         match args.suite {
             SuiteName::Bonnie if args.workload.is_none() => {
@@ -209,7 +212,7 @@ pub fn overwrites(args: &BenchArgs) -> bool {
     }
     let is_of_own_files =
         args.workload.is_none() && matches!(args.suite, SuiteName::Bonnie | SuiteName::Sysbench);
-    if args.fio.is_some() || is_of_own_files {
+    if args.has_jobs() || is_of_own_files {
         return true;
     }
     let plans = args
@@ -221,14 +224,20 @@ pub fn overwrites(args: &BenchArgs) -> bool {
     })
 }
 
-/// The page that was asked for. One that cannot be written is refused before a minute of measuring.
+/// The files that were asked for. One that cannot be written is refused before a minute of measuring.
 ///
 /// # Errors
-/// Why the page cannot be written.
-fn check_report(args: &BenchArgs, target: &Path) -> Result<Option<OutputFile>, Failure> {
+/// Why one cannot be written.
+fn check_outputs(args: &BenchArgs, target: &Path) -> Result<Outputs, Failure> {
     let report = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(report) = &report {
         report.is_not(target)?;
     }
-    Ok(report)
+    let logs = args.logs.as_ref();
+    Ok(Outputs {
+        report,
+        logs: logs
+            .map(|prefix| Logs::check(prefix, args.force, target))
+            .transpose()?,
+    })
 }

@@ -39,6 +39,7 @@ mod sizes;
 mod start;
 mod start_barrier;
 mod tally;
+mod thinking;
 mod threads;
 mod together;
 mod uring;

@@ -10,6 +10,7 @@ use crate::budget::Budget;
 use crate::job::EngineError;
 use crate::places::Places;
 use crate::tally::{Flows, Timetable, WindowTally};
+use crate::thinking::Thinking;
 
 /// State that all workers of a phase share.
 pub(crate) struct Plan<'a> {
@@ -37,6 +38,8 @@ pub(crate) struct Share {
     pub leads: bool,
     /// Requests that this worker keeps in flight.
     pub slots: u32,
+    /// Closed loop: the pauses of this worker.
+    pub thinking: Option<Thinking>,
 }
 
 /// Result of a worker when its loop is over.

@@ -20,6 +20,7 @@ use crate::ring::RingFeatures;
 use crate::start::Start;
 use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Timetable};
+use crate::thinking::Thinking;
 use crate::threads::Blocking;
 use crate::uring::Uring;
 use crate::worker::Worker;
@@ -85,12 +86,15 @@ impl Shape {
                     .is_some_and(|details| details.even_rate);
                 Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
             });
+            let think = workload.details.as_ref().and_then(|details| details.think);
+            let thinking = think.map(|think| Thinking::new(clock.ticks(think.time), think.every));
             let places = Places::of(workload, job.span.0, thread, job.seed);
             shares.extend((0..self.workers_a_thread).map(|member| Share {
                 places: places.clone(),
                 arrivals: arrivals.clone(),
                 leads: member == 0,
                 slots: self.slots,
+                thinking,
             }));
         }
         shares

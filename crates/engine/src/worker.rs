@@ -150,7 +150,8 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// Time at which to look up even though nothing came back.
     fn wake_at(&self) -> u64 {
         let slice_end = self.tally.slice_end();
-        match self.due {
+        let pause = self.share.thinking.and_then(|thinking| thinking.ends());
+        match self.due.or(pause) {
             Some(due) if !self.idle.is_empty() => due.min(slice_end),
             _ => slice_end,
         }
@@ -158,6 +159,9 @@ impl<'a, B: Backend> Worker<'a, B> {
 
     /// Gives idle slots their requests: in a closed loop all of them, in an open one those due.
     fn issue_to_idle(&mut self, now: u64) {
+        if self.thinks(now) {
+            return;
+        }
         while let Some(&slot) = self.idle.last() {
             let scheduled = match self.next_due() {
                 None => now,
@@ -171,6 +175,13 @@ impl<'a, B: Backend> Worker<'a, B> {
             self.idle.pop();
             self.issue(slot, request, scheduled, now);
         }
+    }
+
+    /// True if the worker pauses.
+    #[inline(always)]
+    fn thinks(&mut self, now: u64) -> bool {
+        let thinking = self.share.thinking.as_mut();
+        thinking.is_some_and(|thinking| thinking.holds(now))
     }
 
     /// Open loop: when the next request is due, taken from the schedule if none was taken yet.
@@ -261,6 +272,14 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.count(&slot, now);
         if self.wants_sync(&slot) {
             self.issue_sync(answer.slot, slot.place, now);
+            return Ok(());
+        }
+        let out = self.in_flight() - 1;
+        if let Some(thinking) = &mut self.share.thinking {
+            if slot.direction != Direction::Sync {
+                thinking.came_back(now, out);
+            }
+            self.idle.push(answer.slot);
             return Ok(());
         }
         let closed = self.share.arrivals.is_none();

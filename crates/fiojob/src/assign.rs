@@ -1,38 +1,31 @@
 //! An option's value into a [`Job`].
 
 use crate::error::FioError;
-use crate::job::{Cadence, Distribution, IoEngine, Job, Pair, Pattern, Share};
+use crate::job::{Cadence, Job, Pair, Share};
 use crate::lines::{Entry, Section, Surroundings};
 use crate::number::{amount, pair, time_us, whole};
 use crate::options::{self, Kind};
+use crate::values::{self, block};
 
-/// fio's default exponent and share.
-const ZIPF: f64 = 1.1;
-const PARETO: f64 = 0.2;
 /// Error for an option that is listed as done and that nothing here sets; a test makes sure that there is
 /// none.
 pub(crate) const UNPLACED: &str = "disksmith has no place for this option";
-/// Larger blocks are split by every kernel many times over, and memory for them is not endless.
-const LARGEST_BLOCK: u64 = 64 << 20;
 
-/// Puts all options of a section into its job.
-///
-/// # Errors
-/// The first that is unknown, cannot be read, or is not done.
+/// Puts all options of a section into its job, and those that are unknown, cannot be read or are not done
+/// into `errors`.
 pub(crate) fn section(
     job: &mut Job,
     section: &Section,
     surroundings: &Surroundings<'_>,
-) -> Result<(), FioError> {
+    errors: &mut Vec<FioError>,
+) {
     // fio reads kb_base before the others of a section, wherever it stands.
     let (first, rest): (Vec<&Entry>, Vec<&Entry>) = section
         .entries
         .iter()
         .partition(|entry| entry.name == "kb_base");
-    first
-        .into_iter()
-        .chain(rest)
-        .try_for_each(|entry| one(job, entry, surroundings))
+    let entries = first.into_iter().chain(rest);
+    errors.extend(entries.filter_map(|entry| one(job, entry, surroundings).err()));
 }
 
 fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<(), FioError> {
@@ -90,7 +83,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
                 _ => return Err("it is 1000 or 1024".to_owned()),
             }
         }
-        "rw" => job.pattern = pattern(value)?,
+        "rw" => (job.pattern, job.step) = values::pattern(value, kb_base)?,
         "rwmixread" => job.read_percent = number(100)?,
         "rwmixwrite" => job.read_percent = 100 - number(100)?,
         "bs" => {
@@ -110,6 +103,38 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
             }
         }
         "bssplit" => job.sizes = split(value, kb_base)?,
+        "bsrange" => {
+            let sizes = pair(value, |text| values::range(text, kb_base))?;
+            job.sizes.read = sizes.read.unwrap_or_else(|| job.sizes.read.clone());
+            job.sizes.write = sizes.write.unwrap_or_else(|| job.sizes.write.clone());
+        }
+        "blockalign" => {
+            let align = pair(value, |text| block(text, kb_base))?;
+            job.align.read = align.read.or(job.align.read);
+            job.align.write = align.write.or(job.align.write);
+        }
+        "filesize" => job.filesize = Some(values::filesize(value, kb_base)?),
+        "zonemode" => {
+            job.strided = match value {
+                "none" => false,
+                "strided" => true,
+                _ => return Err(format!("'{value}' is not done; none and strided are")),
+            }
+        }
+        "zonesize" => job.zones.size = number(u64::MAX >> 1)?,
+        "zonerange" => job.zones.range = number(u64::MAX >> 1)?,
+        "zoneskip" => job.zones.skip = number(u64::MAX >> 1)?,
+        "thinktime" => job.think_us = values::micros(value)?,
+        "thinktime_blocks" => job.think_every = at_least_one(number(16_384)?)?,
+        "wait_for" => job.wait_for = Some(value.to_owned()),
+        "rate" => {
+            let rates = pair(value, |text| whole(text, kb_base))?;
+            let before = if again { job.rate } else { Pair::default() };
+            job.rate = Pair {
+                read: rates.read.unwrap_or(before.read),
+                write: rates.write.unwrap_or(before.write),
+            };
+        }
         "size" => job.size = Some(some(amount(value, kb_base)?)?),
         "io_size" => job.io_size = Some(some(amount(value, kb_base)?)?),
         "offset" => job.offset = amount(value, kb_base)?,
@@ -121,7 +146,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         "numjobs" => job.numjobs = at_least_one(number(1024)?)?,
         "iodepth" => job.iodepth = at_least_one(number(16_384)?)?,
         "loops" => job.loops = number(u64::from(u32::MAX))?.max(1),
-        "ioengine" => job.engine = engine(value)?,
+        "ioengine" => (job.engine, job.engine_note) = values::engine(value)?,
         "buffered" => job.direct = !truth(value)?,
         "fadvise_hint" => job.advise = advice(value)?,
         "fsync" => job.fsync = number(u64::from(u32::MAX))? as u32,
@@ -147,7 +172,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
                 _ => return Err("it is linear or poisson".to_owned()),
             }
         }
-        "random_distribution" => job.distribution = distribution(value)?,
+        "random_distribution" => job.distribution = values::distribution(value)?,
         "randseed" => job.randseed = Some(number(u64::MAX)?),
         _ => return Err(UNPLACED.to_owned()),
     }
@@ -222,47 +247,6 @@ fn some(amount: crate::Amount) -> Result<crate::Amount, String> {
     }
 }
 
-fn block(text: &str, kb_base: u64) -> Result<u64, String> {
-    match whole(text, kb_base)? {
-        0 => Err("the block size cannot be 0".to_owned()),
-        bytes if bytes > LARGEST_BLOCK => Err(format!(
-            "{bytes} bytes are too large a block; the largest is {LARGEST_BLOCK}"
-        )),
-        bytes => Ok(bytes),
-    }
-}
-
-fn pattern(value: &str) -> Result<Pattern, String> {
-    let (random, reads, writes) = match value {
-        "read" => (false, true, false),
-        "write" => (false, false, true),
-        "rw" | "readwrite" => (false, true, true),
-        "randread" => (true, true, false),
-        "randwrite" => (true, false, true),
-        "randrw" => (true, true, true),
-        _ => {
-            return Err(format!(
-                "'{value}' is not done; read, write, rw, randread, randwrite and randrw are"
-            ));
-        }
-    };
-    Ok(Pattern {
-        random,
-        reads,
-        writes,
-    })
-}
-
-fn engine(value: &str) -> Result<IoEngine, String> {
-    match value {
-        "io_uring" | "libaio" => Ok(IoEngine::Queued),
-        "psync" | "sync" | "pvsync" | "pvsync2" => Ok(IoEngine::Blocking),
-        _ => Err(format!(
-            "'{value}' is not done; io_uring, libaio, psync, sync, pvsync and pvsync2 are"
-        )),
-    }
-}
-
 fn advice(value: &str) -> Result<bool, String> {
     match value {
         "0" | "none" => Ok(false),
@@ -311,39 +295,6 @@ fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
     });
     // A size that is never drawn should not decide where requests are aligned.
     Ok(all.filter(|share| share.percent > 0.0).collect())
-}
-
-fn distribution(value: &str) -> Result<Distribution, String> {
-    let (name, number) = match value.split_once(':') {
-        None => (value, None),
-        Some((name, number)) => {
-            // Rust reads 'nan' and 'inf' as numbers; nothing can be drawn by them.
-            let read = number
-                .parse()
-                .ok()
-                .filter(|number: &f64| number.is_finite());
-            let number = read.ok_or_else(|| format!("'{number}' is no number"))?;
-            (name, Some(number))
-        }
-    };
-    match (name, number) {
-        ("random", None) => Ok(Distribution::Uniform),
-        ("zipf", number) => match number.unwrap_or(ZIPF) {
-            theta if theta > 0.0 && theta != 1.0 && theta <= 100.0 => Ok(Distribution::Zipf(theta)),
-            theta => Err(format!(
-                "zipf's exponent is above 0 and not 1, and {theta} is not"
-            )),
-        },
-        ("pareto", number) => match number.unwrap_or(PARETO) {
-            h if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto(h)),
-            h => Err(format!(
-                "pareto's share lies between 0 and 1, and {h} does not"
-            )),
-        },
-        _ => Err(format!(
-            "'{value}' is not done; random, zipf:THETA and pareto:H are"
-        )),
-    }
 }
 
 /// Names at their colons; one that belongs to a name is written `\:`.

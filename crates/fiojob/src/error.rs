@@ -7,13 +7,16 @@ use std::fmt;
 pub struct Place {
     /// The file's name, as it was given or included.
     pub file: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 where there are no lines, as on a command line.
     pub line: usize,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}", self.file, self.line)
+        match self.line {
+            0 => write!(f, "{}", self.file),
+            line => write!(f, "{}, line {line}", self.file),
+        }
     }
 }
 
@@ -48,3 +51,50 @@ pub struct FioError {
     /// The error, and a correct form.
     pub text: String,
 }
+
+/// All errors of one job file, in the order of its lines; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems(Vec<FioError>);
+
+impl From<FioError> for Problems {
+    fn from(error: FioError) -> Problems {
+        Problems(vec![error])
+    }
+}
+
+impl Problems {
+    /// The errors, or `value` where there are none. What is said of several jobs at one line is said once.
+    ///
+    /// # Errors
+    /// When there is any.
+    pub fn or<T>(errors: Vec<FioError>, value: T) -> Result<T, Problems> {
+        let mut known: Vec<FioError> = Vec::new();
+        for error in errors {
+            if !known.contains(&error) {
+                known.push(error);
+            }
+        }
+        match known.is_empty() {
+            true => Ok(value),
+            false => Err(Problems(known)),
+        }
+    }
+
+    /// All errors.
+    pub fn all(&self) -> &[FioError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Problems {
+    /// A line each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let between = if index == 0 { "" } else { "\n" };
+            write!(f, "{between}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

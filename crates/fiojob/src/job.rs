@@ -70,7 +70,7 @@ pub enum Cadence {
 }
 
 /// Value of `random_distribution=`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
     /// Every block as likely as any other.
     Uniform,
@@ -78,6 +78,28 @@ pub enum Distribution {
     Zipf(f64),
     /// A power law: the share `h` of the blocks gets the share `1 - h` of the draws.
     Pareto(f64),
+    /// Parts of the file, in order.
+    Zoned(Vec<ZonePart>),
+}
+
+/// A part of the file in `random_distribution=zoned`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ZonePart {
+    /// In percent of the requests.
+    pub access_percent: f64,
+    /// In percent of the file.
+    pub size_percent: f64,
+}
+
+/// Zones of `zonemode=strided`, in bytes; 0 where not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Zones {
+    /// `zonesize=`: moved before the next zone.
+    pub size: u64,
+    /// `zonerange=`: length of a zone; by default `zonesize`.
+    pub range: u64,
+    /// `zoneskip=`: between two zones.
+    pub skip: u64,
 }
 
 /// One job section with the global ones before it. A clone by `numjobs` is not a job of its own
@@ -96,8 +118,18 @@ pub struct Job {
     pub read_percent: u64,
     /// `bs=` and `bssplit=`: at least one for each direction.
     pub sizes: Pair<Vec<Share>>,
+    /// Bytes that `rw=PATTERN:STEP` adds behind each request.
+    pub step: i64,
+    /// `blockalign=`; `None` is the smallest block.
+    pub align: Pair<Option<u64>>,
+    /// `zonemode=strided`.
+    pub strided: bool,
+    /// `zonesize=`, `zonerange=` and `zoneskip=`.
+    pub zones: Zones,
     /// `ioengine=`.
     pub engine: IoEngine,
+    /// Difference between the engine that is named and what is done.
+    pub engine_note: Option<&'static str>,
     /// `iodepth=`.
     pub iodepth: u32,
     /// `numjobs=`.
@@ -108,6 +140,8 @@ pub struct Job {
     pub loops: u64,
     /// `size=`: of the job, over all its files.
     pub size: Option<Amount>,
+    /// `filesize=`: of each file.
+    pub filesize: Option<u64>,
     /// `io_size=`: how much is moved, where that is not `size`.
     pub io_size: Option<Amount>,
     /// `offset=`.
@@ -140,6 +174,14 @@ pub struct Job {
     pub time_based: bool,
     /// `ramp_time=`, in microseconds.
     pub ramp_us: u64,
+    /// `thinktime=`, in microseconds.
+    pub think_us: u64,
+    /// `thinktime_blocks=`.
+    pub think_every: u32,
+    /// `wait_for=`.
+    pub wait_for: Option<String>,
+    /// `rate=`, in bytes a second; 0 is no limit.
+    pub rate: Pair<u64>,
     /// `rate_iops=`, 0 is no limit.
     pub rate_iops: Pair<u64>,
     /// `rate_process=`.
@@ -191,12 +233,18 @@ impl Default for Job {
                 read: page.clone(),
                 write: page,
             },
+            step: 0,
+            align: Pair::default(),
+            strided: false,
+            zones: Zones::default(),
             engine: IoEngine::Blocking,
+            engine_note: None,
             iodepth: 1,
             numjobs: 1,
             nrfiles: 1,
             loops: 1,
             size: None,
+            filesize: None,
             io_size: None,
             offset: Amount::Bytes(0),
             offset_increment: 0,
@@ -213,6 +261,10 @@ impl Default for Job {
             runtime_us: 0,
             time_based: false,
             ramp_us: 0,
+            think_us: 0,
+            think_every: 1,
+            wait_for: None,
+            rate: Pair::default(),
             rate_iops: Pair { read: 0, write: 0 },
             cadence: Cadence::Linear,
             distribution: Distribution::Uniform,
@@ -268,21 +320,53 @@ impl Job {
         if self.time_based && self.runtime_us == 0 {
             return Err(self.error("time_based", "there is no runtime; give one"));
         }
-        if self.places.contains_key("bs") && self.places.contains_key("bssplit") {
-            return Err(self.error(
-                "bs",
-                "the job has bssplit too, which fio heeds instead; keep one of them",
-            ));
+        let given = |option| self.places.contains_key(option);
+        for other in ["bssplit", "bsrange"] {
+            if given("bs") && given(other) {
+                return Err(self.error(
+                    "bs",
+                    format!("the job has {other} too, which fio heeds instead; keep one of them"),
+                ));
+            }
         }
-        let mixed = self.pattern.reads && self.pattern.writes;
-        let limited = self.rate_iops.read > 0 || self.rate_iops.write > 0;
-        if mixed && limited {
+        self.check_rate()?;
+        self.check_zones()
+    }
+
+    fn check_rate(&self) -> Result<(), FioError> {
+        let limits = |pair: Pair<u64>| pair.read > 0 || pair.write > 0;
+        let option = match (limits(self.rate_iops), limits(self.rate)) {
+            (false, false) => return Ok(()),
+            (true, true) => {
+                return Err(self.error("rate", "the job has rate_iops too; keep one of them"));
+            }
+            (true, false) => "rate_iops",
+            (false, true) => "rate",
+        };
+        if self.think_us > 0 {
+            return Err(self.error("thinktime", "together with a rate it is not done; keep one"));
+        }
+        if self.pattern.reads && self.pattern.writes {
             return Err(self.error(
-                "rate_iops",
+                option,
                 "a rate for a job that reads and writes is not done; make it two jobs, one that \
                  reads and one that writes",
             ));
         }
         Ok(())
+    }
+
+    fn check_zones(&self) -> Result<(), FioError> {
+        let one_file = self.nrfiles == 1 && self.filename.len() <= 1;
+        let why = match (self.strided, self.zones.size) {
+            (false, 0) => return Ok(()),
+            (false, _) => "it needs zonemode=strided; zoned block devices are not done",
+            (true, 0) => "it is missing, and zonemode=strided needs it",
+            _ if self.pattern.random => "strided zones of a random job are not done",
+            _ if self.step != 0 => "together with a step of rw it is not done",
+            _ if !one_file => "strided zones over several files are not done",
+            _ => return Ok(()),
+        };
+        Err(self.error("zonesize", why))
     }
 }

@@ -13,6 +13,7 @@
 //! - `substitute`: variables and keywords in a value;
 //! - `number` and `expression`: sizes, times and arithmetic;
 //! - `options`: which options there are, and what happens to each;
+//! - `values`: values that are words or have several parts;
 //! - `assign`: an option's value into a [`Job`].
 
 mod assign;
@@ -25,9 +26,12 @@ mod options;
 mod substitute;
 #[cfg(test)]
 mod tests;
+mod values;
 
-pub use error::{FioError, Place};
-pub use job::{Amount, Cadence, Distribution, IoEngine, Job, Pair, Pattern, Share, SyncCall};
+pub use error::{FioError, Place, Problems};
+pub use job::{
+    Amount, Cadence, Distribution, IoEngine, Job, Pair, Pattern, Share, SyncCall, ZonePart, Zones,
+};
 pub use lines::{MOST_BYTES, Surroundings};
 pub use options::{Kind, OPTIONS, OptionRow};
 
@@ -35,22 +39,53 @@ pub use options::{Kind, OPTIONS, OptionRow};
 /// global sections before it say.
 ///
 /// # Errors
-/// The first line that cannot be read or done, with the file, the line and the option.
-pub fn read(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Result<Vec<Job>, FioError> {
-    let sections = lines::sections(name, text, surroundings)?;
+/// All lines that cannot be read or done, each with the file, the line and the option.
+pub fn read(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Result<Vec<Job>, Problems> {
+    jobs(
+        lines::sections(name, text, surroundings)?,
+        name,
+        surroundings,
+    )
+}
+
+/// The job that `options` make on a command line, as `name=value` in their order; `name` names the command
+/// line in errors.
+///
+/// # Errors
+/// All options that cannot be read or done.
+pub fn of_options(
+    name: &str,
+    options: &[(&str, String)],
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<Job>, Problems> {
+    let section = lines::Section::of_options(name, options);
+    jobs(vec![section], name, surroundings)
+}
+
+/// The jobs of sections.
+fn jobs(
+    sections: Vec<lines::Section>,
+    name: &str,
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<Job>, Problems> {
     let mut global = Job::default();
     let mut jobs = Vec::new();
+    let mut errors = Vec::new();
     for section in sections {
         let mut job = Job {
             name: section.name.clone(),
             place: section.place.clone(),
             ..global.clone()
         };
-        assign::section(&mut job, &section, surroundings)?;
+        let before = errors.len();
+        assign::section(&mut job, &section, surroundings, &mut errors);
         if section.is_global() {
             global = job;
         } else {
-            job.check()?;
+            // An option that was not understood may be the one that is missing.
+            if errors.len() == before {
+                errors.extend(job.check().err());
+            }
             jobs.push(job);
         }
     }
@@ -59,7 +94,7 @@ pub fn read(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Result<V
             file: name.to_owned(),
             line: 1,
         };
-        return Err(place.error("there is no job in it; a job begins with [its name]"));
+        errors.push(place.error("there is no job in it; a job begins with [its name]"));
     }
-    Ok(jobs)
+    Problems::or(errors, jobs)
 }

@@ -83,7 +83,7 @@ pub(crate) fn time_us(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// As for [`whole`], or when there are more than three.
-pub(crate) fn pair<T: Copy>(
+pub(crate) fn pair<T: Clone>(
     text: &str,
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Pair<Option<T>>, String> {
@@ -93,12 +93,15 @@ pub(crate) fn pair<T: Copy>(
         false => read(part).map(Some),
     };
     let values: Vec<Option<T>> = parts.iter().map(one).collect::<Result<_, _>>()?;
-    match values[..] {
+    match &values[..] {
         [all @ Some(_)] => Ok(Pair {
-            read: all,
-            write: all,
+            read: all.clone(),
+            write: all.clone(),
         }),
-        [read, write] | [read, write, _] => Ok(Pair { read, write }),
+        [read, write] | [read, write, _] => Ok(Pair {
+            read: read.clone(),
+            write: write.clone(),
+        }),
         _ => Err(format!(
             "'{text}' is neither one value nor one each for reads, writes and trims"
         )),

@@ -57,7 +57,8 @@ const PROCESSOR: &str = "where and with which priority threads run is not change
 const ZONES: &str = "zones are not done";
 const REPLAY: &str = "recorded I/O is not played back";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
-const LIMITS: &str = "a limit that follows latency or bandwidth is not done; rate_iops is";
+const LIMITS: &str =
+    "a limit that follows latency or bandwidth is not done; rate and rate_iops are";
 const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
@@ -70,7 +71,10 @@ pub const OPTIONS: &[OptionRow] = &[
     done("rwmixwrite", &[]),
     done("bs", &["blocksize"]),
     done("bssplit", &[]),
+    done("bsrange", &["blocksize_range"]),
+    done("blockalign", &["ba"]),
     done("size", &[]),
+    done("filesize", &[]),
     done("io_size", &["io_limit"]),
     done("offset", &["fileoffset"]),
     done("offset_increment", &[]),
@@ -93,19 +97,31 @@ pub const OPTIONS: &[OptionRow] = &[
     done("time_based", &[]),
     done("ramp_time", &[]),
     done("loops", &[]),
+    done("rate", &[]),
     done("rate_iops", &[]),
     done("rate_process", &[]),
     done("random_distribution", &[]),
     done("norandommap", &[]),
+    done("thinktime", &[]),
+    done("thinktime_blocks", &[]),
+    done("zonemode", &[]),
+    done("zonesize", &[]),
+    done("zonerange", &[]),
+    done("zoneskip", &[]),
     done("randseed", &[]),
     done("randrepeat", &[]),
     done("allrandrepeat", &[]),
     done("stonewall", &["wait_for_previous"]),
+    done("wait_for", &[]),
     done("new_group", &[]),
     done("group_reporting", &[]),
     done("kb_base", &[]),
     harmless(
         "thread",
+        "all workers are threads; fio's processes differ from them in memory only",
+    ),
+    harmless(
+        "threads",
         "all workers are threads; fio's processes differ from them in memory only",
     ),
     harmless(
@@ -183,26 +199,6 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("error_dump", OUTPUT),
     harmless("block_error_percentiles", OUTPUT),
     stops(
-        "bsrange",
-        &[],
-        "give the sizes and their shares with bssplit",
-    ),
-    stops(
-        "blocksize_range",
-        &[],
-        "give the sizes and their shares with bssplit",
-    ),
-    stops(
-        "ba",
-        &[],
-        "reads are aligned to the smallest read, writes to the smallest write",
-    ),
-    stops(
-        "blockalign",
-        &[],
-        "reads are aligned to the smallest read, writes to the smallest write",
-    ),
-    stops(
         "bs_unaligned",
         ZERO,
         "reads are aligned to the smallest read, writes to the smallest write",
@@ -218,7 +214,6 @@ pub const OPTIONS: &[OptionRow] = &[
         "a job is random or sequential",
     ),
     stops("rw_sequencer", &[], "a job is random or sequential"),
-    stops("filesize", ZERO, "size is divided among the files"),
     stops("file_append", ZERO, "files do not grow"),
     stops(
         "fill_device",
@@ -264,9 +259,8 @@ pub const OPTIONS: &[OptionRow] = &[
     stops(
         "startdelay",
         ZERO,
-        "jobs begin together, or after a stonewall",
+        "jobs begin together, or after a stonewall or wait_for",
     ),
-    stops("wait_for", &[], "jobs begin together, or after a stonewall"),
     stops("exitall", ZERO, "each job ends on its own"),
     stops("exit_what", &[], "each job ends on its own"),
     stops("ignore_error", &[], "the first error ends the run"),
@@ -277,13 +271,12 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("iodepth_batch_complete_min", &["1"], BATCH),
     stops("iodepth_batch_complete_max", &["1"], BATCH),
     stops("iodepth_low", &[], BATCH),
-    stops("io_submit_mode", &["inline"], BATCH),
+    stops("io_submit_mode", &["inline", "offload"], BATCH),
     stops("serialize_overlap", ZERO, "requests may overlap"),
     stops("hipri", ZERO, "polled I/O is not done"),
     stops("sqthread_poll", ZERO, "polled I/O is not done"),
     stops("sqthread_poll_cpu", &[], "polled I/O is not done"),
     stops("cmdprio_percentage", ZERO, PROCESSOR),
-    stops("rate", &[], LIMITS),
     stops("rate_min", ZERO, LIMITS),
     stops("rate_iops_min", ZERO, LIMITS),
     stops("rate_cycle", &[], LIMITS),
@@ -294,18 +287,8 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("latency_percentile", &["100"], LIMITS),
     stops("latency_run", ZERO, LIMITS),
     stops(
-        "thinktime",
-        ZERO,
-        "requests follow each other without a pause; rate_iops is done",
-    ),
-    stops(
         "thinktime_spin",
         ZERO,
-        "requests follow each other without a pause",
-    ),
-    stops(
-        "thinktime_blocks",
-        &["1"],
         "requests follow each other without a pause",
     ),
     stops(
@@ -382,10 +365,6 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("write_iolog", &[], REPLAY),
     stops("replay_no_stall", ZERO, REPLAY),
     stops("replay_redirect", &[], REPLAY),
-    stops("zonemode", NONE, ZONES),
-    stops("zonesize", ZERO, ZONES),
-    stops("zonerange", ZERO, ZONES),
-    stops("zoneskip", ZERO, ZONES),
     stops("zonecapacity", ZERO, ZONES),
     stops("max_open_zones", ZERO, ZONES),
     stops("nice", ZERO, PROCESSOR),

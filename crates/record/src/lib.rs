@@ -43,4 +43,6 @@ pub use summary::{
 };
 pub use units::{Bytes, Nanos, ParseUnitError, has_unit};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
-pub use workload::{Calls, Details, Pattern, SizeShare, SmallFiles, Spread, Workload};
+pub use workload::{
+    Calls, Details, Pattern, SizeShare, SmallFiles, Spread, Stride, Think, Workload, ZoneShare,
+};

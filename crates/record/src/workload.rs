@@ -90,6 +90,41 @@ pub enum Calls {
     Delete,
 }
 
+/// Places of sequential requests that do not follow each other closely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stride {
+    /// So many bytes are added behind each request; below zero it goes backwards.
+    Add(i64),
+    /// Zone after zone: so much is moved in each.
+    Zones {
+        /// Bytes that are moved in a zone before the next one.
+        size: Bytes,
+        /// Length of a zone.
+        range: Bytes,
+        /// Bytes between a zone and the next one.
+        skip: Bytes,
+    },
+}
+
+/// A part of the span and how often random places lie in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ZoneShare {
+    /// Its share of the requests, 0 to 1.
+    pub access: f64,
+    /// Its share of the span, 0 to 1.
+    pub size: f64,
+}
+
+/// A pause of a thread of a closed loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Think {
+    /// Length of the pause.
+    pub time: Nanos,
+    /// It is made when so many requests have come back, of which no more are in flight.
+    pub every: u32,
+}
+
 /// Extended options of another tool's job file. The default asks for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -104,6 +139,21 @@ pub struct Details {
     pub files: u32,
     /// Distribution of random places.
     pub spread: Spread,
+    /// Zones of random places, in the order of the span; empty where it has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<ZoneShare>,
+    /// Places of sequential requests; `None` where each follows the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stride: Option<Stride>,
+    /// Reads lie at multiples of this; `None` is their smallest size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_align: Option<Bytes>,
+    /// Writes lie at multiples of this; `None` is their smallest size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_align: Option<Bytes>,
+    /// Pauses of each thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Think>,
     /// Open loop: requests are due at equal gaps instead of Poisson times.
     pub even_rate: bool,
     /// fsync instead of fdatasync.

@@ -1,6 +1,6 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
-//! `fiojob` says what the file means; `plan` makes streams of its jobs, `names` decides which files
+//! `fiojob` says what the file means; `plan` makes streams of its jobs with the workload that `workload` makes of each, `names` decides which files
 //! they are about, `files` opens and lays these out
 //! (as many at once as this process may have), `together` runs the streams between two walls
 //! at the same time, and `sum` adds those up that are reported as one.
@@ -13,6 +13,7 @@ mod sum;
 #[cfg(test)]
 mod tests;
 mod together;
+mod workload;
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -20,7 +21,7 @@ use std::path::Path;
 use std::thread::available_parallelism;
 
 use engine::Engine;
-use fiojob::Surroundings;
+use fiojob::{FioError, Job, Problems, Surroundings};
 use formats::text::Utf8;
 use linux::{extents, machine};
 use record::TargetKind;
@@ -42,29 +43,27 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Reads `file` and opens the target of `args` for it. Nothing is written yet.
+    /// Opens the target of `args` for `jobs`. Nothing is written yet.
     ///
     /// # Errors
-    /// When the file asks for what is not done, does not fit the target, or would write what may
-    /// only be read.
+    /// When the jobs do not fit the target, or would write what may only be read.
     pub(crate) fn make(
         args: &BenchArgs,
-        file: &Path,
+        jobs: &[Job],
         context: &Context,
         engine: &dyn Engine,
     ) -> Result<Ready, Failure> {
         let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
-        let jobs = read(file, context)?;
-        let names = names::of(&jobs, &path).refused()?;
+        let names = names::of(jobs, &path).map_err(refused)?;
         let (plan, opened) = if path.is_dir() {
-            let plan = Plan::of(&jobs, &names, None).refused()?;
+            let plan = Plan::of(jobs, &names, None).map_err(refused)?;
             let total = plan.files.iter().map(|size| size.0).sum();
             let size = Some(record::Bytes(total));
             let prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
             (plan, Opened::new(prepared))
         } else {
             let prepared = target::prepare(&context.root, &path, args, &[])?;
-            let plan = Plan::of(&jobs, &names, Some(prepared.target.size)).refused()?;
+            let plan = Plan::of(jobs, &names, Some(prepared.target.size)).map_err(refused)?;
             (plan, Opened::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
@@ -82,14 +81,15 @@ impl Ready {
     }
 }
 
-/// Reads a job file, with what it includes.
-fn read(file: &Path, context: &Context) -> Result<Vec<fiojob::Job>, Failure> {
-    let text = text_of(file).map_err(|error| {
-        Failure::refused(format!(
-            "the job file {} cannot be read: {error}",
-            file.display()
-        ))
-    })?;
+/// The jobs that `args` ask for: of a job file with what it includes, or of fio's options; `None` where they
+/// ask for none.
+///
+/// # Errors
+/// All that cannot be read or is not done.
+pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job>>, Failure> {
+    if !args.has_jobs() {
+        return Ok(None);
+    }
     let facts = machine::facts(&context.root, None, None);
     let surroundings = Surroundings {
         variable: &|name| std::env::var(name).ok(),
@@ -98,7 +98,31 @@ fn read(file: &Path, context: &Context) -> Result<Vec<fiojob::Job>, Failure> {
         memory_mb: facts.memory.0 >> 20,
         processors: available_parallelism().map_or(1, |count| count.get() as u64),
     };
-    fiojob::read(&file.display().to_string(), &text, &surroundings).refused()
+    let read = if let Some(file) = &args.fio {
+        let text = text_of(file).map_err(|error| {
+            Failure::refused(format!(
+                "the job file {} cannot be read: {error}",
+                file.display()
+            ))
+        })?;
+        fiojob::read(&file.display().to_string(), &text, &surroundings)
+    } else if let Some(options) = args.fio_options.job(args.size.map(|size| size.0.0)) {
+        fiojob::of_options("the command line", &options, &surroundings)
+    } else {
+        return Ok(None);
+    };
+    read.map(Some).map_err(refused)
+}
+
+/// Refuses jobs for all that speaks against them, in one answer.
+fn refused(problems: Problems) -> Failure {
+    match problems.all() {
+        [only] => Failure::refused(only.to_string()),
+        all => {
+            let problems: Vec<String> = all.iter().map(FioError::to_string).collect();
+            Failure::refused_for("the jobs are not run", &problems)
+        }
+    }
 }
 
 /// An included file lies beside the one that includes it, or where its path says.

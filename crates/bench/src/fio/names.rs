@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use fiojob::{FioError, Job};
+use fiojob::{FioError, Job, Problems};
 
 /// For each job the files of each of its clones, by number.
 pub(super) struct Names {
@@ -20,25 +20,30 @@ pub(super) struct Names {
 ///
 /// # Errors
 /// When a job names something that is not the target, or a file in it that is somebody's.
-pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, FioError> {
+pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, Problems> {
     let mut known = BTreeMap::new();
     let directory = path.is_dir();
     let mut of = Vec::new();
+    let mut errors = Vec::new();
     for job in jobs {
         let clones = 0..job.numjobs;
-        of.push(if directory {
+        let files = if directory {
             clones
                 .map(|clone| in_directory(job, clone, path, &mut known))
-                .collect::<Result<Vec<_>, _>>()?
+                .collect::<Result<Vec<_>, _>>()
         } else {
-            check_existing(job, path)?;
-            clones.map(|_| vec![0]).collect()
-        });
+            check_existing(job, path).map(|()| clones.map(|_| vec![0]).collect())
+        };
+        match files {
+            Ok(files) => of.push(files),
+            Err(error) => errors.push(error),
+        }
     }
-    Ok(Names {
+    let names = Names {
         of,
         count: if directory { known.len() } else { 1 },
-    })
+    };
+    Problems::or(errors, names)
 }
 
 /// A file or a device: the job may name it, and nothing else.

@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 
 use engine::Choice;
-use fiojob::{Amount, Cadence, Distribution, FioError, IoEngine, Job, SyncCall};
-use record::{Bytes, Details, Nanos, Pattern, Spread, Workload};
+use fiojob::{Amount, FioError, IoEngine, Job, Problems};
+use record::{Bytes, Details, Nanos, Stride, Workload};
 
-use super::blocks::{Blocks, read_fraction};
+use super::blocks::Blocks;
 use super::names::Names;
+use super::workload::{stride, workload};
 use crate::target::Prepared;
 use ui::exit::Failure;
-
-/// Longer than any job without a runtime.
-const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
 /// One clone of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +57,7 @@ impl Plan {
     ///
     /// # Errors
     /// When a job does not fit, or asks for what is not done there.
-    pub(super) fn of(jobs: &[Job], names: &Names, size: Option<Bytes>) -> Result<Plan, FioError> {
+    pub(super) fn of(jobs: &[Job], names: &Names, size: Option<Bytes>) -> Result<Plan, Problems> {
         let mut plan = Plan {
             walls: Vec::new(),
             files: vec![Bytes(0); names.count],
@@ -67,28 +65,70 @@ impl Plan {
             notes: Vec::new(),
         };
         let mut group = 0;
+        let mut errors = Vec::new();
         for (job, files) in jobs.iter().zip(&names.of) {
-            if job.stonewall || plan.walls.is_empty() {
+            let waits = plan.waits(job, jobs).unwrap_or_else(|error| {
+                errors.push(error);
+                false
+            });
+            if job.stonewall || waits || plan.walls.is_empty() {
                 plan.walls.push(Vec::new());
             }
             group += usize::from(job.stonewall || job.new_group);
             if let Some(description) = &job.description {
                 plan.notes.push(format!("{}: {description}", job.name));
             }
-            for (clone, files) in files.iter().enumerate() {
-                let stream = stream(job, clone, files, size, group)?;
-                let offset = details(&stream.workload).map_or(0, |details| details.offset.0);
-                for file in files {
-                    let needed = Bytes((offset + stream.span.0).next_multiple_of(Bytes::MIB.0));
-                    plan.files[*file] = plan.files[*file].max(needed);
-                }
-                if let Some(wall) = plan.walls.last_mut() {
-                    check_ramp(job, &stream, wall)?;
-                    wall.push(stream);
-                }
+            if let Some(note) = job.engine_note {
+                plan.notes.push(format!("{}: {note}.", job.name));
+            }
+            errors.extend(plan.add(job, files, size, group).err());
+        }
+        Problems::or(errors, plan)
+    }
+
+    /// True if a job waits for one of the last wall, and so begins another. Jobs there that it does not wait
+    /// for hold it back too, which a note says.
+    fn waits(&mut self, job: &Job, jobs: &[Job]) -> Result<bool, FioError> {
+        let Some(other) = &job.wait_for else {
+            return Ok(false);
+        };
+        if !jobs.iter().any(|known| known.name == *other) {
+            return Err(job.error("wait_for", format!("there is no job {other}")));
+        }
+        let Some(wall) = self.walls.last() else {
+            return Ok(false);
+        };
+        let waits = wall.iter().any(|stream| stream.job == *other);
+        if waits && let Some(beside) = wall.iter().find(|stream| stream.job != *other) {
+            self.notes.push(format!(
+                "{} waits for {other}, and here for {} too, which runs beside it.",
+                job.name, beside.job
+            ));
+        }
+        Ok(waits)
+    }
+
+    /// Adds the streams of a job, one for each clone, to the last wall.
+    fn add(
+        &mut self,
+        job: &Job,
+        clones: &[Vec<usize>],
+        size: Option<Bytes>,
+        group: usize,
+    ) -> Result<(), FioError> {
+        for (clone, files) in clones.iter().enumerate() {
+            let stream = stream(job, clone, files, size, group)?;
+            let offset = details(&stream.workload).map_or(0, |details| details.offset.0);
+            for file in files {
+                let needed = Bytes((offset + stream.span.0).next_multiple_of(Bytes::MIB.0));
+                self.files[*file] = self.files[*file].max(needed);
+            }
+            if let Some(wall) = self.walls.last_mut() {
+                check_ramp(job, &stream, wall)?;
+                wall.push(stream);
             }
         }
-        Ok(plan)
+        Ok(())
     }
 
     /// Bytes from the start of a file or device that the streams reach.
@@ -135,6 +175,7 @@ impl Plan {
             if let Some(size) = sizes
                 .into_iter()
                 .chain([offset])
+                .chain(aligned(&stream.workload))
                 .find(|size| size % unit != 0)
             {
                 return Err(anyhow::anyhow!(
@@ -149,6 +190,21 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Alignments that are given, and steps between requests.
+fn aligned(workload: &Workload) -> Vec<u64> {
+    let Some(details) = details(workload) else {
+        return Vec::new();
+    };
+    let aligned =
+        [details.read_align, details.write_align].map(|align| align.unwrap_or(Bytes(0)).0);
+    let stride = match details.stride {
+        None => vec![],
+        Some(Stride::Add(add)) => vec![add.unsigned_abs()],
+        Some(Stride::Zones { size, range, skip }) => vec![size.0, range.0, skip.0],
+    };
+    aligned.into_iter().chain(stride).collect()
 }
 
 /// Checks that a stream begins to count when those do that it is summed with. Otherwise windows of different
@@ -201,7 +257,7 @@ fn stream(
 ) -> Result<Stream, FioError> {
     let blocks = Blocks::of(job);
     let offset = offset(job, clone, size)?;
-    let total = total(job, offset, size)?;
+    let total = total(job, offset, size, files.len() as u64)?;
     let span = Bytes(total / files.len() as u64).round_down(Bytes(blocks.grain));
     if span.0 < blocks.largest {
         return Err(job.error(
@@ -266,9 +322,13 @@ fn share(size: Bytes, percent: u64) -> u64 {
 }
 
 /// Bytes that the job uses of all its files together.
-fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
+fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64, FioError> {
+    let of_files = job
+        .filesize
+        .map(|bytes| Amount::Bytes(bytes.saturating_mul(files)));
+    let wanted = of_files.or(job.size);
     let Some(target) = size else {
-        return match job.size {
+        return match wanted {
             Some(Amount::Bytes(bytes)) if bytes < LARGEST => Ok(bytes),
             Some(_) => Err(job.error(
                 "size",
@@ -294,7 +354,7 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
                 ),
             )
         })?;
-    match job.size {
+    match wanted {
         None => Ok(left),
         Some(Amount::Percent(percent)) => Ok(share(target, percent).min(left)),
         Some(Amount::Bytes(bytes)) if bytes <= left => Ok(bytes),
@@ -307,6 +367,17 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
                 target.exact()
             ),
         )),
+    }
+}
+
+/// Bytes of its span that a job moves in one pass: what it skips between zones counts as done, as in fio.
+fn visited(job: &Job, covered: Bytes) -> u64 {
+    match stride(job) {
+        Some(Stride::Zones { size, range, skip }) => {
+            let moved = u128::from(covered.0) * u128::from(size.0);
+            (moved / u128::from(range.0 + skip.0)) as u64
+        }
+        _ => covered.0,
     }
 }
 
@@ -325,8 +396,8 @@ fn limit(
     if job.time_based {
         return Ok((None, job.number_ios));
     }
-    let once = match job.io_size {
-        None => covered.0,
+    let once = match job.io_size.or(job.size.filter(|_| job.filesize.is_some())) {
+        None => visited(job, covered),
         Some(Amount::Bytes(bytes)) => bytes,
         Some(Amount::Percent(percent)) => share(total, percent),
     };
@@ -337,93 +408,4 @@ fn limit(
         )
     })?;
     Ok((Some(Bytes(bytes)), job.number_ios))
-}
-
-fn workload(
-    job: &Job,
-    blocks: &Blocks,
-    offset: Bytes,
-    (bytes, ops): (Option<Bytes>, Option<u64>),
-    files: usize,
-) -> Workload {
-    let (read_sizes, write_sizes) = match blocks.differ() {
-        true => (blocks.read.clone(), blocks.write.clone()),
-        false => (Vec::new(), Vec::new()),
-    };
-    let rate = match job.pattern.reads {
-        true => job.rate_iops.read,
-        false => job.rate_iops.write,
-    };
-    let longest = match job.runtime_us {
-        0 => NEVER,
-        us => Nanos(us * 1000),
-    };
-    Workload {
-        pattern: match job.pattern.random {
-            true => Pattern::Random,
-            false => Pattern::Sequential,
-        },
-        read_fraction: read_fraction(job),
-        block: Bytes(blocks.mean),
-        threads: 1,
-        depth: match job.engine {
-            IoEngine::Queued => job.iodepth,
-            IoEngine::Blocking => 1,
-        },
-        rate_per_s: (rate > 0).then_some(rate as f64),
-        span: None,
-        sync_every: if job.pattern.writes {
-            job.sync().map_or(0, |(_, every)| every)
-        } else {
-            0
-        },
-        sync_at_end: job.syncs_at_end() && job.pattern.writes,
-        longest,
-        shortest: Nanos(0),
-        precision: 0.0,
-        ops,
-        details: Some(Box::new(Details {
-            read_sizes,
-            write_sizes,
-            offset,
-            files: files as u32,
-            spread: spread(job, blocks.differ()),
-            even_rate: job.cadence == Cadence::Linear,
-            // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
-            full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
-            bytes,
-            ramp: Nanos(job.ramp_us * 1000),
-            mixed: false,
-            options: options(job, offset),
-            calls: None,
-            small_files: None,
-        })),
-    }
-}
-
-/// The options with which fio would do the same as what is reported as one: all clones where they
-/// are summed, and else a single one, which begins at `offset`.
-fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
-    let mut given = job.given.clone();
-    if !job.group_reporting && job.numjobs > 1 {
-        given.remove("numjobs");
-        if given.remove("offset_increment").is_some() {
-            given.insert("offset", offset.0.to_string());
-        }
-    }
-    given
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
-}
-
-/// fio's map of blocks that were drawn is kept for blocks of one size only.
-fn spread(job: &Job, sizes_differ: bool) -> Spread {
-    match job.distribution {
-        _ if !job.pattern.random => Spread::Uniform,
-        Distribution::Zipf(theta) => Spread::Zipf(theta),
-        Distribution::Pareto(h) => Spread::Pareto(h),
-        Distribution::Uniform if job.with_replacement || sizes_differ => Spread::Uniform,
-        Distribution::Uniform => Spread::Once,
-    }
 }

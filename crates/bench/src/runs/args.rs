@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::args::output_format;
+use crate::args::{AnswerFormat, output_format};
 use domain::values::Percent;
 
 /// Arguments of `runs`.
@@ -67,9 +67,9 @@ pub struct ShowArgs {
     /// Answer with one JSON document, as `bench --json` does
     #[arg(long)]
     pub json: bool,
-    /// Answer in another tool's format, for its readers
+    /// Answer in CSV, or in another tool's format for its readers
     #[arg(long, value_parser = output_format(), conflicts_with = "json")]
-    pub format: Option<formats::Format>,
+    pub format: Option<AnswerFormat>,
 }
 
 /// Arguments of `compare`.

@@ -1,9 +1,11 @@
 //! Views of runs and sweeps: one file a form. Views only view: nothing here measures or decides.
 
 pub(crate) mod answer;
+pub(crate) mod csv;
 pub mod html;
 pub(crate) mod imported;
 pub mod json;
+pub(crate) mod logs;
 #[cfg(any(test, feature = "testing"))]
 pub mod sample;
 pub(crate) mod text;

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use record::{Details, Direction, Pattern, SizeShare, Spread, Workload};
+use record::{Bytes, Details, Direction, Pattern, SizeShare, Spread, Stride, Workload, ZoneShare};
 
 use super::place_in;
 use super::scatter::Scatter;
@@ -23,8 +23,8 @@ pub(crate) struct Detailed {
     draw: Draw,
 }
 
-/// Alignment of places, in bytes: for reads their smallest size, for writes theirs. So fio aligns them where
-/// `ba` is not said (HOWTO, blockalign). One grain for both would let writes that are larger than the
+/// Alignment of places, in bytes: for reads their smallest size, for writes theirs, unless others are given.
+/// So fio aligns them where `ba` is not said (HOWTO, blockalign). One grain for both would let writes that are larger than the
 /// smallest read lie across two of their own blocks, and a RAID 5, a remote volume or a flash page pays for
 /// that.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +36,12 @@ pub(crate) struct BlockGrid {
 impl BlockGrid {
     /// Those of a workload.
     pub(crate) fn of(workload: &Workload, details: &Details) -> BlockGrid {
-        let smallest = |sizes: &[SizeShare]| {
-            let named = sizes.iter().map(|share| share.size.0).min();
-            named.unwrap_or(workload.block.0).max(1)
+        let grain = |align: Option<Bytes>, sizes: &[SizeShare]| {
+            let named = sizes.iter().map(|share| share.size).min();
+            align.or(named).unwrap_or(workload.block).0.max(1)
         };
-        let read = smallest(&details.read_sizes);
-        let write = smallest(&details.write_sizes);
+        let read = grain(details.read_align, &details.read_sizes);
+        let write = grain(details.write_align, &details.write_sizes);
         // A direction that is not used has no say in where the other one goes.
         BlockGrid {
             read: if workload.reads() { read } else { write },
@@ -68,6 +68,7 @@ enum Draw {
     /// A cursor each for reads and writes, as each goes through the files on its own in fio.
     Sequential(Arc<Mutex<[Cursor; 2]>>),
     Uniform,
+    Zoned(Vec<Zone>),
     Once {
         placed: Arc<AtomicU64>,
         scatter: Scatter,
@@ -80,12 +81,49 @@ enum Draw {
     },
 }
 
+/// Blocks that random places lie in when a number is at most `bound`.
+#[derive(Clone, Copy)]
+struct Zone {
+    bound: u64,
+    first: u64,
+    blocks: u64,
+}
+
+/// The zones of `shares` over so many blocks.
+fn zones(shares: &[ZoneShare], blocks: u64) -> Vec<Zone> {
+    let (mut access, mut size) = (0.0, 0.0);
+    let at = |share: f64| ((share * blocks as f64) as u64).min(blocks - 1);
+    let mut zones: Vec<Zone> = shares
+        .iter()
+        .map(|share| {
+            let first = at(size);
+            access += share.access;
+            size += share.size;
+            Zone {
+                bound: (access * u64::MAX as f64) as u64,
+                first,
+                blocks: (at(size) - first).max(1),
+            }
+        })
+        .collect();
+    // Rounding must leave neither numbers nor blocks that belong to no zone.
+    if let Some(last) = zones.last_mut() {
+        last.bound = u64::MAX;
+        last.blocks = blocks - last.first;
+    }
+    zones
+}
+
 /// Progress of a sequential direction.
 #[derive(Clone, Default)]
 struct Cursor {
     turn: usize,
     /// In each file, in bytes from the span's start.
     at: Vec<u64>,
+    stride: Option<Stride>,
+    /// Of strided zones: the start of the zone, and what was moved in it.
+    zone: u64,
+    moved: u64,
 }
 
 impl Cursor {
@@ -94,11 +132,38 @@ impl Cursor {
         let file = self.turn % files;
         self.turn += 1;
         let mut place = self.at[file];
+        match self.stride {
+            Some(Stride::Add(add)) if place > 0 => place = stepped(place, add, length),
+            Some(Stride::Zones { size, range, skip }) => {
+                if self.moved >= size.0 {
+                    self.moved = 0;
+                    self.zone += range.0 + skip.0;
+                    place = self.zone;
+                }
+                if place + bytes > self.zone + range.0 {
+                    place = self.zone;
+                }
+                self.moved += bytes;
+            }
+            _ => {}
+        }
         if place + bytes > length {
             place = 0;
+            self.zone = 0;
         }
         self.at[file] = place + bytes;
         (file as u64, place)
+    }
+}
+
+/// The place that lies `add` behind the end of the last request; behind the span's end it is its start, and
+/// before its start it lies as far before its end, as in fio.
+fn stepped(place: u64, add: i64, length: u64) -> u64 {
+    let from_end = || length.saturating_sub(add.unsigned_abs());
+    match place.checked_add_signed(add) {
+        Some(next) if next < length => next,
+        _ if add > 0 => 0,
+        _ => from_end(),
     }
 }
 
@@ -116,10 +181,14 @@ impl Detailed {
         let draw = match (pattern, details.spread) {
             (Pattern::Sequential, _) => {
                 let cursor = Cursor {
-                    turn: 0,
                     at: vec![0; files as usize],
+                    stride: details.stride,
+                    ..Cursor::default()
                 };
                 Draw::Sequential(Arc::new(Mutex::new([cursor.clone(), cursor])))
+            }
+            (Pattern::Random, _) if !details.zones.is_empty() => {
+                Draw::Zoned(zones(&details.zones, blocks))
             }
             (Pattern::Random, Spread::Once) => Draw::Once {
                 placed: Arc::new(AtomicU64::new(0)),
@@ -156,6 +225,12 @@ impl Detailed {
             Draw::Uniform => {
                 let room = self.length.saturating_sub(bytes) / grain + 1;
                 (random.below(self.files), random.below(room) * grain)
+            }
+            Draw::Zoned(zones) => {
+                let number = random.next();
+                let zone = zones.iter().find(|zone| number <= zone.bound);
+                let block = zone.map_or(0, |zone| zone.first + random.below(zone.blocks));
+                self.block(block, grain, bytes)
             }
             Draw::Once {
                 placed,
@@ -224,6 +299,84 @@ mod tests {
             ]
         );
         assert_eq!(next(Direction::Write), (0, 1000));
+    }
+
+    fn sequence(stride: Stride, length: u64, bytes: u64, count: usize) -> Vec<u64> {
+        let details = Details {
+            stride: Some(stride),
+            ..Details::default()
+        };
+        let mut places = places(&details, Pattern::Sequential, length, bytes);
+        let mut random = Random::new(1);
+        let mut next = || in_file(places.next(Direction::Read, bytes, &mut random)).1;
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// As fio 3.33 does by `rw=read:-8k` and `rw=read:8k` with blocks of 4k: `--debug=io` tells the places.
+    #[test]
+    fn strides_go_forwards_and_backwards_and_round() {
+        assert_eq!(
+            sequence(Stride::Add(-8), 32, 4, 7),
+            [0, 24, 20, 16, 12, 8, 4]
+        );
+        assert_eq!(sequence(Stride::Add(8), 32, 4, 5), [0, 12, 24, 0, 12]);
+    }
+
+    #[test]
+    fn strided_zones_are_skipped_between() {
+        let stride = |size, range, skip| Stride::Zones {
+            size: Bytes(size),
+            range: Bytes(range),
+            skip: Bytes(skip),
+        };
+        assert_eq!(
+            sequence(stride(8, 8, 16), 56, 4, 8),
+            [0, 4, 24, 28, 48, 52, 0, 4]
+        );
+        // Half of each zone, and each zone twice.
+        assert_eq!(sequence(stride(4, 8, 0), 16, 4, 3), [0, 8, 0]);
+        assert_eq!(sequence(stride(16, 8, 8), 64, 4, 6), [0, 4, 0, 4, 16, 20]);
+    }
+
+    #[test]
+    fn zones_have_their_shares_of_the_requests() {
+        let zone = |access, size| ZoneShare { access, size };
+        let details = Details {
+            zones: vec![zone(0.5, 0.05), zone(0.3, 0.15), zone(0.2, 0.8)],
+            ..Details::default()
+        };
+        let mut places = places(&details, Pattern::Random, 1000, 1);
+        let mut random = Random::new(1);
+        let mut seen = [0_u32; 3];
+        for _ in 0..10_000 {
+            let at = in_file(places.next(Direction::Read, 1, &mut random)).1;
+            seen[usize::from(at >= 50) + usize::from(at >= 200)] += 1;
+        }
+        // Binomial: a deviation of at most 50.
+        for (seen, share) in seen.into_iter().zip([5000, 3000, 2000]) {
+            assert!(seen.abs_diff(share) < 300, "{seen} of {share}");
+        }
+    }
+
+    #[test]
+    fn places_lie_at_multiples_of_the_alignment() {
+        let details = Details {
+            read_sizes: vec![SizeShare {
+                size: Bytes(512),
+                share: 1.0,
+            }],
+            read_align: Some(Bytes(4096)),
+            ..Details::default()
+        };
+        let workload = Workload {
+            read_fraction: 1.0,
+            ..crate::tally::tests::workload()
+        };
+        let grains = BlockGrid::of(&workload, &details);
+        let mut places = Detailed::new(Pattern::Random, &details, 1 << 20, grains, 7);
+        let mut random = Random::new(1);
+        let mut next = || in_file(places.next(Direction::Read, 512, &mut random)).1;
+        assert!((0..1000).all(|_| next().is_multiple_of(4096)));
     }
 
     #[test]

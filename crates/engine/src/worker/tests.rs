@@ -10,6 +10,7 @@ use crate::budget::Budget;
 use crate::places::Places;
 use crate::simulated::SimulatedDisk;
 use crate::tally::{Flows, Timetable, merge_flows, ops_of, tests::workload};
+use crate::thinking::Thinking;
 use record::{Bytes, Pattern, Workload};
 
 const MS: u64 = 1_000_000;
@@ -48,6 +49,11 @@ fn run(
             .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
         leads: true,
         slots: workload.depth,
+        thinking: workload
+            .details
+            .as_ref()
+            .and_then(|details| details.think)
+            .map(|think| Thinking::new(think.time.0, think.every)),
     };
     let (sender, receiver) = channel();
     let end = Worker::new(0, &plan, share, disk, sender).run()?;
@@ -289,4 +295,22 @@ fn a_phase_ends_when_its_bytes_are_issued() {
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
     let total = total(&windows, &end, &workload);
     assert_eq!(ops_of(&total), 101);
+}
+
+/// One request of 1 ms, then 3 ms of thought; two at once that come back together, then 3 ms.
+#[test]
+fn a_worker_that_thinks_pauses_when_nothing_is_in_flight() {
+    for (every, a_cycle) in [(1, 1), (2, 2)] {
+        let mut workload = with_details(record::Details {
+            think: Some(record::Think {
+                time: record::Nanos(3 * MS),
+                every,
+            }),
+            ..record::Details::default()
+        });
+        workload.depth = every;
+        let (windows, end) = run(&workload, SimulatedDisk::new(MS), 4, None).unwrap();
+        let ops = ops_of(&total(&windows, &end, &workload));
+        assert!(ops.abs_diff(1000 * a_cycle) <= 2 * a_cycle, "{ops}");
+    }
 }

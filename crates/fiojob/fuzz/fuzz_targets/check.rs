@@ -13,7 +13,12 @@ pub fn check(text: &str) {
         processors: 8,
     };
     match fiojob::read("job.fio", text, &surroundings) {
-        Err(error) => assert!(error.place.line >= 1 && !error.to_string().is_empty()),
+        Err(problems) => {
+            assert!(!problems.all().is_empty());
+            for error in problems.all() {
+                assert!(error.place.line >= 1 && !error.to_string().is_empty());
+            }
+        }
         Ok(jobs) => {
             assert!(!jobs.is_empty());
             for job in jobs {

@@ -22,6 +22,8 @@ pub enum Format {
     HostList,
     /// A page of the manual.
     ManPage,
+    /// A log of fio, which has no place for a marker: none is replaced unasked.
+    FioLog,
 }
 
 /// The marker of a page, within its first 4 KiB.
@@ -51,6 +53,7 @@ impl Format {
             Format::Json => "the document",
             Format::HostList => "the host list",
             Format::ManPage => "the man page",
+            Format::FioLog => "the log",
         }
     }
 
@@ -61,6 +64,7 @@ impl Format {
             Format::Json => "JSON document",
             Format::HostList => "host list",
             Format::ManPage => "man page",
+            Format::FioLog => "log",
         }
     }
 
@@ -68,7 +72,7 @@ impl Format {
     fn is_marked(self, file: &mut File) -> io::Result<bool> {
         let most = match self {
             Format::Json => LONGEST_DOCUMENT,
-            Format::Page | Format::HostList | Format::ManPage => HEAD,
+            Format::Page | Format::HostList | Format::ManPage | Format::FioLog => HEAD,
         };
         let mut text = Vec::new();
         file.take(most).read_to_end(&mut text)?;
@@ -84,6 +88,7 @@ impl Format {
             }
             Format::HostList => text.starts_with(HOST_LIST_MARK.as_bytes()),
             Format::ManPage => text.starts_with(MAN_PAGE_MARK.as_bytes()),
+            Format::FioLog => false,
         })
     }
 }

@@ -1,0 +1,152 @@
+//! The workload of a clone of a job.
+
+use fiojob::{Cadence, Distribution, IoEngine, Job, Pair, SyncCall, ZonePart};
+use record::{Bytes, Details, Nanos, Pattern, Spread, Stride, Think, Workload, ZoneShare};
+
+use super::blocks::{Blocks, read_fraction};
+
+/// Longer than any job without a runtime.
+const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
+
+/// The workload of a clone that begins at `offset`, ends after so many bytes and requests, and takes turns
+/// with so many files.
+pub(super) fn workload(
+    job: &Job,
+    blocks: &Blocks,
+    offset: Bytes,
+    (bytes, ops): (Option<Bytes>, Option<u64>),
+    files: usize,
+) -> Workload {
+    let (read_sizes, write_sizes) = match blocks.differ() {
+        true => (blocks.read.clone(), blocks.write.clone()),
+        false => (Vec::new(), Vec::new()),
+    };
+    let longest = match job.runtime_us {
+        0 => NEVER,
+        us => Nanos(us * 1000),
+    };
+    Workload {
+        pattern: match job.pattern.random {
+            true => Pattern::Random,
+            false => Pattern::Sequential,
+        },
+        read_fraction: read_fraction(job),
+        block: Bytes(blocks.mean),
+        threads: 1,
+        depth: match job.engine {
+            // Until it thinks, no more than these are issued.
+            IoEngine::Queued if job.think_us > 0 => job.iodepth.min(job.think_every),
+            IoEngine::Queued => job.iodepth,
+            IoEngine::Blocking => 1,
+        },
+        rate_per_s: rate(job, blocks),
+        span: None,
+        sync_every: if job.pattern.writes {
+            job.sync().map_or(0, |(_, every)| every)
+        } else {
+            0
+        },
+        sync_at_end: job.syncs_at_end() && job.pattern.writes,
+        longest,
+        shortest: Nanos(0),
+        precision: 0.0,
+        ops,
+        details: Some(Box::new(Details {
+            read_sizes,
+            write_sizes,
+            offset,
+            files: files as u32,
+            spread: spread(job, blocks.differ()),
+            zones: zones(job),
+            stride: stride(job),
+            read_align: job.align.read.map(Bytes),
+            write_align: job.align.write.map(Bytes),
+            think: (job.think_us > 0).then(|| Think {
+                time: Nanos(job.think_us * 1000),
+                every: job.think_every,
+            }),
+            even_rate: job.cadence == Cadence::Linear,
+            // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
+            full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
+            bytes,
+            ramp: Nanos(job.ramp_us * 1000),
+            mixed: false,
+            options: options(job, offset),
+            calls: None,
+            small_files: None,
+        })),
+    }
+}
+
+/// The options with which fio would do the same as what is reported as one: all clones where they
+/// are summed, and else a single one, which begins at `offset`.
+fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
+    let mut given = job.given.clone();
+    if !job.group_reporting && job.numjobs > 1 {
+        given.remove("numjobs");
+        if given.remove("offset_increment").is_some() {
+            given.insert("offset", offset.0.to_string());
+        }
+    }
+    given
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// fio's map of blocks that were drawn is kept for blocks of one size only, and without blockalign.
+fn spread(job: &Job, sizes_differ: bool) -> Spread {
+    let aligned = job.align.read.or(job.align.write).is_some();
+    match &job.distribution {
+        _ if !job.pattern.random => Spread::Uniform,
+        Distribution::Zipf(theta) => Spread::Zipf(*theta),
+        Distribution::Pareto(h) => Spread::Pareto(*h),
+        Distribution::Zoned(_) => Spread::Uniform,
+        Distribution::Uniform if job.with_replacement || sizes_differ || aligned => Spread::Uniform,
+        Distribution::Uniform => Spread::Once,
+    }
+}
+
+/// Requests a second, where they are limited. A limit in bytes is that of as many requests of the mean size.
+fn rate(job: &Job, blocks: &Blocks) -> Option<f64> {
+    let of = |pair: Pair<u64>| match job.pattern.reads {
+        true => pair.read as f64,
+        false => pair.write as f64,
+    };
+    let rate = match of(job.rate_iops) {
+        0.0 => of(job.rate) / blocks.mean as f64,
+        iops => iops,
+    };
+    (rate > 0.0).then_some(rate)
+}
+
+fn zones(job: &Job) -> Vec<ZoneShare> {
+    let Distribution::Zoned(zones) = &job.distribution else {
+        return Vec::new();
+    };
+    if !job.pattern.random {
+        return Vec::new();
+    }
+    let share = |zone: &ZonePart| ZoneShare {
+        access: zone.access_percent / 100.0,
+        size: zone.size_percent / 100.0,
+    };
+    zones.iter().map(share).collect()
+}
+
+/// Places of a sequential job that are not close to each other.
+pub(super) fn stride(job: &Job) -> Option<Stride> {
+    let zones = job.zones;
+    if job.strided {
+        return Some(Stride::Zones {
+            size: Bytes(zones.size),
+            range: Bytes(if zones.range > 0 {
+                zones.range
+            } else {
+                zones.size
+            }),
+            skip: Bytes(zones.skip),
+        });
+    }
+    (job.step != 0).then_some(Stride::Add(job.step))
+}

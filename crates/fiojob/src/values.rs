@@ -1,0 +1,253 @@
+//! Values of single options that are words or have several parts.
+
+use crate::job::{Distribution, IoEngine, Pattern, Share, ZonePart};
+use crate::number::{time_us, whole};
+
+/// fio's default exponent and share.
+const ZIPF: f64 = 1.1;
+const PARETO: f64 = 0.2;
+/// Larger blocks are split by every kernel many times over, and memory for them is not endless.
+const LARGEST_BLOCK: u64 = 64 << 20;
+/// A range of sizes has at most so many steps of its smallest one.
+const MOST_SIZES: u64 = 4096;
+
+/// Value of `rw=`: the pattern, and the bytes that a sequential one adds behind each request.
+pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(Pattern, i64), String> {
+    let (name, step) = match value.split_once(':') {
+        None => (value, 0),
+        Some((name, step)) => (name, bytes_added(step, kb_base)?),
+    };
+    let pattern = plain_pattern(name)?;
+    if step != 0 && pattern.random {
+        return Err(format!(
+            "'{value}' is not done: a random job has no step; sequential ones have"
+        ));
+    }
+    Ok((pattern, step))
+}
+
+/// Bytes added behind each request of a sequential job: `8k`, or `-8k` to go backwards.
+fn bytes_added(text: &str, kb_base: u64) -> Result<i64, String> {
+    let (digits, sign) = match text.strip_prefix('-') {
+        Some(rest) => (rest, -1),
+        None => (text, 1),
+    };
+    let bytes = i64::try_from(whole(digits, kb_base)?).map_err(|_| "it is too far".to_owned())?;
+    Ok(sign * bytes)
+}
+
+fn plain_pattern(value: &str) -> Result<Pattern, String> {
+    let (random, reads, writes) = match value {
+        "read" => (false, true, false),
+        "write" => (false, false, true),
+        "rw" | "readwrite" => (false, true, true),
+        "randread" => (true, true, false),
+        "randwrite" => (true, false, true),
+        "randrw" => (true, true, true),
+        _ => {
+            return Err(format!(
+                "'{value}' is not done; read, write, rw, randread, randwrite and randrw are"
+            ));
+        }
+    };
+    Ok(Pattern {
+        random,
+        reads,
+        writes,
+    })
+}
+
+/// The engine, and a note where the I/O is another than its name says.
+pub(crate) fn engine(value: &str) -> Result<(IoEngine, Option<&'static str>), String> {
+    match value {
+        "io_uring" | "libaio" => Ok((IoEngine::Queued, None)),
+        "psync" | "sync" | "pvsync" | "pvsync2" => Ok((IoEngine::Blocking, None)),
+        "posixaio" => Ok((
+            IoEngine::Queued,
+            Some("ioengine=posixaio is run by io_uring, without the C library's threads"),
+        )),
+        "vsync" => Ok((
+            IoEngine::Blocking,
+            Some("ioengine=vsync is run by single calls; neighbouring requests are not joined"),
+        )),
+        "mmap" => Ok((
+            IoEngine::Blocking,
+            Some("ioengine=mmap is run by pread and pwrite; there are no page faults"),
+        )),
+        _ => Err(format!(
+            "'{value}' is not done; io_uring, libaio, posixaio, psync, sync, pvsync, pvsync2, vsync \
+             and mmap are"
+        )),
+    }
+}
+
+pub(crate) fn distribution(value: &str) -> Result<Distribution, String> {
+    if let Some(text) = value.strip_prefix("zoned:") {
+        return zoned(text).map(Distribution::Zoned);
+    }
+    let (name, number) = match value.split_once(':') {
+        None => (value, None),
+        Some((name, number)) => {
+            // Rust reads 'nan' and 'inf' as numbers; nothing can be drawn by them.
+            let read = number
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite());
+            let number = read.ok_or_else(|| format!("'{number}' is no number"))?;
+            (name, Some(number))
+        }
+    };
+    match (name, number) {
+        ("random", None) => Ok(Distribution::Uniform),
+        ("zipf", number) => match number.unwrap_or(ZIPF) {
+            theta if theta > 0.0 && theta != 1.0 && theta <= 100.0 => Ok(Distribution::Zipf(theta)),
+            theta => Err(format!(
+                "zipf's exponent is above 0 and not 1, and {theta} is not"
+            )),
+        },
+        ("pareto", number) => match number.unwrap_or(PARETO) {
+            h if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto(h)),
+            h => Err(format!(
+                "pareto's share lies between 0 and 1, and {h} does not"
+            )),
+        },
+        _ => Err(format!(
+            "'{value}' is not done; random, zipf:THETA, pareto:H and zoned:ACCESS/SIZE:… are"
+        )),
+    }
+}
+
+/// Zones `ACCESS/SIZE:…` in percent. What is left of either is shared by those that do not say theirs.
+fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
+    let percent = |text: &str| match text {
+        "" => Ok(None),
+        text => match text.parse::<f64>() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Some(percent)),
+            _ => Err(format!("'{text}' is no percentage")),
+        },
+    };
+    let mut parts = Vec::new();
+    for part in text.split(':') {
+        let (access, size) = part.split_once('/').unwrap_or((part, ""));
+        parts.push((percent(access)?, percent(size)?));
+    }
+    let rest = |of: &dyn Fn(&(Option<f64>, Option<f64>)) -> Option<f64>, what: &str| {
+        let named: f64 = parts.iter().filter_map(of).sum();
+        let open = parts.iter().filter(|part| of(part).is_none()).count();
+        match named > 100.0 + 1e-9 || (open == 0 && named < 100.0 - 1e-9) {
+            true => Err(format!(
+                "the shares of {what} add up to {named} %, not to 100 %"
+            )),
+            false => Ok((100.0 - named).max(0.0) / open.max(1) as f64),
+        }
+    };
+    let access = rest(&|part| part.0, "access")?;
+    let size = rest(&|part| part.1, "size")?;
+    let zone = |part: &(Option<f64>, Option<f64>)| ZonePart {
+        access_percent: part.0.unwrap_or(access),
+        size_percent: part.1.unwrap_or(size),
+    };
+    Ok(parts.iter().map(zone).collect())
+}
+
+/// A size of a request.
+pub(crate) fn block(text: &str, kb_base: u64) -> Result<u64, String> {
+    match whole(text, kb_base)? {
+        0 => Err("the block size cannot be 0".to_owned()),
+        bytes if bytes > LARGEST_BLOCK => Err(format!(
+            "{bytes} bytes are too large a block; the largest is {LARGEST_BLOCK}"
+        )),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Sizes from the smallest to the largest: fio draws any multiple of the smallest alike often, and the
+/// largest also for what would be more.
+pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+    let (low, high) = text
+        .split_once('-')
+        .ok_or_else(|| format!("'{text}' is no range; write SMALLEST-LARGEST"))?;
+    let (low, high) = (block(low, kb_base)?, block(high, kb_base)?);
+    let (low, high) = (low.min(high), low.max(high));
+    let steps = high / low;
+    if steps > MOST_SIZES {
+        return Err(format!(
+            "it has {steps} sizes, and at most {MOST_SIZES} are drawn; give a larger smallest size"
+        ));
+    }
+    let one = 100.0 * low as f64 / high as f64;
+    let mut shares: Vec<Share> = (1..=steps)
+        .map(|step| Share {
+            bytes: low * step,
+            percent: one,
+        })
+        .collect();
+    // The last step of a range that is no multiple of its smallest size.
+    let left = 100.0 - one * steps as f64;
+    if left > 1e-9 {
+        shares.push(Share {
+            bytes: high,
+            percent: left,
+        });
+    }
+    Ok(shares)
+}
+
+/// The size of each file.
+pub(crate) fn filesize(value: &str, kb_base: u64) -> Result<u64, String> {
+    if value.contains('-') {
+        return Err("files of several sizes are not done; give one".to_owned());
+    }
+    match whole(value, kb_base)? {
+        0 => Err("it is nothing; leave it out".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A time that is in microseconds where it has no unit.
+pub(crate) fn micros(value: &str) -> Result<u64, String> {
+    match value.bytes().all(|byte| byte.is_ascii_digit()) && !value.is_empty() {
+        true => value.parse().map_err(|_| "it is too long".to_owned()),
+        false => time_us(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_the_multiples_of_its_smallest_size() {
+        let sizes = |text| -> Vec<(u64, u64)> {
+            let shares = range(text, 1024).unwrap();
+            let rounded = |share: &Share| (share.bytes, share.percent.round() as u64);
+            shares.iter().map(rounded).collect()
+        };
+        assert_eq!(
+            sizes("4k-16k"),
+            [(4096, 25), (8192, 25), (12288, 25), (16384, 25)]
+        );
+        assert_eq!(sizes("4k-4k"), [(4096, 100)]);
+        assert_eq!(sizes("4k-10k"), [(4096, 40), (8192, 40), (10240, 20)]);
+        assert!(range("512-64m", 1024).is_err() && range("4k", 1024).is_err());
+    }
+
+    #[test]
+    fn zones_share_what_is_left() {
+        let zones = zoned("50/5:30/15:20/").unwrap();
+        assert_eq!(zones[2].access_percent, 20.0);
+        assert_eq!(zones[2].size_percent, 80.0);
+        assert!(
+            zoned("50/50").is_err() && zoned("60/5:60/95").is_err() && zoned("x/1:y/2").is_err()
+        );
+    }
+
+    #[test]
+    fn a_step_goes_either_way() {
+        assert_eq!(pattern("read:-8k", 1024).unwrap().1, -8192);
+        assert_eq!(pattern("write:112k", 1024).unwrap().1, 112 << 10);
+        assert!(pattern("randread:8", 1024).is_err());
+        assert_eq!(micros("2000"), Ok(2000));
+        assert_eq!(micros("2ms"), Ok(2000));
+    }
+}

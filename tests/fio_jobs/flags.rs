@@ -1,0 +1,196 @@
+//! fio's options on the command line of `bench`, and its logs.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Place, run, skipped};
+
+/// One job, as fio's users write it.
+const OPTIONS: [&str; 10] = [
+    "--name=pages",
+    "--rw=randrw",
+    "--rwmixread=70",
+    "--bs=4k,16k",
+    "--iodepth=8",
+    "--numjobs=2",
+    "--size=4M",
+    "--io_size=8M",
+    "--fsync=32",
+    "--ioengine=libaio",
+];
+
+/// The same with blanks, which fio takes as well.
+fn apart(options: &[&str]) -> Vec<String> {
+    let words = options.iter().flat_map(|option| option.split('='));
+    words.map(str::to_owned).collect()
+}
+
+fn workload(document: &Value) -> Value {
+    document["phases"][0]["workload"].clone()
+}
+
+#[test]
+fn options_do_what_a_job_file_with_them_does() {
+    let place = Place::new();
+    let lines: Vec<&str> = OPTIONS.iter().map(|option| &option[2..]).collect();
+    let job = format!("[j]\n{}\ndirect=1\ngroup_reporting=1\n", lines.join("\n"));
+    let by_file = run(&place, "data", &job, &["--json"]).ends_with(0).json();
+    for options in [OPTIONS.map(str::to_owned).to_vec(), apart(&OPTIONS)] {
+        let words: Vec<&str> = ["bench", "data", "--json"]
+            .into_iter()
+            .chain(options.iter().map(String::as_str))
+            .collect();
+        let by_options = place.run(&words).ends_with(0).json();
+        let sorted = |document: &Value| {
+            let mut workload = workload(document);
+            let options = workload["details"]["options"].as_array_mut().unwrap();
+            // A size is handed on in bytes.
+            options.retain(|option| option[0] != "size");
+            workload
+        };
+        assert_eq!(sorted(&by_options), sorted(&by_file));
+        assert_eq!(by_options["phases"][0]["name"], "pages");
+        assert_eq!(by_options["suite"], "fio");
+    }
+    place.assert_nothing_left();
+}
+
+/// fio itself takes the same words, and means the same by them.
+#[test]
+fn the_options_are_spelled_as_fio_spells_them() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        skipped("fio is not installed");
+        return;
+    }
+    for options in [OPTIONS.map(str::to_owned).to_vec(), apart(&OPTIONS)] {
+        let mut fio = Command::new("fio");
+        let output = fio.arg("--parse-only").args(&options).output().unwrap();
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+    }
+    let help = Command::new("fio").arg("--cmdhelp=all").output().unwrap();
+    let known = String::from_utf8_lossy(&help.stdout);
+    let place = Place::new();
+    let here = place.run(&["bench", "--help"]).ends_with(0).out;
+    let (_, ours) = here.split_once("fio's options:").unwrap();
+    let names: Vec<&str> = ours
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("--"))
+        .filter_map(|line| line.split([' ', '[', '=']).next())
+        .collect();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let is_known = known
+            .lines()
+            .any(|line| line.split_whitespace().next() == Some(name));
+        assert!(is_known, "fio has no option {name}");
+    }
+}
+
+#[test]
+fn what_fio_would_not_take_is_refused_with_the_option() {
+    let place = Place::new();
+    for (options, says) in [
+        (
+            &["--rw", "randread", "--size", "1m", "--bs", "4kq"][..],
+            "the command line: bs: ",
+        ),
+        (
+            &["--rw", "sideways", "--size", "1m"],
+            "the command line: rw: ",
+        ),
+        (&["--rw", "read"], "the command line: size: it is missing"),
+        (&["--bs", "4k"], "--rw"),
+        (&["--rw", "read", "--depth", "3"], "--depth"),
+        (
+            &["--rw", "read", "--filename", "/dev/null", "--size", "1m"],
+            "filename: ",
+        ),
+    ] {
+        let words: Vec<&str> = ["bench", "data"].iter().chain(options).copied().collect();
+        let said = place.run(&words).ends_with(2);
+        assert!(said.err.contains(says), "{options:?}: {said:#?}");
+    }
+    place.assert_nothing_left();
+    assert!(!place.ledger().exists());
+}
+
+/// The lines of a log, which all have the form that fio gives averages.
+fn log(place: &Place, name: &str) -> Vec<[f64; 5]> {
+    let text = fs::read_to_string(place.path(name)).unwrap();
+    let line = |line: &str| {
+        let fields: Vec<f64> = line
+            .split(", ")
+            .map(|field| field.parse().unwrap())
+            .collect();
+        fields.try_into().unwrap()
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn windows_are_written_as_fio_writes_its_logs_and_phases_as_csv() {
+    let place = Place::new();
+    let options = [
+        "bench",
+        "data",
+        "--rw",
+        "randrw",
+        "--size",
+        "4m",
+        "--runtime",
+        "2",
+        "--time_based",
+        "--rate_iops",
+        "50",
+        "--logs",
+        "first",
+        "--json",
+    ];
+    // A rate for reads and writes at once is not done.
+    place.run(&options).ends_with(2);
+    let options = options.map(|word| if word == "randrw" { "randwrite" } else { word });
+    let document = place.run(&options).ends_with(0).json();
+    let ops = document["phases"][0]["write"]["ops"].as_f64().unwrap();
+    let [iops, bandwidth, latency] =
+        ["iops", "bw", "lat"].map(|kind| log(&place, &format!("first_{kind}.1.log")));
+    assert!(iops.len() >= 2 && iops.len() == bandwidth.len() && iops.len() == latency.len());
+    let mut before = 0.0;
+    let mut counted = 0.0;
+    for (iops, bandwidth) in iops.iter().zip(&bandwidth) {
+        counted += iops[1] * (iops[0] - before) / 1e3;
+        assert_eq!((iops[2], iops[3], iops[4]), (1.0, 0.0, 0.0));
+        assert!((bandwidth[1] - 4.0 * iops[1]).abs() <= 4.0);
+        before = iops[0];
+    }
+    assert!(
+        (counted - ops).abs() <= 1.0 + iops.len() as f64,
+        "{counted} and {ops}"
+    );
+    // A log is not replaced unasked.
+    let refused = place.run(&options).ends_with(2);
+    assert!(refused.err.contains("first_iops.1.log"), "{refused:#?}");
+    let words: Vec<&str> = options
+        .into_iter()
+        .filter(|word| *word != "--json")
+        .collect();
+    let said = place
+        .run(&[&words[..], &["--force", "--format", "csv"]].concat())
+        .ends_with(0);
+    let mut lines = said
+        .out
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let (header, row) = (lines.next().unwrap(), lines.next().unwrap());
+    let field = |name| row[header.iter().position(|column| *column == name).unwrap()];
+    assert_eq!((field("kind"), field("phase")), ("write", "randwrite"));
+    assert_eq!(field("block_bytes"), "4096");
+    assert!(field("ops").parse::<u64>().unwrap() > 0);
+    let id = field("run").to_owned();
+    let again = place.run(&["show", &id, "--format", "csv"]).ends_with(0);
+    assert_eq!(again.out, said.out);
+}
