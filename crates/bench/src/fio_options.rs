@@ -15,7 +15,6 @@ use clap::Args;
         "file_size", "directories", "sync",
     ]
 )]
-#[command(next_help_heading = "fio's options")]
 pub struct FioOptions {
     /// One job by fio's options instead of a suite: read, write, rw, randread, randwrite or randrw; as
     /// in fio --size is of each clone. Unlike fio: direct=1 and ioengine=io_uring, unless others are

@@ -31,9 +31,9 @@ impl Thinking {
         self.until > 0 || self.done >= self.every
     }
 
-    /// A request came back at `now`, after which `in_flight` are out.
-    pub(crate) fn came_back(&mut self, now: u64, in_flight: usize) {
-        self.done += 1;
+    /// A request came back at `now`, after which `in_flight` are out. A sync is none that counts.
+    pub(crate) fn came_back(&mut self, counts: bool, now: u64, in_flight: usize) {
+        self.done += u32::from(counts);
         if self.done >= self.every && in_flight == 0 {
             self.done = 0;
             self.until = now + self.ticks;

@@ -270,15 +270,16 @@ impl<'a, B: Backend> Worker<'a, B> {
         let slot = self.slots[answer.slot as usize];
         self.check(&slot, answer.result)?;
         self.count(&slot, now);
-        if self.wants_sync(&slot) {
+        let syncs = self.wants_sync(&slot);
+        let out = self.in_flight() - usize::from(!syncs);
+        if let Some(thinking) = &mut self.share.thinking {
+            thinking.came_back(slot.direction != Direction::Sync, now, out);
+        }
+        if syncs {
             self.issue_sync(answer.slot, slot.place, now);
             return Ok(());
         }
-        let out = self.in_flight() - 1;
-        if let Some(thinking) = &mut self.share.thinking {
-            if slot.direction != Direction::Sync {
-                thinking.came_back(now, out);
-            }
+        if self.share.thinking.is_some() {
             self.idle.push(answer.slot);
             return Ok(());
         }

@@ -55,7 +55,7 @@ pub(crate) fn measured(run: &Run, conclusion: &Conclusion) -> String {
                 workload.block.0.to_string(),
                 workload.threads.to_string(),
                 workload.depth.to_string(),
-                phase.seconds.to_string(),
+                decimal(phase.seconds),
                 flow.ops.to_string(),
                 flow.bytes.to_string(),
                 iops,
@@ -78,16 +78,16 @@ pub(crate) fn measured(run: &Run, conclusion: &Conclusion) -> String {
 
 fn estimate(estimate: Estimate) -> [String; 3] {
     [
-        estimate.mean.to_string(),
-        known(estimate.low),
-        known(estimate.high),
+        decimal(estimate.mean),
+        known(estimate.low.map(decimal)),
+        known(estimate.high.map(decimal)),
     ]
 }
 
 fn latency(latency: &Histogram) -> [String; 6] {
     let quantile = |share| latency.quantile(share).to_string();
     [
-        latency.mean().to_string(),
+        decimal(latency.mean()),
         quantile(0.5),
         quantile(0.95),
         quantile(0.99),
@@ -124,13 +124,13 @@ fn imported_row(phase: &PhaseSummary, flow: &FlowSummary) -> Vec<String> {
         known(work.block.map(|block| block.0)),
         known(work.threads),
         known(work.depth),
-        known(phase.seconds),
+        known(phase.seconds.map(decimal)),
         known(flow.ops),
         known(flow.bytes),
-        known(flow.ops_per_s),
+        known(flow.ops_per_s.map(decimal)),
         String::new(),
         String::new(),
-        known(flow.bytes_per_s),
+        known(flow.bytes_per_s.map(decimal)),
         String::new(),
         String::new(),
     ];
@@ -143,16 +143,21 @@ fn told(latency: &LatencySummary) -> [String; 6] {
             .percentiles
             .iter()
             .find(|percentile| (percentile.percent - percent).abs() < 1e-6);
-        known(found.map(|percentile| percentile.ns))
+        known(found.map(|percentile| decimal(percentile.ns)))
     };
     [
-        known(latency.mean_ns),
+        known(latency.mean_ns.map(decimal)),
         percentile(50.0),
         percentile(95.0),
         percentile(99.0),
         percentile(99.9),
-        known(latency.max_ns),
+        known(latency.max_ns.map(decimal)),
     ]
+}
+
+/// A number with three decimals.
+fn decimal(value: f64) -> String {
+    format!("{value:.3}")
 }
 
 fn known(value: Option<impl ToString>) -> String {

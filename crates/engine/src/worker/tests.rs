@@ -314,3 +314,22 @@ fn a_worker_that_thinks_pauses_when_nothing_is_in_flight() {
         assert!(ops.abs_diff(1000 * a_cycle) <= 2 * a_cycle, "{ops}");
     }
 }
+
+/// A write and its sync of 1 ms each, then 3 ms of thought.
+#[test]
+fn a_worker_that_syncs_thinks_after_the_sync() {
+    let mut workload = with_details(record::Details {
+        think: Some(record::Think {
+            time: record::Nanos(3 * MS),
+            every: 1,
+        }),
+        ..record::Details::default()
+    });
+    workload.read_fraction = 0.0;
+    workload.sync_every = 1;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
+    let total = total(&windows, &end, &workload);
+    let slices = &total[Direction::Write as usize].as_ref().unwrap().slices;
+    let writes: u64 = slices.iter().map(|slice| slice.ops).sum();
+    assert!(writes.abs_diff(1000) <= 2, "{writes}");
+}
