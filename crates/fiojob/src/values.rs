@@ -126,28 +126,33 @@ fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
             _ => Err(format!("'{text}' is no percentage")),
         },
     };
-    let mut parts = Vec::new();
+    let (mut access, mut size) = (Vec::new(), Vec::new());
     for part in text.split(':') {
-        let (access, size) = part.split_once('/').unwrap_or((part, ""));
-        parts.push((percent(access)?, percent(size)?));
+        let (of_access, of_size) = part.split_once('/').unwrap_or((part, ""));
+        access.push(percent(of_access)?);
+        size.push(percent(of_size)?);
     }
-    let rest = |of: &dyn Fn(&(Option<f64>, Option<f64>)) -> Option<f64>, what: &str| {
-        let named: f64 = parts.iter().filter_map(of).sum();
-        let open = parts.iter().filter(|part| of(part).is_none()).count();
-        match named > 100.0 + 1e-9 || (open == 0 && named < 100.0 - 1e-9) {
-            true => Err(format!(
-                "the shares of {what} add up to {named} %, not to 100 %"
-            )),
-            false => Ok((100.0 - named).max(0.0) / open.max(1) as f64),
-        }
+    let zones = completed(&access, "access")?
+        .into_iter()
+        .zip(completed(&size, "size")?);
+    let zone = |(access_percent, size_percent)| ZonePart {
+        access_percent,
+        size_percent,
     };
-    let access = rest(&|part| part.0, "access")?;
-    let size = rest(&|part| part.1, "size")?;
-    let zone = |part: &(Option<f64>, Option<f64>)| ZonePart {
-        access_percent: part.0.unwrap_or(access),
-        size_percent: part.1.unwrap_or(size),
-    };
-    Ok(parts.iter().map(zone).collect())
+    Ok(zones.map(zone).collect())
+}
+
+/// Percentages that add up to 100: what is left is divided among those that are open.
+fn completed(parts: &[Option<f64>], what: &str) -> Result<Vec<f64>, String> {
+    let named: f64 = parts.iter().flatten().sum();
+    let open = parts.iter().filter(|part| part.is_none()).count();
+    if named > 100.0 + 1e-9 || (open == 0 && named < 100.0 - 1e-9) {
+        return Err(format!(
+            "the shares of {what} add up to {named} %, not to 100 %"
+        ));
+    }
+    let rest = (100.0 - named).max(0.0) / open.max(1) as f64;
+    Ok(parts.iter().map(|part| part.unwrap_or(rest)).collect())
 }
 
 /// A size of a request.
