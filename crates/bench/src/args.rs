@@ -9,7 +9,7 @@ use engine::Choice;
 use formats::Format;
 use record::Nanos;
 
-use crate::fio_options::FioOptions;
+pub use crate::fio_options::FioOptions;
 use domain::plan_binding::Planned;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
 use replay::args::ReplayOptions;

@@ -9,7 +9,7 @@ use ledger::Ledger;
 use super::figures::figures_of;
 use super::record::{CellOutcome, Settings};
 use bench::Ran;
-use bench::args::{BenchArgs, SuiteName};
+use bench::args::{BenchArgs, FioOptions, SuiteName};
 use bench::conclusion::Conclusion;
 use domain::values::{Percent, Size, Span};
 use replay::args::ReplayOptions;
@@ -38,6 +38,7 @@ pub(crate) fn bench_args(
         },
         workload,
         fio: None,
+        fio_options: FioOptions::default(),
         replay: trace.map(|trace| trace.path.clone()),
         replay_options: trace.map_or_else(ReplayOptions::default, |trace| trace.options.clone()),
         more_targets: Vec::new(),
@@ -63,6 +64,7 @@ pub(crate) fn bench_args(
         seed: Some(part_of_seed(settings.seed, block as u64)),
         format: None,
         json: false,
+        logs: None,
         report: None,
         force: false,
         no_ledger: true,
