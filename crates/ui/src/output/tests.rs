@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::exit::sentence;
 
+/// Formats with a marker.
 const FORMATS: [Format; 4] = [
     Format::Page,
     Format::Json,
@@ -23,6 +24,8 @@ fn earlier(format: Format) -> String {
         Format::Json => format!("{{\"generator\": \"{}\", \"schema\": 1}}\n", generator()),
         Format::HostList => format!("{HOST_LIST_MARK}1\nhost\n"),
         Format::ManPage => format!("{MAN_PAGE_MARK}\n.TH x\n"),
+        // It has no marker: only an empty file is replaced unasked.
+        Format::FioLog => String::new(),
     }
 }
 
