@@ -5,6 +5,9 @@
 #              minutes of simulated races
 # make fuzz    the parsers against inputs that coverage guides, for a short while (FUZZ_SECONDS)
 # make static  one binary that runs on any Linux of this architecture
+# make dist    tarball, .deb, .rpm, SBOM and SHA256SUMS of this commit, in target/dist; TRIPLE=aarch64-unknown-linux-gnu
+# make check-dist  makes them twice, and installs, upgrades, uses and purges them in bare roots (root)
+# make install PREFIX=/usr/local DESTDIR=
 
 SHELL := /bin/bash
 CARGO ?= cargo
@@ -17,12 +20,12 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3 \
 	openssh-server openssh-client iproute2 binutils ansible-core systemd f2fs-tools nilfs-tools reiserfsprogs \
 	zsh fish jfsutils gfs2-utils exfatprogs ntfs-3g genisoimage erofs-utils cryptsetup-bin drbd-utils bcache-tools lvm2 \
-	mariadb-server mariadb-client postgresql python3-clustershell blktrace gearman-job-server gearman-tools prometheus victoria-metrics openssl
+	mariadb-server mariadb-client postgresql python3-clustershell python3-jsonschema blktrace gearman-job-server gearman-tools prometheus victoria-metrics openssl
 
 # The EC2 against which instances are terminated, and the real aws, both of PyPI.
 MOTO := $(abspath $(TARGET))/moto
 
-.PHONY: test needs moto kafka chdb lint prove bench fuzz static
+.PHONY: test needs moto kafka chdb lint prove bench fuzz static dist check-dist install
 
 test: needs
 	@CARGO=$(CARGO) tests/run
@@ -72,3 +75,18 @@ fuzz:
 static:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(TRIPLE)
 	@ls -l $(TARGET)/$(TRIPLE)/release/disksmith
+
+dist:
+	@packaging/dist $(TARGET)/dist
+
+check-dist:
+	@packaging/check
+
+PREFIX ?= /usr/local
+BINARY ?= $(TARGET)/release/disksmith
+
+$(TARGET)/release/disksmith:
+	$(CARGO) build --release --locked -p disksmith
+
+install: $(BINARY)
+	@packaging/stage $(BINARY) "$(DESTDIR)" "$(PREFIX)"

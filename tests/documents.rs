@@ -10,10 +10,13 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use support::documents::{Catalogue, KEEP_IN, folder};
+use support::documents::{Catalogue, KEEP_IN, all, folder};
+use support::{Place, SHORT, skipped};
 
 fn catalogue() -> Catalogue {
     Catalogue::parse(
@@ -120,5 +123,108 @@ fn the_catalogues_are_written_again() {
             catalogue.add(document, known.is_none() && index == 0);
         }
         fs::write(path, catalogue.text()).unwrap();
+    }
+}
+
+/// Folder of the JSON Schemas.
+fn schemas() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema")
+}
+
+/// Name and text of each schema, from its catalogue.
+fn schemas_of_catalogues() -> BTreeMap<String, String> {
+    let files = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    files
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let schema = Catalogue::parse(&fs::read_to_string(&path).unwrap()).schema(&name);
+            (name, format!("{schema:#}\n"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_published_schemas_are_those_of_the_catalogues() {
+    let wanted = schemas_of_catalogues();
+    for (name, text) in &wanted {
+        let path = schemas().join(format!("{name}.json"));
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == *text,
+            "{}: write it anew, see tests/support/documents.rs",
+            path.display()
+        );
+    }
+    assert_eq!(fs::read_dir(schemas()).unwrap().count(), wanted.len());
+}
+
+#[test]
+#[ignore = "writes docs/schema anew; see tests/support/documents.rs"]
+fn the_schemas_are_written_again() {
+    fs::create_dir_all(schemas()).unwrap();
+    for (name, text) in schemas_of_catalogues() {
+        fs::write(schemas().join(format!("{name}.json")), text).unwrap();
+    }
+}
+
+/// Another program's validator reads the schema and the document.
+const VALIDATE: &str = "import json, sys, jsonschema
+schema = json.load(open(sys.argv[1]))
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+errors = [e.message for e in validator.iter_errors(json.loads(sys.argv[2]))]
+print('\\n'.join(errors))
+sys.exit(bool(errors))";
+
+/// A Python that has the validator: the one on the path may be another than the distribution's.
+fn python() -> Option<&'static str> {
+    let has = |python: &&str| {
+        let mut command = Command::new(python);
+        command.args(["-c", "from jsonschema import Draft202012Validator"]);
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    ["python3", "/usr/bin/python3"].into_iter().find(has)
+}
+
+fn validated(python: &str, name: &str, document: &Value) -> bool {
+    let schema = schemas().join(format!("{name}.json"));
+    let mut command = Command::new(python);
+    command
+        .args(["-c", VALIDATE])
+        .arg(schema)
+        .arg(document.to_string());
+    command.output().unwrap().status.success()
+}
+
+#[test]
+fn real_documents_are_valid_by_the_published_schemas() {
+    let Some(python) = python() else {
+        return skipped("python3-jsonschema is not installed");
+    };
+    let place = Place::new();
+    let mut run = place.document(&SHORT);
+    assert!(validated(python, "bench", &run));
+    run["phases"] = json!(5);
+    assert!(
+        !validated(python, "bench", &run),
+        "a wrong document is valid"
+    );
+    for (name, words) in [
+        ("runs", &["runs", "--json"][..]),
+        ("devices", &["devices", "--json"]),
+        ("ledger-check", &["ledger", "check", "--json"]),
+        ("ledger-compact", &["ledger", "compact", "--json"]),
+    ] {
+        let document = place.run(words).ends_with(0).json();
+        assert!(validated(python, name, &document), "{name}: {document}");
+    }
+    let sample = ["watch", "--json", "--count", "1", "--interval", "100ms"];
+    for line in all(&place.run(&sample).ends_with(0).out) {
+        assert!(
+            validated(python, "watch-sample", &line) || line["kind"] != "sample",
+            "{line}"
+        );
     }
 }

@@ -8,7 +8,10 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 25] = [
+    "config",
+    "service",
+    "ledger",
     "serve",
     "array",
     "bench",

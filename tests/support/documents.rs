@@ -16,7 +16,13 @@
 //!
 //! ```text
 //! DISKSMITH_DOCUMENTS=/tmp/documents cargo test      # or the tests of the command; keeps what was printed
-//! DISKSMITH_DOCUMENTS=/tmp/documents cargo test --test documents -- --ignored
+//! DISKSMITH_DOCUMENTS=/tmp/documents cargo test --test documents -- --ignored the_catalogues
+//! ```
+//!
+//! The JSON Schemas in `docs/schema/` follow from the catalogues:
+//!
+//! ```text
+//! cargo test --test documents -- --ignored the_schemas
 //! ```
 
 use std::collections::BTreeMap;
@@ -150,6 +156,56 @@ impl Catalogue {
             format!("{path}{mark}: {types}\n")
         };
         self.keys.iter().map(line).collect()
+    }
+
+    /// The JSON Schema (draft 2020-12) of a document. Keys may be added, and null goes with every type.
+    pub(crate) fn schema(&self, name: &str) -> Value {
+        let mut schema = self.schema_at("", &["object".to_owned()]);
+        if let Some(fields) = schema.as_object_mut() {
+            let dialect = "https://json-schema.org/draft/2020-12/schema";
+            fields.insert("$schema".to_owned(), dialect.into());
+            fields.insert("title".to_owned(), format!("disksmith {name}").into());
+            fields.insert("type".to_owned(), "object".into());
+        }
+        schema
+    }
+
+    /// The schema of what is at a path and has one of these types.
+    fn schema_at(&self, path: &str, types: &[String]) -> Value {
+        let mut schema = serde_json::Map::new();
+        if types.is_empty() {
+            return Value::Object(schema);
+        }
+        let words = types.iter().map(|word| match word.as_str() {
+            "bool" => "boolean",
+            word => word,
+        });
+        let words: Vec<&str> = words.chain(["null"]).collect();
+        schema.insert("type".to_owned(), words.into());
+        if let Some(item) = self.keys.get(&format!("{path}[]")) {
+            let items = self.schema_at(&format!("{path}[]"), &item.types);
+            schema.insert("items".to_owned(), items);
+        }
+        let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+        for (key, field) in self.keys_of(path) {
+            let of_field = self.schema_at(key, &field.types);
+            match key.rsplit('.').next().unwrap_or(key) {
+                "*" => drop(schema.insert("additionalProperties".to_owned(), of_field)),
+                field_name => {
+                    if !field.optional {
+                        required.push(field_name.to_owned());
+                    }
+                    properties.insert(field_name.to_owned(), of_field);
+                }
+            }
+        }
+        if !properties.is_empty() {
+            schema.insert("properties".to_owned(), properties.into());
+        }
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), required.into());
+        }
+        Value::Object(schema)
     }
 
     /// Everything in a document that is not as pinned, a line each.

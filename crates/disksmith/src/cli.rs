@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use admin::args::{ConfigArgs, ServiceArgs};
 use fleet::args::FleetArgs;
 use fleet::{AgentVerb, HostVerb};
 use serve::args::ServeArgs;
@@ -40,6 +41,12 @@ pub(crate) enum Verb {
     /// Show response times, load and disks in a browser, and which of them a change came from
     #[command(display_order = 12)]
     Serve(Box<ServeArgs>),
+    /// Check the configuration of services
+    #[command(display_order = 14)]
+    Config(ConfigArgs),
+    /// Run a verb as a service, with the options of its file in /etc/disksmith
+    #[command(display_order = 14)]
+    Service(ServiceArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example: disksmith completions bash > \
                             /etc/bash_completion.d/disksmith")]

@@ -1,6 +1,7 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
 mod cli;
+mod service;
 mod shell;
 
 use std::process::ExitCode;
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use cli::{Cli, Verb};
+use service::Service;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     ui::exit::exit_code(run(&cli.verb, &mut context))
 }
 
+/// Runs a verb.
 fn run(verb: &Verb, context: &mut Context) -> Outcome {
     match verb {
         Verb::Host(verb) => verb.run(context),
@@ -45,6 +48,13 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Serve(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             serve::serve(args, context, &interrupt)
+        }
+        Verb::Config(args) => admin::config::config(args, &Cli::command(), context),
+        Verb::Service(args) => {
+            let service = Service::begin(args)?;
+            let mut context = Context::of_process(service.cli.ledger.named());
+            let outcome = run(&service.cli.verb, &mut context)?;
+            service.end(outcome)
         }
         Verb::Completions { shell } => shell::completions(*shell, context),
         Verb::Man { folder, force } => shell::man_pages(folder, *force),

@@ -5,6 +5,7 @@ use std::{io, mem};
 
 use clap::Subcommand;
 
+use admin::args::LedgerArgs;
 use array::args::{ArrayArgs, ArrayVerb};
 use bench::ReplayArgs;
 use bench::args::BenchArgs;
@@ -70,6 +71,8 @@ pub enum HostVerb {
     Doctor(Box<DoctorArgs>),
     /// Print what to do about a finding of 'doctor'
     Playbook(PlaybookArgs),
+    /// Check, compact, export or copy the ledger
+    Ledger(LedgerArgs),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
 }
@@ -108,6 +111,7 @@ impl HostVerb {
             }
             HostVerb::Doctor(args) => doctor::doctor(args, context),
             HostVerb::Playbook(args) => doctor::playbook(args, context),
+            HostVerb::Ledger(args) => admin::ledger(args, context),
             HostVerb::Lab(args) => lab::command::lab(args, context, &*interrupt()?),
         }
     }

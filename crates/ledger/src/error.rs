@@ -165,6 +165,32 @@ pub enum Error {
         /// The ledger.
         path: PathBuf,
     },
+    /// There is no ledger yet.
+    #[error(
+        "there is no ledger at {} yet. `disksmith bench .` begins it; --ledger FILE names another",
+        path.display()
+    )]
+    Missing {
+        /// Place of the ledger.
+        path: PathBuf,
+    },
+    /// The place of a backup is taken.
+    #[error(
+        "{} exists, and a backup replaces nothing. Name a file that does not exist",
+        path.display()
+    )]
+    BackupExists {
+        /// The backup.
+        path: PathBuf,
+    },
+    /// A backup could not be written.
+    #[error("the backup {} could not be written: {source}. Name a file elsewhere", path.display())]
+    Backup {
+        /// The backup.
+        path: PathBuf,
+        /// The system's error, or SQLite's.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Anything else that SQLite reports.
     #[error("the ledger {} could not be used: {source}", path.display())]
     Sqlite {

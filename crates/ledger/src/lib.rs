@@ -49,6 +49,7 @@ mod recording;
 mod report;
 mod runs;
 mod schema;
+mod upkeep;
 mod work;
 mod work_error;
 mod writable;
@@ -70,6 +71,7 @@ pub use recording::{
     Thinner, thin,
 };
 pub use runs::{Conclusion, Filter, RunSummary};
+pub use upkeep::{Compacted, Examination};
 pub use work::{Claim, LongWork, Work, WorkSummary};
 pub use work_error::WorkError;
 

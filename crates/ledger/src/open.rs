@@ -112,6 +112,25 @@ impl Ledger {
         }
     }
 
+    /// Opens the ledger at `path` for reading, as it is: one of an older schema is not brought up to date. `None` where
+    /// there is no file, or nothing in it yet.
+    ///
+    /// # Errors
+    /// As [`Ledger::open_to_read`], but not for an older schema.
+    pub(crate) fn open_as_it_is(path: &Path) -> Result<Option<Ledger>> {
+        let Some(path) = find(path)? else {
+            return Ok(None);
+        };
+        let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+        let seen = match probe(&path, known)? {
+            FileState::Blank => return Ok(None),
+            // Under locks, since it is read for long, and others may write meanwhile.
+            FileState::Sound if may_write(&path) => FileState::Unsettled,
+            seen => seen,
+        };
+        read_as_it_is(path, seen, known, Unwritable::ReadOnly).map(Some)
+    }
+
     /// Its absolute path without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
@@ -243,6 +262,15 @@ fn choose_journal(connection: &Connection, path: &Path) -> rusqlite::Result<()> 
 }
 
 fn open_to_read(path: PathBuf, seen: FileState, known: u32, why: Unwritable) -> Result<Ledger> {
+    let ledger = read_as_it_is(path, seen, known, why)?;
+    let header = Header::read(&ledger.connection).map_err(|error| ledger.explain(error))?;
+    if header.version < known {
+        return Err(Error::Older { path: ledger.path });
+    }
+    Ok(ledger)
+}
+
+fn read_as_it_is(path: PathBuf, seen: FileState, known: u32, why: Unwritable) -> Result<Ledger> {
     let connection = match seen {
         FileState::Blank => return Err(Error::ReadOnly { path }),
         // No process was writing it just now, and where it may not be written SQLite could not create the side
@@ -259,9 +287,6 @@ fn open_to_read(path: PathBuf, seen: FileState, known: u32, why: Unwritable) -> 
     belongs(&ledger.path, header, known)?;
     if seen == FileState::Unsettled {
         check(&ledger.path, &ledger.connection)?;
-    }
-    if header.version < known {
-        return Err(Error::Older { path: ledger.path });
     }
     if !settles {
         return Ok(ledger);

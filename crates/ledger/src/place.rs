@@ -1,9 +1,9 @@
 //! Place of the ledger, and abilities of its file system.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
@@ -50,7 +50,23 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
         .open(path);
     match created {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.map(drop),
+        Err(error) => Err(error),
+        Ok(file) => {
+            give_to_owner_of_folder(&file, path);
+            Ok(())
+        }
+    }
+}
+
+/// Gives a new file to the owner of its folder: what root creates in the folder of a service, or of a user, is of use to
+/// them too. SQLite does so with its side files.
+fn give_to_owner_of_folder(file: &File, path: &Path) {
+    let owner = path.parent().map(fs::metadata);
+    if let (Some(Ok(folder)), Ok(own)) = (owner, file.metadata())
+        && folder.uid() != own.uid()
+    {
+        // Who may not is not root, and keeps what it has created.
+        let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
     }
 }
 
@@ -161,6 +177,18 @@ mod tests {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(&folder.path().join("a")), 0o700);
         assert_eq!(mode(&folder.path().join("a/b")), 0o700);
+    }
+
+    #[test]
+    fn root_what_root_creates_belongs_to_the_owner_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        if std::os::unix::fs::chown(folder.path(), Some(1234), Some(1235)).is_err() {
+            return skip::skipped("root");
+        }
+        let path = folder.path().join("ledger.db");
+        create(&path).unwrap();
+        let facts = path.metadata().unwrap();
+        assert_eq!((facts.uid(), facts.gid()), (1234, 1235));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Ledger {
     }
 
     /// Reads all that lists show, as who reads them would. `tables` are those that the ledger's schema has.
-    fn read_lists(&self, tables: &[String]) -> Result<()> {
+    pub(crate) fn read_lists(&self, tables: &[String]) -> Result<()> {
         let has = |name: &str| tables.iter().any(|table| table == name);
         if has("runs") {
             self.list(&Filter::default())?;

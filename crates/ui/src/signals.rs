@@ -88,6 +88,16 @@ pub fn interrupt_and_reload_flags() -> std::io::Result<(Arc<AtomicBool>, Arc<Ato
     Ok((interrupted, reload))
 }
 
+/// A flag that SIGHUP sets, beside whatever else it does.
+///
+/// # Errors
+/// When the handler cannot be set.
+pub fn reload_flag() -> std::io::Result<Arc<AtomicBool>> {
+    let reload = Arc::default();
+    flag::register(SIGHUP, Arc::clone(&reload))?;
+    Ok(reload)
+}
+
 /// A flag that the first signal sets, for who has the terminal: it is put back before a second signal
 /// may end the program, which [`second_ends_at_once`] says.
 ///

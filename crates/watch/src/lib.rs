@@ -40,6 +40,7 @@ use serve::Server;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};
+use ui::service_manager::notify;
 use view::View;
 
 pub use check::misused as misused_check;
@@ -105,7 +106,9 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         server,
         report: page.map(|page| Report::begin(page, source)),
     };
+    notify("READY=1");
     let seen = live.run(args, &mut view, context, interrupt);
+    notify("STOPPING=1");
     let report = live.report.take();
     drop(live);
     // The terminal is restored before anything is printed.

@@ -124,6 +124,11 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     out
 }
 
+/// Checks that the body of a block of this step can be read.
+pub(crate) fn demand_readable(step: u32, body: &[u8]) -> Result<(), String> {
+    unpack(step, body).map(drop)
+}
+
 /// The samples of a body; what is wrong with them is reported as a clause.
 fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
     if step <= TAKEN {

@@ -1,0 +1,139 @@
+//! Configuration of services: `/etc/disksmith/NAME.toml` has the options of the verb NAME, by their long names.
+
+mod options;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+use crate::args::{ConfigArgs, ConfigVerb, SERVICES, ServiceArgs};
+
+pub use options::Problem;
+use options::arguments;
+
+/// Folder of the configuration.
+const FOLDER: &str = "/etc/disksmith";
+
+/// Checks configuration. `program` has all verbs.
+///
+/// # Errors
+/// Refused where a file cannot be read. What is wrong in one that can is the answer, with status 1.
+pub fn config(args: &ConfigArgs, program: &clap::Command, context: &mut Context) -> Outcome {
+    let ConfigVerb::Check { files, json } = &args.verb;
+    let files = match files.is_empty() {
+        true => installed(),
+        false => files.clone(),
+    };
+    let mut body = CheckBody {
+        files: Vec::new(),
+        problems: Vec::new(),
+    };
+    for file in &files {
+        body.problems.extend(problems(file, program)?);
+        body.files.push(file.display().to_string());
+    }
+    let text = match json {
+        true => ui::json::document("config check", &body),
+        false => body.text(),
+    };
+    context.print(&text)?;
+    Ok(match body.problems.is_empty() {
+        true => Answer::Done,
+        false => Answer::No,
+    })
+}
+
+/// The command line of a service: its verb, and the options of its file. The file may be missing where it was not named.
+///
+/// # Errors
+/// Refused where the file cannot be read, or something in it is wrong.
+pub fn command_line(args: &ServiceArgs, program: &clap::Command) -> Result<Vec<OsString>, Failure> {
+    let path = match &args.config {
+        Some(path) => path.clone(),
+        None => file_of(&args.verb),
+    };
+    let mut words = vec![OsString::from("disksmith"), OsString::from(&args.verb)];
+    if args.config.is_none() && !path.exists() {
+        return Ok(words);
+    }
+    let text = read(&path)?;
+    match arguments(&path, &text, &args.verb, program) {
+        Ok(arguments) => words.extend(arguments),
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
+            return Err(Failure::refused_for(
+                &format!("the service {} does not start", args.verb),
+                &problems,
+            ));
+        }
+    }
+    Ok(words)
+}
+
+/// Body of the document of `config check --json`.
+#[derive(Serialize)]
+struct CheckBody {
+    files: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl CheckBody {
+    fn text(&self) -> String {
+        if self.files.is_empty() {
+            return format!(
+                "There is no configuration in {FOLDER}; services run with their defaults.\n"
+            );
+        }
+        let mut text = String::new();
+        for problem in &self.problems {
+            text += &format!("{problem}\n");
+        }
+        for file in &self.files {
+            if !self.problems.iter().any(|problem| &problem.file == file) {
+                text += &format!("{file}: well\n");
+            }
+        }
+        text
+    }
+}
+
+fn problems(file: &Path, program: &clap::Command) -> Result<Vec<Problem>, Failure> {
+    let text = read(file)?;
+    let verb = file.file_stem().unwrap_or_default().to_string_lossy();
+    if !SERVICES.contains(&verb.as_ref()) {
+        return Ok(vec![Problem {
+            file: file.display().to_string(),
+            line: None,
+            reason: format!(
+                "no service is named '{verb}'; the files are {}",
+                SERVICES.map(|name| format!("{name}.toml")).join(", ")
+            ),
+        }]);
+    }
+    Ok(arguments(file, &text, &verb, program)
+        .err()
+        .unwrap_or_default())
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    fs::read_to_string(file)
+        .map_err(|error| anyhow::anyhow!("{} cannot be read: {error}", file.display()))
+        .refused()
+}
+
+fn file_of(verb: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{verb}.toml"))
+}
+
+/// The files that are there.
+fn installed() -> Vec<PathBuf> {
+    SERVICES
+        .iter()
+        .map(|verb| file_of(verb))
+        .filter(|path| path.exists())
+        .collect()
+}

@@ -1,0 +1,252 @@
+//! From a file of options to a command line.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Command};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Something that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file.
+    pub file: String,
+    /// The line, where it is known.
+    pub line: Option<usize>,
+    /// Reason, a sentence.
+    pub reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.reason),
+            None => write!(f, "{}: {}", self.file, self.reason),
+        }
+    }
+}
+
+/// The arguments of `verb` that the file states: `key = value` for `--key=value`, `true` for a flag, a list for an
+/// option that is given several times. A positional argument goes by its name, such as `devices`.
+///
+/// # Errors
+/// All that is wrong in it.
+pub(super) fn arguments(
+    file: &Path,
+    text: &str,
+    verb: &str,
+    program: &Command,
+) -> Result<Vec<OsString>, Vec<Problem>> {
+    let problem = |line, reason: String| Problem {
+        file: file.display().to_string(),
+        line,
+        reason,
+    };
+    let options: BTreeMap<String, Value> = basic_toml::from_str(text).map_err(|error| {
+        let reason = error.to_string();
+        vec![problem(line_in(&reason), reason)]
+    })?;
+    let mut program = program.clone();
+    program.build();
+    let Some(command) = program.find_subcommand(verb) else {
+        return Err(vec![problem(None, format!("there is no verb '{verb}'"))]);
+    };
+    let (mut words, mut last, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, value) in &options {
+        let given = match find(command, key) {
+            Some(arg) if arg.is_positional() => values(value).map(|values| last.extend(values)),
+            Some(arg) => option(arg, key, value).map(|given| words.extend(given)),
+            None => Err(format!(
+                "'{key}' is not an option of 'disksmith {verb}'; 'disksmith {verb} --help' lists them"
+            )),
+        };
+        if let Err(reason) = given {
+            problems.push(problem(line_of(text, key), reason));
+        }
+    }
+    if !last.is_empty() {
+        words.push("--".to_owned());
+        words.extend(last);
+    }
+    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    if problems.is_empty() {
+        let line = ["disksmith".into(), verb.into()]
+            .into_iter()
+            .chain(words.clone());
+        if let Err(error) = program.try_get_matches_from_mut(line) {
+            problems.push(problem(
+                line_of_error(text, &options, &error),
+                reason_of(&error),
+            ));
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(words),
+        false => Err(problems),
+    }
+}
+
+/// The argument of a key: an option by its long name, or a positional by its name.
+fn find<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
+    command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .find(|arg| match arg.is_positional() {
+            true => arg.get_id().as_str().replace('_', "-") == key,
+            false => arg.get_long() == Some(key),
+        })
+}
+
+/// An option, as words of a command line.
+fn option(arg: &Arg, key: &str, value: &Value) -> Result<Vec<String>, String> {
+    match (arg.get_action().takes_values(), value) {
+        (false, Value::Bool(true)) => Ok(vec![format!("--{key}")]),
+        (false, Value::Bool(false)) => Ok(Vec::new()),
+        (false, _) => Err(format!("'{key}' is true or false, not {value}")),
+        (true, _) => Ok(values(value)
+            .map_err(|reason| format!("'{key}': {reason}"))?
+            .into_iter()
+            .map(|value| format!("--{key}={value}"))
+            .collect()),
+    }
+}
+
+/// The values of a key: one, or a list of them.
+fn values(value: &Value) -> Result<Vec<String>, String> {
+    match value {
+        Value::String(text) => Ok(vec![text.clone()]),
+        Value::Number(number) => Ok(vec![number.to_string()]),
+        Value::Array(items) if !items.iter().any(Value::is_array) => {
+            let lists: Result<Vec<_>, _> = items.iter().map(values).collect();
+            Ok(lists?.concat())
+        }
+        other => Err(format!(
+            "a string, a number or a list is expected, not {other}"
+        )),
+    }
+}
+
+/// The line in which a key is set.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let sets = |line: &str| {
+        let line = line.trim_start().trim_start_matches(['"', '\'']);
+        line.strip_prefix(key).is_some_and(|rest| {
+            rest.trim_start_matches(['"', '\''])
+                .trim_start()
+                .starts_with('=')
+        })
+    };
+    text.lines().position(sets).map(|at| at + 1)
+}
+
+/// The line that a message of the TOML reader ends with: `… at line 3 column 5`.
+fn line_in(message: &str) -> Option<usize> {
+    let (_, rest) = message.rsplit_once("at line ")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
+/// The line of the option that an error of the command line is about.
+fn line_of_error(
+    text: &str,
+    options: &BTreeMap<String, Value>,
+    error: &clap::Error,
+) -> Option<usize> {
+    let named = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(named) => named.clone(),
+        ContextValue::Strings(several) => several.concat(),
+        _ => return None,
+    };
+    let named = named.trim_start_matches("--");
+    let word = named.split([' ', '=', '<']).next()?;
+    let key = options.keys().find(|key| key.as_str() == word)?;
+    line_of(text, key)
+}
+
+/// The first sentence of an error of the command line.
+fn reason_of(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let lines = text.lines().take_while(|line| !line.starts_with("Usage:"));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    let said = words.join(" ");
+    let said = said.strip_prefix("error: ").unwrap_or(&said);
+    said.replace(" For more information, try '--help'.", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{ArgAction, value_parser};
+
+    fn program() -> Command {
+        let watch = Command::new("watch")
+            .arg(Arg::new("devices").num_args(0..))
+            .arg(Arg::new("record").long("record").action(ArgAction::SetTrue))
+            .arg(
+                Arg::new("limit")
+                    .long("record-limit")
+                    .requires("record")
+                    .value_parser(value_parser!(u64)),
+            )
+            .arg(Arg::new("from").long("from").action(ArgAction::Append));
+        Command::new("disksmith").subcommand(watch)
+    }
+
+    fn of(text: &str) -> Result<Vec<OsString>, Vec<String>> {
+        let arguments = arguments(Path::new("/etc/x.toml"), text, "watch", &program());
+        arguments.map_err(|problems| problems.iter().map(Problem::to_string).collect())
+    }
+
+    #[test]
+    fn keys_become_options_flags_lists_and_positional_arguments() {
+        let text = "# a comment\nrecord = true\nrecord-limit = 5\nfrom = [\"a b\", \"c\"]\ndevices = [\"md0\"]\n";
+        let words = [
+            "--from=a b",
+            "--from=c",
+            "--record",
+            "--record-limit=5",
+            "--",
+            "md0",
+        ];
+        assert_eq!(of(text).unwrap(), words.map(OsString::from));
+        assert_eq!(of("record = false\n").unwrap(), [""; 0].map(OsString::from));
+        assert_eq!(of("").unwrap(), [""; 0].map(OsString::from));
+    }
+
+    #[test]
+    fn each_problem_names_file_line_and_reason() {
+        for (text, begins, holds) in [
+            ("\nrecord = \"yes\"\n", "/etc/x.toml:2: ", "true or false"),
+            (
+                "record = true\nrecrod = 1\n",
+                "/etc/x.toml:2: ",
+                "'recrod' is not an option",
+            ),
+            (
+                "record = true\n\nrecord-limit = \"x\"\n",
+                "/etc/x.toml:3: ",
+                "invalid value 'x'",
+            ),
+            ("a = 1\nb = = 2\n", "/etc/x.toml:2: ", "line 2"),
+            (
+                "record-limit = { a = 1 }\n",
+                "/etc/x.toml:1: ",
+                "is expected",
+            ),
+            ("record-limit = 5\n", "/etc/x.toml: ", "--record"),
+        ] {
+            let problems = of(text).unwrap_err();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert!(problems[0].starts_with(begins), "{problems:?}");
+            assert!(problems[0].contains(holds), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn all_problems_are_named_at_once() {
+        assert_eq!(of("x = 1\ny = 2\n").unwrap_err().len(), 2);
+    }
+}

@@ -1,0 +1,170 @@
+//! The verb `ledger`: checking, compacting, exporting and copying the ledger.
+
+use std::path::Path;
+
+use ledger::{Compacted, Error, Examination, Ledger};
+use record::Bytes;
+use serde::Serialize;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::format::count;
+use ui::table::wrap;
+
+use crate::args::{LedgerArgs, LedgerVerb};
+use crate::export::export;
+
+/// Runs an action on the ledger.
+pub fn ledger(args: &LedgerArgs, context: &mut Context) -> Outcome {
+    match &args.verb {
+        LedgerVerb::Check { json } => check(*json, context),
+        LedgerVerb::Compact { json } => compact(*json, context),
+        LedgerVerb::Export => export(context),
+        LedgerVerb::Backup { file, json } => back_up(file, *json, context),
+    }
+}
+
+/// Body of the document of `ledger check --json`.
+#[derive(Serialize)]
+struct CheckBody {
+    ledger: String,
+    sound: bool,
+    ledger_schema: u32,
+    bytes: Bytes,
+    free_bytes: Bytes,
+    runs: u64,
+    recordings: u64,
+    recording_blocks: u64,
+    marks: u64,
+    work: u64,
+    /// All that is damaged, a sentence each.
+    damage: Vec<String>,
+}
+
+impl CheckBody {
+    fn of(found: Examination) -> CheckBody {
+        CheckBody {
+            ledger: found.path.display().to_string(),
+            sound: found.damage.is_empty(),
+            ledger_schema: found.schema,
+            bytes: found.size,
+            free_bytes: found.free,
+            runs: found.runs,
+            recordings: found.recordings,
+            recording_blocks: found.blocks,
+            marks: found.marks,
+            work: found.work,
+            damage: found.damage,
+        }
+    }
+
+    fn text(&self, width: usize) -> String {
+        let state = if self.sound { "sound" } else { "damaged" };
+        let mut text = format!("{} is {state}.\n", self.ledger);
+        if self.ledger_schema > 0 {
+            let many = |count_of: u64, what: &str| count(count_of as usize, what);
+            text += &format!(
+                "Schema {}, {}, {} of it free. {}, {} ({}), {}, {} of long work.\n",
+                self.ledger_schema,
+                self.bytes,
+                self.free_bytes,
+                many(self.runs, "run"),
+                many(self.recordings, "recording"),
+                many(self.recording_blocks, "block"),
+                many(self.marks, "mark"),
+                many(self.work, "row"),
+            );
+        }
+        for damage in &self.damage {
+            text += &format!("- {damage}\n");
+        }
+        text += match self.sound {
+            true if self.free_bytes.0 > self.bytes.0 / 4 => {
+                "'disksmith ledger compact' gives the free room back.\n"
+            }
+            true => "",
+            false => {
+                "What can be read is printed by 'disksmith ledger export'. Move the file aside to begin a new one.\n"
+            }
+        };
+        text.lines()
+            .map(|line| wrap(line, width, "  ") + "\n")
+            .collect()
+    }
+}
+
+fn check(json: bool, context: &mut Context) -> Outcome {
+    let body = match Ledger::examine(context.ledger_path()?) {
+        // Damaged so much that SQLite reads nothing of it.
+        Err(Error::Damaged { path, detail }) => CheckBody::of(Examination {
+            path,
+            damage: vec![detail],
+            ..Examination::default()
+        }),
+        other => CheckBody::of(other.refused()?),
+    };
+    let text = match json {
+        true => ui::json::document("ledger check", &body),
+        false => body.text(context.columns),
+    };
+    context.print(&text)?;
+    Ok(match body.sound {
+        true => Answer::Done,
+        false => Answer::No,
+    })
+}
+
+/// Body of the document of `ledger compact --json`.
+#[derive(Serialize)]
+struct CompactBody {
+    ledger: String,
+    before_bytes: Bytes,
+    after_bytes: Bytes,
+}
+
+fn compact(json: bool, context: &mut Context) -> Outcome {
+    let path = context.ledger_path()?;
+    let Some(mut ledger) = context.open_ledger_if_there()? else {
+        return Err(Error::Missing { path }).refused();
+    };
+    let Compacted { before, after } = ledger.compact().refused()?;
+    let body = CompactBody {
+        ledger: ledger.path().display().to_string(),
+        before_bytes: before,
+        after_bytes: after,
+    };
+    let text = match json {
+        true => ui::json::document("ledger compact", &body),
+        false => format!("{}: {before} before, {after} now.\n", body.ledger),
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// Body of the document of `ledger backup --json`.
+#[derive(Serialize)]
+struct BackupBody<'a> {
+    ledger: String,
+    backup: &'a Path,
+    bytes: Bytes,
+}
+
+fn back_up(file: &Path, json: bool, context: &mut Context) -> Outcome {
+    let path = context.ledger_path()?;
+    let size = Ledger::back_up(&path, file).refused()?;
+    let body = BackupBody {
+        ledger: path.display().to_string(),
+        backup: file,
+        bytes: size,
+    };
+    let text = match json {
+        true => ui::json::document("ledger backup", &body),
+        false => format!(
+            "Copied {} to {} ({size}). To use it: disksmith --ledger {} runs\n",
+            body.ledger,
+            file.display(),
+            file.display()
+        ),
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}

@@ -1,0 +1,54 @@
+//! A verb as a service: its options come from a file, which SIGHUP has read again.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use clap::{CommandFactory as _, Parser as _};
+
+use admin::args::ServiceArgs;
+use admin::config;
+
+use crate::cli::Cli;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+/// A service that runs.
+pub(crate) struct Service {
+    /// The verb, with the options of its file.
+    pub cli: Cli,
+    reload: Arc<AtomicBool>,
+}
+
+impl Service {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// Refused where something in the file is wrong.
+    pub(crate) fn begin(args: &ServiceArgs) -> Result<Service, Failure> {
+        let words = config::command_line(args, &Cli::command())?;
+        let cli = Cli::try_parse_from(words).refused()?;
+        let reload = ui::signals::reload_flag().refused()?;
+        Ok(Service { cli, reload })
+    }
+
+    /// The end of the verb. After SIGHUP this program is started again in the same process, so that a new version of
+    /// it takes over too.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn end(self, answer: Answer) -> Outcome {
+        if !self.reload.load(Relaxed) {
+            return Ok(answer);
+        }
+        let mut arguments = std::env::args_os();
+        let named = arguments.next().unwrap_or_default();
+        // The file of this process may have been replaced, and is then another than that of its name.
+        let program = match Path::new(&named).is_absolute() {
+            true => named.into(),
+            false => std::env::current_exe().midway()?,
+        };
+        Err(Command::new(program).args(arguments).exec()).midway()
+    }
+}
