@@ -162,7 +162,9 @@ impl World {
             if number == volumes {
                 device.kind = DeviceKind::Array;
                 device.queue_depth = None;
-                device.level = self.array.map(|array| format!("raid{}", array.level));
+                device.level = self
+                    .array
+                    .map(|array| record::raid::MdLevel::from(format!("raid{}", array.level)));
                 device.lies_on = (0..number as u32).map(DeviceId).collect();
             }
             self.devices.push(Arc::new(device));

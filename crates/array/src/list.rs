@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use domain::raid::MdLevel;
 use jiff::Timestamp;
 use job::Store;
 use ledger::WorkSummary;
@@ -169,10 +170,10 @@ impl Used {
     }
 
     fn level(&self) -> Option<String> {
-        let level = self.array.level.clone()?;
+        let level = self.array.level.as_ref()?;
         Some(match &self.array.layout {
             Some(copies) => format!("{level} {copies}"),
-            None => level,
+            None => level.to_string(),
         })
     }
 
@@ -281,7 +282,7 @@ struct ArrayDocument<'a> {
     number: String,
     /// Its names under `/dev/md`.
     names: &'a [String],
-    level: Option<&'a str>,
+    level: Option<&'a MdLevel>,
     layout: Option<&'a str>,
     size_bytes: Bytes,
     chunk_bytes: Option<Bytes>,
@@ -335,7 +336,7 @@ impl<'a> ArrayDocument<'a> {
             device: &array.name,
             number: array.number.to_string(),
             names: &array.names,
-            level: array.level.as_deref(),
+            level: array.level.as_ref(),
             layout: array.layout.as_deref(),
             size_bytes: array.size,
             chunk_bytes: array.chunk,

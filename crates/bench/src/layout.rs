@@ -119,13 +119,13 @@ impl Observer for Watch<'_> {
     fn window(&mut self, window: &mut Window) -> Control {
         self.written += window.write.as_ref().map_or(Bytes(0), |flow| flow.bytes());
         let took = window.t_s + window.seconds;
-        let patience = if self.fixed {
+        let timeout = if self.fixed {
             f64::INFINITY
         } else {
             PATIENCE_S
         };
         self.progress
-            .laid_out(self.written, self.most, took, patience);
+            .laid_out(self.written, self.most, took, timeout);
         let enough = !self.fixed && took >= PATIENCE_S && self.written >= testfile::SMALLEST;
         if enough { Control::Stop } else { Control::GoOn }
     }

@@ -8,6 +8,7 @@ use record::{Bytes, Histogram, Window};
 
 use ui::format;
 use ui::progress::alone;
+use ui::units::span;
 
 /// A progress line, or nothing where nobody watches.
 pub(crate) struct Progress {
@@ -52,8 +53,8 @@ impl Progress {
             .for_each(|flow| latency.merge(&flow.latency));
         let took = window.t_s + window.seconds;
         let time = match self.seconds.is_finite() {
-            true => format!("≤ {:.0} s left", (self.seconds - took).max(0.0)),
-            false => format!("{took:.0} s"),
+            true => format!("≤ {} left", span((self.seconds - took).max(0.0))),
+            false => span(took),
         };
         line.set_position((took * 1000.0) as u64);
         line.set_message(format!(
@@ -64,12 +65,12 @@ impl Progress {
     }
 
     /// Shows the bytes of the test file that are written, of which there will be no more than `most`, nor
-    /// much more after `patience` seconds.
-    pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64, patience: f64) {
+    /// much more after `timeout` seconds.
+    pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64, timeout: f64) {
         let Some(line) = &self.line else { return };
         let share = written.0 as f64 / most.0 as f64;
         line.set_length(1000);
-        line.set_position((share.max((seconds / patience).min(1.0)) * 1000.0) as u64);
+        line.set_position((share.max((seconds / timeout).min(1.0)) * 1000.0) as u64);
         let rate = written.0 as f64 / seconds.max(1e-9) / (1 << 20) as f64;
         line.set_message(format!("{written} at {} MiB/s", format::number(rate)));
     }

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-pub use record::raid::{Level, Placement, Redundancy};
+pub use record::raid::{Level, MdLevel, Placement, Redundancy};
 
 /// Layout of the copies of RAID 10 (md(4), section RAID10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -5,20 +5,22 @@
 //! The calls themselves are the caller's; here they are timed, and counted by window.
 
 mod gather;
+mod message;
+mod run;
+mod together;
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Sender, channel};
-use std::{io, thread};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 
-use record::{Direction, Nanos, Phase, Workload};
+use record::{Direction, Nanos, Workload};
 
-use self::gather::Gathered;
-use crate::clock::{BusyTime, Clock, monotonic_nanos};
-use crate::disks::{drift, note};
-use crate::job::{EngineError, Observer};
-use crate::start_barrier::StartBarrier;
-use crate::tally::{Flows, SLICES, Tally, Timetable};
+use self::message::{End, Message, Part};
+use crate::clock::{BusyTime, Clock};
+use crate::job::EngineError;
+use crate::tally::Tally;
+
+pub use run::run;
 
 /// A phase that is made of calls.
 pub struct Calls<'a> {
@@ -125,131 +127,6 @@ impl Timer<'_> {
             ops: self.ops,
             ticks: self.ticks,
         }
-    }
-}
-
-/// Work of a thread within a window.
-struct Part {
-    index: usize,
-    ticks: u64,
-    flows: Flows,
-    busy_share: f64,
-}
-
-/// Result of a thread when its work is over.
-struct End {
-    part: Part,
-    ops: u64,
-    ticks: u64,
-}
-
-enum Message {
-    Begin,
-    Window {
-        thread: usize,
-        part: Box<Part>,
-    },
-    End {
-        thread: usize,
-        end: Result<Box<End>, EngineError>,
-    },
-}
-
-/// Runs `tasks` at the same time, each on a thread of its own, until all are done, one fails or a
-/// signal comes. The observer sees the windows; what it answers is not asked for, since half of a
-/// given work is no figure of it. `began_s` of the record is left at 0.
-///
-/// # Errors
-/// When a call fails, or a thread cannot be had.
-pub fn run<'t>(
-    calls: &Calls<'_>,
-    tasks: Vec<Box<dyn Task + 't>>,
-    observer: &mut dyn Observer,
-) -> Result<Phase, EngineError> {
-    let clock = Clock::best();
-    let began = (clock.now(), monotonic_nanos());
-    let together = Together {
-        calls,
-        clock,
-        ready: StartBarrier::new(tasks.len()),
-        start: OnceLock::new(),
-        failed: AtomicBool::new(false),
-    };
-    let mut gathered = Gathered::new(&together, tasks.len());
-    let (sender, receiver) = channel();
-    thread::scope(|scope| {
-        for (number, task) in tasks.into_iter().enumerate() {
-            let (together, sender) = (&together, sender.clone());
-            thread::Builder::new()
-                .name(format!("io-{number}"))
-                .spawn_scoped(scope, move || together.work(number, task, &sender))
-                .map_err(|error| {
-                    together.failed.store(true, Relaxed);
-                    // The others wait for one that will not come.
-                    together.ready.open();
-                    EngineError::Setup(error)
-                })?;
-        }
-        drop(sender);
-        gathered.gather(&receiver, observer)
-    })?;
-    let mut detail = String::new();
-    note(
-        &mut detail,
-        drift(clock, began, (clock.now(), monotonic_nanos())),
-    );
-    Ok(gathered.into_phase(detail))
-}
-
-/// State by which the threads begin and end together.
-struct Together<'a> {
-    calls: &'a Calls<'a>,
-    clock: Clock,
-    ready: StartBarrier,
-    start: OnceLock<Timetable>,
-    failed: AtomicBool,
-}
-
-impl Together<'_> {
-    fn slice(&self) -> Nanos {
-        Nanos(self.calls.window.0 / SLICES as u64)
-    }
-
-    /// One thread's life.
-    fn work<'t>(&self, thread: usize, mut task: Box<dyn Task + 't>, sender: &Sender<Message>) {
-        self.ready.pass();
-        let timetable = *self.start.get_or_init(|| {
-            let _ = sender.send(Message::Begin);
-            Timetable {
-                start: self.clock.now(),
-                slice: self.clock.ticks(self.slice()),
-                slices: u64::from(u32::MAX),
-            }
-        });
-        let mut timer = Timer {
-            thread,
-            clock: self.clock,
-            tally: Tally::new(self.calls.workload, timetable),
-            sender,
-            busy: BusyTime::of_this_thread(),
-            ops: 0,
-            ticks: 0,
-        };
-        let mut done = Ok(true);
-        while matches!(done, Ok(true)) && !self.is_over() {
-            done = task.step(&mut timer);
-        }
-        if done.is_err() {
-            self.failed.store(true, Relaxed);
-        }
-        // What a long last call left open is closed before the cut.
-        timer.advance(self.clock.now());
-        let end = done.map(|_| Box::new(timer.end()));
-        let _ = sender.send(Message::End { thread, end });
-    }
-
-    fn is_over(&self) -> bool {
-        self.calls.interrupt.load(Relaxed) || self.failed.load(Relaxed)
     }
 }
 

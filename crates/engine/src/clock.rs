@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code)]
 
+mod monotonic;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
@@ -16,6 +17,8 @@ use std::sync::OnceLock;
 
 use record::{ClockKind, CpuTime, Nanos};
 use rustix::time::{ClockId, clock_gettime};
+
+pub(crate) use monotonic::monotonic_nanos;
 
 /// Counts ticks, and knows how long one is.
 #[derive(Clone, Copy, Debug)]
@@ -72,19 +75,16 @@ impl Clock {
 
 #[cfg(target_arch = "x86_64")]
 fn invariant_counter() -> Option<Clock> {
-    tsc::clock()
+    tsc::nanos_per_tick().map(|nanos_per_tick| Clock {
+        kind: ClockKind::Tsc,
+        nanos_per_tick,
+    })
 }
 
 /// Elsewhere the monotonic clock reads the processor's counter without a call into the kernel.
 #[cfg(not(target_arch = "x86_64"))]
 fn invariant_counter() -> Option<Clock> {
     None
-}
-
-/// CLOCK_MONOTONIC in nanoseconds.
-pub(crate) fn monotonic_nanos() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The share of a thread's time in which it ran, or wanted to and had no processor. On a busy host

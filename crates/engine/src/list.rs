@@ -25,10 +25,10 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+pub use real::run;
 use record::{Bytes, CpuTime, EngineUsed, Nanos};
 pub use rustix::io::Errno;
 
-use crate::disks::Disks;
 use crate::job::{Choice, EngineError};
 
 /// A list may have at most so many requests in flight.
@@ -253,18 +253,4 @@ pub trait Lister: Sync {
     /// for is refused by the kernel, or when there is no memory. A request that fails is no error
     /// here.
     fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError>;
-}
-
-impl Lister for Disks {
-    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
-        run(list, feed)
-    }
-}
-
-/// Runs one list on a real file or device.
-///
-/// # Errors
-/// As [`Lister::run`].
-pub fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
-    real::run(list, feed)
 }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use record::Nanos;
 
 use sweep::{Figure, Metric, Requirement};
+use ui::units::as_argument;
 
 /// The latency of the disks themselves, as users write it, and as a figure.
 const DISKS: &str = "disk.latency";
@@ -49,7 +50,7 @@ impl fmt::Display for Floor {
             None => f.write_str(&requirement)?,
         }
         match self.over {
-            Some(over) => write!(f, " for {}", exactly(over)),
+            Some(over) => write!(f, " for {}", as_argument(over)),
             None => Ok(()),
         }
     }
@@ -86,14 +87,6 @@ impl FromStr for Floor {
         }
         Ok(Floor { requirement, over })
     }
-}
-
-/// A time in the largest unit in which it is a whole number.
-fn exactly(span: Nanos) -> String {
-    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
-    let fits = UNITS.iter().find(|(unit, _)| span.0.is_multiple_of(*unit));
-    let (unit, word) = fits.copied().unwrap_or((1, "ns"));
-    format!("{}{word}", span.0 / unit)
 }
 
 fn span_of(text: &str, span: &str) -> Result<Nanos, String> {

@@ -14,7 +14,7 @@ pub use place::{Place, device_of, place_of};
 use std::path::Path;
 
 use crate::root::{self, Result, Root, last_part};
-use serial::Wait;
+use serial::{Serial, Wait};
 
 /// The block devices of a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -150,14 +150,6 @@ impl Devices {
         let all = self.list.iter_mut();
         all.filter(move |device| device.number == number)
     }
-}
-
-/// Source of a device's serial number.
-enum Serial {
-    /// It is known.
-    Known(String),
-    /// It is requested.
-    Asked(Wait),
 }
 
 /// A key that sorts the numbers within names by value: `sda2` before `sda10`.

@@ -4,18 +4,16 @@
 mod piece;
 mod raid;
 mod table;
-
-use std::io;
-use std::path::Path;
+mod units;
+mod why;
 
 use record::{Bytes, Ranges};
 
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::root::{Root, number};
 use piece::Piece;
-
-/// Positions in sysfs and in the tables of the device mapper are in sectors of this many bytes.
-const SECTOR: u64 = 512;
+use units::SECTOR;
+pub use why::Why;
 
 /// The kinds of device-mapper targets that make up a device, such as `linear` or `cache`. Empty where that cannot
 /// be told: without root, or of a device that is not one of the device mapper.
@@ -43,119 +41,6 @@ pub struct NotMapped {
     pub to: String,
     /// The reason.
     pub why: Why,
-}
-
-/// Reason for which a mapping is not known. Devices are named as a person knows them.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
-    /// The kernel does not list a device.
-    #[error("the kernel lists no block device {0}; it may have been removed")]
-    Absent(DevNum),
-    /// The one is not below the other.
-    #[error("the one is not built on the other")]
-    Unrelated,
-    /// The lower device is below and has nothing of the data.
-    #[error("the lower one is a spare, or failed, or another part of it is in use")]
-    Nothing,
-    /// An attribute is missing, or is no number.
-    #[error("{device} has no {attribute} in sysfs")]
-    Silent {
-        /// The device.
-        device: String,
-        /// The attribute, below the device's folder.
-        attribute: &'static str,
-    },
-    /// A folder in sysfs could not be listed.
-    #[error("{0}")]
-    Unread(String),
-    /// An array of a level that is not followed.
-    #[error(
-        "{device} is of level {level}; linear arrays, RAID 0, RAID 1 and RAID 10 with near copies \
-         are followed"
-    )]
-    Level {
-        /// The array.
-        device: String,
-        /// Its level.
-        level: String,
-    },
-    /// A RAID 10 with far or offset copies.
-    #[error("{0} has far copies; of RAID 10, only near copies are followed")]
-    FarCopies(String),
-    /// A RAID 0 with members of unequal size, and no word of how it continues behind the smallest.
-    #[error(
-        "{0} has members of unequal size and no md/layout that gives the layout of the stripes \
-         behind the smallest (Linux 5.4 and later have it)"
-    )]
-    Zones(String),
-    /// An array that is being given another form.
-    #[error("{0} is being reshaped; ask again when that is done")]
-    Reshaped(String),
-    /// An array that misses a member that it cannot do without.
-    #[error("a member of {0} is missing")]
-    Incomplete(String),
-    /// The parts do not add up to the device.
-    #[error("{device} has {} bytes, and its parts add up to {}", size.0, found.0)]
-    Sizes {
-        /// The device.
-        device: String,
-        /// Its size.
-        size: Bytes,
-        /// Sum of its parts.
-        found: Bytes,
-    },
-    /// A device of the device mapper with a target that is not followed.
-    #[error("{device} is mapped by the target '{target}'; linear and striped ones are followed")]
-    Target {
-        /// The device.
-        device: String,
-        /// The target's type.
-        target: String,
-    },
-    /// The table of a device of the device mapper could not be read.
-    #[error("the table of {device} could not be read: {error}{}", hint(*.error))]
-    Table {
-        /// The device.
-        device: String,
-        /// The kernel's error.
-        error: io::ErrorKind,
-    },
-    /// A table that does not say what it should.
-    #[error("the table of {device} has a line that is not understood: {line}")]
-    Line {
-        /// The device.
-        device: String,
-        /// The line.
-        line: String,
-    },
-    /// A device of a kind that is not followed.
-    #[error("the layout of {0} on the devices below it is not supported")]
-    Kind(String),
-}
-
-/// Advice on an error.
-fn hint(error: io::ErrorKind) -> &'static str {
-    match error {
-        io::ErrorKind::PermissionDenied => "; run this as root",
-        _ => "",
-    }
-}
-
-impl Why {
-    fn silent(device: &Device, attribute: &'static str) -> Why {
-        Why::Silent {
-            device: device.label(),
-            attribute,
-        }
-    }
-
-    fn sizes(device: &Device, found: u64) -> Why {
-        Why::Sizes {
-            device: device.label(),
-            size: device.size,
-            found: Bytes(found),
-        }
-    }
 }
 
 impl Map {
@@ -272,9 +157,4 @@ impl Descent<'_> {
             Kind::Disk | Kind::Loop { .. } | Kind::Ram => Err(Why::Kind(device.label())),
         }
     }
-}
-
-/// A size in KiB, unlike most in sysfs, in bytes.
-fn kib(path: &Path) -> Option<u64> {
-    number::<u64>(path).map(|kib| kib.saturating_mul(1024))
 }

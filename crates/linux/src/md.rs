@@ -8,7 +8,7 @@ pub mod sync;
 use std::path::{Path, PathBuf};
 
 use record::Bytes;
-use record::raid::{Level, Placement};
+use record::raid::{Level, MdLevel, Placement};
 
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::root::{self, Result, Root, attribute, number};
@@ -25,8 +25,8 @@ pub struct Array {
     pub number: DevNum,
     /// The names below `/dev/md`, such as `data`, that lead to it.
     pub names: Vec<String>,
-    /// `raid0`, `raid1`, `raid10`, …; `None` while it is not assembled.
-    pub level: Option<String>,
+    /// Its level; `None` while it is not assembled.
+    pub level: Option<MdLevel>,
     /// Its size.
     pub size: Bytes,
     /// `clean`, `active`, `inactive`, `read-auto`, …
@@ -129,11 +129,9 @@ fn array(
         .join("class/block")
         .join(device.sysfs_name())
         .join("md");
-    let level = attribute(&folder.join("level"));
-    let placement = level
-        .as_deref()
-        .and_then(Level::of_md)
-        .map(Level::placement);
+    let level = attribute(&folder.join("level")).map(MdLevel::from);
+    let raid = level.as_ref().and_then(MdLevel::raid);
+    let placement = raid.map(Level::placement);
     let is_ten = placement == Some(Placement::StripedCopies);
     Ok(Array {
         name: device.name.clone(),

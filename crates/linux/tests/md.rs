@@ -8,6 +8,7 @@ mod support;
 use linux::block::DevNum;
 use linux::md::{self, Array};
 use record::Bytes;
+use record::raid::Level;
 use support::Tree;
 
 fn array(tree: &Tree, name: &str) -> Array {
@@ -22,7 +23,7 @@ fn an_array_that_rebuilds_onto_a_spare_is_described() {
     let data = array(&tree, "md127");
     assert_eq!(data.number, DevNum::new(9, 127));
     assert_eq!(data.names, ["data"]);
-    assert_eq!(data.level.as_deref(), Some("raid10"));
+    assert_eq!(data.level, Some(Level::Ten.into()));
     assert_eq!(data.layout.as_deref(), Some("n2"));
     assert_eq!(data.chunk, Some(Bytes::kib(256)));
     assert_eq!(data.metadata.as_deref(), Some("1.2"));
@@ -55,7 +56,7 @@ fn an_array_that_rebuilds_onto_a_spare_is_described() {
 fn a_mirror_has_neither_chunks_nor_a_layout() {
     let tree = Tree::unpack("captured-md-6.1");
     let log = array(&tree, "md126");
-    assert_eq!(log.level.as_deref(), Some("raid1"));
+    assert_eq!(log.level, Some(Level::One.into()));
     assert_eq!((log.chunk, log.layout), (None, None));
     assert_eq!(log.action.as_deref(), Some("resync"));
 }

@@ -12,6 +12,7 @@ use linux::diskstats::{Counter, DiskStats};
 use linux::mounts::Mounts;
 use proptest::prelude::*;
 use record::Bytes;
+use record::raid::Level;
 use support::Tree;
 
 fn names<'a>(devices: impl IntoIterator<Item = &'a linux::block::Device>) -> Vec<&'a str> {
@@ -93,7 +94,7 @@ fn an_array_lies_on_its_members() {
     let Kind::Raid { level, disks, uuid } = &array.kind else {
         panic!("{:?}", array.kind);
     };
-    assert_eq!((level.as_deref(), *disks), (Some("raid10"), Some(4)));
+    assert_eq!((level.clone(), *disks), (Some(Level::Ten.into()), Some(4)));
     assert!(uuid.is_some());
     assert_eq!(
         below(&devices, "md0"),

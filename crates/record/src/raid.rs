@@ -5,10 +5,23 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A RAID level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
+macro_rules! levels {
+    ($($(#[$doc:meta])* $level:ident,)+) => {
+        /// A RAID level.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum Level {
+            $($(#[$doc])* $level,)+
+        }
+
+        impl Level {
+            /// All that md has.
+            pub const ALL: [Level; [$(Level::$level),+].len()] = [$(Level::$level),+];
+        }
+    };
+}
+
+levels! {
     /// Stripes over all members, no copy.
     Zero,
     /// The same on all members.
@@ -23,6 +36,59 @@ pub enum Level {
     Ten,
     /// One member behind the other.
     Linear,
+}
+
+/// Level of an array as md(4) names it: a RAID level, or what md has next to these, such as `container`. It is
+/// written as md's word.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum MdLevel {
+    /// A RAID level.
+    Raid(Level),
+    /// Another word.
+    Other(String),
+}
+
+impl MdLevel {
+    /// The RAID level, if it is one.
+    pub fn raid(&self) -> Option<Level> {
+        match self {
+            MdLevel::Raid(level) => Some(*level),
+            MdLevel::Other(_) => None,
+        }
+    }
+
+    /// md's word.
+    pub fn word(&self) -> &str {
+        match self {
+            MdLevel::Raid(level) => level.md_word(),
+            MdLevel::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for MdLevel {
+    fn from(word: String) -> MdLevel {
+        Level::of_md(&word).map_or(MdLevel::Other(word), MdLevel::Raid)
+    }
+}
+
+impl From<Level> for MdLevel {
+    fn from(level: Level) -> MdLevel {
+        MdLevel::Raid(level)
+    }
+}
+
+impl From<MdLevel> for String {
+    fn from(level: MdLevel) -> String {
+        level.word().to_owned()
+    }
+}
+
+impl fmt::Display for MdLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
 }
 
 /// Placement of a level's data on its members. Each is a driver of md (its "personality", as in /proc/mdstat).
@@ -57,17 +123,6 @@ pub enum Redundancy {
 }
 
 impl Level {
-    /// All that md has.
-    pub const ALL: [Level; 7] = [
-        Level::Zero,
-        Level::One,
-        Level::Four,
-        Level::Five,
-        Level::Six,
-        Level::Ten,
-        Level::Linear,
-    ];
-
     /// The levels that are built. RAID 4 is RAID 5 with one member that takes all writes of parity.
     pub const BUILT: [Level; 6] = [
         Level::Zero,
@@ -260,6 +315,17 @@ mod tests {
         }
         assert_eq!(Level::of_md("container"), None);
         assert_eq!(Level::of_md("10"), None);
+    }
+
+    #[test]
+    fn a_level_of_md_is_written_as_its_word() {
+        for word in ["raid10", "linear", "container", ""] {
+            let level = MdLevel::from(word.to_owned());
+            let json = serde_json::to_string(&level).unwrap();
+            assert_eq!(json, format!("\"{word}\""));
+            assert_eq!(serde_json::from_str::<MdLevel>(&json).unwrap(), level);
+            assert_eq!(level.raid(), Level::of_md(word));
+        }
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) struct Sorting {
 
 /// Counts at the end of the pass.
 #[derive(Debug, Default)]
-pub(crate) struct FeedEnd {
+pub(crate) struct ReadingEnd {
     pub counts: ReplayCounts,
     pub failed: Option<ReadError>,
 }
@@ -69,8 +69,8 @@ pub(crate) fn run(
     sorting: &Sorting,
     to: &SyncSender<Vec<Item>>,
     over: &AtomicBool,
-) -> FeedEnd {
-    let mut feed = Feed {
+) -> ReadingEnd {
+    let mut batcher = Batcher {
         sorting,
         classes: Classifier::default(),
         inference: Inference::default(),
@@ -78,7 +78,7 @@ pub(crate) fn run(
         latest: 0,
         numbers: 0,
         batch: Vec::with_capacity(BATCH),
-        end: FeedEnd::default(),
+        end: ReadingEnd::default(),
     };
     let mut held: BinaryHeap<Reverse<Held>> = BinaryHeap::with_capacity(HELD + 1);
     let mut order = 0_u64;
@@ -86,7 +86,7 @@ pub(crate) fn run(
         let io = match io {
             Ok(io) => io,
             Err(error) => {
-                feed.end.failed = Some(error);
+                batcher.end.failed = Some(error);
                 break;
             }
         };
@@ -95,24 +95,24 @@ pub(crate) fn run(
         held.push(Reverse(Held { came, order, io }));
         if held.len() > HELD
             && let Some(Reverse(first)) = held.pop()
-            && !feed.take(&first, reader.as_ref(), to)
+            && !batcher.take(&first, reader.as_ref(), to)
         {
-            return feed.end;
+            return batcher.end;
         }
         if over.load(Relaxed) {
-            return feed.end;
+            return batcher.end;
         }
     }
     while let Some(Reverse(first)) = held.pop() {
-        if over.load(Relaxed) || !feed.take(&first, reader.as_ref(), to) {
-            return feed.end;
+        if over.load(Relaxed) || !batcher.take(&first, reader.as_ref(), to) {
+            return batcher.end;
         }
     }
-    let rest = std::mem::take(&mut feed.batch);
+    let rest = std::mem::take(&mut batcher.batch);
     if !rest.is_empty() {
         let _ = to.send(rest);
     }
-    feed.end
+    batcher.end
 }
 
 /// An I/O that is held back.
@@ -142,7 +142,7 @@ impl Ord for Held {
     }
 }
 
-struct Feed<'a> {
+struct Batcher<'a> {
     sorting: &'a Sorting,
     classes: Classifier,
     inference: Inference,
@@ -152,10 +152,10 @@ struct Feed<'a> {
     latest: u64,
     numbers: u64,
     batch: Vec<Item>,
-    end: FeedEnd,
+    end: ReadingEnd,
 }
 
-impl Feed<'_> {
+impl Batcher<'_> {
     /// Hands an I/O over. False if nobody wants more.
     fn take(&mut self, held: &Held, reader: &dyn TraceReader, to: &SyncSender<Vec<Item>>) -> bool {
         let io = &held.io;

@@ -16,7 +16,7 @@ const LEAD: u64 = 2_000_000;
 /// Pause after which the queue is looked at again, where the trace is not read fast enough.
 const STARVED: u64 = 50_000;
 /// Time after which it is looked again whether to go on, while the first batch is waited for.
-const PATIENCE: Duration = Duration::from_millis(10);
+const START_POLL: Duration = Duration::from_millis(10);
 
 /// The queue that the reading thread fills.
 struct Queue {
@@ -40,7 +40,7 @@ impl Queue {
         if self.has_begun {
             return false;
         }
-        match self.from.recv_timeout(PATIENCE) {
+        match self.from.recv_timeout(START_POLL) {
             Ok(batch) => self.batch = batch.into_iter(),
             Err(RecvTimeoutError::Disconnected) => self.is_over = true,
             Err(RecvTimeoutError::Timeout) => return true,

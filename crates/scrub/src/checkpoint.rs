@@ -1,6 +1,7 @@
 //! Checkpoint of a scrub in the ledger, by the array's id: progress, results, and the former tunables while
 //! they are changed.
 
+use domain::raid::MdLevel;
 use jiff::{SignedDuration, Timestamp};
 use ledger::LongWork;
 use linux::md::sync::Sectors;
@@ -20,7 +21,7 @@ pub(crate) struct Checkpoint {
     /// The array's node when it was named last.
     pub path: String,
     /// Its level.
-    pub level: String,
+    pub level: MdLevel,
     /// Layout of the data over the members, as the kernel names it; empty where that was not kept.
     #[serde(default)]
     pub shape: String,
@@ -132,7 +133,7 @@ impl Checkpoint {
 pub(super) fn example() -> Checkpoint {
     Checkpoint {
         path: "/dev/md0".to_owned(),
-        level: "raid10".to_owned(),
+        level: domain::raid::Level::Ten.into(),
         shape: "raid10 over 4, chunk 65536, layout 258".to_owned(),
         members: vec!["a".to_owned(), "b".to_owned()],
         moved: Some(Timestamp::UNIX_EPOCH),
@@ -154,6 +155,8 @@ pub(super) fn example() -> Checkpoint {
 
 #[cfg(test)]
 mod tests {
+    use domain::raid::Level;
+
     use super::*;
 
     #[test]
@@ -171,7 +174,7 @@ mod tests {
                 "another kind",
             ),
             (|fresh| fresh.of = 8192, "another shape"),
-            (|fresh| fresh.level = "raid6".to_owned(), "another shape"),
+            (|fresh| fresh.level = Level::Six.into(), "another shape"),
             // As `mdadm --grow --raid-devices=5` does it at a level with parity: the end stays.
             (
                 |fresh| fresh.shape = "raid10 over 5, chunk 65536, layout 258".to_owned(),

@@ -52,7 +52,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
             })
             .map(|work| work.document)
             .filter(|kept| !kept.repairs && kept.left() > 0 && !kept.places.is_empty())
-            .filter(|kept| kept.level == target.level.md_word() && kept.of == target.end.0)
+            .filter(|kept| kept.level == target.level.into() && kept.of == target.end.0)
             // Of what was counted before a reshape, nothing lies where it was.
             .filter(|kept| kept.shape == target.sync.shape());
         match kept {

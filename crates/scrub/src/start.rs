@@ -146,7 +146,7 @@ pub(crate) fn start(
 ) -> Result<StartedScrub, Failure> {
     let fresh = Checkpoint {
         path: target.path(),
-        level: target.level.to_string(),
+        level: target.level.into(),
         shape: target.sync.shape(),
         members: target.identities(),
         moved: None,

@@ -1,6 +1,7 @@
 //! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
 
 use array::programs::Installed;
+use domain::raid::MdLevel;
 use jiff::{Timestamp, Zoned};
 use job::Store;
 use linux::block::Devices;
@@ -191,7 +192,11 @@ fn row(one: &ArrayStatus) -> Vec<String> {
     };
     vec![
         format!("/dev/{}", one.array.name),
-        one.array.level.clone().unwrap_or_default(),
+        one.array
+            .level
+            .as_ref()
+            .map_or("", MdLevel::word)
+            .to_owned(),
         scrub,
         one.mismatches()
             .map_or("–".to_owned(), |count| count.to_string()),
@@ -272,7 +277,7 @@ impl<'a> ArrayDocument<'a> {
         ArrayDocument {
             array: format!("/dev/{}", one.array.name),
             uuid: one.uuid.as_deref(),
-            level: one.array.level.as_deref(),
+            level: one.array.level.as_ref().map(MdLevel::word),
             scrub: one.word(),
             action: one.action.map(Action::word),
             now: one.now.as_ref().map(NowDocument::of),

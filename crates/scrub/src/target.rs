@@ -1,6 +1,6 @@
 //! The array that is scrubbed, and why it cannot be.
 
-use domain::raid::{Level, Placement};
+use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::md::sync::{Action, Sectors, Sync};
@@ -205,8 +205,9 @@ fn is_whole(array: &Array) -> Result<Level, String> {
              needs"
         ));
     }
-    let word = array.level.as_deref().unwrap_or_default();
-    let Some(level) = Level::of_md(word).filter(|level| level.is_redundant()) else {
+    let raid = array.level.as_ref().and_then(MdLevel::raid);
+    let Some(level) = raid.filter(|level| level.is_redundant()) else {
+        let word = array.level.as_ref().map_or("", MdLevel::word);
         return Err(format!(
             "{word} keeps no second copy and no parity to compare with. To find what cannot be read, \
              read each member from end to end: disksmith scrub --read /dev/{}",

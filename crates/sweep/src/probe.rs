@@ -30,7 +30,7 @@ const WINDOW: Nanos = Nanos::from_secs(1);
 /// The device that failed, and how.
 pub(crate) fn probe(
     settings: &Settings,
-    rig: &Testbed,
+    testbed: &Testbed,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Option<Probe>> {
@@ -44,7 +44,7 @@ pub(crate) fn probe(
     };
     // Only those that layouts use: what is written here is erased with the first of them.
     let used = settings.factors.members.iter().max().copied().unwrap_or(0);
-    let targets: Vec<&DestroyTarget> = rig.claims().take(used).collect();
+    let targets: Vec<&DestroyTarget> = testbed.claims().take(used).collect();
     let mut alone = Vec::new();
     for (at, target) in targets.iter().enumerate() {
         alone.push(rate(&ask(at, target)?));

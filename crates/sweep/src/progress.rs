@@ -4,7 +4,7 @@
 use std::time::Duration;
 use ui::units::span;
 
-use super::decide::words::shown;
+use super::decide::clauses::shown;
 use super::record::{Cell, CellOutcome, SweepRecord};
 
 /// One layout among those of its block.

@@ -33,7 +33,7 @@ pub(crate) struct Ready {
     /// The job, which takes later states.
     pub job: Job<Checkpoint>,
     /// The devices.
-    pub rig: Testbed,
+    pub testbed: Testbed,
 }
 
 impl Ready {
@@ -49,7 +49,7 @@ impl Ready {
             ran_before_s: self.checkpoint.record.ran_s,
             checkpoint: self.checkpoint,
             job: self.job,
-            rig: self.rig,
+            testbed: self.testbed,
             programs,
             context,
             engine,

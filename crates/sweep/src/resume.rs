@@ -49,12 +49,12 @@ pub(super) fn resume(
     checkpoint.boot = boot;
     checkpoint.record.starts += 1;
     job.save(&checkpoint).midway()?;
-    let rig = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed)
+    let testbed = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed)
         .map_err(|problems| refused(&problems))?;
     Ok(Start::Ready(Box::new(Ready {
         checkpoint,
         job,
-        rig,
+        testbed,
     })))
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Sweep<'a> {
     /// The job, which takes later states.
     pub job: Job<Checkpoint>,
     /// The devices.
-    pub rig: Testbed,
+    pub testbed: Testbed,
     /// The programs of the host.
     pub programs: &'a mut dyn Programs,
     /// Context of every command.
@@ -94,7 +94,7 @@ impl Sweep<'_> {
             .notice("disksmith: measuring each volume alone, and then all at once.");
         match probe(
             &self.record().settings,
-            &self.rig,
+            &self.testbed,
             self.engine,
             self.interrupt,
         ) {
@@ -163,7 +163,7 @@ impl Sweep<'_> {
         self.context.notice(&progress.begun());
         let (began, began_s) = (Instant::now(), self.ran_s());
         let underway = self
-            .rig
+            .testbed
             .choose(&wanted, &self.checkpoint.mount(), self.programs)
             .midway()?;
         self.checkpoint.underway = Some(underway.clone());
@@ -202,7 +202,7 @@ impl Sweep<'_> {
         underway: &Underway,
     ) -> Result<Option<(CellOutcome, f64)>, Failure> {
         let built = self
-            .rig
+            .testbed
             .build(layout, underway, self.programs, self.interrupt);
         match built {
             Ok(device) => self.measured(block, underway, device),
@@ -248,7 +248,7 @@ impl Sweep<'_> {
             .layouts
             .iter()
             .any(|layout| layout.level.is_some());
-        let undone = self.rig.take_down(underway, arrays, self.programs);
+        let undone = self.testbed.take_down(underway, arrays, self.programs);
         let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
         if !left.is_empty() {
             return Err(Failure::Midway(anyhow!(
@@ -257,13 +257,13 @@ impl Sweep<'_> {
                 left.join("; ")
             )));
         }
-        let mut claimed = self.rig.claim_again();
+        let mut claimed = self.testbed.claim_again();
         for _ in 1..CLAIMS {
             if claimed.is_ok() {
                 break;
             }
             thread::sleep(PAUSE);
-            claimed = self.rig.claim_again();
+            claimed = self.testbed.claim_again();
         }
         claimed.map_err(|why| {
             Failure::Midway(anyhow!(

@@ -67,16 +67,19 @@ pub(crate) fn start(
         }
         return resume::resume(&key, &settings, &allowed, store, context, programs);
     }
-    let (notes, rig) = {
+    let (notes, testbed) = {
         let mut report = |_: &str| ();
         let mut host = host(context, programs, &mut report);
-        let rig = Testbed::claim(&context.root, Path::new(ETC), &args.devices, &allowed);
-        (check(&settings, &mut planned, args.dry_run, &mut host), rig)
+        let testbed = Testbed::claim(&context.root, Path::new(ETC), &args.devices, &allowed);
+        (
+            check(&settings, &mut planned, args.dry_run, &mut host),
+            testbed,
+        )
     };
-    let (notes, rig) = match (notes, rig) {
-        (Ok(notes), Ok(rig)) => (notes, rig),
-        (notes, rig) => {
-            let problems = notes.err().into_iter().chain(rig.err());
+    let (notes, testbed) = match (notes, testbed) {
+        (Ok(notes), Ok(testbed)) => (notes, testbed),
+        (notes, testbed) => {
+            let problems = notes.err().into_iter().chain(testbed.err());
             return Err(refused(&problems.flatten().collect::<Vec<_>>()));
         }
     };
@@ -87,13 +90,13 @@ pub(crate) fn start(
         context.print(&rehearsal(&planned, args.json))?;
         return Ok(Start::Rehearsed);
     }
-    begin(settings, planned, rig, store, context)
+    begin(settings, planned, testbed, store, context)
 }
 
 fn begin(
     settings: Settings,
     planned: Planned,
-    rig: Testbed,
+    testbed: Testbed,
     store: Store,
     context: &Context,
 ) -> Result<Start, Failure> {
@@ -133,7 +136,7 @@ fn begin(
     Ok(Start::Ready(Box::new(Ready {
         checkpoint,
         job,
-        rig,
+        testbed,
     })))
 }
 

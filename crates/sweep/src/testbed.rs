@@ -69,7 +69,7 @@ impl Testbed {
         paths: &[PathBuf],
         allowed: &Allowed,
     ) -> Result<Testbed, Vec<String>> {
-        let mut rig = Testbed {
+        let mut testbed = Testbed {
             slots: Vec::new(),
             allowed: allowed.clone(),
             root: root.clone(),
@@ -77,9 +77,12 @@ impl Testbed {
         };
         let mut problems = Vec::new();
         for path in paths {
-            match rig.claim_one(path) {
+            match testbed.claim_one(path) {
                 Ok((claim, member)) => {
-                    if let Some(known) = rig.slots.iter().find(|slot| slot.number == member.number)
+                    if let Some(known) = testbed
+                        .slots
+                        .iter()
+                        .find(|slot| slot.number == member.number)
                     {
                         problems.push(format!(
                             "{} and {} are the same device",
@@ -88,7 +91,7 @@ impl Testbed {
                         ));
                         continue;
                     }
-                    rig.slots.push(Slot {
+                    testbed.slots.push(Slot {
                         path: path.clone(),
                         number: member.number,
                         size: claim.size,
@@ -100,9 +103,9 @@ impl Testbed {
             }
         }
         // From here on the devices are the sweep's: what they carried goes with its first layout.
-        rig.allowed = rig.allowed.clone().begun();
+        testbed.allowed = testbed.allowed.clone().begun();
         if problems.is_empty() {
-            Ok(rig)
+            Ok(testbed)
         } else {
             Err(problems)
         }

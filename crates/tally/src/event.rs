@@ -114,3 +114,7 @@ pub fn parts(name: &str) -> (&str, Vec<(&str, &str)>) {
             .collect(),
     )
 }
+
+/// Receiver of a parser's events. The first argument is the line.
+pub(crate) trait Each: FnMut(&[u8], Result<Event<'_>, Rejection>) {}
+impl<F: FnMut(&[u8], Result<Event<'_>, Rejection>)> Each for F {}

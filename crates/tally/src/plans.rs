@@ -53,7 +53,7 @@ pub(crate) fn open(
 ) -> Result<Vec<Box<dyn Store>>> {
     let stores = plan.stores.iter().map(|store| {
         let (classes, zone) = (args.classes.as_ref(), args.timezone.as_ref());
-        pipeline::patiently(stop, || store.open(classes, zone, &plan.limits))
+        pipeline::open_when_it_answers(stop, || store.open(classes, zone, &plan.limits))
     });
     stores.collect()
 }

@@ -24,12 +24,12 @@ const TRIES: u32 = 30;
 
 /// Sends events, and returns when they are taken.
 pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Outcome {
-    let mut way = Way::open(args)?;
+    let mut destination = Destination::open(args)?;
     let mut batch = Batch::default();
     let mut add = |line: &[u8]| -> anyhow::Result<()> {
         batch.add(line);
         match batch.lines >= args.batch.get() {
-            true => way.send(&mut batch),
+            true => destination.send(&mut batch),
             false => Ok(()),
         }
     };
@@ -44,8 +44,8 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Outcome {
             .try_for_each(|event| add(event.as_bytes()))
             .midway()?,
     }
-    way.send(&mut batch).midway()?;
-    way.finish().midway()?;
+    destination.send(&mut batch).midway()?;
+    destination.finish().midway()?;
     context.print(&format!(
         "Sent {} events in {} payloads.\n",
         batch.sent, batch.number
@@ -73,8 +73,8 @@ impl Batch {
     }
 }
 
-/// The way to a source.
-enum Way {
+/// Destination of events.
+enum Destination {
     File(File),
     Statsd(UdpSocket),
     Http {
@@ -90,8 +90,8 @@ enum Way {
     },
 }
 
-impl Way {
-    fn open(args: &SendArgs) -> Result<Way, Failure> {
+impl Destination {
+    fn open(args: &SendArgs) -> Result<Destination, Failure> {
         let name = args.key.clone().unwrap_or_else(unique_name);
         match &args.to {
             Address::Stdin => Err(Failure::refused(
@@ -101,8 +101,8 @@ impl Way {
             Address::Kafka(_) => Err(Failure::refused(
                 "events are produced to Kafka by its own clients, such as kafka-console-producer.sh",
             )),
-            Address::File(path) => append(path).refused().map(Way::File),
-            Address::Statsd(place) => statsd(place).refused().map(Way::Statsd),
+            Address::File(path) => append(path).refused().map(Destination::File),
+            Address::Statsd(place) => statsd(place).refused().map(Destination::Statsd),
             Address::Http(place) => to_http(place, name, args.token_file.as_deref()).refused(),
             Address::Gearman(place) => to_gearman(place, name).refused(),
         }
@@ -115,8 +115,8 @@ impl Way {
         let number = batch.number;
         match self {
             // One write, so that lines of several processes do not mix.
-            Way::File(file) => file.write_all(&batch.text)?,
-            Way::Statsd(socket) => {
+            Destination::File(file) => file.write_all(&batch.text)?,
+            Destination::Statsd(socket) => {
                 let lines: Vec<&[u8]> = batch.text.split_inclusive(|byte| *byte == b'\n').collect();
                 let mut datagram = Vec::new();
                 for line in lines {
@@ -128,13 +128,13 @@ impl Way {
                 }
                 socket.send(&datagram)?;
             }
-            Way::Http { url, name, token } => post(
+            Destination::Http { url, name, token } => post(
                 url,
                 &format!("{name}-{number}"),
                 token.as_deref(),
                 &batch.text,
             )?,
-            Way::Gearman {
+            Destination::Gearman {
                 stream,
                 function,
                 name,
@@ -161,12 +161,12 @@ impl Way {
 
     fn finish(&mut self) -> anyhow::Result<()> {
         match self {
-            Way::Gearman {
+            Destination::Gearman {
                 stream,
                 unconfirmed,
                 ..
             } => confirm(stream, unconfirmed, 0),
-            Way::File(_) | Way::Statsd(_) | Way::Http { .. } => Ok(()),
+            Destination::File(_) | Destination::Statsd(_) | Destination::Http { .. } => Ok(()),
         }
     }
 }
@@ -189,20 +189,20 @@ fn statsd(place: &str) -> anyhow::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn to_http(place: &http::Place, name: String, token: Option<&Path>) -> anyhow::Result<Way> {
+fn to_http(place: &http::Place, name: String, token: Option<&Path>) -> anyhow::Result<Destination> {
     let token = token.map(std::fs::read_to_string).transpose()?;
-    Ok(Way::Http {
+    Ok(Destination::Http {
         url: format!("http://{}/events", place.address()?),
         name,
         token: token.map(|token| token.trim().to_owned()),
     })
 }
 
-fn to_gearman(place: &gearman::Place, name: String) -> anyhow::Result<Way> {
+fn to_gearman(place: &gearman::Place, name: String) -> anyhow::Result<Destination> {
     let stream = place
         .connect()
         .with_context(|| format!("gearmand at {} cannot be reached", place.server))?;
-    Ok(Way::Gearman {
+    Ok(Destination::Gearman {
         stream: Box::new(Stream::new(stream)),
         function: place.function.clone(),
         name,

@@ -62,6 +62,14 @@ pub fn compact(time: Duration) -> String {
     }
 }
 
+/// A time as it may be given again as an argument: in the largest unit in which it is a whole number.
+pub fn as_argument(span: Nanos) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
+    let fits = UNITS.iter().find(|(unit, _)| span.0.is_multiple_of(*unit));
+    let (unit, word) = fits.copied().unwrap_or((1, "ns"));
+    format!("{}{word}", span.0 / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

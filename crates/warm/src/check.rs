@@ -1,8 +1,9 @@
 //! `warm --check`: how much of a volume is cold, what a first read costs, and how long warming takes.
 
 mod burst;
+mod checked;
 mod pairs;
-mod say;
+mod report;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,9 +18,10 @@ use study::interval::Interval;
 use super::pace::IoPolicy;
 use super::reading::MOST_DEPTH;
 use crate::args::WarmArgs;
+use checked::{Checked, is_cold};
 use pairs::{DEPTH, LEAD, PAGE, Pairs, places};
 use reader::{Volume, is_locked};
-use say::say;
+use report::report;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
@@ -31,20 +33,6 @@ struct Sampled<'a> {
     sample: Sample,
     /// True if another process was warming it meanwhile.
     is_warmed: bool,
-}
-
-/// Result of the check of a volume.
-struct Checked {
-    device: String,
-    size: Bytes,
-    places: usize,
-    failed: usize,
-    is_warmed: bool,
-    sample: Sample,
-    /// Rate of warm blocks, in bytes a second, while those of all volumes are read.
-    warm_rate: Option<Interval>,
-    /// Duration of warming; `None` where no block is seen to be cold.
-    forecast: Option<Forecast>,
 }
 
 /// Checks volumes one after the other, and then what they give together. Status 1 where cold blocks
@@ -82,7 +70,7 @@ pub(crate) fn check(
         .map(|(one, rate)| one.with_rate(rate, block))
         .collect();
     if !all.is_empty() {
-        say(&all, args, context)?;
+        report(&all, args, context)?;
     }
     if let Some(failure) = failure {
         return Err(failure);
@@ -95,14 +83,6 @@ pub(crate) fn check(
     } else {
         Ok(Answer::Done)
     }
-}
-
-/// Longest time until all cold volumes are warm, in seconds. `None` where none is cold, and where one's is
-/// unknown.
-fn longest(all: &[Checked]) -> Option<f64> {
-    let cold = all.iter().filter(|one| one.is_cold());
-    let each: Option<Vec<f64>> = cold.map(|one| Some(one.forecast?.high)).collect();
-    each?.into_iter().reduce(f64::max)
 }
 
 fn sample<'a>(
@@ -191,18 +171,6 @@ fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Op
         high: at(rate.low)?.high,
         ..at(rate.mean)?
     })
-}
-
-/// True if the first reads of a sample were as slow as those of a cold volume.
-fn is_cold(sample: &Sample) -> bool {
-    // The share may be none for all that is known of a busy disk.
-    sample.differs && sample.cold.low > 0.0
-}
-
-impl Checked {
-    fn is_cold(&self) -> bool {
-        is_cold(&self.sample)
-    }
 }
 
 #[cfg(test)]

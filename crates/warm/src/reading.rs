@@ -24,7 +24,7 @@ use super::plan::{Plan, Stage};
 use super::turns::{Turn, Turns};
 use doubt::Doubt;
 use reader::{Meter, ReadRequest, Work};
-use together::Together;
+use together::{LOOK_EVERY, Together};
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
 /// is more than most volumes give; on a small one a deeper queue would delay the foreground by seconds.
@@ -44,8 +44,6 @@ const DOUBT: u64 = 3;
 const BLOCK: u64 = 0;
 /// The size of a probe: a page, as databases read them at least.
 const PROBE_BYTES: u32 = 4096;
-/// Interval at which the device is looked at and progress is reported.
-const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -278,6 +276,27 @@ impl<'a> Reading<'a> {
         self.doubt.failed();
         for given_up in self.work.failed(now, &range).iter() {
             self.doubt.blames(given_up);
+        }
+    }
+
+    /// While it is found out whether the device answers, what to do for that.
+    fn next_of_doubt(&mut self, now: Nanos) -> Option<Next> {
+        self.doubt.look(now, self.work.done(), self.work.end());
+        if !self.doubt.is_open() {
+            return None;
+        }
+        let page = self.doubt.next_page(now);
+        let asks = page.map(|page| self.request(now, page, DOUBT));
+        Some(asks.unwrap_or(Next::Wait(now + NAP)))
+    }
+
+    /// A page by which it is found out came back. What failed since the device answered last is not bad,
+    /// if it answers nothing at all.
+    fn has_answered(&mut self, is_good: bool) {
+        self.doubt.came(is_good);
+        if self.doubt.is_silent() {
+            self.work.take_back(&self.doubt.take_blamed());
+            self.look_at_device();
         }
     }
 

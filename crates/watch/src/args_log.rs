@@ -33,8 +33,8 @@ pub enum First {
 pub struct LogArray {
     /// Its name, whether the log shows it or not.
     pub name: String,
-    /// Its level in md's word, if it is told.
-    pub level: Option<String>,
+    /// Its level, if it is told.
+    pub level: Option<Level>,
     /// The names of its members, two or more.
     pub members: Vec<String>,
 }
@@ -48,14 +48,8 @@ impl FromStr for LogArray {
         let (array, members) = text.split_once('=').ok_or_else(wrong)?;
         let (name, level) = match array.split_once(':') {
             None => (array, None),
-            Some((name, level)) => (name, Some(level)),
+            Some((name, word)) => (name, Some(level_of(word)?)),
         };
-        if let Some(word) = level
-            && !levels().any(|level| level.md_word() == word)
-        {
-            let known: Vec<&str> = levels().map(Level::md_word).collect();
-            return Err(format!("'{word}' is not a level; {} are", known.join(", ")));
-        }
         let bare = |word: &str| name_in_path(word.trim()).to_owned();
         let members: Vec<String> = members.split(',').map(bare).collect();
         let mut names: Vec<&str> = members.iter().map(String::as_str).collect();
@@ -69,10 +63,20 @@ impl FromStr for LogArray {
         }
         Ok(LogArray {
             name,
-            level: level.map(str::to_owned),
+            level,
             members,
         })
     }
+}
+
+/// The level of md's word.
+fn level_of(word: &str) -> Result<Level, String> {
+    levels()
+        .find(|level| level.md_word() == word)
+        .ok_or_else(|| {
+            let known: Vec<&str> = levels().map(Level::md_word).collect();
+            format!("'{word}' is not a level; {} are", known.join(", "))
+        })
 }
 
 /// The levels whose members are compared, be it by their waits alone.
@@ -189,7 +193,7 @@ mod tests {
     fn an_array_is_a_name_and_its_members() {
         let array: LogArray = "/dev/md0:raid10=sda,/dev/sdb".parse().unwrap();
         assert_eq!(
-            (array.name.as_str(), array.level.as_deref()),
+            (array.name.as_str(), array.level.map(Level::md_word)),
             ("md0", Some("raid10"))
         );
         assert_eq!(array.members, ["sda", "sdb"]);

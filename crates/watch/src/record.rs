@@ -31,7 +31,7 @@ const MOST_WAITING: usize = 60;
 /// Time that waits for a ledger that answers and cannot be written.
 const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
 /// Longest wait of a watch for a ledger that does not answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which old data is thinned out.
 const THIN_EVERY: Duration = Duration::from_secs(600);
 /// Less room than this does not hold an hour of a few disks.
@@ -43,7 +43,7 @@ const ETC: &str = "/etc";
 pub(super) struct Recorder {
     batches: Option<SyncSender<Batch>>,
     thread: Option<JoinHandle<()>>,
-    said: Arc<Said>,
+    notices: Arc<Notices>,
     batch: Batch,
     /// Time at which each event was found.
     found: HashMap<u64, Moment>,
@@ -60,28 +60,28 @@ struct Batch {
 
 /// Sentences from the thread that writes, and whether it could when it last tried.
 #[derive(Default)]
-struct Said {
+struct Notices {
     sentences: Mutex<VecDeque<String>>,
     is_writing: AtomicBool,
     /// The marks of late.
     marks: Mutex<Vec<Mark>>,
 }
 
-impl Said {
-    fn say(&self, sentence: String) {
-        let mut said = self
+impl Notices {
+    fn add(&self, sentence: String) {
+        let mut notices = self
             .sentences
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        said.push_back(sentence);
+        notices.push_back(sentence);
     }
 
     fn take(&self) -> Vec<String> {
-        let mut said = self
+        let mut notices = self
             .sentences
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        said.drain(..).collect()
+        notices.drain(..).collect()
     }
 }
 
@@ -109,14 +109,14 @@ impl Recorder {
                 keep.limit
             )));
         }
-        let said = Arc::new(Said::default());
+        let notices = Arc::new(Notices::default());
         let writer = Writer {
             path: context.ledger_path()?,
             here: ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?,
             source: source.clone(),
             open: None,
             keep,
-            said: Arc::clone(&said),
+            notices: Arc::clone(&notices),
             failing: false,
             waiting: Batch::default(),
         };
@@ -128,9 +128,9 @@ impl Recorder {
             .spawn(move || writer.work(&arriving, &begun))
             .context("no thread could be started for the recording")
             .refused()?;
-        match first.recv_timeout(PATIENCE) {
+        match first.recv_timeout(TIMEOUT) {
             Ok(begun) => begun.refused()?,
-            Err(_) => said.say(
+            Err(_) => notices.add(
                 "The ledger does not respond yet: recording begins when it does, and samples wait \
                  in memory until then."
                     .to_owned(),
@@ -139,7 +139,7 @@ impl Recorder {
         Ok(Some(Recorder {
             batches: Some(batches),
             thread: Some(thread),
-            said,
+            notices,
             batch: Batch::default(),
             found: HashMap::new(),
             begun: Moment::default(),
@@ -169,18 +169,18 @@ impl Recorder {
 
     /// True if samples are being kept, as far as that is known just now.
     pub(super) fn is_writing(&self) -> bool {
-        self.said.is_writing.load(Relaxed) && !self.is_losing
+        self.notices.is_writing.load(Relaxed) && !self.is_losing
     }
 
     /// The marks that somebody set of late, as of the last batch.
     pub(super) fn marks(&self) -> Vec<Mark> {
-        let marks = self.said.marks.lock();
+        let marks = self.notices.marks.lock();
         marks.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Errors since the last call.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
-        self.said.take()
+        self.notices.take()
     }
 
     fn hand_over(&mut self) {
@@ -196,7 +196,7 @@ impl Recorder {
             Err(TrySendError::Full(lost)) => {
                 self.batch.events = lost.events;
                 if !self.is_losing {
-                    self.said.say(
+                    self.notices.add(
                         "The ledger's disk has not responded for minutes: samples are not recorded \
                          until it does."
                             .to_owned(),
@@ -217,7 +217,7 @@ impl Drop for Recorder {
             // What it has to say of a panic, it has said.
             let _ = thread.join();
         }
-        for sentence in self.said.take() {
+        for sentence in self.notices.take() {
             ui::context::notice(&sentence);
         }
     }
@@ -245,7 +245,7 @@ struct Writer {
     /// `None` until the ledger could be opened, and the recording begun.
     open: Option<(Ledger, Recording)>,
     keep: Keep,
-    said: Arc<Said>,
+    notices: Arc<Notices>,
     /// True if the ledger could not be written at the last try.
     failing: bool,
     /// Data that is not written yet.
@@ -263,8 +263,8 @@ impl Writer {
             // It took so long that nobody waits any more.
             Err(SendError(Err(error))) => return self.say_the_end(&error),
             Err(SendError(Ok(()))) if self.open.is_some() => {
-                self.said
-                    .say("The ledger answers; recording has begun.".to_owned());
+                self.notices
+                    .add("The ledger answers; recording has begun.".to_owned());
             }
             Err(SendError(Ok(()))) => {}
         }
@@ -302,7 +302,7 @@ impl Writer {
         let written = match self.try_to_write() {
             Err(Error::NoSuchRecording { .. }) => {
                 self.open = None;
-                self.said.say(
+                self.notices.add(
                     "The recording was removed from the ledger; samples from now on go into another one."
                         .to_owned(),
                 );
@@ -340,7 +340,7 @@ impl Writer {
         if let Ok(marks) = ledger.marks(now - OF_LATE, Timestamp::MAX) {
             let marks = with_hosts(marks, &self.here.owner().host);
             *self
-                .said
+                .notices
                 .marks
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = marks;
@@ -358,7 +358,7 @@ impl Writer {
     /// Ends the recording, and says what is lost with it.
     fn end(mut self) {
         if !self.waiting.samples.is_empty() {
-            self.said.say(format!(
+            self.notices.add(format!(
                 "What was seen last is not recorded: {} samples.",
                 self.waiting.samples.len()
             ));
@@ -368,7 +368,7 @@ impl Writer {
             if let Err(error) = ended
                 && !self.failing
             {
-                self.said.say(format!(
+                self.notices.add(format!(
                     "What was seen is recorded, and that the recording has ended is not: {error}."
                 ));
             }
@@ -377,24 +377,24 @@ impl Writer {
 
     /// Says why nothing more is recorded.
     fn say_the_end(&self, error: &Error) {
-        self.said.is_writing.store(false, Relaxed);
-        self.said.say(format!("Nothing is recorded: {error}."));
+        self.notices.is_writing.store(false, Relaxed);
+        self.notices.add(format!("Nothing is recorded: {error}."));
     }
 
     /// Says a failure once, and when it is over.
     fn judge(&mut self, outcome: &ledger::Result<()>) {
-        self.said.is_writing.store(outcome.is_ok(), Relaxed);
+        self.notices.is_writing.store(outcome.is_ok(), Relaxed);
         match outcome {
             Err(error) if !self.failing => {
                 self.failing = true;
-                self.said.say(format!(
+                self.notices.add(format!(
                     "Nothing is recorded at the moment: {error}. Watching continues; recording \
                      resumes as soon as possible."
                 ));
             }
             Ok(()) if self.failing => {
                 self.failing = false;
-                self.said.say("Recording goes on.".to_owned());
+                self.notices.add("Recording goes on.".to_owned());
             }
             _ => {}
         }

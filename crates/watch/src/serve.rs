@@ -27,7 +27,7 @@ use ui::exit::{ExitClass as _, Failure};
 use request::Reply;
 
 /// A request must come and its answer be taken within this time.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of clients served at once.
 const MOST: usize = 64;
 /// Wait after a connection that could not be taken.
@@ -184,7 +184,7 @@ fn answer(
     root: &Root,
     found: &Mutex<FindingCounts>,
 ) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut connection = Timed {
         connection,
         deadline,
@@ -277,7 +277,7 @@ mod tests {
         let text = ask(address, b"GET /metrics HTTP/1.1\r\n\r\n");
         assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
         // One after the other would take so long for each.
-        let all = PATIENCE * (MOST / 2) as u32;
+        let all = TIMEOUT * (MOST / 2) as u32;
         assert!(began.elapsed() < all, "{:?}", began.elapsed());
         drop(silent);
     }
@@ -287,13 +287,13 @@ mod tests {
         let (address, began) = (server(), Instant::now());
         let mut connection = TcpStream::connect(address).unwrap();
         let mut byte = [0];
-        connection.set_read_timeout(Some(PATIENCE / 10)).unwrap();
+        connection.set_read_timeout(Some(TIMEOUT / 10)).unwrap();
         loop {
             // The server has closed: a byte is refused, or its end of the line is read.
             if connection.write_all(b"x").is_err() || matches!(connection.read(&mut byte), Ok(0)) {
                 break;
             }
-            assert!(began.elapsed() < PATIENCE * 100, "it waits on");
+            assert!(began.elapsed() < TIMEOUT * 100, "it waits on");
         }
     }
 

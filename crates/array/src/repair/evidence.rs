@@ -12,7 +12,8 @@ use super::super::building::{Building, KeptFs, KeptLine, KeptMember, Stage};
 use super::super::content::{Content, content};
 use super::super::host::Host;
 use super::super::teardown;
-use super::{UnfinishedArray, lacking};
+use super::lacking;
+use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
 
 /// Evidence of use of what a killed `array create` left.
 pub(super) enum Evidence {
@@ -29,7 +30,7 @@ pub(super) enum Evidence {
 /// # Errors
 /// When the kernel's lists cannot be read.
 pub(super) fn evidence(host: &mut Host, building: &Building) -> anyhow::Result<Evidence> {
-    let mut arrays = super::unfinished_arrays(host, building)?;
+    let mut arrays = unfinished_arrays(host, building)?;
     arrays.retain(|array| !array.is_hollow);
     if arrays.is_empty() {
         return not_assembled(host, building);
@@ -46,7 +47,7 @@ pub(super) fn evidence(host: &mut Host, building: &Building) -> anyhow::Result<E
 /// Without an array there are at most superblocks. If all of them are present, the array may have been
 /// assembled, used and stopped: so it is assembled to be examined.
 fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidence> {
-    let members = super::members(host, building)?;
+    let members = members(host, building)?;
     let (found, wanted) = (members.len(), building.members.len());
     if found == 0 {
         return Ok(Evidence::Unused);
@@ -79,7 +80,7 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidenc
             "it could not be assembled to examine its content: {error}"
         )));
     }
-    let arrays = super::unfinished_arrays(host, building)?;
+    let arrays = unfinished_arrays(host, building)?;
     match arrays.iter().find(|array| !array.is_hollow) {
         None => Ok(Evidence::Unclear(
             "mdadm has assembled it, but it does not exist".to_owned(),

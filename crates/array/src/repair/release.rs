@@ -12,7 +12,7 @@ use super::super::content::{Content, content};
 use super::super::host::Host;
 use super::super::steps::Undone;
 use super::super::{files, teardown};
-use super::UnfinishedArray;
+use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
 
 /// One thing that was taken back, or not.
 pub(super) struct Released {
@@ -56,7 +56,7 @@ impl Released {
 /// When the kernel's lists cannot be read.
 pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Released>> {
     let mut released = lines(building);
-    let arrays = super::unfinished_arrays(host, building)?;
+    let arrays = unfinished_arrays(host, building)?;
     for UnfinishedArray { device, .. } in &arrays {
         released.extend(unmount(host, building, device)?);
     }
@@ -74,7 +74,7 @@ pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Ve
             )),
         });
     }
-    for member in super::members(host, building)? {
+    for member in members(host, building)? {
         released.push(zero(host, &member)?);
     }
     Ok(released)

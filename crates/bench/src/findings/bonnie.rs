@@ -2,7 +2,7 @@
 
 use record::{Bytes, Code, Finding, Phase, Run, Severity, Workload};
 
-use super::finding;
+use super::finding::finding;
 use ui::format::percent;
 
 /// The file is so many times the memory, or its tests say more of memory than of the disk.

@@ -3,7 +3,7 @@
 use record::{Bytes, Code, Direction, Finding, Flow, Phase, Run, Severity, TargetKind};
 use study::foreign::{Weight, weigh};
 
-use super::finding;
+use super::finding::finding;
 use crate::figures::PhaseFigures;
 use ui::format::{number, percent};
 

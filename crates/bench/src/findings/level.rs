@@ -6,7 +6,8 @@ use study::level::find_drop;
 use study::plateau::{self, Capped, Throughput};
 use study::steady::{self, Reason};
 
-use super::{finding, longer, trouble};
+use super::finding::{finding, longer};
+use super::trouble;
 use crate::figures::{FlowFigures, PhaseFigures};
 use ui::format::{number, percent};
 

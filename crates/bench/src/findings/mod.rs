@@ -5,6 +5,7 @@
 //! `trouble` (what got in the way). Each has a test that makes it happen and one that does not.
 
 mod bonnie;
+mod finding;
 mod foreign;
 #[cfg(test)]
 mod healthy;
@@ -15,7 +16,7 @@ mod source;
 mod suites;
 mod trouble;
 
-use record::{Calls, Code, Finding, Phase, Run, Severity};
+use record::{Finding, Phase, Run};
 
 use super::answer::SuiteResult;
 use super::figures::PhaseFigures;
@@ -95,24 +96,4 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// Option that would make a phase last longer, as a clause.
-fn longer(phase: &Phase) -> &'static str {
-    match phase.workload.calls() {
-        None => "give more --seconds",
-        // The tests of single bytes have one size.
-        Some(Calls::Data) if phase.workload.block.0 == 1 => "measure several times",
-        Some(Calls::Data) => "give a larger --size",
-        Some(Calls::Create | Calls::Stat | Calls::Delete) => "give more --files",
-    }
-}
-
-fn finding(code: Code, severity: Severity, phase: Option<&Phase>, text: String) -> Finding {
-    Finding {
-        code,
-        severity,
-        phase: phase.map(|phase| phase.name.clone()),
-        text,
-    }
 }

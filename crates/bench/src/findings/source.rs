@@ -2,7 +2,8 @@
 
 use record::{Bytes, Cache, CacheKind, Code, Finding, Phase, Run, Severity, TargetKind};
 
-use super::{bonnie, finding};
+use super::bonnie;
+use super::finding::finding;
 use ui::format::{number, percent};
 
 /// Below this share of unwritten blocks, reads are not distorted by much.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use record::{Code, Finding, Phase, Run, Severity};
 
-use super::finding;
+use super::finding::finding;
 use crate::answer::{CurveAnswer, SuiteResult, ZonesAnswer};
 use ui::format::number;
 

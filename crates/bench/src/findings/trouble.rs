@@ -2,8 +2,9 @@
 
 use record::{Code, Finding, Gap, Phase, Run, Severity, Window};
 
-use super::finding;
+use super::finding::finding;
 use ui::format::{number, percent};
+use ui::units::duration;
 
 /// A time in which nothing came back is a stall when it is at least this long, in seconds.
 const STALL_S: f64 = 0.9;
@@ -17,18 +18,18 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     let silences = silences(phase);
     let text = match silences.first() {
         Some(first) => format!(
-            "For {} of {} s no request completed, with {} requests waiting; the first time {} s \
+            "For {} of {} no request completed, with {} requests waiting; the first time {} \
              after the phase began.",
-            seconds(silences.iter().map(|silence| silence.seconds).sum()),
-            number(phase.seconds),
+            duration(silences.iter().map(|silence| silence.seconds).sum()),
+            duration(phase.seconds),
             first.waiting,
-            number(first.t_s),
+            duration(first.t_s),
         ),
         None if late_seconds(phase) >= STALL_S => format!(
             "When the time was up, the last requests took another {} to complete, {} longer than \
              so many take at the rate of the phase.",
-            seconds(phase.drain_seconds),
-            seconds(late_seconds(phase)),
+            duration(phase.drain_seconds),
+            duration(late_seconds(phase)),
         ),
         None => return None,
     };
@@ -56,12 +57,12 @@ pub(super) fn gap(phase: &Phase) -> Option<Finding> {
     let stolen = phase.surroundings.stolen_fraction;
     let text = match gaps.first() {
         Some(first) => format!(
-            "This program itself did not run for {} of {} s, the first time {} s after the phase \
+            "This program itself did not run for {} of {}, the first time {} after the phase \
              began: it, or its virtual machine, was stopped or got no processor. What the disk did \
              then is not known, and the figures hold that time. Measure again.",
-            seconds(gaps.iter().map(|gap| gap.seconds).sum()),
-            number(phase.seconds),
-            number(first.t_s),
+            duration(gaps.iter().map(|gap| gap.seconds).sum()),
+            duration(phase.seconds),
+            duration(first.t_s),
         ),
         None if stolen > STOLEN => format!(
             "The hypervisor gave {} of the processors' time to other guests (steal): the figures \
@@ -154,10 +155,6 @@ fn answers_by_slice(window: &Window) -> Vec<u64> {
     sums
 }
 
-fn seconds(seconds: f64) -> String {
-    format!("{} s", number(seconds))
-}
-
 /// The engine had no idle time, or all processors were busy.
 pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
     if phase.windows.is_empty() || phase.seconds <= 0.0 {
@@ -210,7 +207,7 @@ mod tests {
         let conclusion = made::conclude(&run);
         let stall = conclusion.findings.iter().find(|f| f.code == Code::Stall);
         let text = &stall.unwrap().text;
-        assert!(text.contains("For 2.0 s of 8.0 s"), "{text}");
+        assert!(text.contains("For 2.00 s of 8.00 s"), "{text}");
         assert!(!codes(&run).iter().any(|(code, _)| *code == Code::Unsteady));
         // Nothing in flight is idleness, not a stall: an open loop between two arrivals.
         let mut run = run;
@@ -233,9 +230,9 @@ mod tests {
         };
         let text = |run: &Run| stall(&run.phases[0]).map(|finding| finding.text);
         let found = text(&silent(25, 43)).unwrap();
-        assert!(found.contains("For 1.8 s of 8.0 s"), "{found}");
+        assert!(found.contains("For 1.80 s of 8.00 s"), "{found}");
         assert!(
-            found.contains("20 requests waiting; the first time 2.5 s"),
+            found.contains("20 requests waiting; the first time 2.50 s"),
             "{found}"
         );
         assert!(text(&silent(21, 30)).is_some());

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     /// Long, since the host may be busy.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     fn heed<T>(signal: bool, work: impl FnOnce(&AtomicBool) -> T) -> T {
         let (interrupt, stop) = (AtomicBool::new(signal), AtomicBool::new(false));
@@ -296,14 +296,14 @@ mod tests {
             let done = catch_unwind(AssertUnwindSafe(|| heed(false, |_| panic!("a stream"))));
             let _ = tell.send(done.is_err());
         });
-        assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
+        assert_eq!(told.recv_timeout(TIMEOUT), Ok(true));
     }
 
     #[test]
     fn a_signal_stops_the_streams() {
         let stopped = heed(true, |stop| {
             let began = Instant::now();
-            while !stop.load(Relaxed) && began.elapsed() < PATIENCE {
+            while !stop.load(Relaxed) && began.elapsed() < TIMEOUT {
                 thread::sleep(LOOK);
             }
             stop.load(Relaxed)

@@ -2,7 +2,7 @@
 
 use linux::md::{Array, mismatches};
 use linux::root::names_in;
-use record::raid::Level;
+use record::raid::{Level, MdLevel};
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
@@ -69,7 +69,7 @@ fn each_array(facts: &Facts, judge: fn(&Facts, &Array) -> Option<Judgement>) -> 
 }
 
 fn level(array: &Array) -> Option<Level> {
-    Level::of_md(array.level.as_deref()?)
+    array.level.as_ref()?.raid()
 }
 
 /// Copies or parity.
@@ -84,7 +84,7 @@ fn attribute(facts: &Facts, array: &Array, name: &str) -> Option<String> {
 
 fn degraded(_: &Facts, array: &Array) -> Option<Judgement> {
     let missing = array.degraded?;
-    let level = array.level.as_deref().unwrap_or("md");
+    let level = array.level.as_ref().map_or("md", MdLevel::word);
     Some(match missing {
         0 => Judgement::ok(format!("{} ({level}): complete", array.name)),
         _ => Judgement::fix(

@@ -10,7 +10,8 @@ use record::{
     Workload,
 };
 
-use super::{Message, Part, Together};
+use super::message::{Message, Part};
+use super::together::Together;
 use crate::clock::process_cpu_time;
 use crate::job::{EngineError, Observer};
 use crate::tally::{Flows, flows_for, merge_flows};

@@ -2,10 +2,10 @@ use std::convert::Infallible;
 use std::thread::sleep;
 use std::time::Duration;
 
-use record::{Bytes, Pattern, Stopped, Window};
+use record::{Bytes, Pattern, Phase, Stopped, Window};
 
 use super::*;
-use crate::job::Control;
+use crate::job::{Control, Observer};
 
 /// Calls that each take so long, so many of them, and one sync of ten times that.
 struct Sleeps {

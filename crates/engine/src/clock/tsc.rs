@@ -3,9 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use record::ClockKind;
-
-use super::{Clock, monotonic_nanos};
+use super::monotonic::monotonic_nanos;
 
 /// Time for which the two clocks are compared: long enough that an error of 100 ns in reading the pair is 5
 /// parts in a million.
@@ -20,8 +18,8 @@ pub(super) fn read() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The time-stamp counter, if it is invariant and two comparisons with the monotonic clock agree.
-pub(super) fn clock() -> Option<Clock> {
+/// Length of a tick in nanoseconds, if the counter is invariant and two comparisons with the monotonic clock agree.
+pub(super) fn nanos_per_tick() -> Option<f64> {
     use core::arch::x86_64::__cpuid;
 
     let invariant =
@@ -34,17 +32,14 @@ pub(super) fn clock() -> Option<Clock> {
     let middle = paired_reading();
     thread::sleep(COMPARED);
     let end = paired_reading();
-    nanos_per_tick(start, middle, end).map(|nanos_per_tick| Clock {
-        kind: ClockKind::Tsc,
-        nanos_per_tick,
-    })
+    agreed_length(start, middle, end)
 }
 
 /// Readings of both clocks at one moment: ticks and nanoseconds.
 type Pair = (u64, u64);
 
 /// The length of a tick, if the two halves of the comparison agree on it.
-fn nanos_per_tick(start: Pair, middle: Pair, end: Pair) -> Option<f64> {
+fn agreed_length(start: Pair, middle: Pair, end: Pair) -> Option<f64> {
     let ratio = |from: Pair, to: Pair| {
         let ticks = to.0.checked_sub(from.0).filter(|ticks| *ticks > 0)?;
         Some(to.1.checked_sub(from.1)? as f64 / ticks as f64)
@@ -78,10 +73,10 @@ mod tests {
 
     #[test]
     fn a_counter_that_changes_its_rate_is_refused() {
-        assert_eq!(nanos_per_tick((0, 0), (1000, 500), (2000, 1000)), Some(0.5));
-        assert_eq!(nanos_per_tick((0, 0), (1000, 500), (2100, 1000)), None);
-        assert_eq!(nanos_per_tick((0, 0), (1000, 500), (900, 1000)), None);
-        assert_eq!(nanos_per_tick((0, 0), (0, 500), (0, 1000)), None);
-        assert_eq!(nanos_per_tick((0, 0), (1, 500), (2, 1000)), None);
+        assert_eq!(agreed_length((0, 0), (1000, 500), (2000, 1000)), Some(0.5));
+        assert_eq!(agreed_length((0, 0), (1000, 500), (2100, 1000)), None);
+        assert_eq!(agreed_length((0, 0), (1000, 500), (900, 1000)), None);
+        assert_eq!(agreed_length((0, 0), (0, 500), (0, 1000)), None);
+        assert_eq!(agreed_length((0, 0), (1, 500), (2, 1000)), None);
     }
 }

@@ -9,19 +9,28 @@ use record::{Bytes, EngineKind, EngineUsed};
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 
 use crate::clock::{Clock, cpu_since, monotonic_nanos, process_cpu_time};
-use crate::disks::{drift, note};
+use crate::disks::{Disks, drift, note};
 use crate::job::{Choice, EngineError, LARGEST_BLOCK};
 use crate::list::drive::{Limits, drive};
 use crate::list::memory::Sources;
 use crate::list::pool::{Pool, Shared};
 use crate::list::ring::Ringed;
-use crate::list::{Ended, Errno, List, ListEnd, MOST_IN_FLIGHT, RequestSource};
+use crate::list::{Ended, Errno, List, ListEnd, Lister, MOST_IN_FLIGHT, RequestSource};
 
 /// Alignment of direct I/O before kernels told theirs: a sector.
 const SECTOR: u32 = 512;
 
-/// As [`super::run`].
-pub(super) fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
+impl Lister for Disks {
+    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
+        run(list, feed)
+    }
+}
+
+/// Runs one list on a real file or device.
+///
+/// # Errors
+/// As [`Lister::run`].
+pub fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
     check(list)?;
     let alignments = list.files.iter().map(|file| alignment(file));
     let limits = Limits {

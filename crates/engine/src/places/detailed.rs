@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use record::{Bytes, Details, Direction, Pattern, SizeShare, Spread, Stride, Workload, ZoneShare};
 
-use super::place_in;
+use super::place::place_in;
 use super::scatter::Scatter;
 use super::skew::Skew;
 use crate::random::{Random, part_of_seed};

@@ -67,15 +67,15 @@ pub(crate) fn each<R: Send>(
 }
 
 /// Lets only so many hosts be connected to at the same time.
-pub(crate) struct Gate {
+pub(crate) struct ConnectionLimit {
     free: Mutex<usize>,
     changed: Condvar,
 }
 
-impl Gate {
-    /// A gate with so many places.
-    pub(crate) fn new(places: usize) -> Gate {
-        Gate {
+impl ConnectionLimit {
+    /// A limit of so many at a time.
+    pub(crate) fn new(places: usize) -> ConnectionLimit {
+        ConnectionLimit {
             free: Mutex::new(places.max(1)),
             changed: Condvar::new(),
         }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use crate::args::RaceArgs;
 use crate::connection::Transport;
 use crate::connection::machines::MachineRegistry;
-use crate::connection::pool::{Gate, STACK};
+use crate::connection::pool::{ConnectionLimit, STACK};
 use crate::hosts::Host;
 use crate::protocol::SMALL_STACK;
 use crate::protocol::rounds::Round;
@@ -61,13 +61,13 @@ impl Conditions<'_> {
         mut run: FleetRun,
         keep: &mut dyn FnMut(&FleetRun),
     ) -> Result<FleetRun, Failure> {
-        let (gate, met) = (Gate::new(self.batch), MachineRegistry::default());
+        let (limit, met) = (ConnectionLimit::new(self.batch), MachineRegistry::default());
         let (fleet, words) = (run.id.clone(), run.args.clone());
         let running = RunnerContext {
             transport: self.transport,
             fleet: &fleet,
             args: &words,
-            gate: &gate,
+            limit: &limit,
             met: &met,
             after_loss: self.after_loss,
         };

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use crate::connection::machines::{MachineRegistry, facts};
-use crate::connection::pool::Gate;
+use crate::connection::pool::ConnectionLimit;
 use crate::connection::session::{Incoming, Session};
 use crate::connection::{ConnectionError, Transport};
 use crate::host_line::check::with;
@@ -35,7 +35,7 @@ pub(super) struct RunnerContext<'a> {
     /// Measuring verb and its arguments.
     pub args: &'a [String],
     /// Lets only so many be connected to at the same time.
-    pub gate: &'a Gate,
+    pub limit: &'a ConnectionLimit,
     /// The machines that were met.
     pub met: &'a MachineRegistry,
     /// Pause after a loss before a host is tried again.
@@ -179,7 +179,7 @@ impl<'a> Runner<'a> {
         let running = self.running;
         self.is_ready = false;
         let open = || Session::open(running.transport, self.host, self.over);
-        let opened = running.gate.pass(self.over, open);
+        let opened = running.limit.pass(self.over, open);
         let mut session = opened.ok_or(ConnectionError::Interrupted)??;
         self.meet(&mut session, notice)?;
         // Nothing is laid out on a host for which the race is over.

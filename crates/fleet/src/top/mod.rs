@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 
 use crate::args::TopArgs;
-use crate::connection::pool::{Gate, STACK};
+use crate::connection::pool::{ConnectionLimit, STACK};
 use crate::connection::session::{Incoming, Session};
 use crate::connection::{ConnectionError, Transport};
 use crate::hosts::Host;
@@ -145,19 +145,19 @@ impl Monitor<'_> {
         };
         let mut rows: Vec<Row> = hosts.iter().map(row).collect();
         let over = AtomicBool::new(false);
-        let gate = Gate::new(self.batch);
+        let limit = ConnectionLimit::new(self.batch);
         let (sender, events) = channel();
         thread::scope(|scope| {
             let mut started = Ok(());
             for (at, host) in hosts.iter().enumerate() {
-                let (sender, over, gate) = (sender.clone(), &over, &gate);
+                let (sender, over, limit) = (sender.clone(), &over, &limit);
                 let go = move || {
                     let follow = HostFollower {
                         transport,
                         host,
                         every: self.every,
                         over,
-                        gate,
+                        limit,
                     };
                     follow.follow(&|event| {
                         // Where the receiver is gone, the end is near.
@@ -234,7 +234,7 @@ struct HostFollower<'a> {
     host: &'a Host,
     every: Duration,
     over: &'a AtomicBool,
-    gate: &'a Gate,
+    limit: &'a ConnectionLimit,
 }
 
 impl HostFollower<'_> {
@@ -244,7 +244,7 @@ impl HostFollower<'_> {
         while !self.over.load(Relaxed) {
             notice(HostEvent::Connecting);
             let open = || Session::open(self.transport, self.host, self.over);
-            let Some(opened) = self.gate.pass(self.over, open) else {
+            let Some(opened) = self.limit.pass(self.over, open) else {
                 return;
             };
             let ended = opened.and_then(|session| {

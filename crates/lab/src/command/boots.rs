@@ -11,10 +11,13 @@ use crate::model::Random;
 use crate::server::Server;
 use record::Nanos;
 
-use super::{LOOK, of_machine};
+use super::failure::of_machine;
 use crate::args::CutTimes;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
+
+/// Interval at which an interrupt by the user is polled.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// Settings that all boots of a machine share.
 pub(super) struct Boots<'a> {

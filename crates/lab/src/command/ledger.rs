@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use ledger::{Filter, Ledger};
 
-use super::all;
+use super::failure::all;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 

@@ -2,12 +2,12 @@
 
 mod boots;
 mod caps;
+mod failure;
 mod ledger;
 
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::machine::{
     Accel, Accelerator, Disk, Machine, MachineOptions, Packages, Source, check_emulator,
@@ -19,7 +19,8 @@ use crate::spec::VolumeSpec;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use boots::Boots;
+use boots::{Boots, LOOK};
+use failure::all;
 use ledger::{check_new, keep_ledger};
 
 use crate::args::AccelChoice;
@@ -29,12 +30,9 @@ use crate::args::LabServeArgs;
 use crate::args::LabVerb;
 use crate::args::VolumesArgs;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output;
 use ui::output::{Format, OutputFile};
-
-/// Interval at which an interrupt by the user is polled.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Serves volumes, and runs a command next to them.
 pub fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -123,32 +121,6 @@ fn machine(
         AccelChoice::Emulation => Accel::Emulation,
     };
     Ok(options)
-}
-
-fn of_machine(error: crate::machine::Error) -> Failure {
-    match error {
-        // A closed pipe ends the command quietly, as everywhere.
-        crate::machine::Error::Output(source) => Failure::Midway(source.into()),
-        error => Failure::Midway(error.into()),
-    }
-}
-
-/// The first failure; the others are told, so that none is lost.
-fn all<T, const N: usize>(
-    context: &Context,
-    first: Result<T, Failure>,
-    others: [Result<(), Failure>; N],
-) -> Result<T, Failure> {
-    others
-        .into_iter()
-        .fold(first, |first, next| match (first, next) {
-            (Ok(_), Err(failure)) => Err(failure),
-            (Err(failure), Err(Failure::Refused(error) | Failure::Midway(error))) => {
-                context.notice(&format!("disksmith: {}", sentence(&error)));
-                Err(failure)
-            }
-            (first, Ok(())) => first,
-        })
 }
 
 /// The file for the truth, which is written at the end.

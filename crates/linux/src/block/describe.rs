@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use record::Bytes;
+use record::raid::MdLevel;
 
-use super::Serial;
 use super::device::{Device, Kind};
-use super::serial::serial_of;
+use super::serial::{Serial, serial_of};
 use crate::devnum::DevNum;
 use crate::root::{self, Result, attribute, last_part, number, path_attribute};
 
@@ -111,7 +111,7 @@ fn kind_of(folder: &Path, sysfs_name: &str) -> (Kind, Option<String>) {
         }
     } else if folder.join("md").is_dir() {
         Kind::Raid {
-            level: attribute(&folder.join("md/level")),
+            level: attribute(&folder.join("md/level")).map(MdLevel::from),
             disks: number(&folder.join("md/raid_disks")),
             uuid: attribute(&folder.join("md/uuid")),
         }

@@ -4,6 +4,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use record::Bytes;
+use record::raid::MdLevel;
 
 use crate::devnum::DevNum;
 use crate::root::{Root, names_in, number};
@@ -46,7 +47,7 @@ pub enum Kind {
     /// Linux software RAID.
     Raid {
         /// `raid0`, `raid1`, `raid10`, …; `None` while it is not assembled.
-        level: Option<String>,
+        level: Option<MdLevel>,
         /// Number of members that it should have.
         disks: Option<u32>,
         /// Its id, where the kernel shows it.

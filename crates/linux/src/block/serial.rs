@@ -74,6 +74,14 @@ fn read_briefly(path: PathBuf) -> Option<String> {
     answered.recv_timeout(TIMEOUT).ok().flatten()
 }
 
+/// Source of a device's serial number.
+pub(super) enum Serial {
+    /// It is known.
+    Known(String),
+    /// It is requested.
+    Asked(Wait),
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::path::Path;
 
-use record::raid::{Level, Placement};
+use record::raid::{Level, MdLevel, Placement};
 
 use super::piece::{ChunkLayout, Piece};
-use super::{SECTOR, Why, kib};
+use super::units::{SECTOR, kib};
+use super::why::Why;
 use crate::block::{DevNum, Device, Devices};
 use crate::root::{self, Root, attribute, number};
 
@@ -44,6 +45,7 @@ pub(super) fn pieces(
         .join("md");
     let says = |name: &'static str| Why::silent(device, name);
     let level = attribute(&folder.join("level")).ok_or_else(|| says("md/level"))?;
+    let level = MdLevel::from(level);
     if attribute(&folder.join("reshape_position")).is_some_and(|position| position != "none") {
         return Err(Why::Reshaped(device.label()));
     }
@@ -57,7 +59,7 @@ pub(super) fn pieces(
     let component = || {
         kib(&folder.join("component_size")).ok_or_else(|| Why::silent(device, "md/component_size"))
     };
-    match Level::of_md(&level).map(Level::placement) {
+    match level.raid().map(Level::placement) {
         Some(Placement::Concatenated) => shape.linear(),
         Some(Placement::Striped) => shape.zones(layout),
         Some(Placement::Mirrored) => shape.mirrors(component()?),

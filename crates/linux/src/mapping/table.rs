@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 use super::piece::{ChunkLayout, Piece};
-use super::{SECTOR, Why};
+use super::units::SECTOR;
+use super::why::Why;
 use crate::block::{DevNum, Device};
 use crate::root::Root;
 

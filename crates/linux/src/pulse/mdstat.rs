@@ -2,6 +2,7 @@
 //! `md_seq_show`). What changes rarely is in sysfs, see [`crate::md`].
 
 use record::Bytes;
+use record::raid::MdLevel;
 use record::sample::{BytesPerSecond, Progress, SyncAction};
 
 use super::kept::KeptFile;
@@ -32,7 +33,7 @@ pub struct ArrayLine {
     /// 6.0).
     pub broken: bool,
     /// Its level, such as `raid10`.
-    pub level: Option<String>,
+    pub level: Option<MdLevel>,
     /// Its members, in the kernel's order.
     pub members: Vec<MemberWord>,
     /// Its size.
@@ -130,7 +131,7 @@ fn first_line(line: &str) -> Option<ArrayLine> {
                 spare: flags.contains("(S)"),
             }),
             None if word.starts_with('(') => {}
-            None => array.level = Some(word.to_owned()),
+            None => array.level = Some(MdLevel::from(word.to_owned())),
         }
     }
     Some(array)
@@ -180,6 +181,8 @@ impl MdStat {
 
 #[cfg(test)]
 mod tests {
+    use record::raid::Level;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -211,7 +214,7 @@ unused devices: <none>
         let [md1, md2, md3, md0] = &arrays[..] else {
             panic!("{arrays:?}");
         };
-        assert_eq!(md1.level.as_deref(), Some("raid10"));
+        assert_eq!(md1.level, Some(Level::Ten.into()));
         assert_eq!(md1.wanted_and_working, Some((4, 3)));
         assert_eq!(md1.action, Some(SyncAction::Recover));
         assert_eq!(
@@ -226,7 +229,7 @@ unused devices: <none>
         assert_eq!(faulty, [false, false, true, false, false]);
         assert!(md1.members[0].spare);
         assert_eq!(md1.size, Some(Bytes::kib(292_945_152)));
-        assert_eq!(md2.level.as_deref(), Some("raid1"));
+        assert_eq!(md2.level, Some(Level::One.into()));
         assert_eq!(md2.action, Some(SyncAction::Resync));
         assert_eq!(md2.position, None);
         assert!(!md3.active);
@@ -240,7 +243,7 @@ unused devices: <none>
         let seen = b"md0 : broken raid0 nvme2n1[1] nvme1n1[0]\n      2093056 blocks super 1.2\n";
         let arrays = ArrayLine::parse_all(seen);
         assert!(arrays[0].broken && arrays[0].active);
-        assert_eq!(arrays[0].level.as_deref(), Some("raid0"));
+        assert_eq!(arrays[0].level, Some(Level::Zero.into()));
         assert!(!ArrayLine::parse_all(SEEN).iter().any(|array| array.broken));
     }
 

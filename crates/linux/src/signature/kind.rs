@@ -154,6 +154,15 @@ impl FromStr for SignatureKind {
     }
 }
 
+/// A mark that some format has left on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Signature {
+    /// Position, in bytes from the start.
+    pub offset: u64,
+    /// Kind.
+    pub kind: SignatureKind,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

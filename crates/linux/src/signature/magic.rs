@@ -1,8 +1,8 @@
 //! Formats that a run of fixed bytes at a fixed place gives away.
 
-use super::Signature;
-use super::SignatureKind::{self, *};
 use super::image::Image;
+use super::kind::Signature;
+use super::kind::SignatureKind::{self, *};
 
 /// The bytes of a format and the places where they may stand.
 struct Magic {

@@ -24,18 +24,9 @@ use std::io;
 pub use content::{Content, LocatedContent, ZEROING};
 pub use file_system_id::file_system_id;
 use image::Image;
-pub use kind::{SignatureKind, UnknownSignature};
+pub use kind::{Signature, SignatureKind, UnknownSignature};
 pub use partitions::Partition;
 use region::Region;
-
-/// A mark that some format has left on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Signature {
-    /// Position, in bytes from the start.
-    pub offset: u64,
-    /// Kind.
-    pub kind: SignatureKind,
-}
 
 /// Every signature of a known format that a regular file or block device carries itself, in the order of their
 /// offsets. A format that keeps copies (a GPT and its backup, the labels of ZFS) is reported once for each

@@ -1,8 +1,8 @@
 //! Formats whose magic is short or moves, so that more of their fields must make sense.
 
-use super::Signature;
-use super::SignatureKind::{self, *};
 use super::image::Image;
+use super::kind::Signature;
+use super::kind::SignatureKind::{self, *};
 
 pub(super) fn detect(image: &Image, found: &mut Vec<Signature>) {
     let mut push = |offset: u64, kind: SignatureKind| found.push(Signature { offset, kind });

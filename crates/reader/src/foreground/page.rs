@@ -5,7 +5,7 @@ use page::charts::{Chart, Figure, axis, latency_axis, layout};
 use page::plot::{Line, Mode, Trace};
 use page::{ChartView, Figures};
 
-use super::ForegroundReport;
+use super::report::ForegroundReport;
 
 /// A device and its charts.
 struct Section {

@@ -10,7 +10,7 @@ use super::{
     ArraySample, BytesPerSecond, DeviceId, FlowKind, Fraction, LatencySample, Moment, PerSecond,
     VendorSample,
 };
-use crate::raid::Level;
+use crate::raid::{Level, MdLevel};
 use crate::{Bytes, Nanos};
 
 /// The number by which the kernel knows a device: `major:minor`.
@@ -137,7 +137,7 @@ pub struct Device {
     /// Its kind.
     pub kind: DeviceKind,
     /// The level of an array, such as `raid10`.
-    pub level: Option<String>,
+    pub level: Option<MdLevel>,
     /// Its size.
     pub size: Option<Bytes>,
     /// The maker's name for it.
@@ -160,7 +160,7 @@ impl Device {
 
     /// The RAID level of an array; `None` for any other device, and where md has no name of a level for it.
     pub fn raid_level(&self) -> Option<Level> {
-        Level::of_md(self.level.as_deref()?)
+        self.level.as_ref()?.raid()
     }
 
     /// A device of which only the name is known, as in a log.

@@ -8,6 +8,7 @@
 //! difference is read again a few times, some time apart, and is dropped once it agrees. What still differs then, or
 //! cannot be read, is only suspected: md's own check decides, which blocks writes meanwhile.
 
+mod priority;
 mod readers;
 
 use std::ops::Range;
@@ -21,6 +22,7 @@ use linux::md::sync::Sectors;
 use record::{Bytes, Nanos, Ranges};
 
 use super::locate::{BLOCK, Geometry, Group, NotCompared, Opened, judge, open};
+use priority::give_way_to_others;
 pub(super) use readers::REQUEST;
 use readers::{Readers, Shares};
 
@@ -112,12 +114,6 @@ impl Comparer {
             }),
         }
     }
-}
-
-/// Lowers the priority of this thread below that of other programs.
-fn give_way_to_others() {
-    // Of Linux a thread is meant (setpriority(2), "C library/kernel differences").
-    let _ = rustix::process::setpriority_process(None, 19);
 }
 
 /// Comparison under way, and its readers.

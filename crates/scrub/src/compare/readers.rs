@@ -11,6 +11,7 @@ use std::time::Duration;
 use record::{Bytes, Nanos};
 
 use super::super::locate::{Disks, Group};
+use super::priority::give_way_to_others;
 use reader::{Buffer, IdleGap};
 
 /// Bytes that cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
@@ -112,7 +113,7 @@ impl Readers {
             std::thread::Builder::new()
                 .name(format!("member {slot}"))
                 .spawn(move || {
-                    super::give_way_to_others();
+                    give_way_to_others();
                     let mut idle_gap = IdleGap::default();
                     for mut share in asked {
                         share.read(&members, &mut idle_gap);

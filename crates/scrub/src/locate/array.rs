@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOp
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use domain::raid::{Level, Placement};
+use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
@@ -26,7 +26,7 @@ pub(crate) enum NotCompared {
     /// sysfs lacks an attribute.
     Silent(String, &'static str),
     /// It is of a level that has nothing to compare.
-    Level(String, String),
+    Level(String, MdLevel),
     /// Its layout is not supported.
     Layout(String, u64),
     /// It is being reshaped.
@@ -210,6 +210,7 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
     let label = || array.label();
     let silent = |what| move || NotCompared::Silent(array.label(), what);
     let level = attribute(&folder.join("level")).ok_or_else(silent("md/level"))?;
+    let level = MdLevel::from(level);
     if attribute(&folder.join("reshape_position")).is_some_and(|position| position != "none") {
         return Err(NotCompared::Reshaped(label()));
     }
@@ -230,7 +231,7 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
             .map(Geometry::Parity)
             .ok_or_else(refused)
     };
-    match Level::of_md(&level).map(Level::placement) {
+    match level.raid().map(Level::placement) {
         Some(Placement::Mirrored) => Ok(Geometry::Mirror {
             disks,
             size: component,

@@ -15,7 +15,7 @@ use super::super::locate::{Owners, What, owners};
 use super::member::Came;
 use super::one::{Ending, Read};
 use super::places;
-use super::source::Part;
+use super::source::{OfArray, Part};
 use ui::format::short_latency;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
@@ -243,7 +243,7 @@ pub(crate) fn text(found: &[Found], columns: usize) -> String {
 
 fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
     let array = match (&one.read.source.array, part.slot) {
-        (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level),
+        (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_word()),
         _ => "itself".to_owned(),
     };
     let targets = one.read.at.targets.unwrap_or_default();
@@ -440,7 +440,7 @@ impl<'a> SourceDocument<'a> {
         SourceDocument {
             device: one.read.source.path(),
             uuid: array.map(|array| array.uuid.as_str()),
-            level: array.map(|array| array.level.as_str()),
+            level: array.map(OfArray::level_word),
             disks: disks.collect(),
             unreadable: extent_documents(&one.bad),
             located,

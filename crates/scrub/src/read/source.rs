@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use domain::raid::Level;
+use domain::raid::{Level, MdLevel};
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::md::sync::Sync;
@@ -34,15 +34,21 @@ pub(crate) struct OfArray {
     /// By what the ledger knows it.
     pub uuid: String,
     /// Its level, as the kernel has it.
-    pub level: String,
+    pub level: Option<MdLevel>,
     /// Its work.
     pub sync: Sync,
 }
 
 impl OfArray {
+    /// md's word for its level.
+    pub(crate) fn level_word(&self) -> &str {
+        self.level.as_ref().map_or("", MdLevel::word)
+    }
+
     /// True if md can rewrite what it cannot read.
     pub(crate) fn is_redundant(&self) -> bool {
-        Level::of_md(&self.level).is_none_or(Level::is_redundant)
+        let level = self.level.as_ref().and_then(MdLevel::raid);
+        level.is_none_or(Level::is_redundant)
     }
 }
 
@@ -171,7 +177,7 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
         parts,
         array: Some(OfArray {
             uuid,
-            level: array.level.unwrap_or_default(),
+            level: array.level,
             sync,
         }),
     })
@@ -231,7 +237,7 @@ mod tests {
             name: "md0".to_owned(),
             number: DevNum::from_raw(9),
             names: Vec::new(),
-            level: Some("raid0".to_owned()),
+            level: Some(Level::Zero.into()),
             size: Bytes::mib(2),
             state: Some("clean".to_owned()),
             chunk: None,

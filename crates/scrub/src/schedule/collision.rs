@@ -2,7 +2,7 @@
 
 use jiff::Zoned;
 
-use super::{Found, Scheduled};
+use super::scheduled::{Found, Scheduled, shown};
 
 /// Collisions of a scrub of an array from one time to another, as sentences; none where none is known.
 /// `array` is its name in the kernel.
@@ -47,9 +47,4 @@ fn collision(scheduled: &Scheduled, from: &Zoned, to: &Zoned) -> Option<String> 
         shown(begins),
         shown(to)
     ))
-}
-
-/// A moment as a person reads it.
-pub(super) fn shown(moment: &Zoned) -> String {
-    moment.strftime("%Y-%m-%d %H:%M %Z").to_string()
 }

@@ -7,8 +7,8 @@ use array::programs::Programs;
 use jiff::Zoned;
 
 use super::cron::{self, Line, Users, When};
+use super::scheduled::{Checker, Found, Scheduled, Source};
 use super::systemd::next_elapse;
-use super::{Checker, Found, Scheduled, Source};
 
 /// Finds them: in `/etc/crontab`, `/etc/cron.d`, root's own crontab, and the folders whose scripts
 /// are run once in a while.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use super::crontabs::below;
-use super::{Checker, Scheduled};
+use super::scheduled::{Checker, Scheduled};
 
 /// Debian's settings of mdadm: checkarray heeds `AUTOCHECK` when cron starts it.
 pub(crate) const DEBIAN: &str = "/etc/default/mdadm";

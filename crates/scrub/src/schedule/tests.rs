@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use array::programs::Installed;
 use jiff::Zoned;
@@ -23,7 +23,7 @@ impl Host {
         host
     }
 
-    pub(crate) fn at(&self, path: &str) -> std::path::PathBuf {
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
 

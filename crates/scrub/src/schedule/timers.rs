@@ -5,8 +5,8 @@ use std::path::Path;
 use array::programs::Programs;
 use jiff::Zoned;
 
+use super::scheduled::{Checker, Found, Scheduled, Source, Timer};
 use super::systemd::{self, Unit};
-use super::{Checker, Found, Scheduled, Source, Timer};
 
 /// This program's own timer, which is no collision: one scrub refuses another.
 const OWN: &str = "disksmith-scrub.timer";

@@ -27,7 +27,7 @@ const FRESH: Duration = Duration::from_secs(2);
 const MOST_KEPT: usize = 256;
 
 /// An answer that is kept.
-type Kept = (Instant, Bytes);
+type CachedAnswer = (Instant, Bytes);
 
 /// State of the server.
 pub(crate) struct App {
@@ -50,7 +50,7 @@ pub(crate) struct App {
     /// True once the server ends.
     pub(crate) stop: watch::Receiver<bool>,
     readers: Semaphore,
-    kept: Mutex<HashMap<String, Kept>>,
+    kept: Mutex<HashMap<String, CachedAnswer>>,
 }
 
 /// Parts of the state that do not begin empty.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::FrameView;
+use super::frame::FrameView;
 use crate::documents::{DiskName, ResponseTimes, Verdicts};
 
 /// Ranges that end now.

@@ -4,8 +4,9 @@ use askama::Template;
 use serde::Deserialize;
 
 use super::address::address;
-use super::words::Ratio;
-use super::{FrameView, words};
+use super::frame::FrameView;
+use super::text;
+use super::text::Ratio;
 use crate::documents::{Figure, Marker, Markers, Runs};
 
 #[derive(Template)]
@@ -92,9 +93,9 @@ pub(super) fn compare(frame: FrameView<'_>, document: &str) -> Result<String, as
     let row = |phase: &Phase| PhaseRow {
         name: phase.name.clone(),
         direction: phase.direction.clone(),
-        iops: [&phase.a, &phase.b].map(|side| words::number(&figure(side.iops))),
+        iops: [&phase.a, &phase.b].map(|side| text::number(&figure(side.iops))),
         p99: [&phase.a, &phase.b]
-            .map(|side| words::duration(&figure(side.p99_ns.map(|nanos| nanos / 1e6)))),
+            .map(|side| text::duration(&figure(side.p99_ns.map(|nanos| nanos / 1e6)))),
         ratio: phase
             .ratio
             .as_ref()

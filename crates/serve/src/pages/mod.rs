@@ -4,30 +4,20 @@
 mod address;
 mod assets;
 mod controls;
+mod frame;
 mod listing;
 mod now;
 mod response_times;
+mod text;
 mod verdicts;
-mod words;
 
 use askama::Template;
 
 pub(crate) use assets::{Asset, asset};
+pub(crate) use frame::Frame;
 
 use crate::documents;
-use assets::ASSETS;
-
-/// All around a page.
-pub(crate) struct Frame<'a> {
-    /// Path of the page.
-    pub(crate) path: &'a str,
-    /// Its query, as it was asked.
-    pub(crate) query: &'a str,
-    /// True if the reader may set markers.
-    pub(crate) can_write: bool,
-    /// True if the reader has signed in, and can sign out.
-    pub(crate) signed_in: bool,
-}
+use frame::FrameView;
 
 /// A page.
 pub(crate) enum Page<'a> {
@@ -111,49 +101,6 @@ fn title(status: u16) -> &'static str {
         429 | 503 => "Too much at once",
         502 | 504 => "A source does not answer",
         _ => "This page cannot be shown",
-    }
-}
-
-/// A frame as templates use it.
-struct FrameView<'a> {
-    path: &'a str,
-    query: address::Query,
-    can_write: bool,
-    signed_in: bool,
-    style: &'static str,
-    library: &'static str,
-    charts: &'static str,
-    script: &'static str,
-    icon: &'static str,
-}
-
-impl<'a> FrameView<'a> {
-    fn new(frame: &Frame<'a>) -> FrameView<'a> {
-        FrameView {
-            path: frame.path,
-            query: address::Query::of(frame.query),
-            can_write: frame.can_write,
-            signed_in: frame.signed_in,
-            style: &ASSETS.style.path,
-            library: &ASSETS.library.path,
-            charts: &ASSETS.charts.path,
-            script: &ASSETS.script.path,
-            icon: &ASSETS.icon.path,
-        }
-    }
-
-    fn pages(&self) -> [(&'static str, &'static str); 5] {
-        [
-            ("/", "Now"),
-            ("/response-times", "Response times"),
-            ("/verdicts", "Verdicts"),
-            ("/runs", "Runs"),
-            ("/markers", "Markers"),
-        ]
-    }
-
-    fn is_at(&self, path: &str) -> bool {
-        self.path == path
     }
 }
 

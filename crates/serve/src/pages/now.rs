@@ -2,7 +2,8 @@
 
 use askama::Template;
 
-use super::{FrameView, words};
+use super::frame::FrameView;
+use super::text;
 use crate::documents::{Disk, Host, Now};
 
 #[derive(Template)]

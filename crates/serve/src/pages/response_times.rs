@@ -4,7 +4,8 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::controls::Controls;
-use super::{FrameView, words};
+use super::frame::FrameView;
+use super::text;
 use crate::documents::{Document as _, Figure, Line, ResponseTimes};
 
 #[derive(Template)]
@@ -35,7 +36,7 @@ pub(super) fn page(frame: FrameView<'_>, view: &ResponseTimes) -> Result<String,
         bounds: view
             .bounds_ms
             .iter()
-            .map(|bound| words::duration(&Figure(*bound)))
+            .map(|bound| text::duration(&Figure(*bound)))
             .collect(),
         rows,
         summaries,
@@ -88,18 +89,18 @@ fn rows(view: &ResponseTimes) -> Vec<Row> {
                     .map(|share| share.0)
                     .sum()
             });
-            words::percent(&most_of(sums))
+            text::percent(&most_of(sums))
         });
         Some(Row {
             from: Timestamp::from_second(*times.first()?).ok()?,
-            requests: words::number(&mean(
+            requests: text::number(&mean(
                 view.requests_per_s
                     .mean
                     .get(slots.clone())
                     .unwrap_or_default(),
             )),
             percentiles: [&view.p50_ms, &view.p95_ms, &view.p99_ms]
-                .map(|line| words::duration(&most(line))),
+                .map(|line| text::duration(&most(line))),
             above: above.collect(),
         })
     };
@@ -140,10 +141,10 @@ fn summaries(view: &ResponseTimes) -> Vec<Summary> {
     let disks = view.disks.iter().flat_map(|disk| {
         let name = format!("{}/{}", disk.disk.hostname, disk.disk.name);
         [
-            summary(&name, "await", &disk.await_ms, words::duration),
-            summary(&name, "utilization", &disk.busy_fraction, words::percent),
-            summary(&name, "queue", &disk.queue, words::number),
-            summary(&name, "IOPS", &disk.iops, words::number),
+            summary(&name, "await", &disk.await_ms, text::duration),
+            summary(&name, "utilization", &disk.busy_fraction, text::percent),
+            summary(&name, "queue", &disk.queue, text::number),
+            summary(&name, "IOPS", &disk.iops, text::number),
         ]
     });
     let hosts = view.hosts.iter().flat_map(|host| {
@@ -152,20 +153,20 @@ fn summaries(view: &ResponseTimes) -> Vec<Summary> {
                 &host.hostname,
                 "CPU busy",
                 &host.cpu_busy_fraction,
-                words::percent,
+                text::percent,
             ),
             summary(
                 &host.hostname,
                 "I/O pressure",
                 &host.io_pressure_fraction,
-                words::percent,
+                text::percent,
             ),
         ]
     });
     let series = view
         .series
         .iter()
-        .map(|series| summary(&series.name, "value", &series.values, words::number));
+        .map(|series| summary(&series.name, "value", &series.values, text::number));
     disks.chain(hosts).chain(series).flatten().collect()
 }
 

@@ -4,8 +4,9 @@ use askama::Template;
 
 use super::address::address;
 use super::controls::Controls;
-use super::words::Ratio;
-use super::{FrameView, words};
+use super::frame::FrameView;
+use super::text;
+use super::text::Ratio;
 use crate::documents::{Change, Figure, Verdict, Verdicts};
 
 #[derive(Template)]
@@ -124,7 +125,7 @@ fn rows(verdict: &Verdict) -> Vec<Row> {
             )
         };
         let busy = match disk.busy_fraction.0.is_finite() {
-            true => format!("busy {} ", words::percent(&disk.busy_fraction)),
+            true => format!("busy {} ", text::percent(&disk.busy_fraction)),
             false => String::new(),
         };
         [
@@ -155,9 +156,9 @@ fn change(change: &Change) -> Row {
     let (name, word): (String, fn(&Figure) -> String) = match change.metric.strip_prefix("above_") {
         Some(bound) => (
             format!("share above {}", bound.replace("_ms", " ms")),
-            words::percent,
+            text::percent,
         ),
-        None => (change.metric.replace("_ms", ""), words::duration),
+        None => (change.metric.replace("_ms", ""), text::duration),
     };
     let ratio = Ratio {
         mean: change.ratio,
@@ -187,7 +188,7 @@ fn row(name: String, ratio: Ratio, p: Figure, note: String) -> Row {
         before: String::new(),
         after: String::new(),
         ratio,
-        p: words::probability(p),
+        p: text::probability(p),
         shows: false,
         note,
     }

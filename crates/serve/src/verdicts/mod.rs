@@ -4,7 +4,7 @@
 //! hours of earlier days, and from the disks and other series of these slots ([`study::verdict`]).
 
 mod moments;
-mod words;
+mod sentences;
 mod written;
 
 use std::collections::HashMap;
@@ -284,7 +284,7 @@ fn is_nothing(verdict: &verdict::Verdict) -> bool {
             && !verdict
                 .changes
                 .first()
-                .is_some_and(|(_, shift)| words::shows(shift)))
+                .is_some_and(|(_, shift)| sentences::shows(shift)))
 }
 
 /// A disk's series behind so many slots of which nothing is known.

@@ -7,7 +7,7 @@ use study::verdict::{
     Cause, Certainty, Conclusion, DiskEvidence, LoadEvidence, Metric, Observed, Verdict, Windows,
 };
 
-use super::words::{self, shows};
+use super::sentences::{self, shows};
 use crate::axis::{Axis, Seconds, timestamp};
 use crate::documents::{
     self, Change, DiskChange, Figure, LoadChange, Marker, NamedCause, SeriesChange, Span,
@@ -32,8 +32,8 @@ impl View<'_> {
     pub(crate) fn document(&self, verdict: &Verdict) -> documents::Verdict {
         let changes = verdict.changes.iter();
         let clause = |(metric, shift): &(Metric, Shift)| match shows(shift) {
-            true => words::clause(*metric, shift, self.levels(*metric)),
-            false => words::no_change(*metric, shift, self.levels(*metric)),
+            true => sentences::clause(*metric, shift, self.levels(*metric)),
+            false => sentences::no_change(*metric, shift, self.levels(*metric)),
         };
         let clauses: Vec<String> = changes.clone().map(clause).collect();
         let series = verdict.series.iter();
@@ -42,8 +42,8 @@ impl View<'_> {
             marker: self.marker.cloned(),
             conclusion: conclusion(verdict.conclusion),
             certainty: certainty(verdict.certainty),
-            sentence: words::sentence(verdict, clauses.first(), self.marker),
-            why: words::why(verdict, &clauses, self.windows, self.observed),
+            sentence: sentences::sentence(verdict, clauses.first(), self.marker),
+            why: sentences::why(verdict, &clauses, self.windows, self.observed),
             before: self.span(&self.windows.before),
             after: self.span(&self.windows.after),
             earlier_days: self.windows.days.len(),
@@ -93,7 +93,7 @@ impl View<'_> {
     fn change(&self, metric: Metric, shift: &Shift) -> Change {
         let (before, after) = self.levels(metric);
         Change {
-            metric: words::metric_key(metric),
+            metric: sentences::metric_key(metric),
             before: Figure(before),
             after: Figure(after),
             ratio: Figure(shift.ratio.ratio),

@@ -1,8 +1,8 @@
 //! Distance of two hosts from which one is better beyond doubt, in every round together.
 
-use super::Rule;
 use super::entrant::Entrant;
 use super::noise::Noise;
+use super::rule::Rule;
 use crate::distribution::{student_quantile, student_tail};
 
 /// From so many degrees of freedom on Student's t is normal.

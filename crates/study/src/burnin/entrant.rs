@@ -3,7 +3,8 @@
 use super::noise::Noise;
 use super::order::median;
 use super::rows::Row;
-use super::{HostStatus, shares};
+use super::shares;
+use super::status::HostStatus;
 
 /// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;

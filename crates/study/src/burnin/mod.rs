@@ -53,7 +53,9 @@ mod noise;
 mod order;
 pub mod rehearse;
 mod rows;
+mod rule;
 mod shares;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -63,45 +65,12 @@ use bounds::Bounds;
 use entrant::Entrant;
 use noise::Noise;
 use rows::Row;
+pub use rule::Rule;
+pub use status::HostStatus;
 
 /// Least number of hosts of a group that are measured, if it has them: the hour is told from a host by the
 /// others.
 pub const COMPANY: usize = 3;
-
-/// Rule of a race.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rule {
-    /// Number of hosts of each group that are kept.
-    pub keep: usize,
-    /// Hosts within this share of each other are as good: 0.02 is 2 %.
-    pub tie: f64,
-    /// The most rounds.
-    pub rounds: usize,
-    /// In so many rounds every host is measured before any drops out; at least two.
-    pub least: usize,
-    /// Probability that any group is decided wrongly.
-    pub risk: f64,
-    /// The worst share of the rounds, which a host's figure is the mean of.
-    pub tail: f64,
-    /// A slowness in this share of the rounds must have had its chance to show before a host is kept.
-    pub unseen: f64,
-}
-
-impl Rule {
-    /// The best `keep` of each group: a tie of 2 %, at most 240 rounds, a risk of 5 %, and the worst
-    /// tenth of the rounds, where a slowness of one round in ten must have shown.
-    pub fn keeping(keep: usize) -> Rule {
-        Rule {
-            keep,
-            tie: 0.02,
-            rounds: 240,
-            least: 2,
-            risk: 0.05,
-            tail: 0.1,
-            unseen: 0.1,
-        }
-    }
-}
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,29 +80,6 @@ pub struct Measured {
     /// The figure of each disk, always in the same order, of which more is better; give the inverse
     /// of a latency. A disk whose figure is not positive and finite has failed, and so has its host.
     pub disks: Vec<f64>,
-}
-
-/// Status of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostStatus {
-    /// It may be one of the best.
-    In,
-    /// As many others as are kept are better.
-    Out {
-        /// After which round, from 0.
-        round: usize,
-    },
-    /// It was left out at the end, by what was measured: none that is kept is worse by more than the tie, and it
-    /// may be as good.
-    Left {
-        /// After which round, from 0.
-        round: usize,
-    },
-    /// It failed, or was taken out from outside.
-    Removed {
-        /// Before or in which round, from 0.
-        round: usize,
-    },
 }
 
 /// Estimates of a host.

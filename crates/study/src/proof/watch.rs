@@ -1,6 +1,7 @@
 //! The events of a watch, on simulated hosts with and without their cause.
 
 use crate::watch::{Event, EventCode};
+use record::raid::Level;
 use record::sample::SyncAction;
 
 use super::{error, share};
@@ -40,7 +41,7 @@ fn disks(rng: &mut Rng, count: usize, in_flight: f64) -> Vec<Disk> {
 }
 
 /// An array whose members are all asked for the same.
-fn array(rng: &mut Rng, level: &'static str) -> Host {
+fn array(rng: &mut Rng, level: Level) -> Host {
     let mut disks = disks(rng, 4, 4.0);
     let rate = 200.0 + 400.0 * rng.uniform();
     for disk in &mut disks {
@@ -77,13 +78,13 @@ const CASES: [Case; 20] = [
     },
     Case {
         name: "healthy array",
-        make: |rng| array(rng, "raid0"),
+        make: |rng| array(rng, Level::Zero),
         change: nothing,
         truth: None,
     },
     Case {
         name: "healthy mirror under a check that is gentle",
-        make: |rng| array(rng, "raid10"),
+        make: |rng| array(rng, Level::Ten),
         change: |host, second| {
             if second == 100 {
                 host.action = SyncAction::Check;
@@ -143,7 +144,7 @@ const CASES: [Case; 20] = [
     },
     Case {
         name: "slow member",
-        make: |rng| array(rng, "raid0"),
+        make: |rng| array(rng, Level::Zero),
         change: |host, second| {
             if second == 100 {
                 host.disks[1].base_s *= 3.0;
@@ -154,7 +155,7 @@ const CASES: [Case; 20] = [
     Case {
         name: "imbalance",
         make: |rng| {
-            let mut host = array(rng, "raid0");
+            let mut host = array(rng, Level::Zero);
             host.disks[3].demand = Demand::Rate(1000.0);
             host
         },
@@ -214,7 +215,7 @@ const CASES: [Case; 20] = [
     },
     Case {
         name: "check that hurts",
-        make: |rng| array(rng, "raid10"),
+        make: |rng| array(rng, Level::Ten),
         change: |host, second| {
             if second == 100 {
                 host.action = SyncAction::Check;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Measurement;
+use super::measurement::Measurement;
 use crate::compare::RatioInterval;
 use crate::distribution::{student_quantile, student_tail};
 

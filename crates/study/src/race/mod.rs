@@ -42,11 +42,13 @@
 //! is dropped when. How often it agrees with measuring everything is simulated in the tests.
 
 mod fit;
+mod measurement;
 
 use std::collections::BTreeMap;
 
 use crate::compare::RatioInterval;
 use fit::{Cell, Cells, Difference, Fit, Noise};
+pub use measurement::Measurement;
 
 /// Probability, in all comparisons of a race together, that an entrant is dropped that would have come out
 /// ahead. The sum of the chances of all comparisons is far above that of any of them, so that simulated races
@@ -54,21 +56,6 @@ use fit::{Cell, Cells, Difference, Fit, Noise};
 const RISK: f64 = 0.1;
 /// The noise of one cell is supposed to be known: so many degrees of freedom are as good as normal.
 const SUPPOSED: f64 = 1e6;
-
-/// One entrant measured once.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measurement {
-    /// The entrant's index, from 0.
-    pub entrant: usize,
-    /// Its block, from 0.
-    pub block: usize,
-    /// Measured value, of which more is better, in any unit; give the inverse of a latency. One that is not
-    /// positive and finite says that the measurement failed. Where a cell is given more than once, the last
-    /// that did not fail counts.
-    pub value: f64,
-    /// The 95 % half width of this measurement as a share of the value; `None` if unknown.
-    pub half_width: Option<f64>,
-}
 
 /// Rule of the race.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Event;
+use record::raid::Level;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, Fraction,
     Moment, PerSecond, Progress, Sample, SyncAction,
@@ -172,7 +173,7 @@ pub(crate) struct Host {
     /// The disks, called `d0`, `d1`, …
     pub(crate) disks: Vec<Disk>,
     /// The level of the array `md0` of all disks.
-    pub(crate) level: Option<&'static str>,
+    pub(crate) level: Option<Level>,
     /// md's action on the array.
     pub(crate) action: SyncAction,
     /// Requests a second that all disks together answer at most.
@@ -225,7 +226,7 @@ impl Host {
             .collect();
         if let Some(level) = self.level {
             let mut device = Device::by_name(DeviceId(count), "md0", at);
-            device.level = Some(level.to_owned());
+            device.level = Some(level.into());
             device.lies_on = (0..count).map(DeviceId).collect();
             let mut array = device_sample(device, &together(&did), &self.disks[0]);
             array.array = Some(ArraySample {

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::Event;
+use record::raid::Level;
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, KernelError,
     KernelErrorKind, Member, Memory, PerSecond, SyncAction, VendorPage, VendorSample,
@@ -376,7 +377,7 @@ fn short_samples_are_put_together() {
         disk.demand = super::simulated::Demand::Rate(400.0);
     }
     let mut host = Host::of(disks);
-    host.level = Some("raid0");
+    host.level = Some(Level::Zero);
     let mut watch = Watch::new(Settings::default());
     let mut found: Vec<Event> = Vec::new();
     for tenth in 0..400_u64 {
@@ -397,7 +398,7 @@ fn members_under_a_check_are_not_called_cold() {
     let play = |action: SyncAction| {
         let mut rng = Rng::new(9);
         let mut host = Host::of(vec![Disk::healthy(1.0); 2]);
-        host.level = Some("raid1");
+        host.level = Some(Level::One);
         let found = host.play(120, &mut rng, |host, second| {
             if second == 60 {
                 host.action = action;
@@ -418,7 +419,7 @@ fn members_are_not_called_cold_for_what_a_check_did_that_has_ended() {
     let play = |ends: u32| {
         let mut rng = Rng::new(9);
         let mut host = Host::of(vec![Disk::healthy(1.0); 2]);
-        host.level = Some("raid1");
+        host.level = Some(Level::One);
         let found = host.play(90, &mut rng, |host, second| {
             let slow = (60..72).contains(&second);
             host.action = match (60..ends).contains(&second) {

@@ -3,8 +3,8 @@
 use study::few;
 use study::interval::Interval;
 
+use super::clauses::{blocks, shown};
 use super::observed::Observed;
-use super::words::{blocks, shown};
 use crate::objective::Requirement;
 
 /// One block alone speaks against a layout, or for it, only where it is this many times on one side

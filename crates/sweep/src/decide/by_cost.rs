@@ -2,8 +2,8 @@
 //! layout can be built, and whether it meets the requirements.
 
 use super::bar::Bar;
-use super::words::blocks;
-use super::{Field, Ranking};
+use super::clauses::blocks;
+use super::field::{Field, Ranking};
 use crate::decided::LayoutOutcome;
 use crate::record::Value;
 use ui::format::number;

@@ -6,10 +6,10 @@ use study::compare::RatioInterval;
 use study::race::Rule;
 
 use super::bar::Bar;
+use super::clauses::{behind, blocks, own_ratio, range};
 use super::contest::{Contest, Score, Scores};
+use super::field::{Field, Ranking};
 use super::observed::is_positive;
-use super::words::{behind, blocks, own_ratio, range};
-use super::{Field, Ranking};
 use crate::decided::LayoutOutcome;
 use crate::figure::Figure;
 use crate::objective::Objective;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Field;
+use super::field::Field;
 use super::observed::Observed;
 use crate::record::CellOutcome;
 use ui::format::count;

@@ -4,8 +4,8 @@ use crate::decided::Drift;
 use crate::record::Value;
 use ui::units::span;
 
+use super::clauses::{amount, changed};
 use super::observed::{Observed, is_positive};
-use super::words::{amount, changed};
 
 /// From one measurement of the baseline to the next so much is more than building anew explains.
 const JUMP: f64 = 0.2;

@@ -10,8 +10,8 @@ use crate::record::Value;
 use domain::raid::Level;
 use ui::format::count;
 
+use super::clauses::{amount, amounts, changed, direction};
 use super::observed::Observed;
-use super::words::{amount, amounts, changed, direction};
 
 /// The effects of all factors, each setting against the first that was swept. A disk alone has
 /// neither level nor chunk nor other members, so nothing differs from it in one factor alone: then
@@ -58,7 +58,7 @@ fn one(
         high: found.interval.map(|interval| interval.high),
     };
     let names = format!("{} against {}", name(factor, to), name(factor, from));
-    let told = Told {
+    let told = EffectSentence {
         figure,
         factor,
         names,
@@ -141,7 +141,7 @@ pub(super) fn subject(factor: Factor) -> &'static str {
 }
 
 /// An effect on its way to a sentence.
-struct Told<'a> {
+struct EffectSentence<'a> {
     figure: &'a Figure,
     factor: Factor,
     names: String,
@@ -149,7 +149,7 @@ struct Told<'a> {
     range: (f64, f64),
 }
 
-impl Told<'_> {
+impl EffectSentence<'_> {
     fn text(&self, ratio: f64, interval: Option<RatioInterval>) -> String {
         let names = &self.names;
         let over = format!("over {} of layouts", count(self.pairs, "pair"));

@@ -1,6 +1,6 @@
 //! The layouts that nobody beats in cost, speed and redundancy at once.
 
-use super::Field;
+use super::field::Field;
 use super::summary::Summaries;
 
 /// Merits that are weighed against each other.

@@ -9,9 +9,9 @@ use crate::figure::{Figure, Metric};
 use crate::record::{Probe, Value};
 use ui::format::{count, number};
 
+use super::clauses::{hundredths, range, shown};
 use super::observed::Observed;
 use super::scaling::{Explained, in_flight, per_request, rate};
-use super::words::{hundredths, range, shown};
 
 /// Less than this share of what it should be is clearly less: probes of a few seconds wander by some
 /// percent.

@@ -4,10 +4,12 @@ mod answers;
 mod bar;
 mod by_cost;
 mod by_figure;
+pub(super) mod clauses;
 mod contest;
 mod doubts;
 mod drift;
 mod effects;
+mod field;
 mod frontier;
 mod members;
 mod observed;
@@ -20,9 +22,8 @@ pub(crate) mod survivors;
 mod testing;
 #[cfg(test)]
 mod tests;
-pub(super) mod words;
 
-use bar::{Bar, Bars};
+use field::{Fate, Field, Ranking};
 use observed::Observed;
 use summary::Summaries;
 
@@ -31,95 +32,10 @@ use super::objective::Objective;
 use super::price::Cost;
 use super::record::{SweepRecord, Value};
 
-/// Chance of a layout to win.
-#[derive(Clone, Debug, PartialEq)]
-enum Fate {
-    /// It contends.
-    In,
-    /// It misses a requirement: why, as a clause.
-    Missed(String),
-    /// It is given up: why, as a clause.
-    Failed(String),
-}
-
-/// Layouts before they are ranked.
-struct Field<'a> {
-    /// Measurements.
-    pub observed: &'a Observed<'a>,
-    /// The requirements on each layout.
-    pub bars: Bars<'a>,
-    /// Fate of each layout.
-    pub fates: Vec<Fate>,
-    /// Cost of each, where prices are known.
-    pub costs: Vec<Option<f64>>,
-    /// True if nothing more will be measured.
-    pub last: bool,
-}
-
-/// The layouts in their order of merit.
-struct Ranking {
-    /// The best so far.
-    pub leader: Option<usize>,
-    /// Outcome of each, as if nothing more were measured, and the reason; open where nothing is known.
-    pub places: Vec<(LayoutOutcome, String)>,
-    /// The objective as a share of the leader's.
-    pub shares: Vec<Option<Value>>,
-    /// True if the leader is the winner whatever else were measured.
-    pub settled: bool,
-}
-
-impl Field<'_> {
-    /// True if a layout contends.
-    fn is_in(&self, layout: usize) -> bool {
-        self.fates.get(layout) == Some(&Fate::In)
-    }
-
-    /// The layouts that contend.
-    fn contenders(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.fates.len()).filter(|layout| self.is_in(*layout))
-    }
-
-    fn of<'a>(observed: &'a Observed<'a>, last: bool) -> Field<'a> {
-        let record = observed.record;
-        let sizes = record.settings.sizes();
-        let prices = record.settings.prices.as_ref();
-        let costs = record.layouts.iter().map(|layout| {
-            let cost = prices?.cost(layout, &sizes, None);
-            Some(cost.per_month).filter(|cost| cost.is_finite())
-        });
-        let bars = Bars::of(observed, last);
-        Field {
-            observed,
-            fates: (0..record.layouts.len())
-                .map(|layout| fate(observed, &bars, layout, last))
-                .collect(),
-            bars,
-            costs: costs.collect(),
-            last,
-        }
-    }
-
-    fn rank(&self) -> Ranking {
-        match self.observed.record.settings.objective {
-            Objective::Cost => by_cost::rank(self),
-            Objective::Figure(_) | Objective::PerDollar(_) => by_figure::rank(self),
-        }
-    }
-}
-
-fn fate(observed: &Observed, bars: &Bars, layout: usize, last: bool) -> Fate {
-    if let Some(why) = observed.given_up(layout) {
-        return Fate::Failed(format!("failed twice: {why}"));
-    }
-    if last && observed.measured(layout) == 0 {
-        return Fate::Failed(match observed.failed_last(layout) {
-            Some(why) => format!("failed: {why}"),
-            None => "was not measured".to_owned(),
-        });
-    }
-    match bars.judge(layout) {
-        Bar::Missed(why) => Fate::Missed(why),
-        Bar::Met | Bar::Open => Fate::In,
+fn rank(field: &Field) -> Ranking {
+    match field.observed.record.settings.objective {
+        Objective::Cost => by_cost::rank(field),
+        Objective::Figure(_) | Objective::PerDollar(_) => by_figure::rank(field),
     }
 }
 
@@ -128,7 +44,7 @@ fn fate(observed: &Observed, bars: &Bars, layout: usize, last: bool) -> Fate {
 pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let observed = Observed::of(record);
     let mut field = Field::of(&observed, false);
-    let mut ranking = field.rank();
+    let mut ranking = rank(&field);
     let exhausted = |field: &Field, ranking: &Ranking| {
         let mut open = (0..field.fates.len()).filter(|layout| is_open(field, ranking, *layout));
         observed.has_run_out() || open.all(|layout| observed.was_tried_last(layout))
@@ -136,7 +52,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let mut over = ranking.settled && !record.settings.full;
     if !over && exhausted(&field, &ranking) {
         field = Field::of(&observed, true);
-        ranking = field.rank();
+        ranking = rank(&field);
         over = true;
     }
     let summaries = Summaries::of(&observed);

@@ -4,6 +4,7 @@
 mod charts;
 mod table;
 mod verdict;
+mod view;
 
 #[cfg(test)]
 mod browser_tests;
@@ -18,15 +19,7 @@ use crate::{Decided, LeftOut, SweepRecord};
 use page::charts::Chart;
 use page::{ChartView, Figures};
 use ui::format;
-
-/// Data of the page.
-#[derive(Clone, Copy)]
-struct View<'a> {
-    record: &'a SweepRecord,
-    decided: &'a Decided,
-    /// The winner's run and those of its ties, each with what it is called.
-    finalists: &'a [(String, Run)],
-}
+use view::View;
 
 /// Charts that stand together.
 struct Section {

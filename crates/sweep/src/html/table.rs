@@ -1,6 +1,6 @@
 //! The table of layouts, the best first.
 
-use super::View;
+use super::view::View;
 use crate::views::sentences::{figure_title, further_figures, plus_minus, rank, varying};
 use crate::views::units::{Unit, share, share_interval, standing};
 use crate::{Factor, LayoutOutcome, Objective, Row};

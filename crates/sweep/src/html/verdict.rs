@@ -1,6 +1,6 @@
 //! The head of the page: which layout is best, what speaks for it, and what for doubt.
 
-use super::View;
+use super::view::View;
 use crate::views::sentences;
 use crate::views::units::Unit;
 use ui::format;

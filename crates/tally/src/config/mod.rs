@@ -3,16 +3,14 @@
 //! A file is taken whole or not at all; an error names its line.
 
 mod document;
+mod file;
 mod history;
 mod routes;
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Context as _;
-
-use crate::level::{Level, Seconds};
+use crate::level::Level;
 use crate::store::Address;
 
+pub use file::File;
 pub use routes::{Routes, Rule, When};
 
 /// Name of the file beside the ledger.
@@ -59,53 +57,5 @@ impl Off {
             Some(begin) => tag.starts_with(begin.as_bytes()),
             None => tag == off.as_bytes(),
         })
-    }
-}
-
-/// A configuration with its file.
-#[derive(Clone, Debug)]
-pub struct File {
-    path: PathBuf,
-    /// Keeps the rules that were in force, for events of those hours.
-    history: PathBuf,
-}
-
-impl File {
-    /// The file at a path; `history` keeps its earlier rules.
-    pub fn new(path: &Path, history: &Path) -> File {
-        File {
-            path: path.to_owned(),
-            history: history.to_owned(),
-        }
-    }
-
-    /// Path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// A sentence with the file, the line and the reason.
-    pub fn read(&self) -> anyhow::Result<Config> {
-        let path = self.path.display();
-        let text = std::fs::read_to_string(&self.path)
-            .with_context(|| format!("{path} cannot be read"))?;
-        document::parse(&text).map_err(|wrong| anyhow::anyhow!("{path}{wrong}"))
-    }
-
-    /// Routes by a configuration: its rules hold from the next full hour on, where others held before.
-    ///
-    /// # Errors
-    /// Where the earlier rules cannot be read or kept.
-    pub fn routes(&self, config: &Config, now: Seconds) -> anyhow::Result<Routes> {
-        let versions = history::keep(&self.history, &config.rules, now).with_context(|| {
-            format!(
-                "the rules in force cannot be kept in {}",
-                self.history.display()
-            )
-        })?;
-        Ok(Routes::new(config, versions))
     }
 }

@@ -6,9 +6,9 @@
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
+use super::labels::tag_with_labels;
 use super::number::number;
-use super::{Each, tag_with_labels};
-use crate::event::{Event, Figure, Rejection};
+use crate::event::{Each, Event, Figure, Rejection};
 use crate::level::Seconds;
 
 /// The combined format; the common one is its beginning.

@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::labels::tag_with_labels;
 use super::number::leading;
-use super::{Each, tag_with_labels, time};
-use crate::event::{Event, Figure, Rejection};
+use super::time;
+use crate::event::{Each, Event, Figure, Rejection};
 use crate::level::Seconds;
 
 /// Hands the events of a line to `each`.

@@ -2,11 +2,12 @@
 
 mod access;
 mod json;
+mod labels;
 mod number;
 mod statsd;
 mod time;
 
-use crate::event::{Event, Rejection};
+use crate::event::{Each, Event, Rejection};
 
 pub use access::LogFormat;
 
@@ -32,10 +33,6 @@ pub struct Parser {
     /// A tag with its labels, where it does not stand so in the line.
     tag: Vec<u8>,
 }
-
-/// Receiver of a parser's events. The first argument is the line.
-pub(crate) trait Each: FnMut(&[u8], Result<Event<'_>, Rejection>) {}
-impl<F: FnMut(&[u8], Result<Event<'_>, Rejection>)> Each for F {}
 
 impl Parser {
     /// A parser of this form.
@@ -93,29 +90,6 @@ impl Parser {
 /// True of a line with the time in brackets and a request in quotes, as no StatsD line has them.
 fn is_access(line: &[u8]) -> bool {
     memchr::memchr(b'"', line).is_some_and(|quote| memchr::memchr(b'[', &line[..quote]).is_some())
-}
-
-/// Puts a tag with its labels, in the order of their names, into a buffer. Labels cannot hold what separates them.
-fn tag_with_labels(tag: &[u8], labels: &mut [(&[u8], &[u8])], into: &mut Vec<u8>) {
-    labels.sort_unstable();
-    into.clear();
-    into.extend_from_slice(tag);
-    for (name, value) in labels {
-        into.push(b';');
-        into.extend(name.iter().map(|byte| {
-            if matches!(byte, b';' | b'=') {
-                b'_'
-            } else {
-                *byte
-            }
-        }));
-        into.push(b'=');
-        into.extend(
-            value
-                .iter()
-                .map(|byte| if *byte == b';' { b'_' } else { *byte }),
-        );
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! StatsD lines: `NAME:VALUE|TYPE|@RATE|#LABELS`, with several values (`a:1|c:2|c`, `a:1:2|ms`), and DogStatsD's labels
 //! and times.
 
+use super::labels::tag_with_labels;
 use super::number::number;
-use super::{Each, tag_with_labels, time};
-use crate::event::{Event, Figure, Rejection};
+use super::time;
+use crate::event::{Each, Event, Figure, Rejection};
 
 /// Fields behind a value's type.
 #[derive(Default)]

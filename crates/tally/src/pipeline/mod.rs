@@ -5,75 +5,38 @@
 //! source is not polled until the writer is done.
 
 mod dead_letters;
-mod lane;
 pub mod meter;
 mod open;
 mod plan;
+mod shared;
+mod store_sums;
 mod summing;
+mod timing;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
-use crate::level::Seconds;
 use crate::parse::Parser;
 use crate::source::{Polled, Source};
 use crate::store::Batch;
 
 pub use dead_letters::DeadLetters;
-use lane::Lane;
 use meter::Meter;
-pub(crate) use open::patiently;
+pub(crate) use open::open_when_it_answers;
 pub(crate) use plan::join;
 pub use plan::{Plan, Plans};
+pub use shared::{FlushRule, Shared};
+use store_sums::StoreSums;
 use summing::Summing;
+pub use timing::now;
+use timing::{SLOWEST_RETRY, TICK};
 use writer::{Outcome, Writer};
-
-/// The longest wait for a source, so that a timer or a stop is seen.
-const TICK: Duration = Duration::from_millis(100);
-/// The longest wait before a source that is down, or a store, is tried again.
-const SLOWEST_RETRY: Duration = Duration::from_secs(5);
 /// Tags of a batch that the screen may show.
 const TOP: usize = 5;
 /// Time for the last flush after a stop.
 const LAST_FLUSH: Duration = Duration::from_secs(20);
-
-/// Rules by which sums are flushed: whichever is first.
-#[derive(Clone, Copy, Debug)]
-pub struct FlushRule {
-    /// Number of different sums and identities.
-    pub sums: usize,
-    /// Time since the first delivery.
-    pub every: Duration,
-    /// Bytes of all sums in memory.
-    pub memory: usize,
-}
-
-impl Default for FlushRule {
-    fn default() -> FlushRule {
-        FlushRule {
-            sums: 30_000,
-            every: Duration::from_secs(20),
-            memory: 64 << 20,
-        }
-    }
-}
-
-/// State that all pipelines share.
-#[derive(Clone)]
-pub struct Shared {
-    /// The end was asked for.
-    pub stop: Arc<AtomicBool>,
-    /// Rejected events.
-    pub dead_letters: Arc<DeadLetters>,
-    /// When to flush.
-    pub flush: FlushRule,
-    /// Where sums go.
-    pub plans: Arc<Plans>,
-}
 
 /// End of a pipeline.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -100,11 +63,6 @@ pub struct Pipeline {
     retry: Duration,
 }
 
-/// Moment in seconds.
-pub fn now() -> Seconds {
-    Timestamp::now().as_second()
-}
-
 impl Pipeline {
     /// A pipeline from a source.
     ///
@@ -117,9 +75,9 @@ impl Pipeline {
         meter: Arc<Meter>,
     ) -> crate::store::Result<Pipeline> {
         let plan = shared.plans.current();
-        let (lanes, writer) = plan::way(&plan, &shared, Arc::clone(&meter))?;
+        let (stores, writer) = open::open_stores(&plan, &shared, Arc::clone(&meter))?;
         let intake = Summing {
-            lanes,
+            stores,
             plan,
             parser,
             meter,
@@ -195,9 +153,9 @@ impl Pipeline {
         if self.is_stopped() || Arc::ptr_eq(&plan, &self.intake.plan) {
             return;
         }
-        match plan::way(&plan, &self.shared, Arc::clone(&self.intake.meter)) {
-            Ok((lanes, writer)) => {
-                self.intake.lanes = lanes;
+        match open::open_stores(&plan, &self.shared, Arc::clone(&self.intake.meter)) {
+            Ok((stores, writer)) => {
+                self.intake.stores = stores;
                 self.intake.plan = plan;
                 self.writer = writer;
             }
@@ -207,7 +165,7 @@ impl Pipeline {
     }
 
     fn has_sums(&self) -> bool {
-        self.in_flight.is_some() || !self.intake.lanes.iter().all(Lane::is_empty)
+        self.in_flight.is_some() || !self.intake.stores.iter().all(StoreSums::is_empty)
     }
 
     fn poll(&mut self) {
@@ -268,15 +226,15 @@ impl Pipeline {
             .is_some_and(|since| since.elapsed() >= self.delay())
             || self
                 .intake
-                .lanes
+                .stores
                 .iter()
-                .any(|lane| lane.rows() >= rule.sums)
+                .any(|store| store.rows() >= rule.sums)
             || self.intake.bytes() >= rule.memory
     }
 
     fn flush(&mut self) {
         self.since = None;
-        let batches: Vec<Batch> = self.intake.lanes.iter_mut().map(Lane::seal).collect();
+        let batches: Vec<Batch> = self.intake.stores.iter_mut().map(StoreSums::seal).collect();
         self.source.sealed(self.number);
         self.in_flight = Some(self.number);
         self.number += 1;
@@ -314,7 +272,7 @@ impl Pipeline {
                 }
                 None => "the store does not answer".to_owned(),
             };
-            let summed = self.intake.lanes.iter().map(Lane::events).max();
+            let summed = self.intake.stores.iter().map(StoreSums::events).max();
             return Some(Ended {
                 unstored: summed.unwrap_or(0),
                 reason: Some(reason),
@@ -333,15 +291,15 @@ impl Pipeline {
         };
         match outcome {
             Outcome::Committed(batches) => {
-                for (lane, batch) in self.intake.lanes.iter_mut().zip(batches) {
-                    lane.committed(batch);
+                for (store, batch) in self.intake.stores.iter_mut().zip(batches) {
+                    store.committed(batch);
                 }
                 self.source.committed(batch);
             }
             Outcome::Conflict => {
                 // Another process counted some of these events, as after a connection that broke: what is known is
                 // looked up again for all that is not acknowledged.
-                self.intake.lanes.iter_mut().for_each(Lane::forget);
+                self.intake.stores.iter_mut().for_each(StoreSums::forget);
                 self.source.rewind();
                 self.since = None;
                 self.ended = false;

@@ -1,17 +1,23 @@
 //! Opening a store that may not answer yet.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use super::{SLOWEST_RETRY, TICK};
-use crate::store::{Result, Store, StoreError};
+use super::meter::Meter;
+use super::plan::Plan;
+use super::shared::Shared;
+use super::store_sums::StoreSums;
+use super::timing::{SLOWEST_RETRY, TICK};
+use super::writer::Writer;
+use crate::store::{Address, Result, Store, StoreError};
 use ui::service_manager::notify;
 
 /// Opens a store as soon as it answers.
 ///
 /// # Errors
 /// Where it is refused, or the end was asked for meanwhile.
-pub(crate) fn patiently(
+pub(crate) fn open_when_it_answers(
     stop: &AtomicBool,
     mut open: impl FnMut() -> Result<Box<dyn Store>>,
 ) -> Result<Box<dyn Store>> {
@@ -39,4 +45,20 @@ pub(crate) fn patiently(
             std::thread::sleep(TICK / 4);
         }
     }
+}
+
+/// Lanes of a source to the stores of a plan, and their writer. Each store is opened twice: to write, and to look up identities.
+pub(super) fn open_stores(
+    plan: &Plan,
+    shared: &Shared,
+    meter: Arc<Meter>,
+) -> Result<(Vec<StoreSums>, Writer)> {
+    let open = |address: &Address| {
+        open_when_it_answers(&shared.stop, || address.open(None, None, &plan.limits))
+    };
+    let writing: Result<Vec<_>> = plan.stores.iter().map(open).collect();
+    let asked: Result<Vec<_>> = plan.stores.iter().map(open).collect();
+    let stores = asked?.into_iter().map(StoreSums::new).collect();
+    let writer = Writer::start(writing?, shared.clone(), plan.limits.clone(), meter);
+    Ok((stores, writer))
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Lane, Meter, Shared, Writer, patiently};
+use super::timing::TICK;
 use crate::config::Routes;
 use crate::store::{Address, Limits, Result, Store};
 
@@ -67,21 +67,10 @@ impl Plans {
     pub(super) fn wait(&self, is_stopped: impl Fn() -> bool) {
         self.held.fetch_add(1, SeqCst);
         while self.is_held() && !is_stopped() {
-            std::thread::sleep(super::TICK / 4);
+            std::thread::sleep(TICK / 4);
         }
         self.held.fetch_sub(1, SeqCst);
     }
-}
-
-/// The way of a source's events to the stores of a plan. Each store is opened twice: to write, and to look up identities.
-pub(super) fn way(plan: &Plan, shared: &Shared, meter: Arc<Meter>) -> Result<(Vec<Lane>, Writer)> {
-    let open =
-        |address: &Address| patiently(&shared.stop, || address.open(None, None, &plan.limits));
-    let writing: Result<Vec<_>> = plan.stores.iter().map(open).collect();
-    let asked: Result<Vec<_>> = plan.stores.iter().map(open).collect();
-    let lanes = asked?.into_iter().map(Lane::new).collect();
-    let writer = Writer::start(writing?, shared.clone(), plan.limits.clone(), meter);
-    Ok((lanes, writer))
 }
 
 /// Gives stores that are new among others the identities and positions of those: what they have was counted before the

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use super::lane::Lane;
 use super::meter::Meter;
-use super::{DeadLetters, Plan, SLOWEST_RETRY, TICK, now};
+use super::store_sums::StoreSums;
+use super::timing::{SLOWEST_RETRY, TICK, now};
+use super::{DeadLetters, Plan};
 use crate::level::Seconds;
 use crate::parse::Parser;
 use crate::source::{Delivery, Intake, Stopped};
 
 /// The receiver of a source's deliveries.
 pub(super) struct Summing {
-    pub(super) lanes: Vec<Lane>,
+    pub(super) stores: Vec<StoreSums>,
     pub(super) plan: Arc<Plan>,
     pub(super) parser: Parser,
     pub(super) meter: Arc<Meter>,
@@ -25,30 +26,30 @@ pub(super) struct Summing {
 }
 
 impl Summing {
-    /// Bytes of all lanes.
+    /// Bytes of all stores.
     pub(super) fn bytes(&self) -> usize {
-        self.lanes.iter().map(Lane::bytes).sum()
+        self.stores.iter().map(StoreSums::bytes).sum()
     }
 
-    /// Sums lines in one lane, or in all.
-    fn sum(&mut self, lane: Option<usize>, lines: &[u8], now: Seconds) {
-        let lanes = match lane {
-            Some(lane) => lane..lane + 1,
-            None => 0..self.lanes.len(),
+    /// Sums lines in one store, or in all.
+    fn sum(&mut self, store: Option<usize>, lines: &[u8], now: Seconds) {
+        let stores = match store {
+            Some(store) => store..store + 1,
+            None => 0..self.stores.len(),
         };
-        let (all, plan) = (&mut self.lanes, &self.plan);
+        let (all, plan) = (&mut self.stores, &self.plan);
         let (mut events, mut rejected) = (0, 0);
         self.parser.lines(lines, &mut |line, event| {
             let added = event.and_then(|event| {
-                let lanes = match &plan.routes {
-                    None => lanes.clone(),
+                let stores = match &plan.routes {
+                    None => stores.clone(),
                     Some(routes) => match routes.store(event.tag, event.at.unwrap_or(now)) {
-                        Some(store) if lanes.contains(&store) => store..store + 1,
+                        Some(store) if stores.contains(&store) => store..store + 1,
                         _ => return Ok(()),
                     },
                 };
-                let mut lanes = all[lanes].iter_mut();
-                lanes.try_for_each(|lane| lane.add(&event, now))
+                let mut stores = all[stores].iter_mut();
+                stores.try_for_each(|store| store.add(&event, now))
             });
             match added {
                 Ok(()) => events += 1,
@@ -64,11 +65,11 @@ impl Summing {
     /// Asks the stores until they answer, so that a source waits while a store is down.
     fn ask<T>(
         &mut self,
-        mut ask: impl FnMut(&mut [Lane]) -> crate::store::Result<T>,
+        mut ask: impl FnMut(&mut [StoreSums]) -> crate::store::Result<T>,
     ) -> Result<T, Stopped> {
         let mut wait = TICK;
         loop {
-            match ask(&mut self.lanes) {
+            match ask(&mut self.stores) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => self.meter.store_is_down(&error.to_string()),
             }
@@ -86,8 +87,8 @@ impl Summing {
 
 impl Intake for Summing {
     fn take(&mut self, deliveries: &[Delivery<'_>]) -> Result<(), Stopped> {
-        let skips = self.ask(|lanes| {
-            let skips = lanes.iter_mut().map(|lane| lane.skips(deliveries));
+        let skips = self.ask(|stores| {
+            let skips = stores.iter_mut().map(|store| store.skips(deliveries));
             skips.collect::<Result<Vec<_>, _>>()
         })?;
         let now = now();
@@ -97,27 +98,30 @@ impl Intake for Summing {
                 self.sum(None, delivery.lines.get(first..).unwrap_or_default(), now);
             } else {
                 // After an end at which some stores had committed, and others not.
-                for (lane, skips) in skips.iter().enumerate() {
+                for (store, skips) in skips.iter().enumerate() {
                     self.sum(
-                        Some(lane),
+                        Some(store),
                         delivery.lines.get(skips[index]..).unwrap_or_default(),
                         now,
                     );
                 }
             }
-            for (lane, skips) in self.lanes.iter_mut().zip(&skips) {
-                lane.took(delivery, skips[index]);
+            for (store, skips) in self.stores.iter_mut().zip(&skips) {
+                store.took(delivery, skips[index]);
             }
         }
         self.taken = true;
-        self.meter.in_memory(self.lanes.iter().map(Lane::len).sum());
+        self.meter
+            .in_memory(self.stores.iter().map(StoreSums::len).sum());
         Ok(())
     }
 
     fn position(&mut self, source: &str) -> Result<Option<u64>, Stopped> {
-        self.ask(|lanes| {
-            let at: Result<Vec<Option<u64>>, _> =
-                lanes.iter_mut().map(|lane| lane.position(source)).collect();
+        self.ask(|stores| {
+            let at: Result<Vec<Option<u64>>, _> = stores
+                .iter_mut()
+                .map(|store| store.position(source))
+                .collect();
             let at = at?;
             // Of several stores the one that has least; one without is at the beginning of what another has.
             let least = at.iter().map(|at| at.unwrap_or(0)).min();

@@ -1,8 +1,9 @@
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::level::Level;
+use crate::level::{Level, Seconds};
 use crate::parse::Format;
 use crate::query::Reader;
 use crate::source::file::FileSource;

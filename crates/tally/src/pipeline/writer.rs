@@ -6,7 +6,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::meter::Meter;
-use super::{SLOWEST_RETRY, Shared, TICK, now};
+use super::shared::Shared;
+use super::timing::{SLOWEST_RETRY, TICK, now};
 use crate::store::{Applied, Batch, Limits, Store, StoreError};
 
 /// Interval between two looks at what is to be rolled up or removed.

@@ -5,8 +5,14 @@ use std::collections::BinaryHeap;
 
 use record::Nanos;
 
-use super::QueueDepth;
 use crate::io::Io;
+
+/// Queue depth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct QueueDepth {
+    pub(crate) mean: f64,
+    pub(crate) max: u64,
+}
 
 /// Requests under way.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use record::{Bytes, Histogram, Nanos};
 use crate::class::Class;
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use blocks::Blocks;
-use depth::Depth;
+use depth::{Depth, QueueDepth};
 
 /// Streams that a device's I/O is taken to be of at most: an I/O that begins where one of the last ones ended goes
 /// on with it.
@@ -92,13 +92,6 @@ pub(crate) struct Figures {
     depth: Depth,
     pub(crate) over_time: Series<Slice>,
     pub(crate) heat: HashMap<DeviceIndex, HeatMap>,
-}
-
-/// Queue depth.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct QueueDepth {
-    pub(crate) mean: f64,
-    pub(crate) max: u64,
 }
 
 impl Figures {

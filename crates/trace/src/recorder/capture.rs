@@ -19,7 +19,7 @@ use crate::pair::Pairing;
 use crate::tracepoints::{Tracepoints, Wanted};
 
 /// Time that the read of the check may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reason for which nothing is recorded.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +127,7 @@ impl Capture {
             let is_it = event.device == index && event.op == Op::Read && event.time >= since;
             is_it && is_done && event.offset.0 == offset
         };
-        let given_up = Instant::now() + PATIENCE;
+        let given_up = Instant::now() + TIMEOUT;
         loop {
             self.collect()?;
             if self.tracepoints.held().any(is_it) {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::events::EventOutput;
-use super::{number_of, rwbs};
+use super::kernel::{number_of, rwbs};
 use crate::event::{Event, Step};
 use crate::io::{Described, Op};
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 
 use super::events::EventOutput;
-use super::number_of;
+use super::kernel::number_of;
 use crate::event::{Event, Step};
 use crate::io::{Described, Op};
 

@@ -4,7 +4,7 @@ use std::io;
 
 use record::Nanos;
 
-use super::Output;
+use super::output::Output;
 use crate::event::{Event, Step};
 use crate::io::{Described, Io};
 use crate::order::{HELD, Reorder};

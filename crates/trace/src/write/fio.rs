@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::Output;
+use super::output::Output;
 use crate::io::{Described, Io, Op};
 
 /// Version of a log.

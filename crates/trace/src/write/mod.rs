@@ -4,12 +4,15 @@ mod blkparse;
 mod blktrace;
 mod events;
 mod fio;
+mod kernel;
+mod output;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 
 use crate::file::{Tick, TraceWriter};
-use crate::io::{Described, Header, Io, Op};
+use crate::io::{Described, Header, Io};
+use output::Output;
 
 /// A format that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,12 +129,6 @@ impl Format {
     }
 }
 
-/// Writer of a format.
-trait Output {
-    fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()>;
-    fn finish(self: Box<Self>) -> io::Result<()>;
-}
-
 impl Output for TraceWriter {
     fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()> {
         TraceWriter::write(self, io, described)
@@ -175,25 +172,6 @@ impl Conversion {
             ios: self.ios,
             lost,
         })
-    }
-}
-
-/// A device's number, `major,minor`: its own where it is named so, else one by its place.
-fn number_of(name: &str, place: usize) -> (u32, u32) {
-    let own = name.split_once(',');
-    let own = own.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    let fits = |(major, minor): &(u32, u32)| *major < 1 << 12 && *minor < 1 << 20;
-    own.filter(fits).unwrap_or((259, place as u32))
-}
-
-/// Letters of an operation as the kernel writes them.
-fn rwbs(op: Op, fua: bool) -> &'static str {
-    match (op, fua) {
-        (Op::Read, _) => "R",
-        (Op::Write, false) => "W",
-        (Op::Write, true) => "WFS",
-        (Op::Flush, _) => "FN",
-        (Op::Discard, _) => "D",
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 use record::{Bytes, Nanos};
 
 use super::*;
-use crate::io::{Device, DeviceIndex, NameIndex};
+use crate::io::{Device, DeviceIndex, NameIndex, Op};
 use crate::open;
 
 struct Named(Vec<Device>);

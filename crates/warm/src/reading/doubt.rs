@@ -3,11 +3,9 @@
 
 use std::ops::Range;
 
-use engine::list::Next;
 use record::{Bytes, Nanos, Ranges};
 
 use super::probes::page_at;
-use super::{DOUBT, NAP, Reading};
 
 /// So many requests have to fail in a row before that is asked. It is doubled after each answer, since a
 /// disk with large bad places gives many such rows.
@@ -19,29 +17,6 @@ const PAGES: u64 = 8;
 /// So long nothing is asked for before: a controller may be reset meanwhile, and a device that is being
 /// taken away fails its requests before it is no longer listed.
 const PAUSE: Nanos = Nanos(1_000_000_000);
-
-impl Reading<'_> {
-    /// While it is found out whether the device answers, what to do for that.
-    pub(super) fn next_of_doubt(&mut self, now: Nanos) -> Option<Next> {
-        self.doubt.look(now, self.work.done(), self.work.end());
-        if !self.doubt.is_open() {
-            return None;
-        }
-        let page = self.doubt.next_page(now);
-        let asks = page.map(|page| self.request(now, page, DOUBT));
-        Some(asks.unwrap_or(Next::Wait(now + NAP)))
-    }
-
-    /// A page by which it is found out came back. What failed since the device answered last is not bad,
-    /// if it answers nothing at all.
-    pub(super) fn has_answered(&mut self, is_good: bool) {
-        self.doubt.came(is_good);
-        if self.doubt.is_silent() {
-            self.work.take_back(&self.doubt.take_blamed());
-            self.look_at_device();
-        }
-    }
-}
 
 /// Suspicion about a device.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use record::Nanos;
 
-use super::LOOK_EVERY;
-
+/// Interval at which the device is looked at and progress is reported.
+pub(super) const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// Time after which the common rate counts, and for which it must last.
 const SETTLE: Nanos = Nanos(2_000_000_000);
 /// See [`SETTLE`].

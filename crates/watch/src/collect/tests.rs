@@ -195,7 +195,7 @@ fn an_array_is_seen_over_its_members_with_what_it_does() {
     let sample = fake.next(&mut collector).unwrap();
     let md = sample.named("md0").unwrap();
     assert_eq!(md.device.kind, DeviceKind::Array);
-    assert_eq!(md.device.level.as_deref(), Some("raid1"));
+    assert_eq!(md.device.raid_level(), Some(record::raid::Level::One));
     assert_eq!(md.device.alias.as_deref(), Some("data"));
     let below: Vec<&str> = sample
         .below(&md.device)

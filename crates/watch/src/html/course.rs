@@ -136,6 +136,13 @@ pub(super) struct DeviceCourse {
     pub(super) total: [Option<Band>; DEVICE],
 }
 
+impl DeviceCourse {
+    /// True if it did something.
+    pub(super) fn is_active(&self) -> bool {
+        self.total.iter().flatten().any(|band| band.most > 0.0)
+    }
+}
+
 /// All figures.
 #[derive(Default)]
 pub(crate) struct Course {

@@ -14,6 +14,7 @@ use askama::Template;
 use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::Subject;
+use record::raid::MdLevel;
 use record::sample::{DeviceId, DeviceKind, Source};
 use study::watch::EventCode;
 
@@ -229,7 +230,7 @@ fn sections(frame: &Frame<'_>, figures: &mut Figures) -> Vec<Section> {
     let disks: Vec<&DeviceCourse> = course
         .devices
         .iter()
-        .filter(|device| device.device.kind != DeviceKind::Partition && is_active(device))
+        .filter(|device| device.device.kind != DeviceKind::Partition && device.is_active())
         .collect();
     let mut sections = Vec::new();
     let mut add = |anchor: &str, title: String, note: String, charts: Vec<Option<Chart>>| {
@@ -288,9 +289,10 @@ fn sections(frame: &Frame<'_>, figures: &mut Figures) -> Vec<Section> {
 
 fn title(device: &DeviceCourse) -> String {
     let device = &device.device;
-    let extra: Vec<&str> = [&device.alias, &device.level, &device.model]
+    let level = device.level.as_ref().map(MdLevel::word);
+    let extra: Vec<&str> = [device.alias.as_deref(), level, device.model.as_deref()]
         .into_iter()
-        .filter_map(|fact| fact.as_deref())
+        .flatten()
         .collect();
     match extra.as_slice() {
         [] => device.name.clone(),
@@ -302,10 +304,6 @@ fn title(device: &DeviceCourse) -> String {
 fn members<'a>(frame: &Frame<'a>, array: &DeviceCourse) -> Vec<&'a DeviceCourse> {
     let ids = array.device.lies_on.iter();
     ids.filter_map(|id| frame.course.device(*id)).collect()
-}
-
-fn is_active(device: &DeviceCourse) -> bool {
-    device.total.iter().flatten().any(|band| band.most > 0.0)
 }
 
 /// The disks with charts of their own, in order: all where they are few, and else those with

@@ -36,7 +36,7 @@ const COLUMNS: [Column; 9] = [
 pub(super) fn table(course: &Course) -> (Vec<&'static str>, Vec<Line>) {
     let devices = course.devices.iter();
     let devices: Vec<&DeviceCourse> = devices
-        .filter(|device| device.device.kind != DeviceKind::Partition && super::is_active(device))
+        .filter(|device| device.device.kind != DeviceKind::Partition && device.is_active())
         .collect();
     let is_known = |at: usize| devices.iter().any(|device| device.total[at].is_some());
     let columns = COLUMNS.into_iter();

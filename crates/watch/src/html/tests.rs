@@ -40,7 +40,7 @@ impl Scene {
             .collect();
         if self.array > 0 {
             let mut array = Device::by_name(DeviceId(self.disks), "md0", Moment::default());
-            array.level = Some("raid10".to_owned());
+            array.level = Some(record::raid::Level::Ten.into());
             array.lies_on = (0..self.array).map(DeviceId).collect();
             devices.insert(0, array);
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use record::raid::MdLevel;
 use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Moment, Sample};
 
 use crate::args_log::LogArray;
@@ -72,7 +73,7 @@ impl Named {
         let first_seen = self.shown.as_ref().map_or(at, |shown| shown.first_seen);
         Device {
             kind: DeviceKind::Array,
-            level: self.array.level.clone(),
+            level: self.array.level.map(MdLevel::from),
             lies_on,
             ..Device::by_name(id, &self.array.name, first_seen)
         }
@@ -103,7 +104,7 @@ mod tests {
             arrays.lay(&mut sample);
             let array = Arc::clone(&sample.named("md0").unwrap().device);
             assert_eq!(
-                (array.kind, array.level.as_deref()),
+                (array.kind, array.level.as_ref().map(MdLevel::word)),
                 (DeviceKind::Array, Some("raid10"))
             );
             let below = sample.below(&array).map(|one| one.device.name.clone());

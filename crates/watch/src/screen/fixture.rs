@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use record::raid::Level;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Exceeded, Flow,
     Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, Moment, NetFlow,
@@ -71,9 +72,7 @@ fn edit(sample: &mut DeviceSample, change: impl FnOnce(&mut Device)) {
 
 fn array() -> DeviceSample {
     let mut array = device(0, "md0", &[1, 2, 3, 4], 1600.0, 2000);
-    edit(&mut array, |device| {
-        device.level = Some("raid10".to_owned())
-    });
+    edit(&mut array, |device| device.level = Some(Level::Ten.into()));
     let member = |(slot, name): (u32, &str)| Member {
         device: Some(DeviceId(slot + 1)),
         name: name.to_owned(),

@@ -202,29 +202,29 @@ mod tests {
         row.figures.all.iops.get()
     }
 
-    fn reel(seconds: impl Iterator<Item = u64>) -> History {
-        let mut reel = History::default();
-        seconds.for_each(|second| reel.push(frame(second, second as f64)));
-        reel
+    fn history(seconds: impl Iterator<Item = u64>) -> History {
+        let mut history = History::default();
+        seconds.for_each(|second| history.push(frame(second, second as f64)));
+        history
     }
 
     /// History of many frames, one a second, of such a weight.
     fn kept(weight: usize) -> History {
-        let mut reel = History::default();
+        let mut history = History::default();
         for second in 1..=1000 {
             let mut heavy = Frame::clone(&frame(second, 1.0));
             heavy.weight = weight;
-            reel.push(Arc::new(heavy));
+            history.push(Arc::new(heavy));
         }
-        reel
+        history
     }
 
     #[test]
     fn a_bound_on_memory_holds_and_numbers_stay() {
-        let reel = kept(MOST / 10);
-        assert_eq!((reel.oldest(), reel.newest()), (Some(990), Some(999)));
-        assert!(reel.get(989).is_none());
-        assert_eq!(reel.get(999).unwrap().at.elapsed, Nanos::from_secs(1000));
+        let history = kept(MOST / 10);
+        assert_eq!((history.oldest(), history.newest()), (Some(990), Some(999)));
+        assert!(history.get(989).is_none());
+        assert_eq!(history.get(999).unwrap().at.elapsed, Nanos::from_secs(1000));
     }
 
     #[test]
@@ -236,48 +236,49 @@ mod tests {
 
     #[test]
     fn a_time_is_found() {
-        let reel = reel(1..=10);
-        assert_eq!(reel.at(Nanos::from_secs(4)), Some(3));
-        assert_eq!(reel.at(Nanos(4_900_000_000)), Some(3));
-        assert_eq!(reel.at(Nanos(0)), Some(0));
-        assert_eq!(reel.at(Nanos::from_secs(99)), Some(9));
+        let history = history(1..=10);
+        assert_eq!(history.at(Nanos::from_secs(4)), Some(3));
+        assert_eq!(history.at(Nanos(4_900_000_000)), Some(3));
+        assert_eq!(history.at(Nanos(0)), Some(0));
+        assert_eq!(history.at(Nanos::from_secs(99)), Some(9));
         assert_eq!(History::default().at(Nanos(0)), None);
     }
 
     #[test]
     fn a_trace_has_means_in_parts_and_nothing_where_nothing_is_known() {
-        let reel = reel((1..=4).chain(7..=8));
-        let trace = reel.trace((DeviceId(0), 0), 5, Nanos::from_secs(8), 4, iops);
+        let history = history((1..=4).chain(7..=8));
+        let trace = history.trace((DeviceId(0), 0), 5, Nanos::from_secs(8), 4, iops);
         assert_eq!(trace, [Some(1.5), Some(3.5), None, Some(7.5)]);
-        let past = reel.trace((DeviceId(0), 0), 3, Nanos::from_secs(4), 4, iops);
+        let past = history.trace((DeviceId(0), 0), 3, Nanos::from_secs(4), 4, iops);
         assert_eq!(past, [1.0, 2.0, 3.0, 4.0].map(Some));
-        let none = reel.trace((DeviceId(9), 0), 5, Nanos::from_secs(8), 2, iops);
+        let none = history.trace((DeviceId(9), 0), 5, Nanos::from_secs(8), 2, iops);
         assert_eq!(none, [None, None]);
     }
 
     #[test]
     fn an_interval_fills_all_the_parts_that_it_lasts() {
-        let mut reel = History::default();
+        let mut history = History::default();
         let mut long = Frame::clone(&frame(10, 3.0));
         long.length = Nanos::from_secs(10);
-        reel.push(Arc::new(long));
-        let trace = reel.trace((DeviceId(0), 0), 0, Nanos::from_secs(20), 4, iops);
+        history.push(Arc::new(long));
+        let trace = history.trace((DeviceId(0), 0), 0, Nanos::from_secs(20), 4, iops);
         assert_eq!(trace, [None, None, Some(3.0), Some(3.0)]);
     }
 
     #[test]
     fn a_wait_is_that_of_the_requests_and_not_of_the_seconds() {
-        let mut reel = History::default();
-        reel.push(frame(1, 1.0));
-        reel.push(frame(2, 3.0));
+        let mut history = History::default();
+        history.push(frame(1, 1.0));
+        history.push(frame(2, 3.0));
         let span = Nanos::from_secs(10);
-        let (wait, iops) = reel
+        let (wait, iops) = history
             .wait((DeviceId(0), 0), 1, span, FlowKind::Read)
             .unwrap();
         assert!((wait - 0.00175).abs() < 1e-6, "{wait}");
         assert!((iops - 2.0).abs() < 1e-6, "{iops}");
         assert!(
-            reel.wait((DeviceId(0), 0), 1, span, FlowKind::Write)
+            history
+                .wait((DeviceId(0), 0), 1, span, FlowKind::Write)
                 .is_none()
         );
     }

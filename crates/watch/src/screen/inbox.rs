@@ -7,9 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Update;
 use super::drive::IntervalSource;
 use super::model::{Effect, Model};
+use super::update::Update;
 
 /// Number of updates that wait for a screen that does not take them.
 const MOST: usize = 300;

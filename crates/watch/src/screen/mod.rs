@@ -19,6 +19,7 @@ pub(crate) mod pages;
 mod replay;
 pub(crate) mod siblings;
 pub(crate) mod tree;
+mod update;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,22 +38,10 @@ use ui::screen::{Terminal, put_back, run};
 use ui::signals;
 
 pub(crate) use replay::replay;
+pub(crate) use update::Update;
 
 /// Longest wait of the end for the terminal to be put back by the thread that has it.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Something new to show.
-#[derive(Clone, Debug)]
-pub(crate) enum Update {
-    /// An interval, and what became of findings in it.
-    Frame(Arc<Frame>, Vec<Change>),
-    /// A sentence: what cannot be seen, and why.
-    Note(String),
-    /// True while the data shown is also kept in the ledger.
-    Recording(bool),
-    /// The marks that somebody set of late, in order.
-    Marks(Vec<Mark>),
-}
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A screen that shows what is measured just now.
 pub(crate) struct Screen {
@@ -176,7 +165,7 @@ impl Drop for Screen {
         self.interrupt.store(true, Relaxed);
         self.inbox.wake();
         let began = Instant::now();
-        while !self.thread.is_finished() && began.elapsed() < PATIENCE {
+        while !self.thread.is_finished() && began.elapsed() < TIMEOUT {
             std::thread::sleep(Duration::from_millis(5));
         }
         // Where the thread hangs in a write, this is all that can be done.

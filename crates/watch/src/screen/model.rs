@@ -7,12 +7,12 @@ use ledger::Mark;
 use record::Nanos;
 use record::sample::{DeviceId, Source};
 
-use super::Update;
 use super::found::FindingList;
 use super::frame::Frame;
 use super::history::History;
 use super::order::{Graph, Wanted};
 use super::tree::{Branch, Choice, Fold, branches};
+use super::update::Update;
 use ui::screen::Key;
 
 /// Number of notes kept.
@@ -76,7 +76,7 @@ pub(crate) struct Model {
     /// Marks that somebody set, in order.
     pub marks: Vec<Mark>,
     /// The frames.
-    pub reel: History,
+    pub history: History,
     /// The findings.
     pub found: FindingList,
     /// Data that could not be seen, and the reasons.
@@ -120,9 +120,9 @@ impl Model {
                 let active = frame.rows.iter().filter(|row| row.figures.is_active());
                 self.ever_active.extend(active.map(|row| row.device.id));
                 self.found.take(changes, frame.at.elapsed);
-                self.reel.push(frame);
+                self.history.push(frame);
                 // What is held for long falls out of memory at its end.
-                let oldest = self.reel.oldest();
+                let oldest = self.history.oldest();
                 self.held = self.held.max(self.held.and(oldest));
             }
             Update::Marks(marks) => self.marks = marks,
@@ -153,18 +153,18 @@ impl Model {
 
     /// The number of the frame that is shown.
     pub(crate) fn number(&self) -> Option<u64> {
-        self.held.or(self.reel.newest())
+        self.held.or(self.history.newest())
     }
 
     /// The frame that is shown.
     pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
-        self.reel.get(self.number()?)
+        self.history.get(self.number()?)
     }
 
     /// Time from the frame that is held to the newest one; `None` when the newest is followed.
     pub(crate) fn behind(&self) -> Option<Nanos> {
-        let held = self.reel.get(self.held?)?;
-        let newest = self.reel.get(self.reel.newest()?)?;
+        let held = self.history.get(self.held?)?;
+        let newest = self.history.get(self.history.newest()?)?;
         Some(newest.at.elapsed - held.at.elapsed)
     }
 
@@ -172,7 +172,7 @@ impl Model {
     pub(crate) fn branches(&self) -> Vec<Branch> {
         let number = self.number();
         number.map_or_else(Vec::new, |number| {
-            branches(&self.reel, number, &self.choice, &self.ever_active)
+            branches(&self.history, number, &self.choice, &self.ever_active)
         })
     }
 
@@ -189,7 +189,7 @@ impl Model {
 
     /// Holds the frame that is shown now, or the one of a number.
     pub(crate) fn hold(&mut self, number: Option<u64>) {
-        self.held = number.or(self.reel.newest());
+        self.held = number.or(self.history.newest());
     }
 
     /// Follows the newest frame.
@@ -243,7 +243,7 @@ impl Model {
             Key::Char(' ') if self.held.is_some() => self.follow(),
             Key::Char(' ') => self.hold(None),
             Key::End => self.follow(),
-            Key::Home => self.hold(self.reel.oldest()),
+            Key::Home => self.hold(self.history.oldest()),
             Key::Left => self.step_back(),
             Key::Right => return self.step_on(),
             Key::Char('[') => self.go_by_time(|time| time - MINUTE),
@@ -327,11 +327,11 @@ impl Model {
 
     fn step_back(&mut self) {
         let before = self.number().map(|number| number.saturating_sub(1));
-        self.held = before.max(self.reel.oldest());
+        self.held = before.max(self.history.oldest());
     }
 
     fn step_on(&mut self) -> Effect {
-        let newest = self.reel.newest();
+        let newest = self.history.newest();
         match self.held {
             Some(held) if Some(held) < newest => self.held = Some(held + 1),
             Some(_) if self.playing.is_some() => return Effect::Next,
@@ -342,7 +342,7 @@ impl Model {
 
     fn go_by_time(&mut self, to: impl Fn(Nanos) -> Nanos) {
         if let Some(frame) = self.frame() {
-            self.held = self.reel.at(to(frame.at.elapsed));
+            self.held = self.history.at(to(frame.at.elapsed));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Orders of rows, and the search for rows.
 
+use record::raid::MdLevel;
 use record::sample::{Device, FlowKind};
 use regex_lite::{Regex, RegexBuilder};
 
@@ -178,8 +179,9 @@ impl Wanted {
         let Some(pattern) = &self.pattern else {
             return true;
         };
-        let words = [&device.alias, &device.model, &device.serial, &device.level];
+        let words = [&device.alias, &device.model, &device.serial];
         let words = words.into_iter().flatten().map(String::as_str);
+        let words = words.chain(device.level.as_ref().map(MdLevel::word));
         words
             .chain([device.name.as_str()])
             .any(|word| pattern.is_match(word))

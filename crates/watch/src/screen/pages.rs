@@ -35,10 +35,10 @@ impl Caps {
 
 /// The last page of a device up to a frame.
 pub(crate) fn page(
-    reel: &History,
+    history: &History,
     number: u64,
     (id, place): (DeviceId, usize),
 ) -> Option<&Arc<VendorSample>> {
-    let mut frames = reel.back(number, FRESH);
+    let mut frames = history.back(number, FRESH);
     frames.find_map(|frame| frame.row(id, place)?.vendor.as_ref())
 }

@@ -165,7 +165,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource 
         match effect {
             Effect::Next => {
                 self.next(model);
-                model.hold(model.reel.newest());
+                model.hold(model.history.newest());
             }
             Effect::Faster => self.speed = (self.speed + 1).min(SPEEDS.len() - 1),
             Effect::Slower => self.speed = self.speed.saturating_sub(1),
@@ -207,7 +207,7 @@ mod tests {
         let mut replay = Replay::new(recording(300));
         replay.begin(&mut model, Timestamp::from_second(1_000_120).ok());
         assert_eq!(shown(&model), 120);
-        assert_eq!(model.reel.oldest(), Some(0));
+        assert_eq!(model.history.oldest(), Some(0));
         let playing = model.playing.unwrap();
         assert_eq!((playing.speed, playing.at_end), (1.0, false));
     }

@@ -36,12 +36,12 @@ pub(crate) struct Comparison {
 /// The members of an array that do alike, each against the others. `below` are their places in the frame
 /// of this number.
 pub(super) fn compare(
-    reel: &History,
+    history: &History,
     number: u64,
     array: &Row,
     below: &[usize],
 ) -> Vec<Comparison> {
-    let Some(frame) = reel.get(number) else {
+    let Some(frame) = history.get(number) else {
         return Vec::new();
     };
     let takes_part = |place: &&usize| {
@@ -57,7 +57,7 @@ pub(super) fn compare(
     for kind in [FlowKind::Read, FlowKind::Write] {
         let wait = |place: &usize| {
             let device = (frame.rows[*place].device.id, *place);
-            reel.wait(device, number, SPAN, kind)
+            history.wait(device, number, SPAN, kind)
         };
         let waits: Vec<Option<(f64, f64)>> = places.iter().map(wait).collect();
         for (index, place) in places.iter().enumerate() {

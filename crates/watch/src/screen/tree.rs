@@ -66,17 +66,17 @@ pub(crate) struct Choice {
 
 /// The lines of a frame.
 pub(crate) fn branches(
-    reel: &History,
+    history: &History,
     number: u64,
     choice: &Choice,
     ever_active: &HashSet<DeviceId>,
 ) -> Vec<Branch> {
-    let Some(frame) = reel.get(number) else {
+    let Some(frame) = history.get(number) else {
         return Vec::new();
     };
     let stack = Stack::of(frame);
     let mut walk = Walk {
-        reel,
+        history,
         number,
         frame,
         stack: &stack,
@@ -168,7 +168,7 @@ impl Stack {
 }
 
 struct Walk<'a> {
-    reel: &'a History,
+    history: &'a History,
     number: u64,
     frame: &'a Frame,
     stack: &'a Stack,
@@ -196,7 +196,9 @@ impl Walk<'_> {
             self.stack.below[place].clone()
         };
         let compared = match device.kind {
-            DeviceKind::Array => compare(self.reel, self.number, &self.frame.rows[place], &below),
+            DeviceKind::Array => {
+                compare(self.history, self.number, &self.frame.rows[place], &below)
+            }
             _ => Vec::new(),
         };
         let parts = &self.stack.parts[place];

@@ -179,7 +179,7 @@ mod tests {
         let mut device = Device::by_name(DeviceId(7), "md\"0\n", Moment::default());
         device.alias = Some("data".to_owned());
         device.kind = DeviceKind::Array;
-        device.level = Some("raid1".to_owned());
+        device.level = Some(record::raid::Level::One.into());
         device.number = Some(DeviceNumber { major: 9, minor: 0 });
         device.sequence = Some(12);
         device.lies_on = vec![DeviceId(1), DeviceId(2)];

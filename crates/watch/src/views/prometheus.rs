@@ -4,9 +4,9 @@
 
 mod disks;
 mod latency;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use linux::Root;
 use linux::pulse::{
@@ -17,6 +17,7 @@ use record::{Bytes, Severity};
 use study::watch::{Event, EventCode};
 
 pub(crate) use latency::RequestTimes;
+use text::Text;
 
 /// Findings so far.
 #[derive(Clone, Debug, Default)]
@@ -43,38 +44,6 @@ pub(crate) fn text(root: &Root, found: &FindingCounts) -> String {
     ours(found, &mut text);
     latency::families(&found.times, &mut text);
     text.0
-}
-
-/// The text so far.
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    /// The head of a metric.
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string does not fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    /// A value of it.
-    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let pairs: Vec<String> = labels
-            .iter()
-            .map(|(key, value)| format!("{key}=\"{}\"", escaped(value)))
-            .collect();
-        let labels = match pairs.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", pairs.join(",")),
-        };
-        let _ = writeln!(self.0, "{name}{labels} {value}");
-    }
-}
-
-fn escaped(label: &str) -> String {
-    label
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 fn arrays(root: &Root, text: &mut Text) {
@@ -390,10 +359,5 @@ mod tests {
             let value = line.rsplit(' ').next().unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
         }
-    }
-
-    #[test]
-    fn labels_are_escaped() {
-        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
     }
 }

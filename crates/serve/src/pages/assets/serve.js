@@ -64,10 +64,12 @@
   const number = (value) =>
     Math.abs(value) < 99.95 ? value.toFixed(1) : Math.round(value).toLocaleString("en-US");
   const duration = (ms) => {
-    if (ms < 0.9995) return `${Math.round(ms * 1000)} µs`;
-    if (ms < 9.995) return `${ms.toFixed(2)} ms`;
-    if (ms < 999.5) return `${ms.toFixed(ms < 99.95 ? 1 : 0)} ms`;
-    return `${(ms / 1000).toFixed(ms < 9995 ? 2 : 1)} s`;
+    const ns = Math.round(ms * 1e6);
+    const units = [[1e6, 1e3, "µs"], [1e9, 1e6, "ms"], [120e9, 1e9, "s"], [7200e9, 60e9, "min"]];
+    if (ns < 1e3) return `${ns} ns`;
+    const [, unit, word] = units.find(([below]) => ns < below) ?? [0, 3600e9, "h"];
+    const value = ns / unit;
+    return `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${word}`;
   };
   const percent = (share) => `${Number((share * 100).toFixed(share < 0.0995 ? 1 : 0))} %`;
   const WORDS = {

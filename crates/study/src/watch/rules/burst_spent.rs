@@ -208,12 +208,14 @@ fn sighting(device: &DeviceSample, spent: &LostLevel) -> Sighting {
 
 #[cfg(test)]
 mod tests {
+    use record::raid::Level;
+
     use crate::simulate::Rng;
     use crate::watch::simulated::{Disk, Host};
     use crate::watch::{Event, EventCode};
 
     /// The disks of four whose credit is found spent, where that of so many is.
-    fn found(level: Option<&'static str>, spent: usize) -> Vec<String> {
+    fn found(level: Option<Level>, spent: usize) -> Vec<String> {
         let capped = Disk {
             cap: Some(3000.0),
             ..Disk::healthy(12.0)
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn a_member_that_alone_becomes_slower_has_not_spent_its_credit() {
         assert_eq!(found(None, 1), ["d0"]);
-        assert_eq!(found(Some("raid0"), 1), [""; 0]);
-        assert_eq!(found(Some("raid0"), 4), ["d0", "d1", "d2", "d3"]);
+        assert_eq!(found(Some(Level::Zero), 1), [""; 0]);
+        assert_eq!(found(Some(Level::Zero), 4), ["d0", "d1", "d2", "d3"]);
     }
 }

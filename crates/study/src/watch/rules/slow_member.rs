@@ -183,13 +183,15 @@ fn sighting(side: &Side<'_>, array: &str, word: &str, excess: &Excess, others: u
 
 #[cfg(test)]
 mod tests {
+    use record::raid::Level;
+
     use crate::simulate::Rng;
     use crate::watch::simulated::{ClosedLoad, Demand, Disk, Host};
     use crate::watch::{Event, EventCode};
 
     /// The members that are found slow within a minute and a half.
     fn found(mut host: Host, seed: u64) -> Vec<String> {
-        host.level = Some("raid0");
+        host.level = Some(Level::Zero);
         let events = host.play(90, &mut Rng::new(seed), |_, _| {});
         let is_slow = |event: &Event| event.code == EventCode::SlowMember;
         let slow = events.into_iter().filter(is_slow);
@@ -232,7 +234,7 @@ mod tests {
     fn siblings_that_wait_far_longer_than_they_did_are_in_a_queue() {
         // At a tenth of the load none of them waits; later all do, one of them longest.
         let mut host = Host::of(vec![Disk::healthy(0.0); 4]);
-        host.level = Some("raid0");
+        host.level = Some(Level::Zero);
         let events = host.play(90, &mut Rng::new(6), |host, second| {
             for (number, disk) in host.disks.iter_mut().enumerate() {
                 let waits_s = if number == 1 { 0.05 } else { 0.02 };

@@ -1,7 +1,7 @@
 //! Cost against speed: which layouts are not beaten in cost, speed and redundancy at once.
 
-use super::super::View;
-use super::speed;
+use super::super::view::View;
+use super::speed::speed;
 use crate::views::sentences;
 use crate::views::units::Unit;
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};

@@ -1,7 +1,7 @@
 //! The baseline, measured again between the blocks: did the devices stay what they were?
 
-use super::super::View;
-use super::speed;
+use super::super::view::View;
+use super::speed::speed;
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::plot::{Hover, Line, Marker, Mode, Shape, ShapeKind, Trace};
 use ui::format;

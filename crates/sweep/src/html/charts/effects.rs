@@ -1,7 +1,7 @@
 //! Effects of the settings, all else equal: a dot and its interval a pair of settings.
 
-use super::super::View;
-use super::speed;
+use super::super::view::View;
+use super::speed::speed;
 use crate::views::units::{self, Unit};
 use crate::{Effect, Value};
 use page::charts::{Chart, Figure, axis, layout, rounded};

@@ -1,6 +1,6 @@
 //! One map a level: chunks over members, each cell with the best layout that has both.
 
-use super::super::View;
+use super::super::view::View;
 use crate::views::sentences;
 use crate::views::units::{Unit, standing};
 use crate::{Factor, Layout, LayoutOutcome, Row};
@@ -15,7 +15,7 @@ const WIDE: usize = 5;
 type Band = (String, Box<dyn Fn(&Layout) -> bool>);
 
 /// The maps of all levels.
-pub(in super::super) fn all(view: View<'_>) -> Vec<Chart> {
+pub(crate) fn all(view: View<'_>) -> Vec<Chart> {
     let record = view.record;
     let best = view
         .decided

@@ -1,7 +1,7 @@
 //! Growth of the rate with the members, next to the sum of the volumes' own rates.
 
-use super::super::View;
-use super::{speed, whiskers};
+use super::super::view::View;
+use super::speed::{speed, whiskers};
 use crate::views::units::Unit;
 use crate::{Curve, Metric, Value};
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};

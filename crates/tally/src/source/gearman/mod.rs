@@ -24,7 +24,7 @@ const GRABBED: usize = 4 << 20;
 /// Jobs that may be under way on the connection.
 const MOST: usize = 100_000;
 /// Time for an answer of gearmand.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A function of a gearmand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +67,11 @@ impl Place {
     pub(crate) fn connect(&self) -> io::Result<TcpStream> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         for address in self.server.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            match TcpStream::connect_timeout(&address, TIMEOUT) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(PATIENCE))?;
-                    stream.set_write_timeout(Some(PATIENCE))?;
+                    stream.set_read_timeout(Some(TIMEOUT))?;
+                    stream.set_write_timeout(Some(TIMEOUT))?;
                     return Ok(stream);
                 }
                 Err(error) => last = error,

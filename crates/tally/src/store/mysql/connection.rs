@@ -196,7 +196,7 @@ impl Sql for Connection {
 }
 
 /// Runs a transaction again at once when it lost a deadlock.
-pub(super) fn patiently<T>(mut transaction: impl FnMut() -> Result<T>) -> Result<T> {
+pub(super) fn retrying<T>(mut transaction: impl FnMut() -> Result<T>) -> Result<T> {
     let mut tries = 0;
     loop {
         let done = transaction();

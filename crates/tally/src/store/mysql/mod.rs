@@ -14,7 +14,7 @@ use super::sql::{self, Sql as _, SqlArchive, moving};
 use super::{Applied, Archive, Batch, Key, Limits, Result, Settings, Store};
 use crate::level::{Level, Seconds};
 
-use connection::{Connection, patiently};
+use connection::{Connection, retrying};
 pub use server::Server;
 
 /// Rows of one statement.
@@ -138,7 +138,7 @@ impl Store for MysqlStore {
     }
 
     fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
-        patiently(|| self.write(batch, now))
+        retrying(|| self.write(batch, now))
     }
 
     fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool> {
@@ -153,7 +153,7 @@ impl Movable for MysqlStore {
     }
 
     fn roll_over(&mut self, now: Seconds) -> Result<()> {
-        patiently(|| sql::roll_over(&mut self.connection, &self.settings, now))
+        retrying(|| sql::roll_over(&mut self.connection, &self.settings, now))
     }
 
     fn pending(&mut self) -> Result<Option<Pending>> {
@@ -162,11 +162,11 @@ impl Movable for MysqlStore {
 
     fn take_out(&mut self, slice: &Slice, target: &str) -> Result<bool> {
         let (sql, settings) = (&mut self.connection, &self.settings);
-        patiently(|| moving::take_out(sql, settings, slice, target))
+        retrying(|| moving::take_out(sql, settings, slice, target))
     }
 
     fn put(&mut self, name: &str, pending: &Pending, now: Seconds) -> Result<()> {
-        patiently(|| {
+        retrying(|| {
             sql::roll_to(&mut self.connection, &self.settings, &pending.piece.marks)?;
             self.write_piece(name, pending, now)
         })

@@ -1,27 +1,29 @@
 //! The store in a file of SQLite.
 
+mod connection;
+mod rows;
 mod schema;
 mod statements;
-mod write;
 
 use std::path::Path;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 #[cfg(feature = "clickhouse")]
-pub(super) use write::add_tags;
+pub(super) use rows::add_tags;
 
 use super::piece::{Movable, Pending, Slice};
 use super::sql::{self, SqlArchive, moving};
-use super::{Applied, Archive, Batch, Key, Limits, Result, Settings, Store, StoreError};
+use super::{
+    Advance, Applied, Archive, Batch, Key, Limits, Result, Settings, Store, StoreError, late,
+};
 use crate::level::Seconds;
 
+use connection::{BUSY_TIMEOUT, failed};
+use rows::Ids;
 use statements::Statements;
-
-/// Time for which a lock of another process is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A file of SQLite that is written.
 #[derive(Debug)]
@@ -74,7 +76,7 @@ impl Store for SqliteStore {
     }
 
     fn position(&mut self, source: &str) -> Result<Option<u64>> {
-        write::position(&self.connection, source).map_err(|error| failed(&self.address, error))
+        rows::position(&self.connection, source).map_err(|error| failed(&self.address, error))
     }
 
     fn is_fresh(&mut self) -> Result<bool> {
@@ -110,7 +112,7 @@ impl Store for SqliteStore {
     fn adopt(&mut self, keys: &[Key], positions: &[(String, u64)], more: bool) -> Result<()> {
         let address = self.address.clone();
         self.transact(|connection, _| {
-            write::adopt(connection, keys, positions, more).map_err(|error| failed(&address, error))
+            rows::adopt(connection, keys, positions, more).map_err(|error| failed(&address, error))
         })
     }
 
@@ -203,18 +205,81 @@ impl SqliteStore {
     }
 }
 
-/// Numbers of tags that are known, and the bound on tags.
-pub(in crate::store) struct Ids<'a> {
-    known: &'a mut HashMap<Box<str>, i64>,
-    most: u64,
-}
+impl SqliteStore {
+    fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+        let settings = self.settings.clone();
+        self.once(batch, now, |connection, ids| {
+            let marks = rows::marks(connection)?;
+            let mut others = 0;
+            let marks = |level| marks[level as usize];
+            for (level, sums) in late::levels(&batch.sums, &settings.zone, marks) {
+                let (numbers, beyond) = rows::numbers(connection, ids, &sums)?;
+                others = others.max(beyond);
+                rows::add(connection, level, &settings.bounds, &sums, &numbers)?;
+            }
+            Ok(Applied {
+                tags: rows::count_tags(connection)?,
+                others,
+            })
+        })
+    }
 
-/// A setting of the store.
-fn setting(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
-    connection
-        .prepare_cached("SELECT value FROM tally_setting WHERE name = ?1")?
-        .query_row([name], |row| row.get(0))
-        .optional()
+    /// Adds the identities of a batch, and something with them in the same transaction, unless the batch is there.
+    pub(in crate::store) fn once(
+        &mut self,
+        batch: &Batch,
+        now: Seconds,
+        add: impl FnOnce(&Connection, &mut Ids<'_>) -> rusqlite::Result<Applied>,
+    ) -> Result<Applied> {
+        let address = self.address.clone();
+        let failed = |error| failed(&address, error);
+        self.transact(|connection, ids| {
+            let added = rows::number(connection, sql::RUNNING).map_err(failed)?;
+            if !rows::add_key(connection, &batch.key, added).map_err(failed)? {
+                // An earlier attempt was committed, and its answer lost.
+                return Ok(Applied {
+                    tags: rows::count_tags(connection).map_err(failed)?,
+                    others: 0,
+                });
+            }
+            for key in &batch.keys {
+                if !rows::add_key(connection, key, added).map_err(failed)? {
+                    return Err(StoreError::Conflict);
+                }
+            }
+            for advance in &batch.advances {
+                if !rows::step(connection, advance, now).map_err(failed)? {
+                    return Err(StoreError::Conflict);
+                }
+            }
+            add(connection, ids).map_err(failed)
+        })
+    }
+
+    /// Adds a piece of the store of this name, unless it is there.
+    fn write_piece(&mut self, name: &str, pending: &Pending, now: Seconds) -> Result<()> {
+        let settings = self.settings.clone();
+        let address = self.address.clone();
+        self.transact(|connection, ids| {
+            let mut write = || {
+                let source = sql::moving::position_of(name);
+                let (from, to) = (
+                    rows::position(connection, &source)?.unwrap_or(0),
+                    pending.number,
+                );
+                if from >= to || !rows::step(connection, &Advance { source, from, to }, now)? {
+                    return Ok(());
+                }
+                let marks = rows::marks(connection)?;
+                for (level, sums) in pending.piece.levels(&settings, &marks) {
+                    let (numbers, _) = rows::numbers(connection, ids, &sums)?;
+                    rows::add(connection, level, &settings.bounds, &sums, &numbers)?;
+                }
+                Ok(())
+            };
+            write().map_err(|error| failed(&address, error))
+        })
+    }
 }
 
 /// Opens a file to read.
@@ -230,7 +295,7 @@ pub(super) fn open_archive(path: &Path) -> Result<Box<dyn Archive>> {
     }
     let open = |flags| {
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
@@ -249,21 +314,4 @@ pub(super) fn open_archive(path: &Path) -> Result<Box<dyn Archive>> {
         },
         settings,
     )))
-}
-
-/// SQLite's error, by what helps.
-fn failed(address: &str, error: rusqlite::Error) -> StoreError {
-    let refused = matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::CannotOpen)
-    );
-    let full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
-    let text = match full {
-        true => format!("{address}: the disk is full"),
-        false => format!("{address}: {error}"),
-    };
-    match refused {
-        true => StoreError::refused(text),
-        false => StoreError::Unavailable(anyhow::Error::msg(text)),
-    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{PATIENCE, failed, setting};
+use super::connection::{BUSY_TIMEOUT, failed, setting};
 use crate::level::Level;
 use crate::store::{Result, Settings, StoreError, sql};
 
@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path, address: &str, new: &Settings) -> Result<(Connec
 
 fn prepare(connection: &mut Connection, address: &str, new: &Settings) -> Result<Settings> {
     let failed = |error| failed(address, error);
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
     // Commits are durable (synchronous=FULL), since what is committed is acknowledged.
     connection

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use super::failed;
+use super::connection::failed;
 use crate::store::sql::{Roll, Sql};
 use crate::store::{Entry, Result};
 

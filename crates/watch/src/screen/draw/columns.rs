@@ -4,7 +4,7 @@ use record::Nanos;
 use record::sample::{FlowKind, Latencies};
 use ui::screen::{Capabilities, TextStyle};
 
-use super::words::{MIB, UNKNOWN, rate, share, size, wait};
+use super::figures::{MIB, UNKNOWN, rate, share, size, wait};
 use crate::screen::frame::Row;
 use crate::screen::order::SortBy;
 use crate::screen::pages::Caps;

@@ -5,9 +5,9 @@ use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use super::columns::{flight, right, unknown};
+use super::figures::{MIB, rate, share, size, sparkline, wait};
 use super::latency;
 use super::table::{SPAN, name, state_words};
-use super::words::{MIB, rate, share, size, sparkline, wait};
 use crate::screen::frame::{Frame, Row};
 use crate::screen::model::Model;
 use crate::screen::order::Graph;
@@ -46,7 +46,7 @@ pub(super) fn lines(
     for graph in Graph::ALL {
         let device = (branch.id, branch.place);
         let values = model
-            .reel
+            .history
             .trace(device, number, SPAN, width, |row| graph.figure(row));
         let highest = values.iter().flatten().copied().fold(0.0, f64::max);
         let known = values.iter().any(Option::is_some);
@@ -78,7 +78,7 @@ pub(super) fn lines(
         capabilities,
     ));
     lines.extend(members(row));
-    if let Some(page) = page(&model.reel, number, (branch.id, branch.place)) {
+    if let Some(page) = page(&model.history, number, (branch.id, branch.place)) {
         lines.extend(vendor(page, capabilities));
     }
     lines

@@ -4,8 +4,8 @@ use ratatui::text::Line;
 use record::sample::{HostSample, InterfaceSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
+use super::figures::{MIB, clock, date_and_clock, rate, share, span};
 use super::latency;
-use super::words::{MIB, clock, date_and_clock, rate, share, span};
 use crate::screen::model::{Model, Page};
 use crate::screen::order::SortBy;
 

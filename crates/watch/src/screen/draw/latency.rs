@@ -8,8 +8,8 @@ use record::sample::{DeviceId, FlowKind, HostSample, Latencies, LatencySample, T
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use super::columns::{cut, right, unknown};
+use super::figures::{MIB, rate, share, wait};
 use super::table::SPAN;
-use super::words::{MIB, rate, share, wait};
 use crate::screen::model::Model;
 
 /// Columns before a row of the heat map.
@@ -36,9 +36,9 @@ pub(super) fn detail(
     }
     let width = columns.saturating_sub(LABEL).clamp(1, WIDEST);
     let mut map = HeatMap::new(width);
-    for frame_before in model.reel.back(number, SPAN) {
+    for frame_before in model.history.back(number, SPAN) {
         let before = frame.at.elapsed - frame_before.at.elapsed;
-        let column = model.reel.part(number, SPAN, width, before);
+        let column = model.history.part(number, SPAN, width, before);
         let all = of(frame_before).and_then(|latency| latency.all.clone());
         if let (Some(column), Some(all)) = (column, all) {
             map.add(column, &all);

@@ -5,6 +5,7 @@
 
 mod columns;
 mod detail;
+mod figures;
 mod findings;
 mod head;
 mod help;
@@ -12,7 +13,6 @@ mod latency;
 mod table;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -6,7 +6,7 @@ use record::sample::{ArraySample, Device, DeviceKind};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
 use super::columns::{Cells, Plan, SIGNS, Wish, cut, right};
-use super::words::{MIB, rate, span, sparkline};
+use super::figures::{MIB, rate, span, sparkline};
 use crate::screen::frame::Row;
 use crate::screen::history::History;
 use crate::screen::model::Model;
@@ -181,8 +181,11 @@ impl<'a> Table<'a> {
             cut(&text, self.plan.spark).chars().map(strong).collect();
         for (_, before) in self.model.marks_of_late() {
             let number = self.model.number();
-            let part = number
-                .and_then(|number| self.model.reel.part(number, SPAN, self.plan.spark, before));
+            let part = number.and_then(|number| {
+                self.model
+                    .history
+                    .part(number, SPAN, self.plan.spark, before)
+            });
             if let Some(sign) = part.and_then(|part| signs.get_mut(part)) {
                 let arrow = if self.capabilities.unicode {
                     '↓'
@@ -232,7 +235,7 @@ impl<'a> Table<'a> {
         let cells = Cells {
             row,
             siblings: branch.siblings.as_ref(),
-            caps: page(&self.model.reel, number, device).map(|page| Caps::of(page)),
+            caps: page(&self.model.history, number, device).map(|page| Caps::of(page)),
         };
         for column in &self.plan.columns {
             let (text, own) = column.cell(&cells);
@@ -244,7 +247,7 @@ impl<'a> Table<'a> {
         }
         if self.plan.spark > 0 {
             line.push(" ", TextStyle::Plain);
-            line.push(self.spark(&self.model.reel, number, device), look);
+            line.push(self.spark(&self.model.history, number, device), look);
         }
         let mut lines = vec![line];
         if let Some((text, look)) = self.state(index) {
@@ -258,12 +261,12 @@ impl<'a> Table<'a> {
 
     fn spark(
         &self,
-        reel: &History,
+        history: &History,
         number: u64,
         device: (record::sample::DeviceId, usize),
     ) -> String {
         let graph = self.model.graph;
-        let values = reel.trace(device, number, SPAN, self.plan.spark, |row| {
+        let values = history.trace(device, number, SPAN, self.plan.spark, |row| {
             graph.figure(row)
         });
         sparkline(&values, self.capabilities.unicode)
@@ -274,7 +277,7 @@ fn has_pages(model: &Model) -> bool {
     let Some(number) = model.number() else {
         return false;
     };
-    let mut frames = model.reel.back(number, Nanos::from_secs(5));
+    let mut frames = model.history.back(number, Nanos::from_secs(5));
     frames.any(|frame| frame.rows.iter().any(|row| row.vendor.is_some()))
 }
 

@@ -62,7 +62,7 @@ fn what_is_held_for_long_moves_with_the_memory() {
         model.take(Update::Frame(Arc::new(frame), Vec::new()));
     }
     assert!(model.frame().is_some());
-    assert_eq!(model.number(), model.reel.oldest());
+    assert_eq!(model.number(), model.history.oldest());
 }
 
 #[test]

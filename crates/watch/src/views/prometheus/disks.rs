@@ -6,7 +6,7 @@ use linux::Root;
 use linux::diskstats::{AllCounters, Counted, DiskStats, SECTOR};
 use record::sample::{DeviceKind, disks_of_partition};
 
-use super::Text;
+use super::text::Text;
 
 /// A metric of a disk.
 struct OfDisk {

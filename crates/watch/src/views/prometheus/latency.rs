@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use record::sample::{FlowKind, Latencies, Sample};
 
-use super::Text;
+use super::text::Text;
 
 /// Upper bounds of the buckets, in nanoseconds and as Prometheus has them.
 const BOUNDS: [(u64, &str); 20] = [

@@ -5,7 +5,9 @@ use page::plot::{Axis, Hover, Mode, Scale, Trace};
 use record::{Direction, Histogram};
 
 use super::super::groups::Group;
-use super::{Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, rounded};
+use super::line::{Style, line_name};
+use super::time::as_seconds;
+use page::charts::{Chart, Figure, axis, latency_axis, layout, rounded};
 use ui::format;
 
 /// Below this many requests a distribution is not worth drawing.

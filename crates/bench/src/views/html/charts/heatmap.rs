@@ -7,7 +7,8 @@ use record::Direction;
 
 use super::super::groups::{Group, Member};
 use super::over_time::columns;
-use super::{Chart, Figure, latency_axis, layout, marked, rounded, time_axis};
+use super::time::{marked, time_axis};
+use page::charts::{Chart, Figure, latency_axis, layout, rounded};
 
 /// Approximate number of rows of a map.
 const ROWS: f64 = 64.0;

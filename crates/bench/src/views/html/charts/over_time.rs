@@ -6,10 +6,9 @@ use std::ops::Range;
 use record::{Direction, Histogram, Phase, Window};
 
 use super::super::groups::{Group, Member};
-use super::{
-    Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, marked, rounded,
-    time_axis,
-};
+use super::line::{Style, line_name};
+use super::time::{as_seconds, end, marked, time_axis};
+use page::charts::{Chart, Figure, axis, latency_axis, layout, rounded};
 use ui::format;
 
 /// The most points that a line over time has: a long phase is shown by several windows a point.
@@ -65,14 +64,6 @@ pub(super) fn columns(phase: &Phase) -> impl Iterator<Item = Column<'_>> {
         .windows
         .chunks(per_column)
         .map(|windows| Column { windows })
-}
-
-/// End of a phase's windows, in seconds from its start.
-pub(super) fn end(phase: &Phase) -> f64 {
-    phase
-        .windows
-        .last()
-        .map_or(0.0, |last| last.t_s + last.seconds)
 }
 
 /// Length of a column, for captions.

@@ -12,8 +12,8 @@ use crate::sums::Sums;
 /// All of a delivery is in the store.
 pub(super) const ALL: usize = usize::MAX;
 
-/// A lane.
-pub(super) struct Lane {
+/// A store.
+pub(super) struct StoreSums {
     /// Only asked: the writer has a connection of its own.
     store: Box<dyn Store>,
     sums: Sums,
@@ -34,9 +34,9 @@ pub(super) struct Lane {
     is_blind: bool,
 }
 
-impl Lane {
-    pub(super) fn new(store: Box<dyn Store>) -> Lane {
-        Lane {
+impl StoreSums {
+    pub(super) fn new(store: Box<dyn Store>) -> StoreSums {
+        StoreSums {
             sums: Sums::new(store.settings().bounds.clone()),
             store,
             keys: Vec::new(),

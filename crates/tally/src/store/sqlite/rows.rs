@@ -1,94 +1,20 @@
-//! Adding a batch.
+//! Rows that a batch adds.
 
+use hashbrown::HashMap;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Statement, params};
 
-use super::{Ids, SqliteStore, failed, setting};
+use super::connection::setting;
 use crate::classes::Bounds;
 use crate::event::OTHER;
 use crate::level::{Level, Seconds};
-use crate::store::piece::{Marks, Pending};
-use crate::store::{Advance, Applied, Batch, Key, REMEMBERED, Result, StoreError, late, sql};
+use crate::store::piece::Marks;
+use crate::store::{Advance, Applied, Key, REMEMBERED, sql};
 use crate::sums::Sums;
 
-impl SqliteStore {
-    pub(super) fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
-        let settings = self.settings.clone();
-        self.once(batch, now, |connection, ids| {
-            let marks = marks(connection)?;
-            let mut others = 0;
-            let marks = |level| marks[level as usize];
-            for (level, sums) in late::levels(&batch.sums, &settings.zone, marks) {
-                let (numbers, beyond) = numbers(connection, ids, &sums)?;
-                others = others.max(beyond);
-                add(connection, level, &settings.bounds, &sums, &numbers)?;
-            }
-            Ok(Applied {
-                tags: count_tags(connection)?,
-                others,
-            })
-        })
-    }
-
-    /// Adds the identities of a batch, and something with them in the same transaction, unless the batch is there.
-    pub(in crate::store) fn once(
-        &mut self,
-        batch: &Batch,
-        now: Seconds,
-        add: impl FnOnce(&Connection, &mut Ids<'_>) -> rusqlite::Result<Applied>,
-    ) -> Result<Applied> {
-        let address = self.address.clone();
-        let failed = |error| failed(&address, error);
-        self.transact(|connection, ids| {
-            let added = number(connection, sql::RUNNING).map_err(failed)?;
-            if !add_key(connection, &batch.key, added).map_err(failed)? {
-                // An earlier attempt was committed, and its answer lost.
-                return Ok(Applied {
-                    tags: count_tags(connection).map_err(failed)?,
-                    others: 0,
-                });
-            }
-            for key in &batch.keys {
-                if !add_key(connection, key, added).map_err(failed)? {
-                    return Err(StoreError::Conflict);
-                }
-            }
-            for advance in &batch.advances {
-                if !step(connection, advance, now).map_err(failed)? {
-                    return Err(StoreError::Conflict);
-                }
-            }
-            add(connection, ids).map_err(failed)
-        })
-    }
-}
-
-impl SqliteStore {
-    /// Adds a piece of the store of this name, unless it is there.
-    pub(super) fn write_piece(
-        &mut self,
-        name: &str,
-        pending: &Pending,
-        now: Seconds,
-    ) -> Result<()> {
-        let settings = self.settings.clone();
-        let address = self.address.clone();
-        self.transact(|connection, ids| {
-            let mut write = || {
-                let source = sql::moving::position_of(name);
-                let (from, to) = (position(connection, &source)?.unwrap_or(0), pending.number);
-                if from >= to || !step(connection, &Advance { source, from, to }, now)? {
-                    return Ok(());
-                }
-                let marks = marks(connection)?;
-                for (level, sums) in pending.piece.levels(&settings, &marks) {
-                    let (numbers, _) = numbers(connection, ids, &sums)?;
-                    add(connection, level, &settings.bounds, &sums, &numbers)?;
-                }
-                Ok(())
-            };
-            write().map_err(|error| failed(&address, error))
-        })
-    }
+/// Numbers of tags that are known, and the bound on tags.
+pub(in crate::store) struct Ids<'a> {
+    pub(super) known: &'a mut HashMap<Box<str>, i64>,
+    pub(super) most: u64,
 }
 
 /// Adds the tags of some sums to the dictionary; of each tag, whether it is beyond the bound.
@@ -110,13 +36,17 @@ pub(in crate::store) fn add_tags(
 }
 
 /// A setting that is a number.
-fn number(connection: &Connection, name: &str) -> rusqlite::Result<Seconds> {
+pub(super) fn number(connection: &Connection, name: &str) -> rusqlite::Result<Seconds> {
     let value = setting(connection, name)?;
     Ok(value.and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
 /// Adds an identity at this running time; false if it is there.
-fn add_key(connection: &Connection, key: &Key, added: Seconds) -> rusqlite::Result<bool> {
+pub(super) fn add_key(
+    connection: &Connection,
+    key: &Key,
+    added: Seconds,
+) -> rusqlite::Result<bool> {
     let inserted = connection
         .prepare_cached("INSERT INTO tally_identity (identity, added) VALUES (?1, ?2)")?
         .execute(params![key.bytes(), added]);
@@ -154,7 +84,7 @@ pub(super) fn adopt(
 }
 
 /// Moments up to which levels are rolled up.
-fn marks(connection: &Connection) -> rusqlite::Result<Marks> {
+pub(super) fn marks(connection: &Connection) -> rusqlite::Result<Marks> {
     let mut marks = Marks::default();
     for (mark, level) in marks.iter_mut().zip(Level::ALL) {
         *mark = number(connection, &sql::watermark(level))?;
@@ -172,7 +102,11 @@ pub(super) fn position(connection: &Connection, source: &str) -> rusqlite::Resul
 }
 
 /// Moves a source's position; false if it is not where the batch begins.
-fn step(connection: &Connection, advance: &Advance, now: Seconds) -> rusqlite::Result<bool> {
+pub(super) fn step(
+    connection: &Connection,
+    advance: &Advance,
+    now: Seconds,
+) -> rusqlite::Result<bool> {
     let at = position(connection, &advance.source)?;
     if at.is_some_and(|at| at != advance.from) {
         return Ok(false);
@@ -185,7 +119,7 @@ fn step(connection: &Connection, advance: &Advance, now: Seconds) -> rusqlite::R
     Ok(true)
 }
 
-fn count_tags(connection: &Connection) -> rusqlite::Result<u64> {
+pub(super) fn count_tags(connection: &Connection) -> rusqlite::Result<u64> {
     // Tags are numbered in order and none is removed.
     connection
         .prepare_cached("SELECT COALESCE(MAX(id), 0) FROM tally_tag")?
@@ -194,7 +128,7 @@ fn count_tags(connection: &Connection) -> rusqlite::Result<u64> {
 }
 
 /// The numbers of the tags of some sums, new tags included, and how many are beyond the bound.
-fn numbers(
+pub(super) fn numbers(
     connection: &Connection,
     ids: &mut Ids<'_>,
     sums: &Sums,
@@ -238,7 +172,7 @@ fn numbers(
 }
 
 /// Adds sums to a level's tables.
-fn add(
+pub(super) fn add(
     connection: &Connection,
     level: Level,
     bounds: &Bounds,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use study::cold::forecast::Limit;
 
 use super::super::forecast::{Schedule, ScheduleDocument};
-use super::{Checked, longest};
+use super::checked::{Checked, longest};
 use crate::args::WarmArgs;
 use ui::context::Context;
 use ui::exit::Failure;
@@ -14,7 +14,11 @@ use ui::table::wrap;
 use ui::units::{rate, span};
 
 /// Prints what was found out.
-pub(super) fn say(all: &[Checked], args: &WarmArgs, context: &mut Context) -> Result<(), Failure> {
+pub(super) fn report(
+    all: &[Checked],
+    args: &WarmArgs,
+    context: &mut Context,
+) -> Result<(), Failure> {
     let schedule = match longest(all) {
         Some(seconds) => Schedule::asked(args, seconds)?,
         None => None,

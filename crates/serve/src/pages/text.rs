@@ -27,14 +27,7 @@ pub(super) fn mib(bytes: &Figure) -> String {
 
 /// A response time or latency, of milliseconds.
 pub(super) fn duration(ms: &Figure) -> String {
-    known(*ms, |ms| match ms {
-        ms if ms < 0.9995 => format!("{:.0} µs", ms * 1000.0),
-        ms if ms < 9.995 => format!("{ms:.2} ms"),
-        ms if ms < 99.95 => format!("{ms:.1} ms"),
-        ms if ms < 999.5 => format!("{ms:.0} ms"),
-        ms if ms < 9995.0 => format!("{:.2} s", ms / 1000.0),
-        ms => format!("{:.1} s", ms / 1000.0),
-    })
+    known(*ms, |ms| format::latency((ms * 1e6).round() as u64))
 }
 
 /// A share as percent.
@@ -185,7 +178,8 @@ mod tests {
     #[test]
     fn figures_are_short_and_what_is_not_known_is_a_dash() {
         for (ms, text) in [
-            (0.0004, "0 µs"),
+            (0.0004, "400 ns"),
+            (0.004, "4.00 µs"),
             (0.25, "250 µs"),
             (3.456, "3.46 ms"),
             (34.56, "34.6 ms"),

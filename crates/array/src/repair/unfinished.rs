@@ -1,0 +1,63 @@
+//! Arrays and members that a builder left.
+
+use linux::block::{Device, Devices, Kind};
+
+use super::super::building::{Building, Stage};
+use super::super::host::Host;
+use super::super::teardown;
+
+/// An array that the builder has made, or begun to make.
+pub(super) struct UnfinishedArray {
+    pub(super) device: Device,
+    /// True if it has no members and no size: mdadm was killed before it gave it any.
+    pub(super) is_hollow: bool,
+}
+
+/// The arrays that carry our id, or consist of members that do, as long as mdadm has not started it.
+/// If mdadm may have been killed, hollow ones too: nothing can be on them, and one that another
+/// mdadm is just filling is open and cannot be stopped.
+pub(super) fn unfinished_arrays(
+    host: &mut Host,
+    building: &Building,
+) -> anyhow::Result<Vec<UnfinishedArray>> {
+    let devices = Devices::read(&host.root)?;
+    let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
+    let mut found = Vec::new();
+    for array in devices.iter().filter(is_array) {
+        let below = devices.parents(array.number);
+        let is_hollow = array.is_empty() && below.is_empty();
+        let is_made = if is_hollow {
+            building.stage == Stage::Assembling
+        } else {
+            let of_ours = |member: &&Device| is_ours(host, "--examine", member, building);
+            let consists_of_ours = !below.is_empty() && below.iter().all(of_ours);
+            consists_of_ours || is_ours(host, "--detail", array, building)
+        };
+        if is_made {
+            found.push(UnfinishedArray {
+                device: array.clone(),
+                is_hollow,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The devices whose superblock has our id, under whichever name: after a boot they may have
+/// other names.
+pub(super) fn members(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
+    let devices = Devices::read(&host.root)?;
+    let may_be = |device: &&Device| !device.is_empty() && !device.hidden && !device.read_only;
+    let mut found = Vec::new();
+    for device in devices.iter().filter(may_be) {
+        if is_ours(host, "--examine", device, building) {
+            found.push(device.clone());
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn is_ours(host: &mut Host, look: &str, device: &Device, building: &Building) -> bool {
+    // A device that cannot be examined now is examined by the next repair.
+    teardown::has_uuid(host, look, &device.node(), &building.uuid).unwrap_or(false)
+}

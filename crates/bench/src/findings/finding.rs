@@ -1,0 +1,28 @@
+//! A finding, and a clause that several end with.
+
+use record::{Calls, Code, Finding, Phase, Severity};
+
+/// Option that would make a phase last longer, as a clause.
+pub(super) fn longer(phase: &Phase) -> &'static str {
+    match phase.workload.calls() {
+        None => "give more --seconds",
+        // The tests of single bytes have one size.
+        Some(Calls::Data) if phase.workload.block.0 == 1 => "measure several times",
+        Some(Calls::Data) => "give a larger --size",
+        Some(Calls::Create | Calls::Stat | Calls::Delete) => "give more --files",
+    }
+}
+
+pub(super) fn finding(
+    code: Code,
+    severity: Severity,
+    phase: Option<&Phase>,
+    text: String,
+) -> Finding {
+    Finding {
+        code,
+        severity,
+        phase: phase.map(|phase| phase.name.clone()),
+        text,
+    }
+}

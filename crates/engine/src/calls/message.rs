@@ -1,0 +1,31 @@
+//! Messages of the threads to the one that gathers.
+
+use crate::job::EngineError;
+use crate::tally::Flows;
+
+/// Work of a thread within a window.
+pub(super) struct Part {
+    pub(super) index: usize,
+    pub(super) ticks: u64,
+    pub(super) flows: Flows,
+    pub(super) busy_share: f64,
+}
+
+/// Result of a thread when its work is over.
+pub(super) struct End {
+    pub(super) part: Part,
+    pub(super) ops: u64,
+    pub(super) ticks: u64,
+}
+
+pub(super) enum Message {
+    Begin,
+    Window {
+        thread: usize,
+        part: Box<Part>,
+    },
+    End {
+        thread: usize,
+        end: Result<Box<End>, EngineError>,
+    },
+}

@@ -1,0 +1,30 @@
+//! The figure that speed is told by, and the intervals of its values.
+
+use page::plot::Whiskers;
+
+use super::super::view::View;
+use crate::views::units::{Unit, figure};
+use crate::{Figure, Value};
+
+/// The figure that speed is told by, and its unit: the objective's, or of the least cost the first
+/// that is required.
+pub(super) fn speed(view: View<'_>) -> Option<(&Figure, Unit)> {
+    let settings = &view.record.settings;
+    let required = settings.requires.first().map(|bar| &bar.figure);
+    let figure = figure(&settings.objective).or(required)?;
+    Some((figure, Unit::of_metric(figure.metric)))
+}
+
+/// The whiskers of values that are drawn in `unit`; none where a value has no interval.
+pub(super) fn whiskers(values: &[Value], unit: Unit) -> Whiskers {
+    let up = |value: &Value| {
+        value
+            .high
+            .map_or(0.0, |high| unit.scaled(high - value.mean))
+    };
+    let down = |value: &Value| value.low.map_or(0.0, |low| unit.scaled(value.mean - low));
+    Whiskers::new()
+        .array(values.iter().map(up).collect())
+        .array_minus(values.iter().map(down).collect())
+        .thickness(1.5)
+}

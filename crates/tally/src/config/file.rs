@@ -1,0 +1,56 @@
+//! The file of a configuration, and that of its earlier rules.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::{Config, Routes, document, history};
+use crate::level::Seconds;
+
+/// A configuration with its file.
+#[derive(Clone, Debug)]
+pub struct File {
+    path: PathBuf,
+    /// Keeps the rules that were in force, for events of those hours.
+    history: PathBuf,
+}
+
+impl File {
+    /// The file at a path; `history` keeps its earlier rules.
+    pub fn new(path: &Path, history: &Path) -> File {
+        File {
+            path: path.to_owned(),
+            history: history.to_owned(),
+        }
+    }
+
+    /// Path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// A sentence with the file, the line and the reason.
+    pub fn read(&self) -> anyhow::Result<Config> {
+        let path = self.path.display();
+        let text = std::fs::read_to_string(&self.path)
+            .with_context(|| format!("{path} cannot be read"))?;
+        document::parse(&text).map_err(|wrong| anyhow::anyhow!("{path}{wrong}"))
+    }
+
+    /// Routes by a configuration: its rules hold from the next full hour on, where others held before.
+    ///
+    /// # Errors
+    /// Where the earlier rules cannot be read or kept.
+    pub fn routes(&self, config: &Config, now: Seconds) -> anyhow::Result<Routes> {
+        let versions = history::keep(&self.history, &config.rules, now).with_context(|| {
+            format!(
+                "the rules in force cannot be kept in {}",
+                self.history.display()
+            )
+        })?;
+        Ok(Routes::new(config, versions))
+    }
+}

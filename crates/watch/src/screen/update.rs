@@ -1,0 +1,21 @@
+//! News for the screen.
+
+use std::sync::Arc;
+
+use ledger::Mark;
+use study::watch::Change;
+
+use super::frame::Frame;
+
+/// Something new to show.
+#[derive(Clone, Debug)]
+pub(crate) enum Update {
+    /// An interval, and what became of findings in it.
+    Frame(Arc<Frame>, Vec<Change>),
+    /// A sentence: what cannot be seen, and why.
+    Note(String),
+    /// True while the data shown is also kept in the ledger.
+    Recording(bool),
+    /// The marks that somebody set of late, in order.
+    Marks(Vec<Mark>),
+}
