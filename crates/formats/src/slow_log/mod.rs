@@ -2,7 +2,7 @@
 
 pub mod tokens;
 
-use tokens::{fingerprint, tokens};
+use tokens::{Within, fingerprint, tokens};
 
 /// A statement, and the schema that it was run in, where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,18 +18,20 @@ pub fn parse(text: &str) -> Vec<Statement> {
     let mut found = Vec::new();
     let mut schema: Option<String> = None;
     let mut open = String::new();
+    let mut within = Within::default();
     for line in text.lines() {
         let is_between = open.trim().is_empty() || is_header(line);
         if let Some(header) = line.strip_prefix("# ").filter(|_| is_between) {
             // A statement without an end, cut off by a rotation.
             open.clear();
+            within = Within::default();
             schema = schema_of(header).or(schema);
             continue;
         }
         open.push_str(line);
         open.push('\n');
-        // A semicolon within quotes ends no statement: then the quotes are still open.
-        if !line.trim_end().ends_with(';') || tokens(&open).is_none() {
+        within = within.after(line);
+        if !line.trim_end().ends_with(';') || within != Within::Statement {
             continue;
         }
         let statement = std::mem::take(&mut open);
@@ -121,6 +123,12 @@ mod tests {
         assert_eq!(found.len(), 3);
         assert_eq!(distinct(found).len(), 2);
         assert!(parse("").is_empty());
+    }
+
+    #[test]
+    fn statements_of_a_dump_end_after_comments_that_servers_execute() {
+        let found = parse("/*!40101 SET NAMES utf8 */;\nselect 1;\n");
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     proptest! {

@@ -57,13 +57,11 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let rest = &bytes[at..];
-        let is_line_comment = byte == b'#'
-            || (rest.starts_with(b"--") && rest.get(2).is_none_or(u8::is_ascii_whitespace));
         if byte.is_ascii_whitespace() {
             at += 1;
             continue;
         }
-        if is_line_comment {
+        if is_line_comment(rest) {
             at += rest.iter().position(|c| *c == b'\n').unwrap_or(rest.len());
             continue;
         }
@@ -89,6 +87,55 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
         at += length;
     }
     Some(found)
+}
+
+/// Place of a line's end within a statement: a semicolon ends the statement only outside of quotes and comments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Within {
+    /// Outside of both.
+    #[default]
+    Statement,
+    /// In quotes, of this kind.
+    Quotes(u8),
+    /// In a comment of several lines, which servers may execute.
+    Comment,
+}
+
+impl Within {
+    /// The place at the end of `line`, which begins here.
+    pub fn after(mut self, line: &str) -> Within {
+        let mut rest = line.as_bytes();
+        while let Some(&byte) = rest.first() {
+            let mut length = 1;
+            self = match self {
+                Within::Comment if rest.starts_with(b"*/") => {
+                    length = 2;
+                    Within::Statement
+                }
+                Within::Comment => Within::Comment,
+                // A doubled quote closes and opens again.
+                Within::Quotes(quote) if byte == quote => Within::Statement,
+                Within::Quotes(quote) => {
+                    length += usize::from(byte == b'\\' && quote != b'`');
+                    Within::Quotes(quote)
+                }
+                Within::Statement if is_line_comment(rest) => return Within::Statement,
+                Within::Statement if rest.starts_with(b"/*") => {
+                    length = 2;
+                    Within::Comment
+                }
+                Within::Statement if matches!(byte, b'\'' | b'"' | b'`') => Within::Quotes(byte),
+                Within::Statement => Within::Statement,
+            };
+            rest = rest.get(length..).unwrap_or_default();
+        }
+        self
+    }
+}
+
+fn is_line_comment(rest: &[u8]) -> bool {
+    rest.starts_with(b"#")
+        || (rest.starts_with(b"--") && rest.get(2).is_none_or(u8::is_ascii_whitespace))
 }
 
 fn is_word(c: u8) -> bool {
@@ -198,6 +245,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_text_ends_within_quotes_where_it_cannot_be_cut(text in "[a'\"`/*# \n\\\\-]{0,40}") {
+            let lines = text.split('\n');
+            let end = lines.fold(Within::default(), |within, line| within.after(line));
+            prop_assert_eq!(tokens(&text).is_some(), end == Within::Statement);
+        }
+
         #[test]
         fn any_text_is_cut_or_refused(text: String) {
             for token in tokens(&text).unwrap_or_default() {
