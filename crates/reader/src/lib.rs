@@ -32,7 +32,7 @@ pub use ledger::below_ledger;
 pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
-pub use pacer::{Interval, Pacer};
+pub use pacer::{BESIDE, Interval, Pacer};
 pub use probe::{PROBE_BYTES, Prober};
 pub use queue_bound::QueueBound;
 pub use volume::{Attached, Key, NotOpened, Volume, is_ebs};

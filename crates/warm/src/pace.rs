@@ -108,6 +108,11 @@ impl<'a> Pace<'a> {
         self.pacer.as_ref().map_or(Allowed::All, Pacer::allowed)
     }
 
+    /// True while the background keeps the latency of a foreground.
+    pub(crate) fn is_beside(&self) -> bool {
+        self.allowed() != Allowed::All
+    }
+
     fn controller(&self) -> Option<&Controller> {
         self.pacer.as_ref().map(Pacer::controller)
     }

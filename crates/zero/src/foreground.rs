@@ -12,7 +12,7 @@ use reader::{ForegroundReport, Interval, Pacer, Prober};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Counts, Targets};
 
-use super::place::{BESIDE, Place};
+use super::place::Place;
 use super::state::lock;
 
 /// The controller is asked so often.
@@ -201,7 +201,7 @@ impl Watch {
             waiting_s,
             background: written,
             is_busy: throttle.in_flight.load(Relaxed) > 0,
-            request: BESIDE,
+            request: reader::BESIDE,
         });
         *lock(&throttle.allowed) = allowed;
         *lock(&throttle.live) = self.pacer.live();

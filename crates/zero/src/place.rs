@@ -18,8 +18,6 @@ use domain::plan_binding::{self, DiskIdentity};
 
 /// Size of a request: large enough for the throughput of any disk, small enough that a bad place is soon found.
 pub(crate) const LARGEST: Bytes = Bytes::MIB;
-/// Size of a request beside a foreground, which may wait for one.
-pub(crate) const BESIDE: Bytes = Bytes::kib(128);
 /// Bytes of the disk's beginning that are zeroed first: where most signatures are, so that a disk which is
 /// half zeroed passes for nothing that it once was.
 pub(crate) const HEAD: Bytes = Bytes::MIB;

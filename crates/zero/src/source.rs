@@ -11,7 +11,7 @@ use study::pace::Allowed;
 use super::checkpoint::Disk;
 use super::foreground::Throttle;
 use super::pace::Clocked;
-use super::place::{BESIDE, Place};
+use super::place::Place;
 use super::state::{Shared, lock};
 
 /// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
@@ -142,7 +142,7 @@ impl<'a> Stream<'a> {
     /// The next piece. Pieces end on multiples of their size, as what backs a disk is allocated.
     fn piece(&mut self) -> Option<Range<u64>> {
         let most = if self.limiter.is_beside() {
-            self.largest.min(BESIDE.0)
+            self.largest.min(reader::BESIDE.0)
         } else {
             self.largest
         };

@@ -12,14 +12,12 @@ use study::depth::{Bounds, Controller};
 use super::checkpoint::Checkpoint;
 use super::share::Share;
 use super::source::Part;
-use reader::{Meter, ReadRequest, Work};
+use reader::{BESIDE, Meter, ReadRequest, Work};
 use study::pace::Allowed;
 use ui::exit::sentence;
 
 /// Size of a request while there is no foreground.
 pub(crate) const BLOCK: Bytes = Bytes::kib(512);
-/// Size of a request beside a foreground, which waits behind it.
-const SMALL: Bytes = Bytes::kib(128);
 /// The most requests in flight, for each member: at 512 KiB and 10 ms a request, 800 MiB/s.
 pub(crate) const MOST_DEPTH: usize = 16;
 /// With so many it begins.
@@ -153,7 +151,7 @@ impl<'a> Member<'a> {
                 self.depth.as_ref().map_or(START_DEPTH, Controller::depth),
                 BLOCK,
             ),
-            Allowed::Rate(_) | Allowed::Nothing => (1, SMALL),
+            Allowed::Rate(_) | Allowed::Nothing => (1, BESIDE),
         }
     }
 

@@ -17,13 +17,13 @@ fn quantile(latencies: &[f64], share: f64) -> f64 {
 const CAPPED: Kind = Kind::Capped {
     cap: 3000.0,
     bucket_s: 0.005,
-    per_block: 6.0,
+    per_block: 1.5,
     credits: f64::INFINITY,
 };
 const CREDIT: Kind = Kind::Capped {
     cap: 3000.0,
     bucket_s: 0.005,
-    per_block: 6.0,
+    per_block: 1.5,
     credits: 150_000.0,
 };
 const ARRAY: Kind = Kind::Array {
@@ -118,17 +118,18 @@ struct Bounds {
     times: f64,
 }
 
-/// A request of the background cannot be taken back: on a volume with a cap it occupies 2 ms, and the p99.9 of
-/// the foreground alone is 2.5 ms. Credits that end make that 10 ms. A closed-loop foreground leaves nothing of
+/// A request of the background cannot be taken back: on a volume with a cap it occupies 0.5 ms, and the p99.9 of
+/// the foreground alone is 2.5 ms. Credits that end make that 2.5 ms. A closed-loop foreground leaves nothing of
 /// which it would not lose.
 fn bounds(case: &Case) -> Bounds {
     let p999 = match (case.kind, case.load) {
         _ if case.name.starts_with("noisy") => 1.2,
         (Kind::Array { .. }, _) => 1.3,
-        (Kind::Capped { credits, .. }, _) if credits.is_finite() => 20.0,
-        (_, Load::Bursts(..)) => 11.0,
-        (_, Load::Closed(..)) => 2.5,
-        _ => 4.0,
+        (Kind::Capped { credits, .. }, _) if credits.is_finite() => 6.0,
+        (_, Load::Bursts(..)) => 3.5,
+        (_, Load::Open(share)) if share < 0.2 => 1.3,
+        (_, Load::Closed(..)) => 1.4,
+        _ => 2.5,
     };
     let times = match case.load {
         // At 90 % of load latency wins, and the speed is only reported.

@@ -3,8 +3,8 @@
 use crate::pace::{Allowed, Controller, Foreground, Sample, Targets};
 use crate::simulate::Rng;
 
-/// Size of a request of the background.
-pub(super) const BLOCK: f64 = (256 << 10) as f64;
+/// Size of a request of the background, as beside a foreground.
+pub(super) const BLOCK: f64 = (64 << 10) as f64;
 /// The controller is asked so often.
 const TICK_S: f64 = 0.02;
 /// Requests of the background in flight where nothing limits it.
