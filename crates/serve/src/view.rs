@@ -4,8 +4,9 @@ use tally::level::{Level, Zone};
 use tally::query::Selection;
 
 use crate::axis::{Seconds, timestamp};
-use crate::documents::{DiskName, Document as _, Line, ResponseTimes, figures};
+use crate::documents::{Document as _, Line, ResponseTimes, figures};
 use crate::sources::Sources;
+use crate::sources::disks::Choice;
 use crate::sources::service::{Rows, ServiceFigures, usual_length, written};
 
 /// Bytes of a view's data.
@@ -71,9 +72,16 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
     };
     let axis = rows.axis(question.from, question.to, slots(question.points, count));
     let figures = rows.figures(&axis);
-    let mut hosts = sources.hosts(&axis, question.host.as_deref());
+    let choice = Choice {
+        named: &question.disks,
+        most: match question.disks.is_empty() {
+            true => count,
+            false => MOST_DISKS,
+        },
+    };
+    let mut hosts = sources.hosts(&axis, question.host.as_deref(), choice);
     let known = hosts.busiest();
-    let chosen = chosen(&question.disks, &known, count);
+    let chosen = hosts.chosen(choice);
     if let Some(prometheus) = &sources.prometheus {
         // Without them the means are shown.
         let _ = prometheus.add_extremes(&mut hosts, &chosen, &axis);
@@ -178,24 +186,6 @@ fn slots(points: usize, disks: usize) -> usize {
     let of_hosts = 6 * MOST_HOSTS.min(disks.max(1));
     let bytes = 11 + BYTES_OF_FIGURE * (of_service + of_disks + of_hosts);
     points.min(MOST_BYTES * 9 / 10 / bytes).max(FEWEST)
-}
-
-/// Disks of a view: those that are named and known, or the busiest.
-fn chosen(named: &[String], known: &[DiskName], count: usize) -> Vec<DiskName> {
-    if named.is_empty() {
-        return known.iter().take(count).cloned().collect();
-    }
-    let is_named = |disk: &&DiskName| {
-        named
-            .iter()
-            .any(|name| disk.name == *name || format!("{}/{}", disk.hostname, disk.name) == *name)
-    };
-    known
-        .iter()
-        .filter(is_named)
-        .take(MOST_DISKS)
-        .cloned()
-        .collect()
 }
 
 /// A view as CSV: a line for each slot.

@@ -44,6 +44,15 @@ pub(crate) struct Hosts {
     pub(crate) findings: Vec<OpenFinding>,
 }
 
+/// Disks that are looked at closely.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choice<'a> {
+    /// Names, as `disk` or `host/disk`; empty for the busiest.
+    pub(crate) named: &'a [String],
+    /// The most of them.
+    pub(crate) most: usize,
+}
+
 impl Hosts {
     /// Adds what another source knows. Of a host that both know the first is kept.
     pub(crate) fn extend(&mut self, other: Hosts) {
@@ -66,6 +75,18 @@ impl Hosts {
             .collect();
         all.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.cmp(b)));
         all.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Disks of a choice that are known, the busiest first.
+    pub(crate) fn chosen(&self, choice: Choice<'_>) -> Vec<DiskName> {
+        let is_named = |disk: &DiskName| {
+            let is = |name: &String| {
+                disk.name == *name || format!("{}/{}", disk.hostname, disk.name) == *name
+            };
+            choice.named.is_empty() || choice.named.iter().any(is)
+        };
+        let known = self.busiest().into_iter();
+        known.filter(is_named).take(choice.most).collect()
     }
 
     fn disks(&self) -> impl Iterator<Item = (DiskName, &DiskSeries)> {

@@ -14,7 +14,7 @@ use tally::query::{Selection, Series};
 
 use crate::axis::{Axis, Gathered, Seconds};
 use crate::documents::{self, DiskName, Marker, SeriesLine, Source};
-use disks::Hosts;
+use disks::{Choice, Hosts};
 use kernel::Kernel;
 use prometheus::Prometheus;
 use recordings::Recordings;
@@ -76,10 +76,10 @@ impl Sources {
     }
 
     /// Hosts and disks on an axis. What a source that is away knows is missing; its state says so.
-    pub(crate) fn hosts(&self, axis: &Axis, host: Option<&str>) -> Hosts {
+    pub(crate) fn hosts(&self, axis: &Axis, host: Option<&str>, choice: Choice<'_>) -> Hosts {
         let mut hosts = self.ledger.series(axis, host).unwrap_or_default();
         if let Some(prometheus) = &self.prometheus {
-            hosts.extend(prometheus.hosts(axis, host).unwrap_or_default());
+            hosts.extend(prometheus.hosts(axis, host, choice).unwrap_or_default());
         }
         hosts
     }
@@ -98,8 +98,9 @@ impl Sources {
         most: usize,
     ) -> (Vec<verdict::Disk>, Vec<(String, Vec<f64>)>) {
         let series = self.series(axis).into_iter();
+        let choice = Choice { named: &[], most };
         (
-            self.hosts(axis, host).evidence(axis, most),
+            self.hosts(axis, host, choice).evidence(axis, most),
             series
                 .map(|(name, values)| (name, values.means(axis.len())))
                 .collect(),
@@ -121,7 +122,11 @@ impl Sources {
     /// When a store cannot be read.
     pub(crate) fn tag_list(&self, now: Seconds) -> anyhow::Result<documents::Tags> {
         let series = self.stores.series()?;
-        let hosts = self.hosts(&Axis::uniform(now - 600, now, 60), None);
+        let none = Choice {
+            named: &[],
+            most: 0,
+        };
+        let hosts = self.hosts(&Axis::uniform(now - 600, now, 60), None, none);
         let disks: Vec<DiskName> = hosts.busiest();
         let row = |one: &Series| documents::TagRow {
             tag: one.tag.clone(),

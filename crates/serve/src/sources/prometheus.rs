@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use study::watch::EventCode;
 
-use super::disks::{Hosts, event_code};
+use super::disks::{Choice, Hosts, event_code};
 use super::pool::{Pool, lock};
 use crate::axis::{Axis, Gathered, Value, timestamp};
 use crate::documents::{
@@ -65,8 +65,10 @@ type OfDisk = (
     fn(&mut super::disks::DiskSeries) -> &mut Gathered,
 );
 
-const OF_DISK: [OfDisk; 4] = [
-    (BUSY, |disk| &mut disk.busy),
+/// The figure of all disks, by which some are chosen.
+const OF_ALL: OfDisk = (BUSY, |disk| &mut disk.busy);
+/// Further figures of those.
+const OF_CHOSEN: [OfDisk; 3] = [
     (QUEUE, |disk| &mut disk.queue),
     (IOPS, |disk| &mut disk.iops),
     (AWAIT, |disk| &mut disk.await_ms),
@@ -133,20 +135,34 @@ impl Prometheus {
         Ok(slot_s.max(least).max(1))
     }
 
-    /// Hosts with their disks on an axis.
+    /// Hosts with their disks on an axis; of disks that are not chosen only how busy they are.
     ///
     /// # Errors
     /// When the server does not answer.
-    pub(crate) fn hosts(&self, axis: &Axis, host: Option<&str>) -> anyhow::Result<Hosts> {
+    pub(crate) fn hosts(
+        &self,
+        axis: &Axis,
+        host: Option<&str>,
+        choice: Choice<'_>,
+    ) -> anyhow::Result<Hosts> {
         let labels = host.map_or_else(String::new, |host| format!("instance={}", quoted(host)));
         self.ask(|client| {
             let window = self.window(client, axis.slot_s())?;
             let mut hosts = Hosts::default();
-            for (of, gathered) in OF_DISK {
-                for one in client.range(&expression(of, window, &labels), axis)? {
+            let gather = |hosts: &mut Hosts, (of, gathered): OfDisk, labels: &str| {
+                for one in client.range(&expression(of, window, labels), axis)? {
                     let disk = hosts.hosts.entry(one.host()).or_default();
                     let disk = disk.disks.entry(one.label("device")).or_default();
                     add(&one, axis, gathered(disk));
+                }
+                anyhow::Ok(())
+            };
+            gather(&mut hosts, OF_ALL, &labels)?;
+            let chosen = hosts.chosen(choice);
+            if !chosen.is_empty() {
+                let labels = labels_of(&chosen);
+                for of in OF_CHOSEN {
+                    gather(&mut hosts, of, &labels)?;
                 }
             }
             for one in client.range(&expression(PRESSURE, window, &labels), axis)? {
@@ -179,17 +195,9 @@ impl Prometheus {
             if part < window || chosen.is_empty() {
                 return Ok(Vec::new());
             }
-            let one_of = |of: fn(&DiskName) -> &String| {
-                let names: Vec<String> = chosen.iter().map(|disk| literal(of(disk))).collect();
-                quoted(&names.join("|"))
-            };
-            let labels = format!(
-                "instance=~{},device=~{}",
-                one_of(|disk| &disk.hostname),
-                one_of(|disk| &disk.name)
-            );
+            let labels = labels_of(chosen);
             let mut found = Vec::new();
-            for (of, gathered) in OF_DISK {
+            for (of, gathered) in std::iter::once(OF_ALL).chain(OF_CHOSEN) {
                 let inner = expression(of, window, &labels);
                 for extreme in ["min_over_time", "max_over_time"] {
                     let query = format!("{extreme}(({inner})[{}s:{part}s])", axis.slot_s());
@@ -406,6 +414,21 @@ fn disk_of(host: &mut Host, name: String) -> &mut Disk {
         }
     };
     &mut host.disks[place]
+}
+
+/// Labels that some disks have, and others at most by chance.
+fn labels_of(disks: &[DiskName]) -> String {
+    let one_of = |of: fn(&DiskName) -> &String| {
+        let mut names: Vec<String> = disks.iter().map(|disk| literal(of(disk))).collect();
+        names.sort_unstable();
+        names.dedup();
+        quoted(&names.join("|"))
+    };
+    format!(
+        "instance=~{},device=~{}",
+        one_of(|disk| &disk.hostname),
+        one_of(|disk| &disk.name)
+    )
 }
 
 /// Adds a series whose values stand at the ends of slots.

@@ -4,6 +4,7 @@ use study::shift::{LEAST_SLOTS, Shift};
 use study::verdict::{
     Cause, Conclusion, DiskEvidence, LoadEvidence, Metric, Observed, Verdict, Windows,
 };
+use ui::format;
 
 use crate::documents::Marker;
 
@@ -151,10 +152,10 @@ pub(crate) fn why(
     observed: &Observed,
 ) -> Vec<String> {
     let mut sentences = vec![format!(
-        "{} slots before are compared with {} after, and with the same hours of {} earlier days.",
+        "{} slots before are compared with {} after, and with the same hours of {}.",
         windows.before.len(),
         windows.after.len(),
-        windows.days.len()
+        format::count(windows.days.len(), "earlier day")
     )];
     let pairs = verdict.changes.iter().zip(clauses);
     sentences.extend(pairs.map(|((_, shift), clause)| match shows(shift) {
