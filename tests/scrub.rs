@@ -32,8 +32,11 @@ wait_for() {
 }
 find_md() { md=/sys/block/$(basename "$(readlink -f /dev/md/data)")/md; }
 restored() { [ "$(tunables)" = "$before" ]; }
-# A check is under way.
-checks() { [ "$(cat $md/sync_action)" = check ] && [ "$(cat $md/sync_max)" -gt 8192 ]; }
+# A check is under way, up to a fence before the end: from the last one it, and what follows it, would come to its end.
+checks() {
+    fence=$(cat $md/sync_max) end=$(cat $md/sync_completed)
+    [ "$(cat $md/sync_action)" = check ] && [ "$fence" -gt 8192 ] && [ "$fence" -lt "${end##* }" ]
+}
 at_fence() { wait_for checks; }
 # A MB or more is done, and in the ledger.
 kept() { disksmith scrub --status --json | grep -q '"done_bytes": [0-9]\{7,\}'; }
