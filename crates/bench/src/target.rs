@@ -104,7 +104,9 @@ pub(crate) fn prepare_sized(
 fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::refused(match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no {path}"),
+        io::ErrorKind::NotFound => format!(
+            "there is no {path}; 'disksmith devices' lists the disks, and 'disksmith bench .' measures this directory"
+        ),
         io::ErrorKind::PermissionDenied => {
             format!("{path} may not be examined by this user; run as its owner or as root")
         }

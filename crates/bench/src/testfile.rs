@@ -123,8 +123,8 @@ pub(crate) fn size_for(asked: Option<Bytes>, free: Bytes) -> Result<Bytes, Strin
             if tenth < SMALLEST {
                 return Err(format!(
                     "{free} are free, and a test file takes at most a tenth of that unless you \
-                     say otherwise: at least {SMALLEST} are needed; give a --size, or free some \
-                     space"
+                     say otherwise: at least {SMALLEST} are needed; free some space, or give a --size: \
+                     disksmith bench DIRECTORY --size 64M"
                 ));
             }
             Ok(tenth.min(LARGEST).round_down(Bytes::MIB))

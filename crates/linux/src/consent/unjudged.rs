@@ -29,7 +29,11 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Refused { path, errno } => {
                 let said = io::Error::from(*errno);
-                write!(f, "{} cannot be opened: {said}", path.display())
+                write!(f, "{} cannot be opened: {said}", path.display())?;
+                if matches!(*errno, Errno::ACCESS | Errno::PERM) {
+                    write!(f, "; run as root: sudo disksmith …")?;
+                }
+                Ok(())
             }
             OpenError::Unsuited { path, what } => write!(
                 f,
