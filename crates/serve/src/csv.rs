@@ -13,9 +13,7 @@ impl Table {
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cells: Vec<String> = cells.into_iter().map(cell).collect();
-        self.0.push_str(&cells.join(","));
-        self.0.push_str("\r\n");
+        self.0.push_str(&ui::csv::line(cells.into_iter().map(cell)));
     }
 
     /// The table as text.
@@ -28,12 +26,8 @@ impl Table {
 fn cell(text: String) -> String {
     let is_formula =
         text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
-    let text = match is_formula {
+    match is_formula {
         true => format!("'{text}"),
-        false => text,
-    };
-    match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text,
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod charset;
 pub mod context;
+pub mod csv;
 pub mod exit;
 pub mod format;
 pub mod json;

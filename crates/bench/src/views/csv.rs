@@ -1,6 +1,7 @@
 //! CSV (RFC 4180): a header, and a row for each kind of request of each phase.
 
 use record::{FlowSummary, Histogram, ImportedRun, LatencySummary, PhaseSummary, Run};
+use ui::csv::line;
 
 use crate::conclusion::Conclusion;
 use crate::figures::Estimate;
@@ -164,19 +165,6 @@ fn known(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A line of fields, quoted where they must be.
-fn line(fields: impl IntoIterator<Item = String>) -> String {
-    let fields: Vec<String> = fields.into_iter().map(|field| quoted(&field)).collect();
-    fields.join(",") + "\r\n"
-}
-
-fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,11 +188,5 @@ mod tests {
         let iops: f64 = lines[1][11].parse().unwrap();
         let [low, high] = [12, 13].map(|at: usize| lines[1][at].parse::<f64>().unwrap());
         assert!(low <= iops && iops <= high);
-    }
-
-    #[test]
-    fn what_would_break_a_line_is_quoted() {
-        assert_eq!(quoted("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
-        assert_eq!(quoted("/data"), "/data");
     }
 }
