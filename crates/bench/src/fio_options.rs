@@ -79,7 +79,7 @@ pub struct FioOptions {
     /// Where it begins in the file or device
     #[arg(long, value_name = "SIZE", help_heading = HEADING)]
     pub offset: Option<String>,
-    /// How much is moved, where that is not --size
+    /// Bytes to move, where that is not --size
     #[arg(long = "io_size", value_name = "SIZE", help_heading = HEADING)]
     pub io_size: Option<String>,
     /// Odds of the places: random, zipf:THETA or pareto:H

@@ -24,15 +24,16 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     }
 }
 
+const SURROUNDINGS: Surroundings<'static> = Surroundings {
+    variable: &variable,
+    include: &include,
+    page_size: 4096,
+    memory_mb: 2000,
+    processors: 3,
+};
+
 fn parsed(text: &str) -> Result<Vec<Job>, Problems> {
-    let surroundings = Surroundings {
-        variable: &variable,
-        include: &include,
-        page_size: 4096,
-        memory_mb: 2000,
-        processors: 3,
-    };
-    read("job.fio", text, &surroundings)
+    read("job.fio", text, &SURROUNDINGS)
 }
 
 #[test]
@@ -56,14 +57,7 @@ fn all_problems_of_a_file_are_one_answer() {
 
 #[test]
 fn options_of_a_command_line_make_a_job() {
-    let surroundings = Surroundings {
-        variable: &variable,
-        include: &include,
-        page_size: 4096,
-        memory_mb: 2000,
-        processors: 3,
-    };
-    let of = |options: &[(&str, String)]| of_options("the command line", options, &surroundings);
+    let of = |options: &[(&str, String)]| of_options("the command line", options, &SURROUNDINGS);
     let jobs = of(&[
         ("name", "j".to_owned()),
         ("bs", "8k".to_owned()),

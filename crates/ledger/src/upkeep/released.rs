@@ -29,7 +29,7 @@ fn copy(schema: usize) -> Scratch {
     scratch
 }
 
-/// What ids of all versions have in common: those of the first had four random letters.
+/// Common part of the ids of all versions: those of the first had four random letters.
 fn first_of_id(id: &str) -> String {
     id.chars().take(20).collect()
 }

@@ -13,7 +13,7 @@ pub(crate) enum Checker {
     Mdcheck,
     /// Red Hat's script, `/usr/sbin/raid-check`.
     RaidCheck,
-    /// Somebody's own command, which writes to `sync_action`.
+    /// A command that writes to `sync_action`, of another program or an administrator.
     Own,
 }
 

@@ -85,8 +85,7 @@ impl Detector {
             self.deep_s = self.now_s;
         }
         self.excess.push_back((self.now_s, self.sum));
-        let least_looks = if deep { LOOKS } else { 1 };
-        while self.excess.len() > least_looks && self.excess[0].0 <= self.now_s - LAG_S {
+        while self.excess.len() > LOOKS && self.excess[0].0 <= self.now_s - LAG_S {
             self.excess.pop_front();
         }
         let least = |least: f64, one: &(f64, f64)| least.min(one.1);

@@ -16,6 +16,6 @@ pub(crate) enum Update {
     Note(String),
     /// True while the data shown is also kept in the ledger.
     Recording(bool),
-    /// The marks that somebody set of late, in order.
+    /// Recently set marks, in order of time.
     Marks(Vec<Mark>),
 }
