@@ -199,12 +199,12 @@ mod tests {
 
     #[test]
     fn parity_is_advised_against_and_on_cloud_volumes_warned_of() {
-        let said = |level, cloud| clouds_advice(level, cloud).unwrap_or_default();
-        assert!(said(Level::Five, true).starts_with("Warning: a small write to RAID 5 costs 4"));
-        assert!(said(Level::Six, false).starts_with("Note: a small write to RAID 6 costs 6"));
-        assert!(said(Level::Ten, true).contains("counts against"));
-        assert_eq!(said(Level::Ten, false), "");
-        assert_eq!(said(Level::Zero, true), "");
+        let message = |level, cloud| clouds_advice(level, cloud).unwrap_or_default();
+        assert!(message(Level::Five, true).starts_with("Warning: a small write to RAID 5 costs 4"));
+        assert!(message(Level::Six, false).starts_with("Note: a small write to RAID 6 costs 6"));
+        assert!(message(Level::Ten, true).contains("counts against"));
+        assert_eq!(message(Level::Ten, false), "");
+        assert_eq!(message(Level::Zero, true), "");
     }
 
     #[test]

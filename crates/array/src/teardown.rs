@@ -137,7 +137,7 @@ pub(crate) fn has_uuid(
     let look = Exec::new("mdadm").args([look, "--export"]).arg(path);
     let ours = format!("MD_UUID={uuid}");
     match host.ask(&look.bound()) {
-        Ok(said) => Ok(said.text().lines().any(|line| line.trim() == ours)),
+        Ok(output) => Ok(output.text().lines().any(|line| line.trim() == ours)),
         Err(exec::Error::Failed { stderr, .. })
             if NONE.iter().any(|none| stderr.contains(none)) =>
         {

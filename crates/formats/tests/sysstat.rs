@@ -78,14 +78,14 @@ fn sar_and_sadf_tell_the_same_in_all_their_forms() {
     ] {
         let (readings, notes) = read(&fixture(name));
         let found: Vec<Told> = readings.iter().map(told).collect();
-        let said = notes.sentences();
+        let message = notes.sentences();
         if name == "sar-A.txt" {
             assert_eq!(found.len(), 4);
             assert_eq!(found[2].3, expected[2].3, "{name}");
         } else {
             assert_near(&found, &expected, 1e-5, name);
         }
-        assert!(said.is_empty(), "{name}: {said:?}");
+        assert!(message.is_empty(), "{name}: {message:?}");
         assert!(
             readings
                 .iter()

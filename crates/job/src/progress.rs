@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn a_job_does_not_wait_for_a_terminal_that_takes_nothing() {
         let (go, stuck) = std::sync::mpsc::channel::<()>();
-        let (told, said) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let line = ProgressLine::start(true, move |event| {
             let _ = stuck.recv();
             if let Event::Reported(text) = event {
-                told.send(text).unwrap();
+                sender.send(text).unwrap();
             }
         });
         let state = || Progress {
@@ -139,6 +139,6 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         line.end();
-        assert_eq!(said.iter().collect::<Vec<_>>(), ["heard"]);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), ["heard"]);
     }
 }

@@ -38,7 +38,7 @@ pub enum Error {
         source: io::Error,
     },
     /// It ended with a status other than 0.
-    #[error("{command} failed ({status}){}", said(stderr))]
+    #[error("{command} failed ({status}){}", message(stderr))]
     Failed {
         /// The command line.
         command: String,
@@ -54,7 +54,7 @@ pub enum Error {
         command: String,
     },
     /// It took too long and was killed.
-    #[error("{command} was not done after {} s and was killed{}", limit.as_secs_f64(), said(stderr))]
+    #[error("{command} was not done after {} s and was killed{}", limit.as_secs_f64(), message(stderr))]
     Late {
         /// The command line.
         command: String,
@@ -79,7 +79,7 @@ impl std::fmt::Display for Ended {
     }
 }
 
-fn said(stderr: &str) -> String {
+fn message(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
         text => format!(": {text}"),
@@ -553,9 +553,9 @@ mod tests {
 
     #[test]
     fn a_program_speaks_english_and_utf8_where_it_needs_it() {
-        let said = |exec: Exec| exec.run().unwrap().text();
-        assert_eq!(said(shell("echo $LC_ALL")), "C\n");
-        assert_eq!(said(shell("echo $LC_ALL").utf8()), "C.UTF-8\n");
+        let message = |exec: Exec| exec.run().unwrap().text();
+        assert_eq!(message(shell("echo $LC_ALL")), "C\n");
+        assert_eq!(message(shell("echo $LC_ALL").utf8()), "C.UTF-8\n");
     }
 
     #[test]
@@ -647,11 +647,11 @@ mod tests {
     fn a_mortal_program_ends_with_its_thread_and_stays_in_the_group() {
         let group = |shell: &Exec| {
             let script = "cut -d' ' -f5 /proc/self/stat";
-            let said = Exec {
+            let command = Exec {
                 args: vec!["-c".into(), script.into()],
                 ..shell.clone()
             };
-            said.run().unwrap().text()
+            command.run().unwrap().text()
         };
         assert_eq!(group(&shell("").mortal()), group(&shell("")));
         assert_ne!(group(&shell("").bound()), group(&shell("")));

@@ -49,9 +49,9 @@ pub fn zero(file: &File, how: Offload, range: Range<u64>) -> io::Result<()> {
     };
     let length = range.end.saturating_sub(range.start);
     loop {
-        let said = fallocate(file, mode | FallocateFlags::KEEP_SIZE, range.start, length);
-        if said != Err(rustix::io::Errno::INTR) {
-            return Ok(said?);
+        let result = fallocate(file, mode | FallocateFlags::KEEP_SIZE, range.start, length);
+        if result != Err(rustix::io::Errno::INTR) {
+            return Ok(result?);
         }
     }
 }
@@ -74,7 +74,7 @@ mod tests {
             let before = file.metadata().unwrap().blocks();
             match zero(&file, how, 64 << 10..128 << 10) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => return,
-                said => said.unwrap(),
+                result => result.unwrap(),
             }
             let mut read = vec![1; 1 << 20];
             file.read_exact_at(&mut read, 0).unwrap();

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::feed::Item;
+use crate::second_pass::Item;
 
 /// I/Os that are looked at ahead of the oldest that is not complete.
 const AHEAD: usize = 8192;

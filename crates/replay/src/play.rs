@@ -14,9 +14,9 @@ use record::{
 };
 use trace::ReadError;
 
-use crate::feed::{self, BATCHES, Sorting};
 use crate::map::Placer;
 use crate::schedule::Schedule;
+use crate::second_pass::{self, BATCHES, Sorting};
 use crate::source::Opener;
 use crate::survey::Survey;
 use crate::tally::Tally;
@@ -116,7 +116,7 @@ pub fn play(
     let (end, fed) = thread::scope(|scope| {
         let feeder = thread::Builder::new()
             .name("trace".to_owned())
-            .spawn_scoped(scope, move || feed::run(reader, sorting, &to, over))
+            .spawn_scoped(scope, move || second_pass::run(reader, sorting, &to, over))
             .map_err(EngineError::Setup)?;
         let end = lister.run(&list, &mut schedule);
         over.store(true, Relaxed);

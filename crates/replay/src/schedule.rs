@@ -6,8 +6,8 @@ use std::time::Duration;
 use engine::list::{Done, Next, Request, RequestSource};
 use record::{Nanos, Pace};
 
-use crate::feed::Item;
 use crate::graph::Graph;
+use crate::second_pass::Item;
 use crate::stall::Stalls;
 use crate::tally::{Delay, LATE, Tally};
 

@@ -9,7 +9,7 @@ use trace::Class;
 
 use crate::class::{direction, is_small_read};
 use crate::curve::Curve;
-use crate::feed::Item;
+use crate::second_pass::Item;
 
 /// Parts of the replay from which intervals of percentiles are taken.
 pub(crate) const PARTS: usize = 30;

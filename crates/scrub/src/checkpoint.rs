@@ -182,8 +182,8 @@ mod tests {
             ),
             (|fresh| fresh.members[1] = "c".to_owned(), "other members"),
         ] {
-            let said = past(change).unwrap_or_default();
-            assert!(said.contains(why), "{why}: {said}");
+            let message = past(change).unwrap_or_default();
+            assert!(message.contains(why), "{why}: {message}");
         }
         assert!(example().is_past(&example(), days(61)).is_some());
         // As an older program has kept it.

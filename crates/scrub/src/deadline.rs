@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn it_is_said_which_of_the_two_is_kept() {
-        let said = late("/dev/md0", 7200.0, 3600.0, false);
-        assert!(said.contains("The latency is kept"), "{said}");
-        let said = late("/dev/md0", 7200.0, 3600.0, true);
-        assert!(said.contains("the latency is not kept"), "{said}");
+        let message = late("/dev/md0", 7200.0, 3600.0, false);
+        assert!(message.contains("The latency is kept"), "{message}");
+        let message = late("/dev/md0", 7200.0, 3600.0, true);
+        assert!(message.contains("the latency is not kept"), "{message}");
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Known<'a> {
 /// The forecast, in sentences.
 pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp) -> Vec<String> {
     let left = Sectors(known.kept.of.saturating_sub(known.kept.done)).bytes();
-    let mut said = vec![format!(
+    let mut sentences = vec![format!(
         "{}: {} of {} members, {} of each; md counts {left} to go; {}.",
         target.path(),
         target.level,
@@ -38,17 +38,17 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
     )];
     let left = left.0 as f64;
     if let Some(due) = known.due {
-        said.push(deadline(due, left, known.args.deadline_wins, now));
+        sentences.push(deadline(due, left, known.args.deadline_wins, now));
     }
     let fastest = if let Some(so_far) = known.kept.rate() {
         let takes = span(left / so_far);
-        said.push(format!(
+        sentences.push(format!(
             "At its rate so far, {}, it takes {takes} more.",
             rate(so_far)
         ));
         Some(so_far)
     } else {
-        said.extend(known.speed.map(|speed| of_members(speed, left)));
+        sentences.extend(known.speed.map(|speed| of_members(speed, left)));
         match known.speed {
             Some(Speed::Alone(alone)) => Some(alone),
             Some(Speed::Busy(_)) | None => None,
@@ -58,7 +58,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
     if let (Some(due), Some(fastest)) = (known.due, fastest)
         && is_late(left / fastest, due.left_at(now).as_secs_f64())
     {
-        said.push(match known.kept.rate() {
+        sentences.push(match known.kept.rate() {
             Some(_) => format!(
                 "That is too late: at this rate {}.",
                 kept_of_both(known.args.deadline_wins)
@@ -67,7 +67,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
                 .to_owned(),
         });
     }
-    said
+    sentences
 }
 
 /// Promise to the foreground.
@@ -133,7 +133,7 @@ mod tests {
     const SUNDAY: &str = "2026-11-29T00:00:00+01:00[Europe/Berlin]";
 
     /// Forecast on a Friday at ten in the evening, for 72 GiB of which a share was done in so many seconds.
-    fn said(command: &str, done: f64, ran_s: f64, speed: Option<Speed>) -> String {
+    fn sentences(command: &str, done: f64, ran_s: f64, speed: Option<Speed>) -> String {
         let args = parsed(command);
         let now: Zoned = NOW.parse().unwrap();
         let of = 72 << 21;
@@ -161,15 +161,15 @@ mod tests {
         forecast(&find(&[]).unwrap(), &known, now.timestamp()).join(" ")
     }
 
-    fn says(said: &str, words: &[&str]) {
+    fn says(sentences: &str, words: &[&str]) {
         for word in words {
-            assert!(said.contains(word), "{word} is not in: {said}");
+            assert!(sentences.contains(word), "{word} is not in: {sentences}");
         }
     }
 
     #[test]
     fn it_says_what_is_done_what_is_kept_and_how_long_it_takes() {
-        let first = said("disksmith scrub md0", 0.0, 0.0, None);
+        let first = sentences("disksmith scrub md0", 0.0, 0.0, None);
         says(
             &first,
             &[
@@ -178,7 +178,7 @@ mod tests {
             ],
         );
         assert!(!first.contains("takes"), "nothing is known: {first}");
-        let again = said("disksmith scrub md0 --keep-p99 5ms", 0.5, 3686.4, None);
+        let again = sentences("disksmith scrub md0 --keep-p99 5ms", 0.5, 3686.4, None);
         says(
             &again,
             &[
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn how_long_it_takes_is_known_of_idle_members_alone() {
-        let with = |speed| said("disksmith scrub md0", 0.0, 0.0, Some(speed));
+        let with = |speed| sentences("disksmith scrub md0", 0.0, 0.0, Some(speed));
         says(
             &with(Speed::Alone((20 << 20) as f64)),
             &["alone it takes about 61 min, and longer beside others."],
@@ -205,21 +205,21 @@ mod tests {
     #[test]
     fn a_deadline_is_held_against_the_hours_in_which_it_may_run() {
         // 26 hours of the clock are left, and half an hour and five hours of those that are open.
-        let open = said("disksmith scrub md0 --by sunday", 0.5, 3686.4, None);
+        let open = sentences("disksmith scrub md0 --by sunday", 0.5, 3686.4, None);
         says(
             &open,
             &["by Sunday 2026-11-29 00:00, it must make 0.4 MiB/s"],
         );
         assert!(!open.contains("too late"), "{open}");
         let night = "disksmith scrub md0 --by sunday --window 01:00-06:00";
-        let hours = said(night, 0.5, 3686.4, None);
+        let hours = sentences(night, 0.5, 3686.4, None);
         says(
             &hours,
             &["for which it has 5.5 h in its hours, it must make 1.9 MiB/s"],
         );
         assert!(!hours.contains("too late"), "{hours}");
         // It takes ten hours: by the clock there is time enough.
-        let late = said(night, 0.5, 36864.0, None);
+        let late = sentences(night, 0.5, 36864.0, None);
         says(
             &late,
             &["At its rate so far, 1.0 MiB/s, it takes 10.2 h more. That is too late"],
@@ -228,11 +228,11 @@ mod tests {
             &late,
             &["latency and --by cannot both be had. The latency is kept"],
         );
-        let wins = said(&format!("{night} --deadline-wins"), 0.5, 36864.0, None);
+        let wins = sentences(&format!("{night} --deadline-wins"), 0.5, 36864.0, None);
         says(&wins, &["the deadline is kept", "the latency is not kept"]);
         let slow = Speed::Alone((2 << 20) as f64);
         says(
-            &said(night, 0.0, 0.0, Some(slow)),
+            &sentences(night, 0.0, 0.0, Some(slow)),
             &["also with no other programs"],
         );
     }

@@ -214,13 +214,13 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
         return Ok(());
     };
     let sync = Sync::of(root, array);
-    let said = match charge.rewrites {
+    let message = match charge.rewrites {
         true => watch_writes()?,
         false => watch(&sync, &charge.old)?,
     };
     // Another array may have got the number.
     let is_same = || sync.uuid().is_none_or(|uuid| uuid == charge.uuid);
-    let back = match said.as_slice() {
+    let back = match message.as_slice() {
         [DONE] => return Ok(()),
         _ if !is_same() => return Ok(()),
         later => match serde_json::from_slice(later) {
@@ -241,21 +241,21 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
 
 /// Waits until the first process is gone, and gives what it said before. Meanwhile no recovery stands.
 fn watch(sync: &Sync, old: &SavedTunables) -> io::Result<Vec<u8>> {
-    let (sender, said) = channel();
+    let (sender, receiver) = channel();
     std::thread::Builder::new().spawn(move || {
-        let mut said = Vec::new();
+        let mut message = Vec::new();
         // What was said before an error counts.
-        let _ = io::stdin().read_to_end(&mut said);
-        let _ = sender.send(said);
+        let _ = io::stdin().read_to_end(&mut message);
+        let _ = sender.send(message);
     })?;
-    Ok(watch_until(sync, old, &said, TURN))
+    Ok(watch_until(sync, old, &receiver, TURN))
 }
 
 /// Waits until the first process is gone, or is known to write nothing any more, and gives what it said last
 /// if that was that all is back.
 fn watch_writes() -> io::Result<Vec<u8>> {
     let first = rustix::process::getppid();
-    let (sender, said) = channel();
+    let (sender, receiver) = channel();
     std::thread::Builder::new().spawn(move || {
         let mut byte = [0];
         while matches!(io::stdin().read(&mut byte), Ok(1)) && sender.send(byte[0]).is_ok() {}
@@ -266,11 +266,11 @@ fn watch_writes() -> io::Result<Vec<u8>> {
             let _ = rustix::process::kill_process(first, rustix::process::Signal::KILL);
         }
     };
-    Ok(watch_writes_until(&said, HELD, TURN, kill))
+    Ok(watch_writes_until(&receiver, HELD, TURN, kill))
 }
 
 fn watch_writes_until(
-    said: &Receiver<u8>,
+    receiver: &Receiver<u8>,
     held: Duration,
     turn: Duration,
     kill: impl Fn(),
@@ -278,7 +278,7 @@ fn watch_writes_until(
     let began = Instant::now();
     let (mut last, mut killed) = (ENDS, false);
     loop {
-        match said.recv_timeout(turn) {
+        match receiver.recv_timeout(turn) {
             Ok(byte) => last = byte,
             Err(RecvTimeoutError::Disconnected) if last == DONE => return vec![DONE],
             Err(RecvTimeoutError::Disconnected) => return Vec::new(),
@@ -296,15 +296,15 @@ fn watch_writes_until(
 fn watch_until(
     sync: &Sync,
     old: &SavedTunables,
-    said: &Receiver<Vec<u8>>,
+    receiver: &Receiver<Vec<u8>>,
     turn: Duration,
 ) -> Vec<u8> {
     // The check begins only after its guard, and md has begun by then what it can.
     let waiting = Waiting::before(sync);
     let mut stood = 0;
     loop {
-        match said.recv_timeout(turn) {
-            Ok(said) => return said,
+        match receiver.recv_timeout(turn) {
+            Ok(message) => return message,
             Err(RecvTimeoutError::Disconnected) => return Vec::new(),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -367,11 +367,11 @@ mod tests {
         tunables.write(&[("degraded", "0")]);
         tunables.write(changes);
         tunables.beside(beside);
-        let (sender, said) = channel();
+        let (sender, receiver) = channel();
         std::thread::scope(|scope| {
             let sync = &tunables.sync;
             let watch =
-                scope.spawn(move || watch_until(sync, &old, &said, Duration::from_millis(20)));
+                scope.spawn(move || watch_until(sync, &old, &receiver, Duration::from_millis(20)));
             sleep(Duration::from_millis(500));
             sender.send(vec![DONE]).unwrap();
             assert_eq!(watch.join().unwrap(), [DONE]);
@@ -421,7 +421,7 @@ mod tests {
     /// Two results for a first process that wrote these bytes: true if it counts as killed, and true if it
     /// was given up before its end was seen.
     fn held_with(bytes: &[u8], ends: bool) -> (bool, bool) {
-        let (sender, said) = channel();
+        let (sender, receiver) = channel();
         bytes.iter().for_each(|byte| sender.send(*byte).unwrap());
         let sender = (!ends).then_some(sender);
         let killed = std::cell::Cell::new(false);
@@ -437,7 +437,7 @@ mod tests {
                     drop(sender);
                 }
             });
-            watch_writes_until(&said, held, turn, || killed.set(true));
+            watch_writes_until(&receiver, held, turn, || killed.set(true));
             !ended.load(std::sync::atomic::Ordering::SeqCst)
         });
         (killed.get(), given_up)

@@ -129,8 +129,8 @@ mod tests {
         let now = members([0, 0], 4096);
         let errors = Errors::default();
         assert!(!are_sound(&errors, &now));
-        let said = sentences(&errors, &now);
-        assert!(said[0].contains("4 KiB of /dev/vd0"), "{said:?}");
+        let found = sentences(&errors, &now);
+        assert!(found[0].contains("4 KiB of /dev/vd0"), "{found:?}");
         assert_eq!(documents(&errors, &now)[1].bad_blocks_bytes, 4096);
     }
 }

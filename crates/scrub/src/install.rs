@@ -23,12 +23,12 @@ const DELAY: u64 = 900;
 pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context) -> Outcome {
     let wanted = args.install_timer.then(|| wanted(args, devices, context));
     let wanted = wanted.transpose()?;
-    let mut said = String::new();
+    let mut message = String::new();
     let done = {
         let mut host = TimerHost {
             root: context.root.system().to_path_buf(),
             programs: &mut Installed,
-            say: &mut |text| said.push_str(text),
+            say: &mut |text| message.push_str(text),
             dry: args.dry_run,
         };
         match &wanted {
@@ -36,7 +36,7 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
             None => timer::uninstall(&mut host),
         }
     };
-    context.print(&said)?;
+    context.print(&message)?;
     done.map(|()| Answer::Done)
 }
 
@@ -213,8 +213,8 @@ mod tests {
             // After midnight of a Sunday, the first of March.
             let begins: Option<Zoned> = Some(begins.parse().unwrap());
             let midnight = "2026-03-01T00:00:00[UTC]".parse().unwrap();
-            let said = next_elapse(&mut InUtc, &wanted.calendar, &midnight);
-            assert_eq!(said.unwrap(), begins, "{options}");
+            let message = next_elapse(&mut InUtc, &wanted.calendar, &midnight);
+            assert_eq!(message.unwrap(), begins, "{options}");
         }
     }
 }

@@ -124,12 +124,12 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     }
     let (by, opening) = times(args)?;
     let Some(stop) = wait_for_hours(opening, args, context, interrupt) else {
-        let said = "interrupted before anything was checked";
+        let notices = "interrupted before anything was checked";
         if args.scheduled {
-            context.notice(&format!("disksmith: {said}"));
+            context.notice(&format!("disksmith: {notices}"));
             return Ok(Answer::Done);
         }
-        return Err(Failure::Midway(anyhow!(said)));
+        return Err(Failure::Midway(anyhow!(notices)));
     };
     let devices = Devices::read(&context.root).refused()?;
     let targets = choose(args, &devices, context)?;
@@ -317,9 +317,9 @@ fn foretell(
         due,
         speed: speed.flatten(),
     };
-    let mut said = forecast(target, &known, Timestamp::now());
-    said.extend(started.notes.iter().cloned());
-    context.notice(&format!("disksmith: {}", said.join(" ")));
+    let mut notices = forecast(target, &known, Timestamp::now());
+    notices.extend(started.notes.iter().cloned());
+    context.notice(&format!("disksmith: {}", notices.join(" ")));
 }
 
 /// Says what came of it, and which arrays of later rounds were left out.

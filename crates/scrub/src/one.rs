@@ -350,13 +350,13 @@ impl Tracker {
         };
         let held = [or(kept.mean_s, "mean"), or(kept.p99_s, "p99")];
         let held: Vec<String> = held.into_iter().flatten().collect();
-        let said = format!(
+        let message = format!(
             "disksmith: those who use {} do not have the latency that is to be kept, also while nothing is \
              checked. They are held to what they have with some room: {}.",
             self.path,
             held.join(" and ")
         );
-        self.told_own = self.line.report(said);
+        self.told_own = self.line.report(message);
     }
 
     /// Keeps how it stood in the end, and what was left of the tunables.

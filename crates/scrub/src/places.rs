@@ -92,10 +92,10 @@ fn fate_word(fate: Option<&Fate>) -> &'static str {
 
 /// Sentences on a repair from the other members.
 pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut notices = Vec::new();
     let Sum { restored, left } = repaired.sum;
     if restored > 0 {
-        said.push(format!(
+        notices.push(format!(
             "{} that one member alone had wrong were written anew from the other members, read again, and \
              agree. What a file system has read from there before, it may still have in memory: sync; echo 3 > \
              /proc/sys/vm/drop_caches.",
@@ -107,23 +107,23 @@ pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
         fates.any(|fate| fate_word(Some(fate)) == wanted)
     };
     if has("ambiguous") {
-        said.push(
+        notices.push(
             "Where several members are wrong at once nothing was written: their bytes do not tell what was \
              there. Restore what lies there from a backup; to write it anew makes the members agree."
                 .to_owned(),
         );
     }
     if has("untold") {
-        said.push(
+        notices.push(
             "Where no two copies agree nothing was written. Restore what lies there from a backup; to write it \
              anew makes them agree."
                 .to_owned(),
         );
     }
     if left > 0 {
-        said.push(format!("{} differ still.", Bytes(left)));
+        notices.push(format!("{} differ still.", Bytes(left)));
     }
-    said
+    notices
 }
 
 /// The member that is the odd one out, where one can be named.
@@ -195,10 +195,10 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
         interrupted,
     } = &located.summary;
     let count = located.mismatches.len() as u64 + located.more;
-    let mut said = Vec::new();
+    let mut notices = Vec::new();
     let compared = Bytes(*compared);
     if count == 0 {
-        said.push(format!(
+        notices.push(format!(
             "Of the {compared} of positions in which md counted, all agrees now: what differed has been \
              written since."
         ));
@@ -207,26 +207,26 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
             1 => "1 place differs".to_owned(),
             _ => format!("{count} places differ"),
         };
-        said.push(format!(
+        notices.push(format!(
             "{places}, {} in all, of {compared} of positions that were compared.",
             Bytes(located.bytes)
         ));
-        said.extend(harmless(one.target.level).map(str::to_owned));
+        notices.extend(harmless(one.target.level).map(str::to_owned));
     }
     if count > SHOWN as u64 {
-        said.push(format!(
+        notices.push(format!(
             "{SHOWN} are shown; --json lists {}.",
             located.mismatches.len()
         ));
     }
     if *moving > 0 {
-        said.push(format!(
+        notices.push(format!(
             "{moving} blocks differed at first and were being written."
         ));
     }
     if *alone > 0 {
         let alone = Bytes(*alone);
-        said.push(format!(
+        notices.push(format!(
             "{alone} have no second member to be compared with."
         ));
     }
@@ -235,28 +235,28 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
             .members
             .get(&first.slot)
             .map_or("a member", String::as_str);
-        said.push(format!(
+        notices.push(format!(
             "{} parts could not be read, the first on {label}: {}.",
             unreadable.len() as u64 + more_unreadable,
             first.error
         ));
     }
     if located.owners.more_files > 0 {
-        said.push(format!(
+        notices.push(format!(
             "{} more files are not listed.",
             located.owners.more_files
         ));
     }
     if located.owners.unseen > 0 {
-        said.push(format!(
+        notices.push(format!(
             "{} files and folders could not be looked at.",
             located.owners.unseen
         ));
     }
     if *interrupted || located.owners.interrupted {
-        said.push("It was interrupted before its end; --locate looks again.".to_owned());
+        notices.push("It was interrupted before its end; --locate looks again.".to_owned());
     }
-    said
+    notices
 }
 
 /// A place where members differ.

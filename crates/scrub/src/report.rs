@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn what_a_repair_does_is_said_for_each_level_as_it_is() {
-        let said = |level: Level, names_odd: bool, by_md: bool| {
+        let message = |level: Level, names_odd: bool, by_md: bool| {
             let mut target = find(&[]).unwrap();
             target.level = level;
             target.names_odd = Some(names_odd);
@@ -391,15 +391,15 @@ mod tests {
             meaning(&Scrubbed::known(target, kept))
         };
         for level in [Level::Four, Level::Five, Level::Six] {
-            assert!(said(level, false, true).contains("md kept the data as it was"));
-            assert!(said(level, false, false).contains("compute the parity anew"));
+            assert!(message(level, false, true).contains("md kept the data as it was"));
+            assert!(message(level, false, false).contains("compute the parity anew"));
         }
         for level in [Level::One, Level::Ten] {
-            assert!(said(level, false, true).contains("the right one is gone"));
-            assert!(said(level, false, false).contains("write the first copy over the other"));
+            assert!(message(level, false, true).contains("the right one is gone"));
+            assert!(message(level, false, false).contains("write the first copy over the other"));
         }
         for level in [Level::One, Level::Six, Level::Ten] {
-            assert!(said(level, true, false).contains("anew from the others"));
+            assert!(message(level, true, false).contains("anew from the others"));
         }
     }
 

@@ -31,21 +31,21 @@ impl Plans {
     /// Scheduled checks, and those turned off, as sentences.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let all = self.found.scheduled.iter();
-        let mut said: Vec<String> = all.map(schedule::Scheduled::sentence).collect();
-        said.extend(self.found.unread.iter().cloned());
+        let mut notices: Vec<String> = all.map(schedule::Scheduled::sentence).collect();
+        notices.extend(self.found.unread.iter().cloned());
         if self.has_own {
-            said.push(
+            notices.push(
                 "disksmith-scrub.timer, which 'disksmith scrub --install-timer' wrote, is there."
                     .into(),
             );
         } else if self.found.running().next().is_none() {
-            said.push(
+            notices.push(
                 "Nothing checks the arrays of this host on a schedule: 'disksmith scrub --install-timer \
                  --all' would."
                     .to_owned(),
             );
         }
-        said
+        notices
     }
 
     /// Obstacles of a scrub that is under way or begins now, as sentences. `limit` is when it ends in any
@@ -59,7 +59,7 @@ impl Plans {
         let zone = self.now.time_zone();
         let limit = limit.map(|limit| limit.to_zoned(zone.clone()));
         let until = [self.done(kept), limit].into_iter().flatten().min();
-        let mut said = match until {
+        let mut notices = match until {
             Some(until) => schedule::collisions(&self.found, array, &self.now, &until),
             // How long it takes is not known before it has begun.
             None => {
@@ -70,15 +70,15 @@ impl Plans {
                 runs.map(|one| one.sentence()).collect()
             }
         };
-        if !said.is_empty() {
-            said.push(
+        if !notices.is_empty() {
+            notices.push(
                 "md runs one check of an array at a time, and what another program writes to its tunables \
                  ends this one, which then goes on with the same command; 'disksmith scrub \
                  --install-timer' replaces what is scheduled."
                     .to_owned(),
             );
         }
-        said
+        notices
     }
 
     /// Time at which it is done at its rate so far.
@@ -175,12 +175,12 @@ mod tests {
             return;
         }
         let (_place, plans) = debian("AUTOCHECK=true\n");
-        let said = plans.in_the_way("md0", &left(24 * 3600), None).join(" ");
+        let notices = plans.in_the_way("md0", &left(24 * 3600), None).join(" ");
         assert!(
-            said.contains("runs checkarray at 2026-11-22 00:57 UTC, while this scrub"),
-            "{said}"
+            notices.contains("runs checkarray at 2026-11-22 00:57 UTC, while this scrub"),
+            "{notices}"
         );
-        assert!(said.contains("--install-timer"), "{said}");
+        assert!(notices.contains("--install-timer"), "{notices}");
         assert!(plans.in_the_way("md0", &left(3600), None).is_empty());
         let limit = "2026-11-21T13:00:00Z".parse().unwrap();
         assert!(
@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn that_nothing_checks_the_arrays_is_said() {
         let (_place, plans) = debian("AUTOCHECK=false\n");
-        let said = plans.sentences().join(" ");
+        let notices = plans.sentences().join(" ");
         assert!(
-            said.contains("does not: AUTOCHECK=false in /etc/default/mdadm."),
-            "{said}"
+            notices.contains("does not: AUTOCHECK=false in /etc/default/mdadm."),
+            "{notices}"
         );
         assert!(
-            said.contains("Nothing checks the arrays of this host"),
-            "{said}"
+            notices.contains("Nothing checks the arrays of this host"),
+            "{notices}"
         );
         assert!(plans.in_the_way("md0", &left(24 * 3600), None).is_empty());
     }

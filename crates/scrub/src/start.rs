@@ -39,7 +39,7 @@ pub(crate) struct StartedScrub {
 
 /// Puts back what killed scrubs have left on this host, and says what was done, in sentences.
 pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let works = match store.abandoned::<Checkpoint>() {
         Ok(works) => works,
         Err(error) => {
@@ -55,14 +55,14 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
             continue;
         }
         match Job::claim(&mut *store, &work.key, FROM) {
-            Ok((job, work)) => said.extend(one(job, work.document, root, devices)),
-            Err(error) => said.push(format!(
+            Ok((job, work)) => sentences.extend(one(job, work.document, root, devices)),
+            Err(error) => sentences.push(format!(
                 "The scrub of {} that was killed could not be tidied up after: {error}.",
                 work.key
             )),
         }
     }
-    said
+    sentences
 }
 
 /// Puts back what one has left. The work stays, to be gone on with.
@@ -73,33 +73,33 @@ fn one(
     devices: &Devices,
 ) -> Vec<String> {
     let intent = kept.rewriting.take();
-    let mut said: Vec<String> = intent.iter().map(repair::cut_off).collect();
+    let mut sentences: Vec<String> = intent.iter().map(repair::cut_off).collect();
     // A boot sets all tunables as they were.
     let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == kept.boot);
     let array = array_of(job.key(), root, devices).filter(|_| is_same_boot);
     if let (Some(old), Some(array)) = (kept.old.take(), array) {
         let node = array.node().display().to_string();
         match by_now(&old, job.key(), &Sync::of(root, array), array.number) {
-            Ok(back) if back.is_all() => said.push(format!(
+            Ok(back) if back.is_all() => sentences.push(format!(
                 "The tunables of {node} are as they were before the scrub that was killed."
             )),
             Ok(back) => {
-                said.push(format!("Of {node}, {}.", back.left().join("; ")));
+                sentences.push(format!("Of {node}, {}.", back.left().join("; ")));
                 kept.old = match back.failed.is_empty() {
                     true => back.later,
                     false => Some(old),
                 };
             }
             Err(why) => {
-                said.push(format!("{node}: {why}."));
+                sentences.push(format!("{node}: {why}."));
                 kept.old = Some(old);
             }
         }
     }
     if let Err(error) = job.save(&kept) {
-        said.push(format!("The ledger could not be told: {error}."));
+        sentences.push(format!("The ledger could not be told: {error}."));
     }
-    said
+    sentences
 }
 
 /// Puts the tunables of a killed scrub back, unless its guard has: what was set since is not its own.

@@ -162,9 +162,9 @@ fn text(standings: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usi
     let mut text = layout(&COLUMNS, &rows, columns);
     let in_the_way = standings.iter().flat_map(|one| {
         let path = format!("/dev/{}", one.array.name);
-        let said = one.now.iter().map(goes_on).chain(one.troubles());
-        let said = said.chain(one.in_the_way(plans));
-        said.map(move |sentence| format!("{path}: {sentence}"))
+        let lines = one.now.iter().map(goes_on).chain(one.troubles());
+        let lines = lines.chain(one.in_the_way(plans));
+        lines.map(move |sentence| format!("{path}: {sentence}"))
     });
     for note in notes
         .iter()
@@ -317,10 +317,10 @@ mod tests {
     fn what_runs_is_said_with_its_rate_its_latency_and_when_it_will_be_done() {
         let moment = Timestamp::from_second(1_000).unwrap();
         let now = Now::new(&a_quarter_done(), Some(1_048_576.0), moment);
-        let said = goes_on(&now);
+        let line = goes_on(&now);
         assert!(
-            said.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),
-            "{said}"
+            line.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),
+            "{line}"
         );
         let value = serde_json::to_value(NowDocument::of(&now)).unwrap();
         assert_eq!(value["position_bytes"], 512 << 20);

@@ -197,9 +197,9 @@ mod tests {
         let saturday = at("2026-11-21T22:00:00");
         let sunday = at("2026-11-22T00:00:00");
         let opens = at("2026-11-22T01:00:00");
-        let said = is_over(&sunday, &opens, &saturday);
-        assert!(said.contains("by Sunday 2026-11-22 00:00"), "{said}");
-        assert!(said.contains("begin at Sunday 01:00"), "{said}");
+        let message = is_over(&sunday, &opens, &saturday);
+        assert!(message.contains("by Sunday 2026-11-22 00:00"), "{message}");
+        assert!(message.contains("begin at Sunday 01:00"), "{message}");
         assert!(is_over(&saturday, &opens, &sunday).starts_with("--by is over"));
     }
 

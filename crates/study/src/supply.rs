@@ -106,7 +106,7 @@ mod tests {
     /// The chance that enough come, over all pasts that say a number, where this share is truly good.
     fn kept_promise(share: f64, all: usize, want: usize, numbers: &[Option<usize>]) -> f64 {
         let mut kept = 0.0;
-        let mut said = 0.0;
+        let mut known = 0.0;
         for (good, number) in numbers.iter().enumerate() {
             let Some(number) = number else { continue };
             let weight = binomial(all, good, share);
@@ -114,13 +114,13 @@ mod tests {
                 continue;
             }
             let short: f64 = (0..want).map(|few| binomial(*number, few, share)).sum();
-            said += weight;
+            known += weight;
             kept += weight * (1.0 - short);
         }
-        if said < 1e-9 {
+        if known < 1e-9 {
             1.0
         } else {
-            kept + (1.0 - said)
+            kept + (1.0 - known)
         }
     }
 

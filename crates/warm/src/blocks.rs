@@ -155,13 +155,18 @@ fn too_far(index: u64) -> anyhow::Error {
 }
 
 /// Takes what a page says, which is to be what the others say.
-fn agree(known: &mut Option<u64>, said: Option<u64>, what: &str, unit: &str) -> anyhow::Result<()> {
-    if let (Some(first), Some(other)) = (*known, said)
+fn agree(
+    known: &mut Option<u64>,
+    found: Option<u64>,
+    what: &str,
+    unit: &str,
+) -> anyhow::Result<()> {
+    if let (Some(first), Some(other)) = (*known, found)
         && first != other
     {
         bail!("its pages {what} {first} and of {other} {unit}: they are of different snapshots");
     }
-    *known = known.or(said);
+    *known = known.or(found);
     Ok(())
 }
 

@@ -284,26 +284,26 @@ mod tests {
             ..Exceeded::default()
         });
         let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
-        let said = text(&one);
+        let message = text(&one);
         assert!(
-            said.contains("by the volume's throughput for 12 min, of 13 min"),
-            "{said}"
+            message.contains("by the volume's throughput for 12 min, of 13 min"),
+            "{message}"
         );
-        assert!(!said.contains("instance"), "{said}");
+        assert!(!message.contains("instance"), "{message}");
         one.exceeded = Some(Exceeded {
             instance_bytes: seconds(600),
             ..Exceeded::default()
         });
-        let said = text(&one);
+        let message = text(&one);
         assert!(
-            said.contains("by the instance's throughput to its volumes"),
-            "{said}"
+            message.contains("by the instance's throughput to its volumes"),
+            "{message}"
         );
         one.exceeded = Some(Exceeded::default());
-        let said = text(&one);
+        let message = text(&one);
         assert!(
-            said.contains("neither the volume's nor the instance's"),
-            "{said}"
+            message.contains("neither the volume's nor the instance's"),
+            "{message}"
         );
     }
 
@@ -321,13 +321,13 @@ mod tests {
             "{}",
             text(&one)
         );
-        for (share, said) in [
+        for (share, message) in [
             (None, "which is not counted here"),
             (Some(0.001), "other programs did not read or write much"),
             (Some(0.25), "less the 25 % of all bytes that others"),
         ] {
             one.others_share = share;
-            assert!(text(&one).contains(said), "{}", text(&one));
+            assert!(text(&one).contains(message), "{}", text(&one));
         }
         one.is_ebs = true;
         assert!(

@@ -48,15 +48,15 @@ mod tests {
             used: Some(Ranges::from(0..400)),
             held: Some(Ranges::from(0..600)),
         };
-        let said = |extent| {
+        let sentences = |extent| {
             let plan = Plan::new(&known, Bytes(1000), Bytes(100), extent);
             let texts = left_cold(&plan, &known, extent);
             texts.into_iter().map(|one| one.text).collect::<Vec<_>>()
         };
-        let all = said(Extent::All);
+        let all = sentences(Extent::All);
         assert_eq!(all.len(), 1, "{all:?}");
         assert!(all[0].starts_with("400 B are left out, since"), "{all:?}");
-        assert!(said(Extent::Used)[1].starts_with("200 B that no file uses"));
-        assert!(said(Extent::First)[1].contains("500 B stay as they are"));
+        assert!(sentences(Extent::Used)[1].starts_with("200 B that no file uses"));
+        assert!(sentences(Extent::First)[1].contains("500 B stay as they are"));
     }
 }

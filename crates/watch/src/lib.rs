@@ -76,9 +76,9 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     // Before the terminal is taken, so that its messages are found there afterwards. So it is also dropped after
     // that, whatever ends the watch.
     let mut recorder = Recorder::start(&args.record, &source, context)?;
-    let said = recorder.as_mut().map(Recorder::take_notes);
-    let said = said.unwrap_or_default();
-    said.iter().for_each(|sentence| context.notice(sentence));
+    let notes = recorder.as_mut().map(Recorder::take_notes);
+    let notes = notes.unwrap_or_default();
+    notes.iter().for_each(|sentence| context.notice(sentence));
     let mut view = View::live(args, &source, interrupt)?;
     let server = args
         .prometheus
@@ -86,7 +86,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         .transpose()?;
     view.begin(&source, context)?;
     if let View::Live(screen) = &view {
-        said.iter().for_each(|sentence| screen.note(sentence));
+        notes.iter().for_each(|sentence| screen.note(sentence));
     }
     let marks = match (&view, &recorder) {
         (View::Live(_), None) => LateMarks::begin(source.hostname.as_deref(), context),

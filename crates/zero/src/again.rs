@@ -73,7 +73,7 @@ fn bare(path: PathBuf) -> OsString {
 mod tests {
     use super::*;
 
-    fn said(words: &[&str], erased: &[&str], done: &[&str]) -> String {
+    fn message(words: &[&str], erased: &[&str], done: &[&str]) -> String {
         let settled = Settled {
             erased: erased.iter().map(Path::new).collect(),
             done: done.iter().map(Path::new).collect(),
@@ -99,7 +99,7 @@ mod tests {
             "--anew",
         ];
         assert_eq!(
-            said(&words, &["/dev/a", "/dev/c=ext4"], &[]),
+            message(&words, &["/dev/a", "/dev/c=ext4"], &[]),
             "disksmith --ledger '/my ledger' zero /dev/a /dev/b /dev/c=ext4 --destroy /dev/a \
              --destroy /dev/b=xfs --destroy /dev/c=ext4="
         );
@@ -120,7 +120,7 @@ mod tests {
             "--json",
         ];
         assert_eq!(
-            said(&words, &[], &["/dev/a"]),
+            message(&words, &[], &["/dev/a"]),
             "disksmith zero /dev/b --destroy /dev/b --json"
         );
     }

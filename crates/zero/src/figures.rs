@@ -40,20 +40,20 @@ impl Finished {
 
     /// Notes for the user, apart from comparisons.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        said.extend(self.unwritten());
-        said.extend(self.came_back());
-        said.extend(self.about_first_writes());
+        let mut notices = Vec::new();
+        notices.extend(self.unwritten());
+        notices.extend(self.came_back());
+        notices.extend(self.about_first_writes());
         let beside = self.foreground.as_ref();
-        said.extend(beside.map(|beside| format!("{}: {}", self.shown(), beside.text())));
+        notices.extend(beside.map(|beside| format!("{}: {}", self.shown(), beside.text())));
         if self.disk.starts > 1 {
-            said.push(format!(
+            notices.push(format!(
                 "{} was zeroed in {} starts; its time and throughput are those of all together.",
                 self.shown(),
                 self.disk.starts
             ));
         }
-        said
+        notices
     }
 
     fn unwritten(&self) -> Option<String> {
@@ -256,10 +256,12 @@ mod tests {
 
     #[test]
     fn what_first_writes_suggest_is_said_and_no_more() {
-        let says = |said: Option<String>, words: &str| {
+        let says = |notices: Option<String>, words: &str| {
             assert!(
-                said.as_ref().is_some_and(|said| said.contains(words)),
-                "{said:?}"
+                notices
+                    .as_ref()
+                    .is_some_and(|notices| notices.contains(words)),
+                "{notices:?}"
             );
         };
         says(said_of(Method::Discard, 3.0, 0.1), "without --discard");
@@ -300,8 +302,11 @@ mod tests {
     #[test]
     fn long_lists_of_places_are_cut() {
         let places: Ranges = (0..20_u64).map(|at| at * 10..at * 10 + 1).collect();
-        let said = listed(&places);
-        assert!(said.starts_with("bytes 0 to 1, 10 to 11, "), "{said}");
-        assert!(said.ends_with("70 to 71 and 12 other places"), "{said}");
+        let notices = listed(&places);
+        assert!(notices.starts_with("bytes 0 to 1, 10 to 11, "), "{notices}");
+        assert!(
+            notices.ends_with("70 to 71 and 12 other places"),
+            "{notices}"
+        );
     }
 }

@@ -248,8 +248,8 @@ mod tests {
         let place = on_file(Bytes::MIB);
         assert_eq!(place.resized(), None);
         place.direct.set_len(512).unwrap();
-        let said = place.resized().unwrap();
-        assert!(said.contains("(1048576 to 512 bytes)"), "{said}");
+        let message = place.resized().unwrap();
+        assert!(message.contains("(1048576 to 512 bytes)"), "{message}");
     }
 
     #[test]

@@ -211,8 +211,8 @@ impl Doubt {
 
 /// True if the kernel's error means that the device is not there any more.
 pub(crate) fn is_away(error: &std::io::Error) -> bool {
-    let said = Errno::from_io_error(error);
-    matches!(said, Some(Errno::NODEV | Errno::NXIO))
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NODEV | Errno::NXIO))
 }
 
 /// A request's error as an error of the system.

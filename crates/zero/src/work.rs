@@ -181,9 +181,9 @@ impl Work<'_> {
             let issued = Instant::now();
             let bytes = Bytes(piece.end - piece.start);
             limiter.issued(began.elapsed().into(), bytes);
-            let said = offload::zero(&self.place.direct, how, piece.clone());
+            let result = offload::zero(&self.place.direct, how, piece.clone());
             limiter.done(bytes);
-            match said {
+            match result {
                 Ok(()) => {
                     doubt.well();
                     let mut disk = lock(&self.shared.now);

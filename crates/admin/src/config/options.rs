@@ -171,9 +171,9 @@ fn reason_of(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let lines = text.lines().take_while(|line| !line.starts_with("Usage:"));
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-    let said = words.join(" ");
-    let said = said.strip_prefix("error: ").unwrap_or(&said);
-    said.replace(" For more information, try '--help'.", "")
+    let answer = words.join(" ");
+    let answer = answer.strip_prefix("error: ").unwrap_or(&answer);
+    answer.replace(" For more information, try '--help'.", "")
 }
 
 #[cfg(test)]

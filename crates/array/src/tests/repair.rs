@@ -172,15 +172,18 @@ impl World {
 }
 
 /// Checks the repair after a builder that was killed so late.
-fn assert_repaired(world: &World, said: &str, had_mounted: bool, case: &str) {
-    assert!(world.is_forgotten(), "{case}: {said}");
+fn assert_repaired(world: &World, message: &str, had_mounted: bool, case: &str) {
+    assert!(world.is_forgotten(), "{case}: {message}");
     if had_mounted {
         assert!(world.is_mounted() && world.host.array().exists(), "{case}");
         assert_eq!(world.host.superblocks.len(), 2, "{case}");
-        assert!(said.is_empty() || said.contains("stays"), "{case}: {said}");
+        assert!(
+            message.is_empty() || message.contains("stays"),
+            "{case}: {message}"
+        );
     } else {
         world.assert_clean(case);
-        assert!(!said.contains("Left: "), "{case}: {said}");
+        assert!(!message.contains("Left: "), "{case}: {message}");
     }
 }
 
@@ -192,8 +195,8 @@ fn a_kill_at_any_moment_is_repaired_and_the_repair_may_be_killed_too() {
         let has_ended = world.build(true, Some(life));
         let had_mounted = world.is_mounted();
         kept += u32::from(had_mounted && !has_ended);
-        let said = world.repair(None).unwrap();
-        assert_repaired(&world, &said, had_mounted, &format!("killed at {life}"));
+        let message = world.repair(None).unwrap();
+        assert_repaired(&world, &message, had_mounted, &format!("killed at {life}"));
         assert_eq!(world.repair(None).unwrap(), "", "nothing is left to repair");
         if has_ended {
             assert!(life > 12, "{life} moments are not all");
@@ -207,11 +210,11 @@ fn a_kill_at_any_moment_is_repaired_and_the_repair_may_be_killed_too() {
             let case = format!("killed at {life} and {second}");
             let first = world.repair(Some(second));
             let is_over = first.is_some();
-            let said = first.unwrap_or_else(|| {
+            let message = first.unwrap_or_else(|| {
                 world.repair(Some(second / 2));
                 world.repair(None).unwrap()
             });
-            assert_repaired(&world, &said, had_mounted, &case);
+            assert_repaired(&world, &message, had_mounted, &case);
             if is_over {
                 break;
             }
@@ -222,11 +225,11 @@ fn a_kill_at_any_moment_is_repaired_and_the_repair_may_be_killed_too() {
 #[test]
 fn after_a_repair_the_same_is_built_again() {
     let mut world = World::killed_while_formatting();
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("Repairing /dev/md/data"), "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(message.contains("Repairing /dev/md/data"), "{message}");
     assert!(
-        said.contains("the superblock on /dev/vdc was erased"),
-        "{said}"
+        message.contains("the superblock on /dev/vdc was erased"),
+        "{message}"
     );
     assert!(world.build(true, None));
     assert!(world.is_mounted() && world.is_forgotten());
@@ -250,13 +253,13 @@ fn who_agreed_to_a_plan_has_nothing_repaired_on_other_disks() {
         vec![disk("254:16", "b1"), disk("254:48", "b1")],
         vec![disk("254:16", "b0"), disk("254:32", "b0")],
     ] {
-        let said = world.repair_within(&planned, None).unwrap();
+        let message = world.repair_within(&planned, None).unwrap();
         assert!(
-            said.contains("not all that it left is on disks of the plan"),
-            "{said}"
+            message.contains("not all that it left is on disks of the plan"),
+            "{message}"
         );
-        assert_eq!(world.stage(), stage, "{said}");
-        assert!(world.host.array().exists(), "{said}");
+        assert_eq!(world.stage(), stage, "{message}");
+        assert!(world.host.array().exists(), "{message}");
     }
     let planned = [disk("254:16", "b1"), disk("254:32", "b1")];
     world.repair_within(&planned, None).unwrap();
@@ -271,11 +274,11 @@ fn an_array_without_a_file_system_stays_once_mdadm_is_done() {
             return;
         }
         let was_usable = world.stage() > Some(Stage::Assembling);
-        let said = world.repair(None).unwrap();
-        assert!(world.is_forgotten(), "{said}");
+        let message = world.repair(None).unwrap();
+        assert!(world.is_forgotten(), "{message}");
         if was_usable {
-            assert!(world.host.array().exists(), "killed at {life}: {said}");
-            assert!(said.contains("stays"), "{said}");
+            assert!(world.host.array().exists(), "killed at {life}: {message}");
+            assert!(message.contains("stays"), "{message}");
         } else {
             world.assert_clean(&format!("killed at {life}"));
         }
@@ -315,11 +318,11 @@ fn what_someone_has_begun_to_use_stays_and_is_forgotten() {
         let mut world = World::killed_while_formatting();
         begin_to_use(&world);
         world.host.lines.clear();
-        let said = world.repair(None).unwrap();
-        assert!(said.contains(words), "no '{words}' in {said}");
+        let message = world.repair(None).unwrap();
+        assert!(message.contains(words), "no '{words}' in {message}");
         assert!(
-            said.contains("mdadm --zero-superblock /dev/vdb /dev/vdc"),
-            "{said}"
+            message.contains("mdadm --zero-superblock /dev/vdb /dev/vdc"),
+            "{message}"
         );
         let asks = |line: &String| line.contains("--export");
         assert!(world.host.lines.iter().all(asks), "{:?}", world.host.lines);
@@ -349,12 +352,12 @@ fn a_line_for_the_next_boot_is_suggested_where_what_it_names_was_made() {
                 write_xfs(&node, uuid, 4);
             }
             fs::write(world.proc(file), text).unwrap();
-            let said = world.repair(None).unwrap();
-            let case = format!("{content}, in use {used}: {said}");
-            assert!(said.contains("stays"), "{case}");
-            assert!(said.contains("\n  ARRAY "), "{case}");
-            assert_eq!(said.contains("etc/fstab"), has_fs, "{case}");
-            assert_eq!(said.contains(&format!("UUID={FS} ")), has_fs, "{case}");
+            let message = world.repair(None).unwrap();
+            let case = format!("{content}, in use {used}: {message}");
+            assert!(message.contains("stays"), "{case}");
+            assert!(message.contains("\n  ARRAY "), "{case}");
+            assert_eq!(message.contains("etc/fstab"), has_fs, "{case}");
+            assert_eq!(message.contains(&format!("UUID={FS} ")), has_fs, "{case}");
         }
     }
 }
@@ -368,13 +371,13 @@ fn after_a_boot_members_are_found_by_their_superblocks_whatever_their_names() {
     let uuid = world.host.superblocks.remove("vdb").unwrap();
     world.host.superblocks.insert("vdd".to_owned(), uuid);
     world.host.takes = &["vdc", "vdd"];
-    let said = world.repair(None).unwrap();
+    let message = world.repair(None).unwrap();
     assert!(
-        said.contains("the superblock on /dev/vdd was erased"),
-        "{said}"
+        message.contains("the superblock on /dev/vdd was erased"),
+        "{message}"
     );
-    assert!(!said.contains("/dev/vdb"), "{said}");
-    world.assert_clean(&said);
+    assert!(!message.contains("/dev/vdb"), "{message}");
+    world.assert_clean(&message);
     assert!(world.is_forgotten());
 }
 
@@ -384,8 +387,8 @@ fn what_cannot_be_examined_waits_for_its_members() {
     world.host.disassemble();
     world.boot("b2");
     let uuid = world.host.superblocks.remove("vdb").unwrap();
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("1 of its 2 members"), "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(message.contains("1 of its 2 members"), "{message}");
     assert!(!world.is_forgotten() && world.host.superblocks.len() == 1);
     world.host.superblocks.insert("vdb".to_owned(), uuid);
     world.repair(None).unwrap();
@@ -418,8 +421,11 @@ fn a_superblock_is_not_erased_while_a_member_that_may_carry_one_is_detached() {
     let aside = world.host.folder.path().join("detached");
     fs::rename(&detached, &aside).unwrap();
     let uuid = world.host.superblocks.remove("vdb").unwrap();
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("/dev/vdb is not here; attach"), "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(
+        message.contains("/dev/vdb is not here; attach"),
+        "{message}"
+    );
     assert!(!world.is_forgotten() && world.host.superblocks.len() == 1);
     fs::rename(&aside, &detached).unwrap();
     world.host.superblocks.insert("vdb".to_owned(), uuid);
@@ -436,8 +442,11 @@ fn superblocks_without_an_array_are_erased_where_the_other_members_are_known_to_
     // In the same boot by their numbers; after another these may be of other devices.
     let mut world = killed_while_assembling(1);
     world.boot("b2");
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("before this boot is not known"), "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(
+        message.contains("before this boot is not known"),
+        "{message}"
+    );
     assert!(!world.is_forgotten() && world.host.superblocks.len() == 1);
     world.boot("b1");
     world.repair(None).unwrap();
@@ -463,9 +472,9 @@ fn superblocks_without_an_array_are_erased_where_the_other_members_are_known_to_
     world.assert_clean("by serial numbers");
     let mut world = begun();
     serial(&world, "vdc", "vol-3");
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("/dev/vdc (serial number vol-2) is not here"));
-    assert_eq!(world.host.superblocks.len(), 1, "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(message.contains("/dev/vdc (serial number vol-2) is not here"));
+    assert_eq!(world.host.superblocks.len(), 1, "{message}");
 }
 
 #[test]
@@ -473,14 +482,17 @@ fn a_member_that_cannot_be_read_or_is_of_another_array_may_have_been_one() {
     let node = |world: &World| world.host.folder.path().join("dev/vdc");
     let mut world = killed_while_assembling(1);
     fs::remove_file(node(&world)).unwrap();
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("/dev/vdc cannot be read"), "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(message.contains("/dev/vdc cannot be read"), "{message}");
     let mut image = vec![0; 1 << 20];
     image[4096..4104].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0]);
     fs::write(node(&world), image).unwrap();
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("/dev/vdc carries the superblock"), "{said}");
-    assert_eq!(world.host.superblocks.len(), 1, "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(
+        message.contains("/dev/vdc carries the superblock"),
+        "{message}"
+    );
+    assert_eq!(world.host.superblocks.len(), 1, "{message}");
     fs::write(node(&world), vec![0; 1 << 20]).unwrap();
     world.repair(None).unwrap();
     world.assert_clean("it can be read and carries nothing");
@@ -490,9 +502,9 @@ fn a_member_that_cannot_be_read_or_is_of_another_array_may_have_been_one() {
 fn an_array_that_cannot_be_stopped_is_tried_again() {
     let mut world = World::killed_while_formatting();
     world.host.fails = "mdadm --stop";
-    let said = world.repair(None).unwrap();
-    assert!(said.contains("could not be stopped"), "{said}");
-    assert!(said.contains("tried again"), "{said}");
+    let message = world.repair(None).unwrap();
+    assert!(message.contains("could not be stopped"), "{message}");
+    assert!(message.contains("tried again"), "{message}");
     assert!(!world.is_forgotten() && world.host.superblocks.len() == 2);
     world.host.fails = "";
     world.repair(None).unwrap();
@@ -534,8 +546,8 @@ fn another_array_is_not_touched_whatever_sysfs_shows_of_it() {
     let blocks = world.host.folder.path().join("sys/class/block");
     symlink(blocks.join("vdd"), blocks.join("md6/slaves/vdd")).unwrap();
     world.host.lines.clear();
-    let said = world.repair(None).unwrap();
-    world.assert_clean(&said);
+    let message = world.repair(None).unwrap();
+    world.assert_clean(&message);
     let touches = |line: &&String| !line.contains("--export") && line.contains("md5");
     assert_eq!(world.host.lines.iter().find(touches), None);
     let touches = |line: &&String| !line.contains("--export") && line.contains("md6");

@@ -88,9 +88,9 @@ impl Notes {
 
     /// All of it as whole sentences, what matters most first.
     pub fn sentences(&self) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut notices = Vec::new();
         if let Some(guess) = &self.guess {
-            said.push(format!(
+            notices.push(format!(
                 "The headers are gone; the columns are taken as '{}' ({}), since {} of {} \
                  relations between the figures hold; change that with --columns.",
                 guess.columns.text(),
@@ -99,9 +99,9 @@ impl Notes {
                 guess.checked
             ));
         }
-        self.report_lines(&mut said);
+        self.report_lines(&mut notices);
         if self.interval_unknown {
-            said.push(
+            notices.push(
                 "The log does not give the length of its intervals; 1 s is assumed; change that \
                  with --log-interval."
                     .to_owned(),
@@ -112,18 +112,18 @@ impl Notes {
                 DateOrder::DayFirst => ("day/month", "mdy"),
                 DateOrder::MonthFirst => ("month/day", "dmy"),
             };
-            said.push(format!(
+            notices.push(format!(
                 "No date shows whether the day or the month comes first; dates are read as \
                  {order}; change that with --dates {other}."
             ));
         }
-        self.report_parts(&mut said);
-        said
+        self.report_parts(&mut notices);
+        notices
     }
 
-    fn report_lines(&self, said: &mut Vec<String>) {
+    fn report_lines(&self, notices: &mut Vec<String>) {
         if self.garbage.count > 0 {
-            said.push(format!(
+            notices.push(format!(
                 "{} of no report: {}, the first of which is '{}'.",
                 counted(self.garbage.count, "line is part", "lines are part"),
                 self.garbage.numbers(),
@@ -131,7 +131,7 @@ impl Notes {
             ));
         }
         if self.cut.count > 0 {
-            said.push(format!(
+            notices.push(format!(
                 "{} cut off ({}), and their figures are used as far as they go.",
                 counted(self.cut.count, "line is", "lines are"),
                 self.cut.numbers()
@@ -139,15 +139,15 @@ impl Notes {
         }
     }
 
-    fn report_parts(&self, said: &mut Vec<String>) {
+    fn report_parts(&self, notices: &mut Vec<String>) {
         if !self.unknown_columns.is_empty() {
-            said.push(format!(
+            notices.push(format!(
                 "Columns that are not known are passed over: {}.",
                 self.unknown_columns.join(", ")
             ));
         }
         if self.since_boot > 0 {
-            said.push(format!(
+            notices.push(format!(
                 "{} the means since boot and left out of the findings; if iostat ran with -y, give \
                  --first interval.",
                 counted(
@@ -158,7 +158,7 @@ impl Notes {
             ));
         }
         if self.alone > 0 {
-            said.push(format!(
+            notices.push(format!(
                 "{} of iostat, and may show the means since boot; only findings from a single \
                  report are searched for in {}.",
                 counted(
@@ -170,14 +170,14 @@ impl Notes {
             ));
         }
         if self.missing > 0 {
-            said.push(format!(
+            notices.push(format!(
                 "Devices are missing in {}; they are taken to have completed nothing there, as \
                  iostat -z leaves them out.",
                 counted(self.missing, "place", "places")
             ));
         }
         if !self.groups.is_empty() {
-            said.push(format!(
+            notices.push(format!(
                 "Sums of groups are left out, since their members are listed: {}.",
                 self.groups.join(", ")
             ));

@@ -40,8 +40,8 @@ fn version(line: &str) -> Option<&str> {
 
 /// The tool that measured and the name of the phase, in what this program wrote.
 fn writer(heading: &str) -> Option<(&str, &str)> {
-    let (_, said) = heading.trim_end().split_once(WRITTEN_BY)?;
-    said.strip_suffix(')')?.split_once(PHASE)
+    let (_, author) = heading.trim_end().split_once(WRITTEN_BY)?;
+    author.strip_suffix(')')?.split_once(PHASE)
 }
 
 /// Reads the output of one call, which begins at `line`. `None` when it holds no results, as with

@@ -32,7 +32,7 @@ fn exercise(bytes: &[u8], options: Options) -> usize {
             .notes()
             .sentences()
             .iter()
-            .all(|said| said.ends_with('.'))
+            .all(|message| message.ends_with('.'))
     );
     count
 }

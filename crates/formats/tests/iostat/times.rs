@@ -107,7 +107,7 @@ fn dates_that_can_be_read_both_ways_are_named() {
         notes
             .sentences()
             .iter()
-            .any(|said| said.contains("--dates dmy"))
+            .any(|message| message.contains("--dates dmy"))
     );
     assert_eq!(
         readings[1].sample.at.wall.unwrap().to_string(),

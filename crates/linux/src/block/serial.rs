@@ -114,8 +114,8 @@ mod tests {
         }
         fs::remove_file(&serial).unwrap();
         fs::write(&serial, "vol0abc\n").unwrap();
-        let said = serial_of(folder.path(), Wait::Briefly);
-        assert_eq!(said.as_deref(), Some("vol0abc"));
+        let serial = serial_of(folder.path(), Wait::Briefly);
+        assert_eq!(serial.as_deref(), Some("vol0abc"));
     }
 
     #[test]

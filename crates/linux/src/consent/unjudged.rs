@@ -28,8 +28,8 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Refused { path, errno } => {
-                let said = io::Error::from(*errno);
-                write!(f, "{} cannot be opened: {said}", path.display())?;
+                let why = io::Error::from(*errno);
+                write!(f, "{} cannot be opened: {why}", path.display())?;
                 if matches!(*errno, Errno::ACCESS | Errno::PERM) {
                     write!(f, "; run as root: sudo disksmith …")?;
                 }

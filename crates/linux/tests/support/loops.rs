@@ -18,7 +18,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
 }
 
 pub fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let said = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
+    let message = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
     // The administrator's programs are often not on the path of a user, nor of a test.
     let path = format!(
         "{}:/usr/sbin:/sbin",
@@ -36,9 +36,12 @@ pub fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
         .and_then(Child::wait_with_output)
         .map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
-        Ok(said(&output.stdout))
+        Ok(message(&output.stdout))
     } else {
-        Err(format!("{program} {arguments:?}: {}", said(&output.stderr)))
+        Err(format!(
+            "{program} {arguments:?}: {}",
+            message(&output.stderr)
+        ))
     }
 }
 

@@ -386,11 +386,13 @@ impl Writer {
 
 /// Ok if an open file is this disk: a device node may refer to another one by now.
 fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
-    let said = |why: String| NotCompared::Member(device.label(), why);
-    let meta = file.metadata().map_err(|error| said(error.to_string()))?;
+    let skipped = |why: String| NotCompared::Member(device.label(), why);
+    let meta = file
+        .metadata()
+        .map_err(|error| skipped(error.to_string()))?;
     let number = DevNum::from_raw(meta.rdev());
     if meta.file_type().is_block_device() && number != device.number {
-        return Err(said(format!("its node is that of {number} by now")));
+        return Err(skipped(format!("its node is that of {number} by now")));
     }
     Ok(())
 }

@@ -215,8 +215,8 @@ fn where_a_check_begins_is_put_back_when_md_has_recovered() {
 fn a_place_in_the_middle_is_told() {
     let tunables = Tunables::new(&[("sync_min", "4096")]);
     let old = SavedTunables::read(&tunables.sync, false).unwrap();
-    let said = old.midway(&tunables.sync).unwrap();
-    assert!(said.contains("sync_min is 4096"), "{said}");
+    let message = old.midway(&tunables.sync).unwrap();
+    assert!(message.contains("sync_min is 4096"), "{message}");
     tunables.write(&[("sync_min", "0")]);
     let old = SavedTunables::read(&tunables.sync, false).unwrap();
     assert_eq!(old.midway(&tunables.sync), None);

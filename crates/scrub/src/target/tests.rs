@@ -187,9 +187,12 @@ fn an_array_is_looked_at_again_before_its_round() {
         fs::write(md.join(file), format!("{now}\n")).unwrap();
         let (still, left_out) = choose::still(vec![target.clone()], &root);
         assert!(still.is_empty(), "{file}");
-        let said = left_out.concat();
-        assert!(said.contains("/dev/md0 cannot be scrubbed: "), "{said}");
-        assert!(said.contains(says), "{said}");
+        let message = left_out.concat();
+        assert!(
+            message.contains("/dev/md0 cannot be scrubbed: "),
+            "{message}"
+        );
+        assert!(message.contains(says), "{message}");
         fs::write(md.join(file), format!("{before}\n")).unwrap();
     }
     let other = Target {

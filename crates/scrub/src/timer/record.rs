@@ -49,11 +49,11 @@ impl Replaced {
     /// When it cannot be read, or is not what was written.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Replaced> {
         use anyhow::Context as _;
-        let said = || format!("what {} keeps could not be read", path.display());
+        let unread = || format!("what {} keeps could not be read", path.display());
         match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).with_context(said),
+            Ok(bytes) => serde_json::from_slice(&bytes).with_context(unread),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Replaced::default()),
-            Err(error) => Err(error).with_context(said),
+            Err(error) => Err(error).with_context(unread),
         }
     }
 

@@ -97,14 +97,14 @@ fn with<T>(
         lines: Vec::new(),
         fails,
     };
-    let mut said = String::new();
+    let mut message = String::new();
     let done = work(&mut TimerHost {
         root,
         programs: &mut programs,
-        say: &mut |text| said.push_str(text),
+        say: &mut |text| message.push_str(text),
         dry,
     });
-    (done, said, programs.lines)
+    (done, message, programs.lines)
 }
 
 /// All files and links of a host, with what they hold or lead to.
@@ -141,13 +141,13 @@ fn what_was_replaced_comes_back_exactly() {
     for (name, host) in hosts() {
         let before = tree(&host);
         assert!(host.found().running().count() > 0);
-        let (done, said, _) = with(&host, false, None, |host| install(host, &wanted()));
+        let (done, message, _) = with(&host, false, None, |host| install(host, &wanted()));
         done.unwrap();
-        assert_eq!(host.found().running().count(), 0, "{name}: {said}");
+        assert_eq!(host.found().running().count(), 0, "{name}: {message}");
         let timer =
             fs::read_to_string(host.at("etc/systemd/system/disksmith-scrub.timer")).unwrap();
         assert!(timer.contains("OnCalendar=Sun *-*-1..7 01:00:00\nRandomizedDelaySec=900\n"));
-        assert!(said.contains("--uninstall-timer"), "{said}");
+        assert!(message.contains("--uninstall-timer"), "{message}");
         let (done, _, _) = with(&host, false, None, uninstall);
         done.unwrap();
         assert_eq!(tree(&host), before, "{name}");
@@ -182,7 +182,7 @@ fn to_install_again_changes_the_timer_and_nothing_else() {
 fn a_dry_run_says_it_all_and_touches_nothing() {
     for (name, host) in hosts() {
         let before = tree(&host);
-        let (done, said, lines) = with(&host, true, None, |host| install(host, &wanted()));
+        let (done, message, lines) = with(&host, true, None, |host| install(host, &wanted()));
         done.unwrap();
         assert_eq!(
             (tree(&host), lines),
@@ -190,8 +190,8 @@ fn a_dry_run_says_it_all_and_touches_nothing() {
             "{name}"
         );
         assert!(
-            said.contains("ExecStart=/bin/true scrub --all --ledger /"),
-            "{said}"
+            message.contains("ExecStart=/bin/true scrub --all --ledger /"),
+            "{message}"
         );
         with(&host, false, None, |host| install(host, &wanted()))
             .0
@@ -206,7 +206,7 @@ fn a_dry_run_says_it_all_and_touches_nothing() {
 fn what_is_done_is_shown_as_commands() {
     let host = Host::mdcheck();
     host.write("active/mdcheck_continue.timer", "");
-    let (done, said, lines) = with(&host, false, None, |host| install(host, &wanted()));
+    let (done, message, lines) = with(&host, false, None, |host| install(host, &wanted()));
     done.unwrap();
     assert_eq!(
         lines,
@@ -219,7 +219,7 @@ fn what_is_done_is_shown_as_commands() {
             "systemctl restart disksmith-scrub.timer",
         ]
     );
-    assert!(lines.iter().all(|line| said.contains(line)), "{said}");
+    assert!(lines.iter().all(|line| message.contains(line)), "{message}");
     let (done, _, lines) = with(&host, false, None, uninstall);
     done.unwrap();
     assert_eq!(
@@ -269,11 +269,11 @@ fn what_somebody_else_changed_since_is_left() {
         .0
         .unwrap();
     host.write("etc/default/mdadm", "AUTOCHECK=no # mine\n");
-    let (done, said, _) = with(&host, false, None, uninstall);
+    let (done, message, _) = with(&host, false, None, uninstall);
     done.unwrap();
     assert!(
-        said.contains("has no line AUTOCHECK=false any more"),
-        "{said}"
+        message.contains("has no line AUTOCHECK=false any more"),
+        "{message}"
     );
     let text = fs::read_to_string(host.at("etc/default/mdadm")).unwrap();
     assert_eq!(text, "AUTOCHECK=no # mine\n");
@@ -286,11 +286,11 @@ fn what_somebody_made_himself_is_said_and_left() {
         "etc/cron.d/own",
         "0 3 * * 1 root echo check > /sys/block/md0/md/sync_action\n",
     );
-    let (done, said, _) = with(&host, false, None, |host| install(host, &wanted()));
+    let (done, message, _) = with(&host, false, None, |host| install(host, &wanted()));
     done.unwrap();
     assert!(
-        said.contains("/etc/cron.d/own, line 1 runs a command"),
-        "{said}"
+        message.contains("/etc/cron.d/own, line 1 runs a command"),
+        "{message}"
     );
     assert_eq!(host.found().running().count(), 1);
 }

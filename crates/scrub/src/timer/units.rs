@@ -193,9 +193,11 @@ pub(crate) mod tests {
             skip::skipped("systemd-analyze is not installed");
             return None;
         };
-        let said = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         // What it says of other units of this machine is not about these.
-        let ours = said.lines().filter(|line| line.contains("disksmith-scrub"));
+        let ours = message
+            .lines()
+            .filter(|line| line.contains("disksmith-scrub"));
         Some(ours.map(str::to_owned).collect())
     }
 

@@ -16,7 +16,7 @@ struct Entry {
     /// Last time at which its cause was seen.
     seen: Moment,
     /// Last time at which it was reported.
-    said: Nanos,
+    reported: Nanos,
 }
 
 /// The events that last.
@@ -56,7 +56,7 @@ impl EventTracker {
         self.entries.push(Entry {
             event: event.clone(),
             seen: now,
-            said: now.elapsed,
+            reported: now.elapsed,
         });
         Some(Change {
             kind: ChangeKind::Opened,
@@ -129,10 +129,10 @@ impl Entry {
         self.event.advice.clear();
         self.event.advice.push_str(sighting.advice);
         self.event.figures = figures(&sighting.figures);
-        if !is_worse && now.elapsed - self.said < UPDATE {
+        if !is_worse && now.elapsed - self.reported < UPDATE {
             return None;
         }
-        self.said = now.elapsed;
+        self.reported = now.elapsed;
         Some(Change {
             kind: ChangeKind::Updated,
             event: self.event.clone(),

@@ -40,7 +40,7 @@ pub(super) struct TimeOverCap {
 /// The pages of the last seconds.
 #[derive(Default)]
 pub(super) struct Pages {
-    said: HashMap<DeviceId, VecDeque<PageContent>>,
+    pages: HashMap<DeviceId, VecDeque<PageContent>>,
 }
 
 impl Pages {
@@ -51,7 +51,7 @@ impl Pages {
                 continue;
             };
             let (ops, bytes) = caps(&page.exceeded);
-            self.said
+            self.pages
                 .entry(device.device.id)
                 .or_default()
                 .push_back(PageContent {
@@ -62,11 +62,11 @@ impl Pages {
                     bytes: page.share(bytes),
                 });
         }
-        let is_old = |said: &PageContent| {
-            let window = WINDOW.0.max(said.length.0.saturating_mul(LENGTHS));
-            (sample.at.elapsed - said.at.elapsed).0 > window
+        let is_old = |page: &PageContent| {
+            let window = WINDOW.0.max(page.length.0.saturating_mul(LENGTHS));
+            (sample.at.elapsed - page.at.elapsed).0 > window
         };
-        self.said.retain(|_, pages| {
+        self.pages.retain(|_, pages| {
             while pages.front().is_some_and(is_old) {
                 pages.pop_front();
             }
@@ -76,28 +76,28 @@ impl Pages {
 
     /// True if a volume's page was seen lately, so that its word is taken and not guessed at.
     pub(super) fn has(&self, id: DeviceId) -> bool {
-        self.said.contains_key(&id)
+        self.pages.contains_key(&id)
     }
 
     /// Share of the time for which a volume was over its caps lately; `None` where it was not.
     pub(super) fn over(&self, id: DeviceId) -> Option<TimeOverCap> {
-        let pages = self.said.get(&id)?;
-        let is_over = |said: &&PageContent| said.ops.max(said.bytes) >= SHARE;
+        let pages = self.pages.get(&id)?;
+        let is_over = |page: &&PageContent| page.ops.max(page.bytes) >= SHARE;
         let over: Vec<&PageContent> = pages.iter().filter(is_over).collect();
         let first = over.first().filter(|_| over.len() >= PAGES)?;
         let mean = |share: fn(&PageContent) -> f64| {
-            over.iter().map(|said| share(said)).sum::<f64>() / over.len() as f64
+            over.iter().map(|page| share(page)).sum::<f64>() / over.len() as f64
         };
         Some(TimeOverCap {
             page: first.page,
-            ops: mean(|said| said.ops),
-            bytes: mean(|said| said.bytes),
+            ops: mean(|page| page.ops),
+            bytes: mean(|page| page.bytes),
             began: first.at.before(first.length),
         })
     }
 
     /// Forgets all pages.
     pub(super) fn forget(&mut self) {
-        self.said.clear();
+        self.pages.clear();
     }
 }

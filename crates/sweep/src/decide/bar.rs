@@ -285,12 +285,12 @@ mod tests {
         let near = measured(&[1.02e6, 9.7e5], 0.05);
         let requirement: Requirement = text.parse().unwrap();
         assert_eq!(one(&requirement, &near, true), Bar::Met);
-        let said = doubt(&requirement, &near).unwrap();
+        let message = doubt(&requirement, &near).unwrap();
         assert!(
-            said.starts_with("995 µs in 2 blocks is too near to seek.p99<1ms to be certain"),
-            "{said}"
+            message.starts_with("995 µs in 2 blocks is too near to seek.p99<1ms to be certain"),
+            "{message}"
         );
-        assert!(said.contains("between 928 µs and 1.07 ms"), "{said}");
+        assert!(message.contains("between 928 µs and 1.07 ms"), "{message}");
         assert_eq!(doubt(&requirement, &measured(&[8e5; 2], 0.05)), None);
         assert!(is_missed(&noisy(text, &[1.05e6, 9.8e5], 0.05, true)));
         assert!(is_missed(&noisy(text, &[1.1e6], 0.0, true)));

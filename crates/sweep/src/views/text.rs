@@ -362,8 +362,8 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = decided.answers.iter().chain(&decided.doubts);
-        for sentence in said.chain(decided.effects.iter().map(|effect| &effect.text)) {
+        let sentences = decided.answers.iter().chain(&decided.doubts);
+        for sentence in sentences.chain(decided.effects.iter().map(|effect| &effect.text)) {
             assert!(flat.contains(sentence.as_str()), "{sentence}");
         }
         for command in sample::commands() {

@@ -199,18 +199,18 @@ impl Observations {
         let status = status.unwrap_or(Status::Ok);
         // The worst first; what is only worth knowing is said where nothing is wrong.
         problems.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
-        let mut said: Vec<String> = problems.into_iter().map(|(_, text)| text).collect();
-        if said.is_empty() {
-            said.push(match self.devices.len() {
+        let mut sentences: Vec<String> = problems.into_iter().map(|(_, text)| text).collect();
+        if sentences.is_empty() {
+            sentences.push(match self.devices.len() {
                 1 => "1 device is well".to_owned(),
                 count => format!("{count} devices are well"),
             });
         }
         // The bar begins the performance data, and the first line is all that is shown.
-        let said = said.join("; ").replace(['|', '\n'], " ");
+        let sentences = sentences.join("; ").replace(['|', '\n'], " ");
         let data: Vec<String> = figures.iter().map(Figure::data).collect();
         let mut text = format!(
-            "DISKSMITH {} - {said} | {}\n",
+            "DISKSMITH {} - {sentences} | {}\n",
             status.word(),
             data.join(" ")
         );

@@ -125,9 +125,9 @@ fn a_disk_that_hangs_holds_up_no_sample() {
     assert!(fake.next(&mut collector).is_none());
     fake.counters(&[(0, "vda", 150, 60), (1, "vdb", 100, 10)]);
     let sample = fake.next(&mut collector).unwrap();
-    let said = |name: &str| sample.named(name).unwrap().device.serial.clone();
-    assert_eq!(said("vda").as_deref(), Some("vol1"));
-    assert_eq!(said("vdb"), None);
+    let message = |name: &str| sample.named(name).unwrap().device.serial.clone();
+    assert_eq!(message("vda").as_deref(), Some("vol1"));
+    assert_eq!(message("vdb"), None);
     // The reader ends when a writer comes and goes.
     drop(fs::OpenOptions::new().write(true).open(&hanging));
 }

@@ -88,13 +88,13 @@ impl Vendor {
         }
         for sample in samples {
             if let Some((at, page)) = newest.remove(&sample.device.id) {
-                sample.vendor = self.said(sample.device.id, at, page);
+                sample.vendor = self.reported(sample.device.id, at, page);
             }
         }
     }
 
     /// Difference of a page to the one before it.
-    fn said(&mut self, id: DeviceId, at: Instant, page: StatsPage) -> Option<VendorSample> {
+    fn reported(&mut self, id: DeviceId, at: Instant, page: StatsPage) -> Option<VendorSample> {
         let before = self.last.insert(id, (at, page.clone()));
         let (then, before) = before?;
         page.since(&before, at.duration_since(then).into())
@@ -193,8 +193,8 @@ mod tests {
         let mut give = || {
             let mut samples = [device.clone()];
             vendor.give(&mut samples, &mut Vec::new());
-            let said = samples[0].vendor.take();
-            said.map(|said| (said.reads, said.length))
+            let vendor = samples[0].vendor.take();
+            vendor.map(|page| (page.reads, page.length))
         };
         answer(0, 10);
         assert_eq!(give(), None);

@@ -42,7 +42,7 @@ struct Corrected {
 /// Looks for errors.
 #[derive(Default)]
 pub(super) struct Errors {
-    said: HashMap<Subject, LoggedErrors>,
+    logged: HashMap<Subject, LoggedErrors>,
     /// Of each member of each array.
     corrected: HashMap<(DeviceId, String), Corrected>,
     /// The arrays that were seen whole.
@@ -63,20 +63,20 @@ impl Rule for Errors {
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let at = now.sample.at;
-        self.said
-            .retain(|_, said| at.elapsed - said.seen.elapsed <= SILENCE);
+        self.logged
+            .retain(|_, errors| at.elapsed - errors.seen.elapsed <= SILENCE);
         for error in &now.sample.host.errors {
             self.hear(error, now);
         }
-        for (subject, said) in &self.said {
+        for (subject, errors) in &self.logged {
             let device = match subject {
                 Subject::Device(id) => now.sample.device(*id),
                 Subject::Host => None,
             };
             // What is said of an array goes with what md says of it.
             let is_array = device.is_some_and(|device| device.array.is_some());
-            if said.seen.elapsed == at.elapsed && !is_array {
-                seen.push(of_log(*subject, device, said));
+            if errors.seen.elapsed == at.elapsed && !is_array {
+                seen.push(of_log(*subject, device, errors));
             }
         }
         let arrays: Vec<_> = now
@@ -94,17 +94,17 @@ impl Rule for Errors {
     }
 }
 
-fn of_log(subject: Subject, device: Option<&DeviceSample>, said: &LoggedErrors) -> Sighting {
+fn of_log(subject: Subject, device: Option<&DeviceSample>, errors: &LoggedErrors) -> Sighting {
     Sighting {
         subject,
         name: device
             .map_or("host", |device| &device.device.name)
             .to_owned(),
         severity: Severity::Warn,
-        began: said.began,
-        text: said.text(),
+        began: errors.began,
+        text: errors.text(),
         advice: ADVICE,
-        figures: vec![("count", said.count as f64)],
+        figures: vec![("count", errors.count as f64)],
     }
 }
 
@@ -141,15 +141,15 @@ impl Errors {
         let device = device.and_then(|name| meant(name, now.sample));
         let subject = device.map_or(Subject::Host, |device| Subject::Device(device.device.id));
         let at = now.sample.at;
-        let said = self.said.entry(subject).or_insert_with(|| LoggedErrors {
+        let errors = self.logged.entry(subject).or_insert_with(|| LoggedErrors {
             count: 0,
             last: error.clone(),
             began: at.before(now.sample.length),
             seen: at,
         });
-        said.count += 1;
-        said.last.clone_from(error);
-        said.seen = at;
+        errors.count += 1;
+        errors.last.clone_from(error);
+        errors.seen = at;
     }
 
     /// All that is wrong with an array, as one: what it lacks, what md corrected and what the log said
@@ -190,9 +190,9 @@ impl Errors {
                 is_now |= corrected.seen.elapsed == at.elapsed;
             }
         }
-        if let Some(said) = self.said.get(&Subject::Device(id)) {
-            texts.push(said.text());
-            is_now |= said.seen.elapsed == at.elapsed;
+        if let Some(errors) = self.logged.get(&Subject::Device(id)) {
+            texts.push(errors.text());
+            is_now |= errors.seen.elapsed == at.elapsed;
         }
         sighting.text = texts.join(" ");
         is_now.then_some(sighting)

@@ -27,7 +27,7 @@ pub(super) fn below(
     for event in model.found.over(now).into_iter().take(OVER) {
         lines.push(name_of(event, now));
     }
-    lines.extend(model.notes.iter().rev().take(2).map(|note| said(note)));
+    lines.extend(model.notes.iter().rev().take(2).map(|note| message(note)));
     lines
 }
 
@@ -46,7 +46,7 @@ pub(super) fn all(model: &Model, columns: usize, capabilities: Capabilities) -> 
         lines.extend(in_full(event, now, columns, capabilities));
     }
     for note in &model.notes {
-        lines.extend(wrap(note, columns).iter().map(|line| said(line)));
+        lines.extend(wrap(note, columns).iter().map(|line| message(line)));
     }
     lines
 }
@@ -128,6 +128,6 @@ fn name_of(event: &Event, now: Nanos) -> Line<'static> {
     Line::of(text, look)
 }
 
-fn said(note: &str) -> Line<'static> {
+fn message(note: &str) -> Line<'static> {
     Line::of(format!("  note: {note}"), TextStyle::Faint)
 }
