@@ -65,13 +65,13 @@ def start(*words, **options):
     return child
 
 
-def output(child):
-    """What a command printed, once it has ended, and well."""
+def output(child, statuses=(0,)):
+    """What a command printed, once it has ended, and well: with one of these statuses."""
     try:
         text = child.communicate()[0]
     finally:
         _end(child)
-    if child.returncode != 0:
+    if child.returncode not in statuses:
         raise subprocess.CalledProcessError(child.returncode, child.args, text.decode())
     return text.decode()
 

@@ -14,6 +14,8 @@ mod beside_fio;
 mod flags;
 #[path = "fio_jobs/parsed.rs"]
 mod parsed;
+#[path = "fio_jobs/rules.rs"]
+mod rules;
 #[path = "fio_jobs/written.rs"]
 mod written;
 
@@ -135,8 +137,8 @@ fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
     let place = Place::new();
     for (job, says) in [
         (
-            "[j]\nsize=1m\nverify=md5\n",
-            "job.fio, line 3: verify: disksmith does not do this",
+            "[j]\nsize=1m\nverify_only=1\n",
+            "job.fio, line 3: verify_only: disksmith does not do this",
         ),
         (
             "[j]\nsize=1m\nwarp=9\n",

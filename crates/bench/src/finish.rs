@@ -58,8 +58,17 @@ pub(crate) fn finish(
                 "is shown above"
             }
         ))),
+        None if is_no(&run) => Ok(Answer::No),
         None => Ok(Answer::Done),
     }
+}
+
+/// True if the jobs asked for what was not so: data as it was written, or a rate.
+fn is_no(run: &Run) -> bool {
+    run.phases.iter().any(|phase| {
+        let verified = phase.outcome.verified.as_ref();
+        verified.is_some_and(|verified| verified.failed > 0) || phase.outcome.floor_missed.is_some()
+    })
 }
 
 /// Saves the run in the ledger; true if it is there now.

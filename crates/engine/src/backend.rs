@@ -13,6 +13,9 @@ pub(crate) trait Backend {
     /// Queues a request of `bytes` bytes at a place (see `places::in_file`). There is room for one
     /// in each slot.
     fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32);
+    /// The data of a slot that has no request in flight: what its next write holds, or what its last read
+    /// brought.
+    fn data(&mut self, slot: u32, bytes: u32) -> &mut [u8];
     /// Submits what was queued, and waits until an answer is there or the clock shows `wake_at`.
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()>;
     /// Takes the answers that are there.

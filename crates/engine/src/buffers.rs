@@ -154,7 +154,8 @@ impl Buffers {
     /// The bytes of one slot's buffer.
     pub(crate) fn slice(&mut self, slot: u32) -> &mut [u8] {
         // SAFETY: the buffer lies inside the mapping, and the exclusive borrow of `self` keeps
-        // other borrows away. Only the threads engine calls this; it leaves no request in flight.
+        // other borrows away. It is called of slots only that have no request in flight and share their
+        // buffer with no other slot.
         unsafe { std::slice::from_raw_parts_mut(self.address(slot), self.block) }
     }
 

@@ -16,7 +16,9 @@ use crate::job::{Choice, Engine, EngineError, Job, Observer};
 use crate::ring;
 use crate::start::Start;
 use crate::start_barrier::StartBarrier;
+use crate::thread_settings;
 use crate::together::{Shape, Together};
+use crate::verify::{HEADER, Verifier};
 
 /// The engine that makes real I/O.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Disks;
 
 impl Engine for Disks {
     fn check(&self, workload: &Workload, choice: Choice) -> Result<(), EngineError> {
+        check_blocks(workload)?;
+        check_settings(workload)?;
         choose(workload, choice).and_then(|(kind, _)| Shape::of(workload, kind).map(drop))
     }
 
@@ -64,6 +68,7 @@ impl Engine for Disks {
         };
         note(&mut used.detail, shape.remark(job.workload));
         let began = (clock.now(), monotonic_nanos());
+        let details = job.workload.details.as_deref();
         let together = Together {
             job,
             files: &files,
@@ -74,6 +79,11 @@ impl Engine for Disks {
             begin: OnceLock::new(),
             budget: Budget::of(job.workload),
             enough: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            verifier: Verifier::of(job.workload, &files),
+            flow: details
+                .and_then(|details| details.flow.as_ref())
+                .map(|share| start.share(share, clock)),
             granted: OnceLock::new(),
         };
         let gathered = run_workers(&together, kind, observer)?;
@@ -84,8 +94,50 @@ impl Engine for Disks {
         );
         let ended = (clock.now(), monotonic_nanos());
         note(&mut used.detail, drift(clock, began, ended));
-        Ok(gathered.into_phase(job, used, &shape, clock))
+        let mut phase = gathered.into_phase(job, used, &shape, clock);
+        if let Some(verifier) = &together.verifier {
+            verifier.read_all(job.interrupt);
+            phase.outcome.verified = Some(verifier.verified());
+        }
+        Ok(phase)
     }
+}
+
+/// Checks that blocks that are verified have room for a header.
+fn check_blocks(workload: &Workload) -> Result<(), EngineError> {
+    let verify = workload
+        .details
+        .as_ref()
+        .and_then(|details| details.verify.as_ref());
+    let Some(verify) = verify.filter(|verify| !verify.pattern_only) else {
+        return Ok(());
+    };
+    let smallest = workload.smallest_block();
+    let block = verify
+        .interval
+        .map_or(smallest, |interval| interval.min(smallest));
+    match block.0 as usize >= HEADER + verify.header_at as usize {
+        true => Ok(()),
+        false => Err(EngineError::Unfit(format!(
+            "blocks of {block} have no room for a header of {HEADER} bytes by which they are verified"
+        ))),
+    }
+}
+
+/// Checks that threads can have the settings of the workload, on one that ends.
+fn check_settings(workload: &Workload) -> Result<(), EngineError> {
+    let settings = workload
+        .details
+        .as_ref()
+        .and_then(|details| details.thread_settings.as_ref());
+    let Some(settings) = settings else {
+        return Ok(());
+    };
+    let applied = thread::scope(|scope| {
+        let tried = scope.spawn(|| thread_settings::apply(settings)).join();
+        tried.unwrap_or_else(|_| Err(std::io::Error::other("a thread ended by itself")))
+    });
+    applied.map_err(EngineError::Setup)
 }
 
 /// Checks that there are as many files as the workload takes turns with.

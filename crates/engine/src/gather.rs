@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
 use record::{
-    CpuTime, Direction, EngineUsed, Flow, Phase, Stopped, Surroundings, Window, WindowFlow,
-    Workload,
+    CpuTime, Direction, EngineUsed, Flow, Outcome, Phase, Stopped, Surroundings, Window,
+    WindowFlow, Workload,
 };
 
 use crate::budget::Budget;
@@ -27,6 +27,8 @@ pub(crate) struct Gathered {
     worker_ticks: Vec<f64>,
     stopped: Stopped,
     drain_ticks: u64,
+    /// The most in flight that kept the latency, where it was looked for.
+    depth: Option<u32>,
     /// Processor time of the workers' threads.
     worker_cpu: CpuTime,
     cpu: CpuTime,
@@ -84,13 +86,14 @@ impl Gathered {
             worker_ticks: vec![0.0; workers as usize],
             stopped: Stopped::Time,
             drain_ticks: 0,
+            depth: None,
             worker_cpu: CpuTime::default(),
             cpu: CpuTime::default(),
         };
         let mut joining: BTreeMap<usize, Joining> = BTreeMap::new();
         let mut ends: Vec<(usize, Box<WorkerEnd>)> = Vec::new();
         let mut failure = None;
-        let mut precise = false;
+        let mut ended = None;
         let mut began = process_cpu_time();
         for message in receiver {
             match message {
@@ -107,7 +110,7 @@ impl Gathered {
                         .entry(index)
                         .or_insert_with(|| Joining::new(job.workload, workers));
                     window.add(worker, &tally);
-                    if window.parts < workers || precise {
+                    if window.parts < workers || ended.is_some() {
                         continue;
                     }
                     let complete = joining.remove(&index);
@@ -120,10 +123,14 @@ impl Gathered {
                     }
                     if let Some(window) = complete {
                         let mut window = gathered.close(index, window, together);
-                        precise = observer.window(&mut window) == Control::Stop;
+                        ended = match observer.window(&mut window) {
+                            Control::GoOn => None,
+                            Control::Stop => Some(Stopped::Precise),
+                            Control::End => Some(Stopped::Rule),
+                        };
                         gathered.windows.push(window);
                     }
-                    if precise {
+                    if ended.is_some() {
                         together.enough.store(true, Relaxed);
                     }
                 }
@@ -142,8 +149,10 @@ impl Gathered {
             return Err(error);
         }
         let used = cpu_since(process_cpu_time(), began);
-        gathered.stopped = if precise {
-            Stopped::Precise
+        gathered.stopped = if let Some(ended) = ended {
+            ended
+        } else if together.finished.load(Relaxed) {
+            Stopped::Rule
         } else if job.interrupt.load(Relaxed) {
             Stopped::Signal
         } else if together.budget.as_ref().is_some_and(Budget::is_spent) {
@@ -182,6 +191,7 @@ impl Gathered {
         let last = self.last_open_window(ends, together);
         for (worker, end) in ends {
             self.add_cpu(end.cut.index, end.cut.cpu);
+            self.depth = self.depth.max(end.depth);
             if end.cut.index < self.ramp {
                 continue;
             }
@@ -217,7 +227,11 @@ impl Gathered {
     ) -> Option<usize> {
         let slices = together.begin.get()?.0.slices as usize;
         let first_cut = ends.iter().map(|(_, end)| end.cut.index).min()?;
-        let short = matches!(self.stopped, Stopped::Signal | Stopped::Ops);
+        let short = match self.stopped {
+            Stopped::Signal | Stopped::Ops => true,
+            Stopped::Rule => together.finished.load(Relaxed),
+            Stopped::Precise | Stopped::Time => false,
+        };
         let open = self.ramp + self.windows.len()..slices.div_ceil(SLICES);
         (short && open.contains(&first_cut)).then_some(first_cut)
     }
@@ -299,6 +313,10 @@ impl Gathered {
             cpu: self.cpu,
             windows: self.windows,
             surroundings: Surroundings::default(),
+            outcome: Outcome {
+                depth: self.depth,
+                ..Outcome::default()
+            },
         }
     }
 }

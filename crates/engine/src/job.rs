@@ -51,6 +51,8 @@ pub enum Control {
     GoOn,
     /// It is precise enough: end the phase.
     Stop,
+    /// A rule of its job file ends the phase.
+    End,
 }
 
 /// Sees each window as it is completed, may add to it what the kernel counted, and may end the

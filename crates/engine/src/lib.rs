@@ -9,6 +9,8 @@
 //! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, as its
 //!   `plan` says;
 //! - `uring` (over a `ring`) and `threads`: the two ways to the kernel;
+//! - `restraint` (`thinking`, `flow`, `depth_search`): why nothing is issued although there could be;
+//! - `contents`, `verify`: the data of writes, and whether it is what is read;
 //! - `tally`: what a worker counts, window by window;
 //! - `gather`: joins the workers' windows and shows them to the [`Observer`], who may end the phase;
 //! - `start`: lets jobs that run at the same time begin together;
@@ -23,7 +25,10 @@ mod budget;
 mod buffers;
 pub mod calls;
 mod clock;
+mod contents;
+mod depth_search;
 mod disks;
+mod flow;
 mod gather;
 mod heartbeat;
 mod job;
@@ -31,6 +36,7 @@ pub mod list;
 mod places;
 mod plan;
 mod random;
+mod restraint;
 mod ring;
 pub mod scripted;
 #[cfg(test)]
@@ -40,9 +46,11 @@ mod start;
 mod start_barrier;
 mod tally;
 mod thinking;
+mod thread_settings;
 mod threads;
 mod together;
 mod uring;
+mod verify;
 mod worker;
 
 pub use clock::Clock;

@@ -9,8 +9,9 @@ use crate::arrivals::Arrivals;
 use crate::budget::Budget;
 use crate::job::EngineError;
 use crate::places::Places;
+use crate::restraint::Restraint;
 use crate::tally::{Flows, Timetable, WindowTally};
-use crate::thinking::Thinking;
+use crate::verify::Verifier;
 
 /// State that all workers of a phase share.
 pub(crate) struct Plan<'a> {
@@ -25,6 +26,10 @@ pub(crate) struct Plan<'a> {
     pub interrupt: &'a AtomicBool,
     /// Set when the phase is precise enough, or another worker failed.
     pub enough: &'a AtomicBool,
+    /// Set when a rule of its job file ends the phase.
+    pub finished: &'a AtomicBool,
+    /// The check of what is written.
+    pub verifier: Option<&'a Verifier<'a>>,
 }
 
 /// State that the workers for one thread of the workload share: a ring is one worker with many slots;
@@ -38,8 +43,8 @@ pub(crate) struct Share {
     pub leads: bool,
     /// Requests that this worker keeps in flight.
     pub slots: u32,
-    /// Closed loop: the pauses of this worker.
-    pub thinking: Option<Thinking>,
+    /// Why this worker issues nothing although it could.
+    pub restraint: Option<Box<Restraint>>,
 }
 
 /// Result of a worker when its loop is over.
@@ -51,6 +56,8 @@ pub(crate) struct WorkerEnd {
     pub drained: Flows,
     /// Length of that time, in ticks.
     pub drain_ticks: u64,
+    /// The most in flight that kept the latency, where it was looked for.
+    pub depth: Option<u32>,
 }
 
 /// Message of a worker to the gatherer.

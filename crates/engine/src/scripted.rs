@@ -34,8 +34,11 @@ where
         for mut window in (self.script)(job)? {
             let control = observer.window(&mut window);
             windows.push(window);
-            if control == Control::Stop {
-                stopped = Stopped::Precise;
+            if control != Control::GoOn {
+                stopped = match control {
+                    Control::End => Stopped::Rule,
+                    _ => Stopped::Precise,
+                };
                 break;
             }
         }
@@ -91,5 +94,6 @@ fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: Stopped) -> Phase {
         cpu: CpuTime::default(),
         windows,
         surroundings: Surroundings::default(),
+        outcome: record::Outcome::default(),
     }
 }

@@ -27,6 +27,7 @@ pub(crate) struct SimulatedDisk {
     queued: Vec<(u32, Direction, u64, u32)>,
     in_flight: Vec<(u64, Completion)>,
     pub syncs: u64,
+    scratch: Vec<u8>,
 }
 
 impl SimulatedDisk {
@@ -43,6 +44,7 @@ impl SimulatedDisk {
             queued: Vec::new(),
             in_flight: Vec::new(),
             syncs: 0,
+            scratch: Vec::new(),
         }
     }
 
@@ -71,6 +73,11 @@ impl Backend for SimulatedDisk {
 
     fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32) {
         self.queued.push((slot, direction, place, bytes));
+    }
+
+    fn data(&mut self, _slot: u32, bytes: u32) -> &mut [u8] {
+        self.scratch.resize(bytes as usize, 0);
+        &mut self.scratch
     }
 
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {

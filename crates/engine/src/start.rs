@@ -2,8 +2,14 @@
 
 use std::sync::OnceLock;
 
+use record::{FlowShare, Nanos};
+
 use crate::clock::Clock;
+use crate::flow::{FlowTurn, Flows};
 use crate::start_barrier::StartBarrier;
+
+/// A job that is ahead of its share looks again after so long at the earliest.
+const SHORTEST_PAUSE: Nanos = Nanos(50_000);
 
 /// State that jobs share that run at the same time. To fill the memory of a job with random bytes may take
 /// seconds; if each began when it was ready itself, the first and the last would have the disk for
@@ -12,6 +18,7 @@ pub struct Start {
     jobs: u32,
     ready: StartBarrier,
     tick: OnceLock<u64>,
+    flows: Flows,
 }
 
 impl Start {
@@ -21,6 +28,7 @@ impl Start {
             jobs,
             ready: StartBarrier::new(jobs as usize),
             tick: OnceLock::new(),
+            flows: Flows::default(),
         }
     }
 
@@ -32,6 +40,12 @@ impl Start {
     /// Lets those begin that are ready: another will not come.
     pub fn open(&self) {
         self.ready.open();
+    }
+
+    /// A job's place among those that it shares with. To be asked for before the job is ready.
+    pub(crate) fn share(&self, share: &FlowShare, clock: Clock) -> FlowTurn {
+        let pause = share.pause.max(SHORTEST_PAUSE);
+        self.flows.join(share.id, share.weight, clock.ticks(pause))
     }
 
     /// Waits until all jobs are ready, and gives the tick at which all of them begin.

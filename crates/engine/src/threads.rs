@@ -26,6 +26,8 @@ pub(crate) struct Blocking<'a> {
     busy: BusyTime,
     queued: Option<(Direction, u64, u32)>,
     answer: Option<i32>,
+    /// True if writes are made to differ here, and not by the worker.
+    stamps: bool,
 }
 
 impl<'a> Blocking<'a> {
@@ -40,6 +42,7 @@ impl<'a> Blocking<'a> {
         seed: u64,
         clock: Clock,
         full_sync: bool,
+        stamps: bool,
     ) -> io::Result<Self> {
         // An open loop sleeps until a request is due. By default the kernel wakes us up to 50 us
         // later than asked (prctl(2), PR_SET_TIMERSLACK), which would go into the latency.
@@ -53,6 +56,7 @@ impl<'a> Blocking<'a> {
             busy: BusyTime::of_this_thread(),
             queued: None,
             answer: None,
+            stamps,
         })
     }
 
@@ -84,10 +88,14 @@ impl Backend for Blocking<'_> {
     }
 
     fn push(&mut self, _slot: u32, direction: Direction, place: u64, bytes: u32) {
-        if direction == Direction::Write {
+        if direction == Direction::Write && self.stamps {
             self.buffers.stamp(0, &mut self.random);
         }
         self.queued = Some((direction, place, bytes));
+    }
+
+    fn data(&mut self, _slot: u32, bytes: u32) -> &mut [u8] {
+        &mut self.buffers.slice(0)[..bytes as usize]
     }
 
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {

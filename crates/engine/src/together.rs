@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 
 use record::{EngineKind, Nanos, Workload};
 
@@ -12,21 +13,28 @@ use crate::arrivals::Arrivals;
 use crate::backend::Backend;
 use crate::budget::Budget;
 use crate::clock::Clock;
+use crate::depth_search::Search;
+use crate::flow::FlowTurn;
 use crate::job::{EngineError, Job};
 use crate::places::Places;
 use crate::plan::{Message, Plan, Share};
 use crate::random::part_of_seed;
+use crate::restraint::{Backlog, Restraint};
 use crate::ring::RingFeatures;
 use crate::start::Start;
 use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Timetable};
 use crate::thinking::Thinking;
+use crate::thread_settings;
 use crate::threads::Blocking;
-use crate::uring::Uring;
+use crate::uring::{self, Uring};
+use crate::verify::Verifier;
 use crate::worker::Worker;
 
 /// An open loop that is made by blocking calls has at most so many in flight.
 const OPEN_LOOP_WORKERS: u32 = 512;
+/// Interval at which a job that has not begun looks whether it must end.
+const LOOK: Nanos = Nanos(20_000_000);
 /// More threads than this are refused.
 const MOST_WORKERS: u32 = 8192;
 
@@ -71,8 +79,10 @@ impl Shape {
     }
 
     /// Shares of the workers of each thread, with the first of them leading.
-    fn shares(&self, job: &Job<'_>, clock: Clock, start: u64) -> Vec<Share> {
+    fn shares(&self, together: &Together<'_>, start: u64) -> Vec<Share> {
+        let (job, clock) = (together.job, together.clock);
         let workload = job.workload;
+        let restraint = together.restraint(self.slots);
         let mut shares = Vec::new();
         for thread in 0..workload.threads {
             let arrivals = workload.rate_per_s.map(|rate| {
@@ -86,15 +96,13 @@ impl Shape {
                     .is_some_and(|details| details.even_rate);
                 Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
             });
-            let think = workload.details.as_ref().and_then(|details| details.think);
-            let thinking = think.map(|think| Thinking::new(clock.ticks(think.time), think.every));
             let places = Places::of(workload, job.span.0, thread, job.seed);
             shares.extend((0..self.workers_a_thread).map(|member| Share {
                 places: places.clone(),
                 arrivals: arrivals.clone(),
                 leads: member == 0,
                 slots: self.slots,
-                thinking,
+                restraint: restraint.clone().some(),
             }));
         }
         shares
@@ -105,6 +113,12 @@ impl Shape {
 pub(crate) fn ramp_windows(job: &Job<'_>) -> usize {
     let details = job.workload.details.as_ref();
     details.map_or(0, |details| details.ramp.0.div_ceil(job.window.0) as usize)
+}
+
+/// How much later than others a job begins.
+fn delay(job: &Job<'_>) -> Nanos {
+    let details = job.workload.details.as_ref();
+    details.map_or(Nanos(0), |details| details.delay)
 }
 
 /// The slices of a phase, with its ramp; a phase always has at least one.
@@ -129,6 +143,11 @@ pub(crate) struct Together<'a> {
     pub begin: OnceLock<(Timetable, Vec<Share>)>,
     pub budget: Option<Budget>,
     pub enough: AtomicBool,
+    /// Set when a rule of its job file ends the phase.
+    pub finished: AtomicBool,
+    pub verifier: Option<Verifier<'a>>,
+    /// The place among the jobs that it shares with.
+    pub flow: Option<FlowTurn>,
     pub granted: OnceLock<RingFeatures>,
 }
 
@@ -138,12 +157,23 @@ impl Together<'_> {
         let seed = part_of_seed(self.job.seed, id as u64);
         let workload = self.job.workload;
         let block = workload.largest_block().0 as u32;
-        let full_sync = workload
-            .details
-            .as_ref()
-            .is_some_and(|details| details.full_sync);
+        let details = workload.details.as_deref();
+        let full_sync = details.is_some_and(|details| details.full_sync);
+        let looks =
+            self.verifier.is_some() || details.is_some_and(|details| details.contents.is_some());
+        let settings = details.and_then(|details| details.thread_settings.as_ref());
+        if let Err(error) = settings.map_or(Ok(()), thread_settings::apply) {
+            self.loop_over(id, Err::<Uring, _>(error), sender);
+            return;
+        }
         match kind {
             EngineKind::Uring => {
+                let rules = uring::Rules {
+                    full_sync,
+                    own_data: looks,
+                    priorities: details
+                        .map_or_else(Vec::new, |details| details.priority_shares.clone()),
+                };
                 let ring = Uring::new(
                     self.files,
                     block,
@@ -151,7 +181,7 @@ impl Together<'_> {
                     self.shape.workers.saturating_mul(self.start.jobs()),
                     seed,
                     self.clock,
-                    full_sync,
+                    rules,
                 );
                 if let Ok(ring) = &ring {
                     self.granted.get_or_init(|| ring.granted());
@@ -159,9 +189,39 @@ impl Together<'_> {
                 self.loop_over(id, ring, sender);
             }
             _ => {
-                let calls = Blocking::new(self.files, block, seed, self.clock, full_sync);
+                let calls = Blocking::new(self.files, block, seed, self.clock, full_sync, !looks);
                 self.loop_over(id, calls, sender);
             }
+        }
+    }
+
+    /// Waits for the start of a job that begins later than others, unless it ends before.
+    fn wait_until(&self, start: u64) {
+        let ends = || self.job.interrupt.load(Relaxed) || self.enough.load(Relaxed);
+        loop {
+            let left = self.clock.span(start.saturating_sub(self.clock.now()));
+            if left.0 == 0 || ends() {
+                return;
+            }
+            thread::sleep(left.min(LOOK).into());
+        }
+    }
+
+    /// Why a worker with so many slots issues nothing although it could.
+    fn restraint(&self, slots: u32) -> Restraint {
+        let Some(details) = self.job.workload.details.as_deref() else {
+            return Restraint::default();
+        };
+        let ticks = |span| self.clock.ticks(span);
+        let thinking = details.think;
+        let backlog = self.verifier.as_ref().map_or(0, Verifier::backlog);
+        Restraint {
+            thinking: thinking.map(|think| Thinking::new(ticks(think.time), think.every)),
+            flow: self.flow.clone(),
+            search: (details.depth_search.as_ref())
+                .filter(|_| slots == self.job.workload.depth)
+                .map(|rules| Search::new(rules, slots, ticks)),
+            backlog: (backlog > 0).then(|| Backlog::new(backlog)),
         }
     }
 
@@ -172,11 +232,12 @@ impl Together<'_> {
         }
         self.ready.pass();
         let (timetable, shares) = self.begin.get_or_init(|| {
-            let start = self.start.meet(self.clock);
+            let start = self.start.meet(self.clock) + self.clock.ticks(delay(self.job));
+            self.wait_until(start);
             let _ = sender.send(Message::Begin);
             (
                 timetable(self.job, self.clock, start),
-                self.shape.shares(self.job, self.clock, start),
+                self.shape.shares(self, start),
             )
         });
         let end = backend.map_err(EngineError::Setup).and_then(|backend| {
@@ -189,6 +250,8 @@ impl Together<'_> {
                     + (ramp_windows(self.job) * SLICES) as u64 * timetable.slice,
                 interrupt: self.job.interrupt,
                 enough: &self.enough,
+                finished: &self.finished,
+                verifier: self.verifier.as_ref(),
             };
             Worker::new(id, &plan, shares[id].clone(), backend, sender.clone()).run()
         });

@@ -8,7 +8,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 
 use io_uring::{opcode, squeue, types};
-use record::Direction;
+use record::{Direction, PriorityShare};
 
 use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
@@ -16,6 +16,7 @@ use crate::clock::{BusyTime, Clock};
 use crate::places::in_file;
 use crate::random::Random;
 use crate::ring::{Ring, RingFeatures};
+use crate::thread_settings::packed;
 
 /// A worker's ring.
 pub(crate) struct Uring {
@@ -28,11 +29,23 @@ pub(crate) struct Uring {
     /// Flags of a sync: none for fsync, or those of fdatasync.
     sync: types::FsyncFlags,
     random: Random,
+    /// True if the data of writes is the worker's.
+    own_data: bool,
+    priorities: Vec<PriorityShare>,
+}
+
+/// Rules of a ring.
+pub(crate) struct Rules {
+    /// Syncs are fsync instead of fdatasync.
+    pub full_sync: bool,
+    /// The worker makes the data of writes and looks at that of reads: each slot has a buffer of its own.
+    pub own_data: bool,
+    /// Requests with a priority of their own.
+    pub priorities: Vec<PriorityShare>,
 }
 
 impl Uring {
-    /// Builds a ring for `slots` requests of at most `block` bytes on `files`. `full_sync` makes
-    /// its syncs fsync instead of fdatasync. To be called on the thread
+    /// Builds a ring for `slots` requests of at most `block` bytes on `files`. To be called on the thread
     /// that will use it.
     ///
     /// # Errors
@@ -44,9 +57,12 @@ impl Uring {
         workers: u32,
         seed: u64,
         clock: Clock,
-        full_sync: bool,
+        rules: Rules,
     ) -> io::Result<Uring> {
-        let buffers = Buffers::new(block as usize, slots, workers, seed)?;
+        let buffers = match rules.own_data {
+            true => Buffers::partly_zeros(block as usize, slots, seed, 0.0)?,
+            false => Buffers::new(block as usize, slots, workers, seed)?,
+        };
         let mut ring = Ring::new(files, slots, clock)?;
         let buffers = ManuallyDrop::new(buffers);
         // SAFETY: the buffers are given back only when nothing is in flight.
@@ -57,11 +73,13 @@ impl Uring {
             busy: BusyTime::of_this_thread(),
             clock,
             fixed,
-            sync: match full_sync {
+            sync: match rules.full_sync {
                 true => types::FsyncFlags::empty(),
                 false => types::FsyncFlags::DATASYNC,
             },
             random: Random::new(seed ^ 0x5374_616d_7073),
+            own_data: rules.own_data,
+            priorities: rules.priorities,
         })
     }
 
@@ -70,23 +88,58 @@ impl Uring {
         self.ring.granted()
     }
 
+    /// Priority of the next request; 0 is that of the thread.
     #[inline(always)]
-    fn entry(&self, slot: u32, direction: Direction, place: u64, bytes: u32) -> squeue::Entry {
+    fn draw_priority(&mut self, direction: Direction, bytes: u32) -> u16 {
+        if self.priorities.is_empty() {
+            return 0;
+        }
+        let mut number = self.random.next() as f64 / u64::MAX as f64;
+        for share in &self.priorities {
+            let of_direction = match direction {
+                Direction::Read => !share.writes,
+                Direction::Write => share.writes,
+                Direction::Sync | Direction::Commit => false,
+            };
+            if !of_direction || share.size.is_some_and(|size| size.0 != u64::from(bytes)) {
+                continue;
+            }
+            if number < share.share {
+                return packed(share.priority);
+            }
+            number -= share.share;
+        }
+        0
+    }
+
+    #[inline(always)]
+    fn entry(
+        &self,
+        slot: u32,
+        direction: Direction,
+        place: u64,
+        bytes: u32,
+        priority: u16,
+    ) -> squeue::Entry {
         let address = self.buffers.address(slot);
         let (file, offset) = in_file(place);
         let file = types::Fixed(file as u32);
         match (direction, self.fixed) {
             (Direction::Read, true) => opcode::ReadFixed::new(file, address, bytes, 0)
                 .offset(offset)
+                .ioprio(priority)
                 .build(),
             (Direction::Read, false) => opcode::Read::new(file, address, bytes)
                 .offset(offset)
+                .ioprio(priority)
                 .build(),
             (Direction::Write, true) => opcode::WriteFixed::new(file, address, bytes, 0)
                 .offset(offset)
+                .ioprio(priority)
                 .build(),
             (Direction::Write, false) => opcode::Write::new(file, address, bytes)
                 .offset(offset)
+                .ioprio(priority)
                 .build(),
             (Direction::Sync | Direction::Commit, _) => {
                 opcode::Fsync::new(file).flags(self.sync).build()
@@ -117,13 +170,19 @@ impl Backend for Uring {
 
     #[inline(always)]
     fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32) {
-        if direction == Direction::Write {
+        if direction == Direction::Write && !self.own_data {
             self.buffers.stamp(slot, &mut self.random);
         }
-        let entry = self.entry(slot, direction, place, bytes);
+        let priority = self.draw_priority(direction, bytes);
+        let entry = self.entry(slot, direction, place, bytes, priority);
         // SAFETY: the buffer lies in `self.buffers`, which stays in place until the answer has
         // come. What it holds does not matter to us, so the kernel may write to it until then.
         unsafe { self.ring.push(slot, entry) };
+    }
+
+    fn data(&mut self, slot: u32, bytes: u32) -> &mut [u8] {
+        // Nothing is in flight of the slot, whose buffer is its own where the worker asks for its data.
+        &mut self.buffers.slice(slot)[..bytes as usize]
     }
 
     #[inline]

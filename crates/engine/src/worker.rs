@@ -13,10 +13,12 @@ use record::{CpuTime, Direction};
 
 use crate::backend::{Backend, Completion};
 use crate::clock::{cpu_since, thread_cpu_time};
+use crate::contents::Filler;
 use crate::job::EngineError;
 use crate::places::{in_file, place_in};
 use crate::plan::{Message, Plan, Share, WorkerEnd};
 use crate::random::{Random, part_of_seed};
+use crate::restraint::Kind;
 use crate::sizes::Sizes;
 use crate::tally::{Tally, WindowTally};
 
@@ -47,6 +49,10 @@ pub(crate) struct Worker<'a, B> {
     slots: Vec<Slot>,
     idle: Vec<u32>,
     sizes: Sizes,
+    /// Makes the data of writes, where it is not random.
+    filler: Option<Filler>,
+    /// True if somebody looks at the data of requests.
+    looks: bool,
     /// A random number below this is a read; `None` where all requests are alike.
     read_below: Option<u64>,
     unsynced: u32,
@@ -75,6 +81,10 @@ impl<'a, B: Backend> Worker<'a, B> {
             group: 0,
         };
         let mixed = workload.reads() && workload.writes();
+        let details = workload.details.as_ref();
+        let filler = details
+            .and_then(|details| details.contents.as_ref())
+            .map(|contents| Filler::new(contents, part_of_seed(plan.seed, id as u64), plan.seed));
         Worker {
             id,
             plan,
@@ -85,6 +95,8 @@ impl<'a, B: Backend> Worker<'a, B> {
             idle: (0..share.slots).rev().collect(),
             share,
             sizes: Sizes::of(workload),
+            looks: plan.verifier.is_some() || filler.is_some(),
+            filler,
             read_below: mixed.then_some((workload.read_fraction * u64::MAX as f64) as u64),
             unsynced: 0,
             group: None,
@@ -140,6 +152,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         now >= self.plan.timetable.end()
             || self.plan.enough.load(Relaxed)
             || self.plan.interrupt.load(Relaxed)
+            || self.plan.finished.load(Relaxed)
             || (self.budget_spent && self.in_flight() == 0)
     }
 
@@ -150,8 +163,8 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// Time at which to look up even though nothing came back.
     fn wake_at(&self) -> u64 {
         let slice_end = self.tally.slice_end();
-        let pause = self.share.thinking.and_then(|thinking| thinking.ends());
-        match self.due.or(pause) {
+        let pause = self.share.restraint.as_ref().and_then(|it| it.ends());
+        match self.due.max(pause) {
             Some(due) if !self.idle.is_empty() => due.min(slice_end),
             _ => slice_end,
         }
@@ -159,10 +172,10 @@ impl<'a, B: Backend> Worker<'a, B> {
 
     /// Gives idle slots their requests: in a closed loop all of them, in an open one those due.
     fn issue_to_idle(&mut self, now: u64) {
-        if self.thinks(now) {
-            return;
-        }
         while let Some(&slot) = self.idle.last() {
+            if self.holds(now) {
+                return;
+            }
             let scheduled = match self.next_due() {
                 None => now,
                 Some(due) if due <= now => due,
@@ -177,11 +190,29 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// True if the worker pauses.
+    /// True if nothing may be issued.
     #[inline(always)]
-    fn thinks(&mut self, now: u64) -> bool {
-        let thinking = self.share.thinking.as_mut();
-        thinking.is_some_and(|thinking| thinking.holds(now))
+    fn holds(&mut self, now: u64) -> bool {
+        self.share.restraint.is_some() && self.restrains(now)
+    }
+
+    #[cold]
+    fn restrains(&mut self, now: u64) -> bool {
+        let in_flight = self.in_flight();
+        let Some(restraint) = &mut self.share.restraint else {
+            return false;
+        };
+        if in_flight == 0
+            && restraint.reads_back_next()
+            && let Some(verifier) = self.plan.verifier
+        {
+            verifier.read_pending(self.plan.interrupt);
+            restraint.was_read_back();
+            if verifier.is_fatal() {
+                self.plan.finished.store(true, Relaxed);
+            }
+        }
+        restraint.holds(now, in_flight)
     }
 
     /// Open loop: when the next request is due, taken from the schedule if none was taken yet.
@@ -248,7 +279,61 @@ impl<'a, B: Backend> Worker<'a, B> {
             scheduled,
             group: 0,
         };
+        if self.looks && direction == Direction::Write {
+            self.fill(slot, place, bytes as u32);
+        }
         self.backend.push(slot, direction, place, bytes as u32);
+        if let Some(restraint) = &self.share.restraint {
+            restraint.issued();
+        }
+    }
+
+    /// Makes the data of a write.
+    #[cold]
+    fn fill(&mut self, slot: u32, place: u64, bytes: u32) {
+        let data = self.backend.data(slot, bytes);
+        if let Some(filler) = &mut self.filler {
+            filler.fill(data);
+        }
+        if let Some(verifier) = self.plan.verifier {
+            verifier.writes(place, data);
+        }
+    }
+
+    /// Looks at the data of a request that came back.
+    #[cold]
+    fn look(&mut self, index: u32, slot: &Slot) {
+        let Some(verifier) = self.plan.verifier else {
+            return;
+        };
+        match slot.direction {
+            Direction::Write => verifier.wrote(slot.place),
+            Direction::Read if verifier.judges_reads() => {
+                verifier.read(slot.place, self.backend.data(index, slot.bytes as u32));
+                if verifier.is_fatal() {
+                    self.plan.finished.store(true, Relaxed);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells those that restrain the worker of a request that came back.
+    #[cold]
+    fn tell(&mut self, slot: &Slot, now: u64, in_flight: usize) {
+        let Some(restraint) = &mut self.share.restraint else {
+            return;
+        };
+        let kind = match slot.direction {
+            Direction::Read => Kind::Read,
+            Direction::Write => Kind::Write,
+            Direction::Sync | Direction::Commit => Kind::Sync,
+        };
+        let latency = now.saturating_sub(slot.scheduled);
+        restraint.came_back(now, latency, in_flight, kind);
+        if restraint.is_over() {
+            self.plan.finished.store(true, Relaxed);
+        }
     }
 
     /// Syncs the file that `place` is in.
@@ -267,19 +352,17 @@ impl<'a, B: Backend> Worker<'a, B> {
 
     #[inline(always)]
     fn complete(&mut self, answer: Completion, now: u64) -> Result<(), EngineError> {
-        let slot = self.slots[answer.slot as usize];
-        self.check(&slot, answer.result)?;
-        self.count(&slot, now);
+        let slot = self.accept(answer, now)?;
         let syncs = self.wants_sync(&slot);
-        let out = self.in_flight() - usize::from(!syncs);
-        if let Some(thinking) = &mut self.share.thinking {
-            thinking.came_back(slot.direction != Direction::Sync, now, out);
+        if self.share.restraint.is_some() {
+            let out = self.in_flight() - usize::from(!syncs);
+            self.tell(&slot, now, out);
         }
         if syncs {
             self.issue_sync(answer.slot, slot.place, now);
             return Ok(());
         }
-        if self.share.thinking.is_some() {
+        if self.share.restraint.is_some() {
             self.idle.push(answer.slot);
             return Ok(());
         }
@@ -289,6 +372,18 @@ impl<'a, B: Backend> Worker<'a, B> {
             None => self.idle.push(answer.slot),
         }
         Ok(())
+    }
+
+    /// Checks an answer, looks at its data where that is wanted, and counts it.
+    #[inline(always)]
+    fn accept(&mut self, answer: Completion, now: u64) -> Result<Slot, EngineError> {
+        let slot = self.slots[answer.slot as usize];
+        self.check(&slot, answer.result)?;
+        if self.looks {
+            self.look(answer.slot, &slot);
+        }
+        self.count(&slot, now);
+        Ok(slot)
     }
 
     #[inline(always)]
@@ -386,6 +481,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             cut,
             drained,
             drain_ticks,
+            depth: self.share.restraint.as_ref().and_then(|it| it.depth()),
         })
     }
 
@@ -411,14 +507,11 @@ impl<'a, B: Backend> Worker<'a, B> {
         let now = self.backend.now();
         self.backend.reap(answers);
         for index in 0..answers.len() {
-            let answer = answers[index];
-            let slot = self.slots[answer.slot as usize];
-            if let Err(error) = self.check(&slot, answer.result) {
+            if let Err(error) = self.accept(answers[index], now) {
                 self.settle(&answers[index..]);
                 return Err(error);
             }
-            self.count(&slot, now);
-            self.idle.push(answer.slot);
+            self.idle.push(answers[index].slot);
         }
         answers.clear();
         Ok(now)

@@ -5,6 +5,7 @@ use crate::job::{Cadence, Job, Pair, Share};
 use crate::lines::{Entry, Section, Surroundings};
 use crate::number::{amount, pair, time_us, whole};
 use crate::options::{self, Kind};
+use crate::rules;
 use crate::values::{self, block};
 
 /// Error for an option that is listed as done and that nothing here sets; a test makes sure that there is
@@ -64,10 +65,18 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         *switch = is_set(value)?;
         return Ok(());
     }
+    if let Some(switch) = rules::switch(&mut job.rules, option) {
+        *switch = is_set(value)?;
+        return Ok(());
+    }
     let Some(value) = value else {
         return Err(format!("it needs a value; write {option}=VALUE"));
     };
     if let Some(flag) = flag(job, option) {
+        *flag = truth(value)?;
+        return Ok(());
+    }
+    if let Some(flag) = rules::flag(&mut job.rules, option) {
         *flag = truth(value)?;
         return Ok(());
     }
@@ -174,7 +183,10 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         }
         "random_distribution" => job.distribution = values::distribution(value)?,
         "randseed" => job.randseed = Some(number(u64::MAX)?),
-        _ => return Err(UNPLACED.to_owned()),
+        _ => {
+            return rules::set(&mut job.rules, option, value, kb_base, again)
+                .unwrap_or_else(|| Err(UNPLACED.to_owned()));
+        }
     }
     Ok(())
 }

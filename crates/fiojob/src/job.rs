@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{FioError, Place};
+use crate::rules::{self, Rules};
 
 /// Value of `rw=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +206,8 @@ pub struct Job {
     pub group_reporting: bool,
     /// `kb_base=`: what `k` stands for, 1000 or 1024.
     pub kb_base: u64,
+    /// Options that are neither places nor sizes.
+    pub rules: Rules,
     /// Place of each option, by its chief name.
     pub places: BTreeMap<&'static str, Place>,
     /// Value of each option that is done, by its chief name, with variables and keywords replaced; a switch
@@ -276,6 +279,7 @@ impl Default for Job {
             new_group: false,
             group_reporting: false,
             kb_base: 1024,
+            rules: Rules::default(),
             places: BTreeMap::new(),
             given: BTreeMap::new(),
         }
@@ -330,27 +334,29 @@ impl Job {
             }
         }
         self.check_rate()?;
-        self.check_zones()
+        self.check_zones()?;
+        rules::check(self)
     }
 
     fn check_rate(&self) -> Result<(), FioError> {
         let limits = |pair: Pair<u64>| pair.read > 0 || pair.write > 0;
-        let option = match (limits(self.rate_iops), limits(self.rate)) {
+        let (option, pair) = match (limits(self.rate_iops), limits(self.rate)) {
             (false, false) => return Ok(()),
             (true, true) => {
                 return Err(self.error("rate", "the job has rate_iops too; keep one of them"));
             }
-            (true, false) => "rate_iops",
-            (false, true) => "rate",
+            (true, false) => ("rate_iops", self.rate_iops),
+            (false, true) => ("rate", self.rate),
         };
         if self.think_us > 0 {
             return Err(self.error("thinktime", "together with a rate it is not done; keep one"));
         }
-        if self.pattern.reads && self.pattern.writes {
+        let is_mixed = self.pattern.reads && self.pattern.writes;
+        if is_mixed && (pair.read == 0) != (pair.write == 0) {
             return Err(self.error(
                 option,
-                "a rate for a job that reads and writes is not done; make it two jobs, one that \
-                 reads and one that writes",
+                "a rate for reads or writes alone of a job that does both is not done; give one for \
+                 each",
             ));
         }
         Ok(())

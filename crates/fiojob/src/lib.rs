@@ -14,6 +14,7 @@
 //! - `number` and `expression`: sizes, times and arithmetic;
 //! - `options`: which options there are, and what happens to each;
 //! - `values`: values that are words or have several parts;
+//! - `rules`: options that are neither places nor sizes;
 //! - `assign`: an option's value into a [`Job`].
 
 mod assign;
@@ -23,6 +24,7 @@ mod job;
 mod lines;
 mod number;
 mod options;
+mod rules;
 mod substitute;
 #[cfg(test)]
 mod tests;
@@ -34,6 +36,9 @@ pub use job::{
 };
 pub use lines::{MOST_BYTES, Surroundings};
 pub use options::{Kind, OPTIONS, OptionRow};
+pub use rules::{
+    ExitWhat, Memory, MemoryMode, Priority, PrioritySplit, Rules, Steady, SteadyOf, Sum, SyncIo,
+};
 
 /// Reads the job file `name`, whose text is `text`: its jobs in order, each with all that the
 /// global sections before it say.

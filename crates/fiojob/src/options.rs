@@ -49,16 +49,19 @@ const fn stops(name: &'static str, off: &'static [&'static str], why: &'static s
 const OUTPUT: &str = "it is about fio's own output";
 const MEMORY: &str = "buffers are aligned, in huge pages where there are some, and registered";
 const OWN_FILES: &str = "files in a directory are disksmith's own: laid out fully, and removed";
-const DATA: &str = "written data never compresses and never repeats";
+const DATA: &str = "each write has data of its own, unless it is asked to repeat";
+const VERIFIERS: &str = "blocks are read back by threads of disksmith's own";
 const BATCH: &str = "how many requests are submitted and taken at once is not to be chosen";
-const CONTENT: &str = "data that compresses or repeats is not written";
-const VERIFY: &str = "data is not verified";
-const PROCESSOR: &str = "where and with which priority threads run is not changed";
+const CONTENT: &str = "each 4 KiB of a write differ from all others";
+const VERIFY: &str = "what was written is read back whole, by what this run remembers; a job that reads verifies what an \
+     earlier run has written";
+const PROCESSOR: &str = "memory is not locked beyond the buffers";
 const ZONES: &str = "zones are not done";
 const REPLAY: &str = "recorded I/O is not played back";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
-const LIMITS: &str =
-    "a limit that follows latency or bandwidth is not done; rate and rate_iops are";
+const LIMITS: &str = "it is not done; rate, rate_min and latency_target are";
+const SPRANDOM: &str =
+    "regions of an SSD are not aged one by one; write it twice with rw=randwrite and loops=2";
 const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
@@ -116,6 +119,55 @@ pub const OPTIONS: &[OptionRow] = &[
     done("new_group", &[]),
     done("group_reporting", &[]),
     done("kb_base", &[]),
+    done("sync", &[]),
+    done("startdelay", &[]),
+    done("exitall", &[]),
+    done("exit_what", &[]),
+    done("rate_min", &["ratemin"]),
+    done("rate_iops_min", &[]),
+    done("rate_cycle", &[]),
+    done("flow", &[]),
+    done("flow_id", &[]),
+    done("flow_sleep", &[]),
+    done("steadystate", &["ss"]),
+    done("steadystate_duration", &["ss_dur"]),
+    done("steadystate_ramp_time", &["ss_ramp"]),
+    done("steadystate_check_interval", &["ss_interval"]),
+    done("latency_target", &[]),
+    done("latency_window", &[]),
+    done("latency_percentile", &[]),
+    done("latency_run", &[]),
+    done("cpus_allowed", &[]),
+    done("cpumask", &[]),
+    done("cpus_allowed_policy", &[]),
+    done("numa_cpu_nodes", &[]),
+    done("numa_mem_policy", &[]),
+    done("nice", &[]),
+    done("prio", &[]),
+    done("prioclass", &[]),
+    done("priohint", &[]),
+    done("cmdprio_percentage", &[]),
+    done("cmdprio_bssplit", &[]),
+    done("cmdprio_class", &[]),
+    done("cmdprio", &[]),
+    done("cmdprio_hint", &[]),
+    done("buffer_compress_percentage", &[]),
+    done("buffer_compress_chunk", &[]),
+    done("buffer_pattern", &[]),
+    done("zero_buffers", &[]),
+    done("dedupe_percentage", &[]),
+    done("dedupe_mode", &[]),
+    done("dedupe_working_set_percentage", &[]),
+    done("dedupe_global", &[]),
+    done("fill_device", &["fill_fs"]),
+    done("verify", &[]),
+    done("verify_interval", &["header_interval"]),
+    done("verify_offset", &[]),
+    done("verify_pattern", &[]),
+    done("do_verify", &[]),
+    done("verify_fatal", &[]),
+    done("verify_backlog", &[]),
+    done("verify_write_sequence", &[]),
     harmless(
         "thread",
         "all workers are threads; fio's processes differ from them in memory only",
@@ -160,6 +212,18 @@ pub const OPTIONS: &[OptionRow] = &[
         "the clock is the best that the machine has, and the record names it",
     ),
     harmless("gtod_cpu", "the clock is read without a call"),
+    harmless("verify_async", VERIFIERS),
+    harmless("verify_async_cpus", VERIFIERS),
+    harmless(
+        "verify_dump",
+        "the finding names the first block that fails",
+    ),
+    harmless("verify_state_save", "it is for a later run"),
+    harmless("verify_header_seed", "headers have no seed"),
+    harmless(
+        "allow_file_create",
+        "files in a directory are made, and a file or device that is named is there",
+    ),
     harmless(
         "gtod_reduce",
         "every request is timed always, at no cost that shows",
@@ -216,11 +280,6 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("rw_sequencer", &[], "a job is random or sequential"),
     stops("file_append", ZERO, "files do not grow"),
     stops(
-        "fill_device",
-        ZERO,
-        "files are laid out before they are measured; use size",
-    ),
-    stops(
         "file_service_type",
         &["roundrobin"],
         "files take turns, as fio has it by default",
@@ -244,25 +303,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "files are laid out before they are measured",
     ),
     stops("create_only", ZERO, "files are laid out to be measured"),
-    stops(
-        "allow_file_create",
-        &["1"],
-        "files are laid out to be measured",
-    ),
     stops("unlink_each_loop", ZERO, "files stay until the end"),
     stops("pre_read", ZERO, "it would measure the page cache"),
-    stops("sync", &["0", "none"], "O_SYNC is not done; fdatasync=1 is"),
     stops("sync_file_range", &[], "it is not done; fdatasync is"),
     stops("write_barrier", ZERO, "it is not done; fdatasync is"),
     stops("atomic", ZERO, "RWF_ATOMIC is not done"),
     stops("write_hint", NONE, "it is not given"),
-    stops(
-        "startdelay",
-        ZERO,
-        "jobs begin together, or after a stonewall or wait_for",
-    ),
-    stops("exitall", ZERO, "each job ends on its own"),
-    stops("exit_what", &[], "each job ends on its own"),
     stops("ignore_error", &[], "the first error ends the run"),
     stops("continue_on_error", NONE, "the first error ends the run"),
     stops("iodepth_batch", &["1"], BATCH),
@@ -276,16 +322,8 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("hipri", ZERO, "polled I/O is not done"),
     stops("sqthread_poll", ZERO, "polled I/O is not done"),
     stops("sqthread_poll_cpu", &[], "polled I/O is not done"),
-    stops("cmdprio_percentage", ZERO, PROCESSOR),
-    stops("rate_min", ZERO, LIMITS),
-    stops("rate_iops_min", ZERO, LIMITS),
-    stops("rate_cycle", &[], LIMITS),
     stops("rate_ignore_thinktime", ZERO, LIMITS),
     stops("max_latency", ZERO, LIMITS),
-    stops("latency_target", ZERO, LIMITS),
-    stops("latency_window", ZERO, LIMITS),
-    stops("latency_percentile", &["100"], LIMITS),
-    stops("latency_run", ZERO, LIMITS),
     stops(
         "thinktime_spin",
         ZERO,
@@ -301,29 +339,6 @@ pub const OPTIONS: &[OptionRow] = &[
         ZERO,
         "requests follow each other without a pause",
     ),
-    stops("flow", ZERO, "jobs do not wait for each other's share"),
-    stops("flow_id", &[], "jobs do not wait for each other's share"),
-    stops(
-        "flow_sleep",
-        ZERO,
-        "jobs do not wait for each other's share",
-    ),
-    stops(
-        "steadystate",
-        &[],
-        "the record shows whether a phase was steady",
-    ),
-    stops("ss", &[], "the record shows whether a phase was steady"),
-    stops(
-        "steadystate_duration",
-        &[],
-        "the record shows whether a phase was steady",
-    ),
-    stops(
-        "steadystate_ramp_time",
-        &[],
-        "the record shows whether a phase was steady",
-    ),
     stops(
         "stats",
         &["1"],
@@ -335,46 +350,30 @@ pub const OPTIONS: &[OptionRow] = &[
         "reads and writes are always distinguished",
     ),
     stops("scramble_buffers", &["1"], CONTENT),
-    stops("zero_buffers", ZERO, CONTENT),
-    stops("buffer_pattern", &[], CONTENT),
-    stops("buffer_compress_percentage", ZERO, CONTENT),
-    stops("buffer_compress_chunk", &[], CONTENT),
-    stops("dedupe_percentage", ZERO, CONTENT),
-    stops("dedupe_mode", &[], CONTENT),
-    stops("dedupe_working_set_percentage", &[], CONTENT),
-    stops("dedupe_global", ZERO, CONTENT),
-    stops("verify", &["0"], VERIFY),
-    stops("do_verify", ZERO, VERIFY),
     stops("verify_only", ZERO, VERIFY),
-    stops("verify_interval", &[], VERIFY),
-    stops("verify_offset", &[], VERIFY),
-    stops("verify_pattern", &[], VERIFY),
-    stops("verify_fatal", ZERO, VERIFY),
-    stops("verify_dump", ZERO, VERIFY),
-    stops("verify_async", ZERO, VERIFY),
-    stops("verify_backlog", ZERO, VERIFY),
     stops("verify_backlog_batch", ZERO, VERIFY),
     stops("verify_state_load", ZERO, VERIFY),
-    stops("verify_state_save", ZERO, VERIFY),
     stops("experimental_verify", ZERO, VERIFY),
     stops("trim_percentage", ZERO, "trims are not issued"),
     stops("trim_verify_zero", ZERO, "trims are not issued"),
     stops("trim_backlog", ZERO, "trims are not issued"),
     stops("trim_backlog_batch", ZERO, "trims are not issued"),
+    stops(
+        "verify_pattern_interval",
+        ZERO,
+        "patterns have no positions in them",
+    ),
+    stops("verify_policy", &["completed"], VERIFY),
+    stops("sprandom", ZERO, SPRANDOM),
+    stops("spr_op", &[], SPRANDOM),
+    stops("spr_num_regions", &[], SPRANDOM),
+    stops("spr_cs", &[], SPRANDOM),
     stops("read_iolog", &[], REPLAY),
     stops("write_iolog", &[], REPLAY),
     stops("replay_no_stall", ZERO, REPLAY),
     stops("replay_redirect", &[], REPLAY),
     stops("zonecapacity", ZERO, ZONES),
     stops("max_open_zones", ZERO, ZONES),
-    stops("nice", ZERO, PROCESSOR),
-    stops("prio", ZERO, PROCESSOR),
-    stops("prioclass", ZERO, PROCESSOR),
-    stops("cpumask", &[], PROCESSOR),
-    stops("cpus_allowed", &[], PROCESSOR),
-    stops("cpus_allowed_policy", &[], PROCESSOR),
-    stops("numa_cpu_nodes", &[], PROCESSOR),
-    stops("numa_mem_policy", &[], PROCESSOR),
     stops("lockmem", ZERO, PROCESSOR),
     stops("uid", &[], FOREIGN),
     stops("gid", &[], FOREIGN),

@@ -160,7 +160,25 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "thinktime_spin=5",
             "job.fio, line 2: thinktime_spin: disksmith does not do this (requests",
         ),
-        ("verify=crc32c", "line 2: verify:"),
+        ("verify=crc9", "line 2: verify: 'crc9' is not done"),
+        (
+            "verify_only=1",
+            "line 2: verify_only: disksmith does not do this",
+        ),
+        (
+            "verify=pattern",
+            "line 2: verify: there is no verify_pattern",
+        ),
+        (
+            "ss=iops:5%",
+            "line 2: steadystate: there is no steadystate_duration",
+        ),
+        (
+            "latency_target=5",
+            "latency_target: there is no latency_window",
+        ),
+        ("cmdprio_percentage=5", "only with io_uring and libaio"),
+        ("startdelay=1-5", "a delay that is drawn"),
         ("stats=0", "line 2: stats: disksmith does not do this"),
         (
             "frobnicate=1",
@@ -194,8 +212,8 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("include self.inc", "more than 16 deep"),
         ("time_based", "line 2: time_based: there is no runtime"),
         (
-            "rate_iops=5\nrw=randrw",
-            "line 2: rate_iops: a rate for a job that reads and writes",
+            "rate_iops=5,0\nrw=randrw",
+            "line 2: rate_iops: a rate for reads or writes alone",
         ),
         (
             "fsync=1\nfdatasync=1",

@@ -200,6 +200,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
             },
             windows,
             surroundings: Surroundings::default(),
+            outcome: record::Outcome::default(),
         });
     }
     run

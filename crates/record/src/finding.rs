@@ -48,6 +48,10 @@ pub enum Code {
     Imported,
     /// The tool that measured says itself that something went wrong.
     Failed,
+    /// What was read is not what was written.
+    Corrupt,
+    /// A rate that was asked for was missed.
+    FloorMissed,
     /// I/Os of a trace were issued after they were due.
     Late,
     /// The recorder of a trace lost events, or the trace lacks some.
@@ -64,7 +68,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 19] = [
+    pub const ALL: [Code; 21] = [
         Code::Unwritten,
         Code::Cached,
         Code::Unsteady,
@@ -79,6 +83,8 @@ impl Code {
         Code::Zones,
         Code::Imported,
         Code::Failed,
+        Code::Corrupt,
+        Code::FloorMissed,
         Code::Late,
         Code::LostEvents,
         Code::Clipped,
@@ -103,6 +109,8 @@ impl Code {
             Code::Zones => "zones",
             Code::Imported => "imported",
             Code::Failed => "failed",
+            Code::Corrupt => "corrupt",
+            Code::FloorMissed => "floor-missed",
             Code::Late => "late",
             Code::LostEvents => "lost-events",
             Code::Clipped => "clipped",

@@ -8,7 +8,9 @@
 mod activity;
 mod finding;
 mod histogram;
+mod job_options;
 mod machine;
+mod outcome;
 mod phase;
 pub mod raid;
 pub mod random;
@@ -26,7 +28,12 @@ mod workload;
 pub use activity::Activity;
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
+pub use job_options::{
+    Contents, DepthSearch, Floor, FlowShare, MemoryMode, MemoryPolicy, Priority, PriorityShare,
+    SteadyFigure, SteadyState, ThreadSettings, Verify,
+};
 pub use machine::{Cloud, FilesystemFacts, Machine};
+pub use outcome::{Outcome, Steady, Verified};
 pub use phase::{
     ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Gap, Phase, Stopped, Surroundings,
 };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceCounts, Direction, Histogram, Slice, Window, Workload};
+use crate::{DeviceCounts, Direction, Histogram, Outcome, Slice, Window, Workload};
 
 /// Interface by which the I/O went to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub enum Stopped {
     Ops,
     /// Ctrl-C or another signal.
     Signal,
+    /// A rule of its job file.
+    Rule,
 }
 
 /// Processor time that the phase used. Where several run at the same time, it is that of the threads
@@ -135,6 +137,9 @@ pub struct Phase {
     /// The machine's state around the phase; empty in runs of versions that did not look.
     #[serde(default)]
     pub surroundings: Surroundings,
+    /// Results beside the figures.
+    #[serde(default, skip_serializing_if = "Outcome::is_empty")]
+    pub outcome: Outcome,
 }
 
 impl Phase {

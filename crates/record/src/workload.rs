@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Activity, Bytes, Direction, Nanos};
+use crate::{
+    Activity, Bytes, Contents, DepthSearch, Direction, Floor, FlowShare, Nanos, PriorityShare,
+    SteadyState, ThreadSettings, Verify,
+};
 
 /// Pattern of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,6 +179,37 @@ pub struct Details {
     /// Sizes of the files of work on files themselves, whose largest is the span.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub small_files: Option<SmallFiles>,
+    /// Data of writes; `None` is random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contents: Option<Contents>,
+    /// A check of what was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
+    /// Settings of its threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_settings: Option<ThreadSettings>,
+    /// Requests with a priority of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub priority_shares: Vec<PriorityShare>,
+    /// So long after the others it begins.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub delay: Nanos,
+    /// Its share of what jobs issue that run at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowShare>,
+    /// A search for the most requests in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth_search: Option<DepthSearch>,
+    /// A steady state that ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
+    /// Rates below which it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Floor>,
+}
+
+fn is_zero(time: &Nanos) -> bool {
+    time.0 == 0
 }
 
 /// Many small files, next to their number and the size of the largest.

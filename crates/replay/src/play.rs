@@ -176,6 +176,7 @@ fn phase(end: ListEnd, survey: &Survey, settings: ReplaySettings, tally: &mut Ta
         cpu: end.cpu,
         windows: std::mem::take(&mut tally.windows),
         surroundings: Surroundings::default(),
+        outcome: record::Outcome::default(),
     }
 }
 

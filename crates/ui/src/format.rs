@@ -109,6 +109,7 @@ pub fn stopped(stopped: Stopped) -> &'static str {
         Stopped::Time => "time was up",
         Stopped::Ops => "count reached",
         Stopped::Signal => "interrupted",
+        Stopped::Rule => "a rule of its job",
     }
 }
 

@@ -160,6 +160,7 @@ impl Made {
             cpu: CpuTime::default(),
             windows,
             surroundings: Surroundings::default(),
+            outcome: record::Outcome::default(),
         })
     }
 

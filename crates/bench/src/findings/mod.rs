@@ -2,7 +2,7 @@
 //!
 //! Each rule looks at what was measured and gives a finding or none. They are kept by what they
 //! are about: `source` (where the data came from), `level` (whether there is one figure to give),
-//! `trouble` (what got in the way). Each has a test that makes it happen and one that does not.
+//! `trouble` (what got in the way), `rules` (what a job file asked for). Each has a test that makes it happen and one that does not.
 
 mod bonnie;
 mod finding;
@@ -12,6 +12,7 @@ mod healthy;
 mod level;
 #[cfg(test)]
 mod made;
+mod rules;
 mod source;
 mod suites;
 mod trouble;
@@ -27,7 +28,9 @@ pub(super) fn of(
     figures: &[PhaseFigures],
     answer: Option<&SuiteResult>,
 ) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = [
+    // Before all else: data that is lost is worse than any figure.
+    let mut findings: Vec<Finding> = run.phases.iter().filter_map(rules::corrupt).collect();
+    let of_run = [
         source::unwritten(run),
         source::blank(run),
         source::in_memory(run),
@@ -36,10 +39,8 @@ pub(super) fn of(
         source::cached_below(run),
         source::small_span(run),
         bonnie::through_cache(run),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    findings.extend(of_run.into_iter().flatten());
     findings.extend(suites::of_answer(answer));
     findings.extend(
         run.replay
@@ -47,6 +48,7 @@ pub(super) fn of(
             .flat_map(|replay| replay::conclude::findings(replay)),
     );
     for (phase, figures) in run.phases.iter().zip(figures) {
+        findings.extend(rules::floor_missed(phase));
         findings.extend(match suites::has_level(answer, phase) {
             true => of_phase(run, phase, figures),
             false => of_source(run, phase, figures),
@@ -77,8 +79,11 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     // A stall or a spent burst is why the level is not one, and says more.
     let explained = stall.is_some() || burst.is_some();
     let behind = level::behind_rate(phase);
-    let unsteady =
-        level::unsteady(phase, figures).filter(|_| !explained && behind.is_none() && gap.is_none());
+    // Where the depth changes the rate is meant to.
+    let details = phase.workload.details.as_ref();
+    let searched = details.is_some_and(|details| details.depth_search.is_some());
+    let unsteady = level::unsteady(phase, figures)
+        .filter(|_| !explained && !searched && behind.is_none() && gap.is_none());
     let capped = level::capped(run, phase, figures);
     [
         source::cached(run, phase),

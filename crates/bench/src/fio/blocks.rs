@@ -1,6 +1,6 @@
 //! Sizes of a job's requests.
 
-use fiojob::{Job, Share};
+use fiojob::{Job, Pair, Share};
 use record::{Bytes, SizeShare};
 
 /// The sizes of a job's requests.
@@ -60,9 +60,33 @@ fn shares(shares: &[Share]) -> Vec<SizeShare> {
     shares.iter().map(share).collect()
 }
 
+/// True if requests or bytes a second are limited.
+fn is_limited(job: &Job) -> bool {
+    let limited = |pair: Pair<u64>| pair.read > 0 || pair.write > 0;
+    limited(job.rate_iops) || limited(job.rate)
+}
+
+/// Requests a second of a clone; 0 where there is no limit. A limit in bytes is that of as many requests of the
+/// mean size.
+pub(super) fn rates(job: &Job) -> Pair<f64> {
+    let rate = |iops: u64, bytes: u64, sizes: &[Share]| match iops {
+        0 => bytes as f64 / mean(sizes),
+        iops => iops as f64,
+    };
+    Pair {
+        read: rate(job.rate_iops.read, job.rate.read, &job.sizes.read),
+        write: rate(job.rate_iops.write, job.rate.write, &job.sizes.write),
+    }
+}
+
 /// The share of requests that read, 0 to 1.
 pub(super) fn read_fraction(job: &Job) -> f64 {
     match (job.pattern.reads, job.pattern.writes) {
+        // Each direction comes as often as its rate says, whatever the mix.
+        (true, true) if is_limited(job) => {
+            let rates = rates(job);
+            rates.read / (rates.read + rates.write)
+        }
         (true, true) => job.read_percent as f64 / 100.0,
         (true, false) => 1.0,
         _ => 0.0,

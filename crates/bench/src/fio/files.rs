@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::anyhow;
+use fiojob::SyncIo;
 use linux::consent::open_again;
 use record::{Bytes, Pattern, TargetKind};
 use rustix::fs::{Advice, OFlags, fadvise};
@@ -108,7 +109,7 @@ impl Opened {
         for stream in streams {
             let mut files = Vec::new();
             for file in &stream.files {
-                let opened = self.reopen(*file)?;
+                let opened = self.reopen(*file, stream.sync_io)?;
                 handles.direct &= stream.direct && set_direct(&opened)?;
                 if !stream.direct {
                     self.advise(&opened, stream)?;
@@ -121,12 +122,17 @@ impl Opened {
     }
 
     /// Another descriptor of a file, which does not go through its path, if it has one.
-    fn reopen(&self, number: usize) -> io::Result<File> {
+    fn reopen(&self, number: usize, sync: SyncIo) -> io::Result<File> {
         let access = match self.prepared.writable {
             true => OFlags::RDWR,
             false => OFlags::RDONLY,
         };
-        let file = open_again(self.file(number), access)?;
+        let sync = match sync {
+            SyncIo::None => OFlags::empty(),
+            SyncIo::Full => OFlags::SYNC,
+            SyncIo::Data => OFlags::DSYNC,
+        };
+        let file = open_again(self.file(number), access | sync)?;
         keep_access_time(&file);
         Ok(file)
     }

@@ -6,9 +6,13 @@
 //! at the same time, and `sum` adds those up that are reported as one.
 
 mod blocks;
+mod ends;
 mod files;
 mod names;
+mod outcome;
 mod plan;
+mod rules;
+mod steady;
 mod sum;
 #[cfg(test)]
 mod tests;
@@ -23,7 +27,7 @@ use std::thread::available_parallelism;
 use engine::Engine;
 use fiojob::{FioError, Job, Problems, Surroundings};
 use formats::text::Utf8;
-use linux::{extents, machine};
+use linux::{Root, extents, machine};
 use record::TargetKind;
 
 use self::files::Opened;
@@ -54,6 +58,7 @@ impl Ready {
         engine: &dyn Engine,
     ) -> Result<Ready, Failure> {
         let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
+        let jobs = &on_host(jobs, &context.root).map_err(refused)?[..];
         let names = names::of(jobs, &path).map_err(refused)?;
         let (plan, opened) = if path.is_dir() {
             let plan = Plan::of(jobs, &names, None).map_err(refused)?;
@@ -79,6 +84,19 @@ impl Ready {
     pub(crate) fn repeats(&self) -> bool {
         self.plan.repeats
     }
+}
+
+/// The jobs with the processors that they are to run on.
+fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, Problems> {
+    let mut errors = Vec::new();
+    let mut known = Vec::new();
+    for job in jobs {
+        match rules::on_host(job, root) {
+            Ok(job) => known.push(job),
+            Err(error) => errors.push(error),
+        }
+    }
+    Problems::or(errors, known)
 }
 
 /// The jobs that `args` ask for: of a job file with what it includes, or of fio's options; `None` where they
@@ -172,6 +190,13 @@ impl Session<'_> {
         let ended = together::run(self, &plan, &opened, &mut progress);
         drop(progress);
         let Measured { phases, failed } = ended.measured;
+        notes.extend(phases.iter().flat_map(outcome::notes));
+        if ended.by_rule && phases.len() < ended.names.len() {
+            let rest = ended.names[phases.len()..].join(", ");
+            notes.push(format!(
+                "Not run, because a job with exit_what=all ended: {rest}."
+            ));
+        }
         let missing = ended.names[phases.len()..].to_vec();
         opened.prepared.target.direct &= ended.direct;
         Ok(self.recorded(

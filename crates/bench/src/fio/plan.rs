@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use engine::Choice;
-use fiojob::{Amount, FioError, IoEngine, Job, Problems};
+use fiojob::{Amount, ExitWhat, FioError, IoEngine, Job, Problems, SyncIo};
 use record::{Bytes, Details, Nanos, Stride, Workload};
 
 use super::blocks::Blocks;
 use super::names::Names;
+use super::rules;
 use super::workload::{stride, workload};
 use crate::target::Prepared;
 use ui::exit::Failure;
@@ -21,6 +22,8 @@ pub(super) struct Stream {
     pub job: String,
     /// Streams of one group are summed; `None` where it stands alone.
     pub group: Option<usize>,
+    /// Number of the group that it belongs to, reported as one or not.
+    pub number: usize,
     /// Its workload.
     pub workload: Workload,
     /// Bytes of each file that it uses.
@@ -37,6 +40,10 @@ pub(super) struct Stream {
     pub advise: bool,
     /// `randseed=`.
     pub seed: u64,
+    /// Writes are synchronous.
+    pub sync_io: SyncIo,
+    /// Those that end with it.
+    pub exits: Option<ExitWhat>,
 }
 
 /// Work of a job file on a target.
@@ -81,6 +88,7 @@ impl Plan {
             if let Some(note) = job.engine_note {
                 plan.notes.push(format!("{}: {note}.", job.name));
             }
+            plan.notes.extend(rules::note(job));
             errors.extend(plan.add(job, files, size, group).err());
         }
         Problems::or(errors, plan)
@@ -125,6 +133,7 @@ impl Plan {
             }
             if let Some(wall) = self.walls.last_mut() {
                 check_ramp(job, &stream, wall)?;
+                check_delay(job, &stream, wall)?;
                 wall.push(stream);
             }
         }
@@ -227,6 +236,25 @@ fn check_ramp(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioErro
     }
 }
 
+/// Checks that a stream begins when those do that it is summed with.
+fn check_delay(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
+    let delay =
+        |stream: &Stream| details(&stream.workload).map_or(Nanos(0), |details| details.delay);
+    let apart = wall.iter().find(|other| {
+        stream.group.is_some() && other.group == stream.group && delay(other) != delay(stream)
+    });
+    match apart {
+        None => Ok(()),
+        Some(other) => Err(job.error(
+            "startdelay",
+            format!(
+                "{} and {} are reported as one and begin at different times; begin a new_group",
+                other.job, stream.job
+            ),
+        )),
+    }
+}
+
 fn details(workload: &Workload) -> Option<&Details> {
     workload.details.as_deref()
 }
@@ -279,7 +307,15 @@ fn stream(
         },
         job: job.name.clone(),
         group: job.group_reporting.then_some(group),
-        workload: workload(job, &blocks, Bytes(offset), moved, files.len()),
+        number: group,
+        workload: workload(
+            job,
+            &blocks,
+            Bytes(offset),
+            moved,
+            files.len(),
+            (clone, Bytes(span.0 * files.len() as u64)),
+        ),
         span,
         files: files.to_vec(),
         choice: match job.engine {
@@ -290,6 +326,8 @@ fn stream(
         invalidate: job.invalidate,
         advise: job.advise,
         seed: job.randseed.unwrap_or(0),
+        sync_io: job.rules.sync_io,
+        exits: job.rules.exits_all.then_some(job.rules.exit_what),
     })
 }
 
@@ -328,6 +366,13 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64,
         .map(|bytes| Amount::Bytes(bytes.saturating_mul(files)));
     let wanted = of_files.or(job.size);
     let Some(target) = size else {
+        if job.rules.fill_device {
+            return Err(job.error(
+                "fill_device",
+                "a file system is not filled: files are laid out before they are measured; give a \
+                 size",
+            ));
+        }
         return match wanted {
             Some(Amount::Bytes(bytes)) if bytes < LARGEST => Ok(bytes),
             Some(_) => Err(job.error(

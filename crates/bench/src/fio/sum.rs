@@ -182,6 +182,7 @@ fn add(sum: &mut Phase, part: &Phase) {
     sum.drain_seconds = sum.drain_seconds.max(part.drain_seconds);
     sum.cpu.user_s += part.cpu.user_s;
     sum.cpu.system_s += part.cpu.system_s;
+    sum.outcome.add(&part.outcome);
     if part.stopped == Stopped::Signal {
         sum.stopped = Stopped::Signal;
     }

@@ -10,6 +10,7 @@ use engine::{Control, Engine, EngineError, Job, Observer, Start, part_of_seed};
 use linux::diskstats::Counter;
 use record::{Phase, Window};
 
+use super::ends::{Ends, Rules};
 use super::files::{Handles, Opened};
 use super::plan::{Plan, Stream};
 use super::sum::{self, Reported};
@@ -28,6 +29,8 @@ pub(super) struct Ended {
     pub names: Vec<String>,
     /// True if the page cache was bypassed by all that ran.
     pub direct: bool,
+    /// True if a job that ended keeps those behind its wall from beginning.
+    pub by_rule: bool,
 }
 
 /// Runs all walls of a plan, until a stream fails or a signal comes.
@@ -42,7 +45,7 @@ pub(super) fn run(
         phases: Vec::new(),
         failed: None,
     };
-    let mut direct = true;
+    let (mut direct, mut by_rule) = (true, false);
     let walls: Vec<(&[Stream], Vec<Reported>)> = plan
         .walls
         .iter()
@@ -54,7 +57,7 @@ pub(super) fn run(
         .collect();
     let mut before = 0;
     for (streams, reported) in walls {
-        if session.interrupt.load(Relaxed) {
+        if session.interrupt.load(Relaxed) || by_rule {
             break;
         }
         let began_s = began.elapsed().as_secs_f64();
@@ -66,12 +69,15 @@ pub(super) fn run(
         };
         match Wall::begin(session, opened, streams, before).and_then(|wall| {
             direct &= wall.handles.direct;
-            wall.run(&all.join(", "), counters, progress)
+            let phases = wall.run(&all.join(", "), counters, progress);
+            by_rule = wall.ends.ends_all();
+            phases
         }) {
             Ok(phases) => {
-                let sums = reported
-                    .into_iter()
-                    .map(|(name, members)| sum::phase(name, &members, streams, &phases, began_s));
+                let sums = reported.into_iter().map(|(name, members)| {
+                    let began_s = began_s + delay_s(&streams[members[0]]);
+                    sum::phase(name, &members, streams, &phases, began_s)
+                });
                 measured.phases.extend(sums);
             }
             Err((name, error)) => {
@@ -86,7 +92,14 @@ pub(super) fn run(
         measured,
         names,
         direct,
+        by_rule,
     }
+}
+
+/// Seconds after which a stream begins.
+fn delay_s(stream: &Stream) -> f64 {
+    let details = stream.workload.details.as_ref();
+    details.map_or(0.0, |details| details.delay.as_secs_f64())
 }
 
 /// The streams between two walls.
@@ -98,6 +111,7 @@ struct Wall<'a> {
     before: usize,
     /// Set by a signal or by a stream that failed: all end.
     stop: AtomicBool,
+    ends: Ends,
 }
 
 /// Parts of a session that a thread that runs streams needs; the rest of it stays where it is.
@@ -135,6 +149,7 @@ impl<'a> Wall<'a> {
             streams,
             before,
             stop: AtomicBool::new(false),
+            ends: Ends::of(streams),
         })
     }
 
@@ -160,23 +175,31 @@ impl<'a> Wall<'a> {
             .details
             .as_ref()
             .map_or(0.0, |details| details.ramp.as_secs_f64());
-        progress.begin(names, lead.workload.longest.as_secs_f64() + ramp);
+        let longest = lead.workload.longest.as_secs_f64() + ramp + delay_s(lead);
+        progress.begin(names, longest);
         let plan = PhasePlan::new(lead.name.clone(), lead.workload.clone());
         let mut watch = Watch::new(&plan, counters, progress);
         let (streams, before, files) = (self.streams, self.before, &self.handles.of);
+        let ends = &self.ends;
         let mut results: Vec<Result<Phase, EngineError>> =
             heeding(runner.interrupt, runner.stop, |scope| {
                 let others: Vec<_> = (1..streams.len())
                     .map(|index| {
                         let work = move || {
                             let stream = &streams[index];
-                            runner.stream(stream, &files[index], before + index, &mut Quiet)
+                            let mut quiet = Quiet;
+                            let mut rules = ends.watch(index, stream, &mut quiet);
+                            let number = before + index;
+                            let phase = runner.stream(stream, &files[index], number, &mut rules);
+                            ended(phase, rules, ends, index, streams)
                         };
                         let thread = thread::Builder::new().spawn_scoped(scope, work);
                         thread.inspect_err(|_| runner.end_all())
                     })
                     .collect();
-                let first = runner.stream(lead, &files[0], before, &mut watch);
+                let mut rules = ends.watch(0, lead, &mut watch);
+                let first = runner.stream(lead, &files[0], before, &mut rules);
+                let first = ended(first, rules, ends, 0, streams);
                 let others = others.into_iter().map(|other| {
                     let other = other.map_err(EngineError::Setup)?;
                     other.join().unwrap_or_else(|_| {
@@ -197,6 +220,20 @@ impl<'a> Wall<'a> {
     }
 }
 
+/// A stream has ended: its phase with what its rules saw, and others end that are to end with it.
+fn ended(
+    phase: Result<Phase, EngineError>,
+    rules: Rules<'_>,
+    ends: &Ends,
+    index: usize,
+    streams: &[Stream],
+) -> Result<Phase, EngineError> {
+    let mut phase = phase?;
+    rules.finish(&mut phase);
+    ends.end(index, streams);
+    Ok(phase)
+}
+
 /// Does `work`, and stops all streams when a signal comes meanwhile.
 fn heeding<'env, T>(
     interrupt: &'env AtomicBool,
@@ -205,7 +242,7 @@ fn heeding<'env, T>(
 ) -> T {
     let ended = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
-        let _ends = Ends(Arc::clone(&ended));
+        let _ends = HeedingEnds(Arc::clone(&ended));
         scope.spawn(move || {
             while !ended.load(Relaxed) {
                 if interrupt.load(Relaxed) {
@@ -219,9 +256,9 @@ fn heeding<'env, T>(
 }
 
 /// Ends the thread that looks for a signal, which a scope waits for also when the work panics.
-struct Ends(Arc<AtomicBool>);
+struct HeedingEnds(Arc<AtomicBool>);
 
-impl Drop for Ends {
+impl Drop for HeedingEnds {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }

@@ -1,9 +1,10 @@
 //! The workload of a clone of a job.
 
-use fiojob::{Cadence, Distribution, IoEngine, Job, Pair, SyncCall, ZonePart};
+use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZonePart};
 use record::{Bytes, Details, Nanos, Pattern, Spread, Stride, Think, Workload, ZoneShare};
 
-use super::blocks::{Blocks, read_fraction};
+use super::blocks::{Blocks, rates, read_fraction};
+use super::rules;
 
 /// Longer than any job without a runtime.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
@@ -16,6 +17,7 @@ pub(super) fn workload(
     offset: Bytes,
     (bytes, ops): (Option<Bytes>, Option<u64>),
     files: usize,
+    (clone, span): (usize, Bytes),
 ) -> Workload {
     let (read_sizes, write_sizes) = match blocks.differ() {
         true => (blocks.read.clone(), blocks.write.clone()),
@@ -25,7 +27,7 @@ pub(super) fn workload(
         0 => NEVER,
         us => Nanos(us * 1000),
     };
-    Workload {
+    let mut workload = Workload {
         pattern: match job.pattern.random {
             true => Pattern::Random,
             false => Pattern::Sequential,
@@ -39,7 +41,7 @@ pub(super) fn workload(
             IoEngine::Queued => job.iodepth,
             IoEngine::Blocking => 1,
         },
-        rate_per_s: rate(job, blocks),
+        rate_per_s: rate(job),
         span: None,
         sync_every: if job.pattern.writes {
             job.sync().map_or(0, |(_, every)| every)
@@ -70,12 +72,14 @@ pub(super) fn workload(
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
             bytes,
             ramp: Nanos(job.ramp_us * 1000),
-            mixed: false,
             options: options(job, offset),
-            calls: None,
-            small_files: None,
+            ..Details::default()
         })),
+    };
+    if let Some(details) = &mut workload.details {
+        rules::put(job, clone, blocks, span, details);
     }
+    workload
 }
 
 /// The options with which fio would do the same as what is reported as one: all clones where they
@@ -107,17 +111,12 @@ fn spread(job: &Job, sizes_differ: bool) -> Spread {
     }
 }
 
-/// Requests a second, where they are limited. A limit in bytes is that of as many requests of the mean size.
-fn rate(job: &Job, blocks: &Blocks) -> Option<f64> {
-    let of = |pair: Pair<u64>| match job.pattern.reads {
-        true => pair.read as f64,
-        false => pair.write as f64,
-    };
-    let rate = match of(job.rate_iops) {
-        0.0 => of(job.rate) / blocks.mean as f64,
-        iops => iops,
-    };
-    (rate > 0.0).then_some(rate)
+/// Requests a second, where they are limited.
+fn rate(job: &Job) -> Option<f64> {
+    let rates = rates(job);
+    let reads = if job.pattern.reads { rates.read } else { 0.0 };
+    let writes = if job.pattern.writes { rates.write } else { 0.0 };
+    (reads + writes > 0.0).then_some(reads + writes)
 }
 
 fn zones(job: &Job) -> Vec<ZoneShare> {

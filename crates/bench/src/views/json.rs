@@ -6,8 +6,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use record::{
     Activity, Bytes, ClockKind, Cloud, CpuTime, Details, Direction, EngineKind, Finding, Flow,
-    Histogram, Machine, Origin, Pattern, Phase, Run, RunId, Stopped, Target, TargetKind, Verdict,
-    Window, Workload,
+    Histogram, Machine, Origin, Outcome, Pattern, Phase, Run, RunId, Stopped, Target, TargetKind,
+    Verdict, Window, Workload,
 };
 use serde::Serialize;
 
@@ -183,6 +183,8 @@ struct PhaseDocument<'a> {
     /// Beginning of the phase that its figures leave out.
     warmup_seconds: f64,
     stopped: &'a Stopped,
+    /// Results that rules of a job file ask for.
+    outcome: Option<&'a Outcome>,
     read: Option<FlowDocument>,
     write: Option<FlowDocument>,
     create: Option<FlowDocument>,
@@ -222,6 +224,7 @@ impl<'a> PhaseDocument<'a> {
             drain_seconds: phase.drain_seconds,
             warmup_seconds: figures.warmup_slices as f64 * phase.slice_seconds(),
             stopped: &phase.stopped,
+            outcome: (!phase.outcome.is_empty()).then_some(&phase.outcome),
             read: data(Direction::Read),
             write: data(Direction::Write),
             create: of_files(Activity::Create),

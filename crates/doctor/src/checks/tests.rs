@@ -428,6 +428,7 @@ fn phase(
         cpu: CpuTime::default(),
         windows: Vec::new(),
         surroundings: Surroundings::default(),
+        outcome: record::Outcome::default(),
     }
 }
 

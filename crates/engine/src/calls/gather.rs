@@ -200,6 +200,7 @@ impl<'a> Gathered<'a> {
             cpu: self.cpu,
             windows: self.windows,
             surroundings: Surroundings::default(),
+            outcome: record::Outcome::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::*;
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
 use crate::places::Places;
+use crate::restraint::Restraint;
 use crate::simulated::SimulatedDisk;
 use crate::tally::{Flows, Timetable, merge_flows, ops_of, tests::workload};
 use crate::thinking::Thinking;
@@ -28,7 +29,7 @@ fn run(
         ..workload.clone()
     };
     let budget = Budget::of(&limited);
-    let (interrupt, enough) = (AtomicBool::new(false), AtomicBool::new(false));
+    let [interrupt, enough, finished] = [(); 3].map(|()| AtomicBool::new(false));
     let plan = Plan {
         workload,
         timetable: Timetable {
@@ -41,6 +42,8 @@ fn run(
         free_until: 0,
         interrupt: &interrupt,
         enough: &enough,
+        finished: &finished,
+        verifier: None,
     };
     let share = Share {
         places: Places::of(workload, 1 << 30, 0, 1),
@@ -49,11 +52,15 @@ fn run(
             .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
         leads: true,
         slots: workload.depth,
-        thinking: workload
-            .details
-            .as_ref()
-            .and_then(|details| details.think)
-            .map(|think| Thinking::new(think.time.0, think.every)),
+        restraint: Restraint {
+            thinking: workload
+                .details
+                .as_ref()
+                .and_then(|details| details.think)
+                .map(|think| Thinking::new(think.time.0, think.every)),
+            ..Restraint::default()
+        }
+        .some(),
     };
     let (sender, receiver) = channel();
     let end = Worker::new(0, &plan, share, disk, sender).run()?;

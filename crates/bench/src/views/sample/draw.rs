@@ -256,6 +256,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
         },
         windows,
         surroundings: Surroundings::default(),
+        outcome: record::Outcome::default(),
     }
 }
 

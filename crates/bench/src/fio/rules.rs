@@ -1,0 +1,331 @@
+//! Rules of a job that are neither places nor sizes, as a workload has them.
+
+use fiojob::{FioError, Job, MemoryMode, Pair, PrioritySplit, Rules, Steady, SteadyOf, Sum};
+use linux::Root;
+use record::{
+    Bytes, Contents, DepthSearch, Details, Floor, FlowShare, MemoryPolicy, Nanos, Priority,
+    PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
+};
+
+use super::blocks::Blocks;
+
+/// Puts the rules of a job into the details of one of its clones, whose files have `span` bytes together.
+pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details: &mut Details) {
+    let rules = &job.rules;
+    details.contents = contents(rules, blocks, span);
+    details.verify = verify(rules);
+    details.thread_settings = threads(rules, clone);
+    details.priority_shares = priorities(rules);
+    details.delay = Nanos(rules.start_delay_us * 1000);
+    details.flow = (rules.flow > 0).then(|| FlowShare {
+        id: rules.flow_id,
+        weight: rules.flow,
+        pause: Nanos(rules.flow_sleep_us * 1000),
+    });
+    details.depth_search = (rules.latency_us > 0).then(|| DepthSearch {
+        latency: Nanos(rules.latency_us * 1000),
+        window: Nanos(rules.latency_window_us * 1000),
+        share: rules.latency_percentile / 100.0,
+        continues: rules.latency_run,
+    });
+    details.steady_state = rules.steady.map(|steady| steady_state(rules, steady));
+    details.floor = floor(rules);
+}
+
+/// Data that compresses or repeats, where it is asked for. The data that is verified is made for that.
+fn contents(rules: &Rules, blocks: &Blocks, span: Bytes) -> Option<Contents> {
+    let is_shaped = rules.zeros || !rules.buffer_pattern.is_empty();
+    let percent = match (rules.compress_percent, is_shaped) {
+        (Some(percent), _) => percent,
+        (None, true) => 100,
+        (None, false) => 0,
+    };
+    if percent == 0 && rules.dedupe_percent == 0 {
+        return None;
+    }
+    let writes = span.0 / blocks.mean.max(1);
+    Some(Contents {
+        compressible: percent as f64 / 100.0,
+        chunk: Bytes(rules.compress_chunk),
+        repeated: rules.dedupe_percent as f64 / 100.0,
+        working_set: match rules.dedupe_set {
+            true => (writes * rules.dedupe_set_percent / 100).max(1),
+            false => 0,
+        },
+        shared: rules.dedupe_set && rules.dedupe_global,
+        pattern: match rules.zeros {
+            true => Vec::new(),
+            false => rules.buffer_pattern.clone(),
+        },
+    })
+}
+
+fn verify(rules: &Rules) -> Option<Verify> {
+    let sum = rules.verify?;
+    Some(Verify {
+        interval: (rules.verify_interval > 0).then_some(Bytes(rules.verify_interval)),
+        header_at: rules.verify_offset as u32,
+        pattern: rules.verify_pattern.clone(),
+        pattern_only: sum == Sum::Pattern,
+        reads_back: rules.reads_back,
+        backlog: rules.verify_backlog,
+        in_sequence: rules.verify_sequence,
+        fatal: rules.verify_fatal,
+    })
+}
+
+fn threads(rules: &Rules, clone: usize) -> Option<ThreadSettings> {
+    let settings = ThreadSettings {
+        cpus: match rules.cpus_split && !rules.cpus.is_empty() {
+            true => vec![rules.cpus[clone % rules.cpus.len()]],
+            false => rules.cpus.clone(),
+        },
+        nice: rules.nice,
+        priority: priority(rules),
+        memory: rules.memory.as_ref().map(|memory| MemoryPolicy {
+            mode: match memory.mode {
+                MemoryMode::Default => record::MemoryMode::Default,
+                MemoryMode::Prefer => record::MemoryMode::Prefer,
+                MemoryMode::Bind => record::MemoryMode::Bind,
+                MemoryMode::Interleave => record::MemoryMode::Interleave,
+                MemoryMode::Local => record::MemoryMode::Local,
+            },
+            nodes: memory.nodes.clone(),
+        }),
+    };
+    (settings != ThreadSettings::default()).then_some(settings)
+}
+
+/// Priority of all of a job's I/O. As in fio a level without a class is one of best effort.
+fn priority(rules: &Rules) -> Option<Priority> {
+    /// IOPRIO_CLASS_BE.
+    const BEST_EFFORT: u8 = 2;
+    if rules.priority_class.or(rules.priority_level).is_none() && rules.priority_hint == 0 {
+        return None;
+    }
+    Some(Priority {
+        class: rules.priority_class.unwrap_or(BEST_EFFORT),
+        level: rules.priority_level.unwrap_or(0),
+        hint: rules.priority_hint,
+    })
+}
+
+fn priorities(rules: &Rules) -> Vec<PriorityShare> {
+    let default = Pair {
+        read: own(rules.request_priority.read),
+        write: own(rules.request_priority.write),
+    };
+    let shares = |splits: &[PrioritySplit], writes: bool, default: Priority| {
+        let share = |split: &PrioritySplit| PriorityShare {
+            writes,
+            size: split.bytes.map(Bytes),
+            share: split.percent as f64 / 100.0,
+            priority: split.priority.map_or(default, own),
+        };
+        splits.iter().map(share).collect::<Vec<_>>()
+    };
+    let mut all = shares(&rules.priorities.read, false, default.read);
+    all.extend(shares(&rules.priorities.write, true, default.write));
+    all
+}
+
+fn own(priority: fiojob::Priority) -> Priority {
+    Priority {
+        class: priority.class,
+        level: priority.level,
+        hint: priority.hint,
+    }
+}
+
+fn steady_state(rules: &Rules, steady: Steady) -> SteadyState {
+    SteadyState {
+        of: match steady.of {
+            SteadyOf::Iops => SteadyFigure::Iops,
+            SteadyOf::Bandwidth => SteadyFigure::Bandwidth,
+            SteadyOf::Latency => SteadyFigure::Latency,
+        },
+        slope: steady.slope,
+        limit: match steady.percent {
+            true => steady.limit / 100.0,
+            false => steady.limit,
+        },
+        relative: steady.percent,
+        duration: Nanos(rules.steady_us * 1000),
+        ramp: Nanos(rules.steady_ramp_us * 1000),
+        interval: Nanos(rules.steady_interval_us * 1000),
+    }
+}
+
+fn floor(rules: &Rules) -> Option<Floor> {
+    let floor = Floor {
+        read_bytes: rules.rate_min.read,
+        write_bytes: rules.rate_min.write,
+        read_ops: rules.rate_iops_min.read,
+        write_ops: rules.rate_iops_min.write,
+        cycle: Nanos(rules.rate_cycle_ms * 1_000_000),
+    };
+    let none = Floor {
+        cycle: floor.cycle,
+        ..Floor::default()
+    };
+    (floor != none).then_some(floor)
+}
+
+/// A note where what is verified is not done by the sum that is named.
+pub(super) fn note(job: &Job) -> Option<String> {
+    match job.rules.verify {
+        Some(Sum::Header(Some(name))) => Some(format!(
+            "{}: verify={name} is done by crc32c, which finds damage as well; the processor does \
+             other work.",
+            job.name
+        )),
+        _ => None,
+    }
+}
+
+/// The job with the processors of the nodes that it names.
+///
+/// # Errors
+/// When the host has not the processors or nodes.
+pub(super) fn on_host(job: &Job, root: &Root) -> Result<Job, FioError> {
+    let mut job = job.clone();
+    let mut cpus = Vec::new();
+    for node in job.rules.cpu_nodes.clone() {
+        let of_node = listed(root, &format!("node/node{node}/cpulist"));
+        cpus.extend(of_node.ok_or_else(|| no_node(&job, "numa_cpu_nodes", node))?);
+    }
+    if !cpus.is_empty() {
+        job.rules.cpus = cpus;
+    }
+    let nodes = job.rules.memory.iter().flat_map(|memory| &memory.nodes);
+    for node in nodes {
+        if listed(root, &format!("node/node{node}/cpulist")).is_none() {
+            return Err(no_node(&job, "numa_mem_policy", *node));
+        }
+    }
+    if let Some(online) = listed(root, "cpu/online")
+        && let Some(missing) = job.rules.cpus.iter().find(|cpu| !online.contains(cpu))
+    {
+        let option = match job.places.contains_key("cpus_allowed") {
+            true => "cpus_allowed",
+            false => "cpumask",
+        };
+        return Err(job.error(
+            option,
+            format!("this host has no processor {missing} online"),
+        ));
+    }
+    Ok(job)
+}
+
+fn no_node(job: &Job, option: &str, node: u32) -> FioError {
+    job.error(option, format!("this host has no NUMA node {node}"))
+}
+
+/// The numbers in a list of the kernel's, such as `0-3,8`.
+fn listed(root: &Root, name: &str) -> Option<Vec<u32>> {
+    let path = root.sys.join("devices/system").join(name);
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut numbers = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        numbers.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use fiojob::Surroundings;
+
+    fn job(lines: &str) -> Job {
+        let surroundings = Surroundings {
+            variable: &|_| None,
+            include: &|_, _| Err("none".to_owned()),
+            page_size: 4096,
+            memory_mb: 1000,
+            processors: 2,
+        };
+        let text = format!("[j]\nsize=1m\nioengine=libaio\n{lines}\n");
+        fiojob::read("job.fio", &text, &surroundings)
+            .unwrap()
+            .remove(0)
+    }
+
+    fn details(lines: &str, clone: usize) -> Details {
+        let job = job(lines);
+        let mut details = Details::default();
+        put(&job, clone, &Blocks::of(&job), Bytes::mib(1), &mut details);
+        details
+    }
+
+    #[test]
+    fn each_rule_comes_into_the_workload() {
+        let asked = details(
+            "startdelay=2\nflow=3\nflow_id=1\nrate_min=1m,2m\nprio=5\ncpus_allowed=0-1\n\
+             cpus_allowed_policy=split\nsteadystate=iops_slope:2%\nss_dur=5\nnice=-3\n\
+             latency_target=500\nlatency_window=2s\nlatency_percentile=99",
+            3,
+        );
+        assert_eq!(asked.delay, Nanos::from_secs(2));
+        assert_eq!(asked.flow.map(|flow| (flow.id, flow.weight)), Some((1, 3)));
+        let floor = asked.floor.unwrap();
+        assert_eq!((floor.read_bytes, floor.write_bytes), (1 << 20, 2 << 20));
+        let threads = asked.thread_settings.unwrap();
+        assert_eq!((threads.cpus, threads.nice), (vec![1], Some(-3)));
+        let priority = threads.priority.unwrap();
+        assert_eq!((priority.class, priority.level), (2, 5));
+        let steady = asked.steady_state.unwrap();
+        assert!(steady.slope && steady.relative && (steady.limit - 0.02).abs() < 1e-9);
+        let search = asked.depth_search.unwrap();
+        assert_eq!((search.latency, search.share), (Nanos(500_000), 0.99));
+        assert_eq!(details("bs=4k", 0), Details::default());
+    }
+
+    #[test]
+    fn data_is_shaped_as_the_options_say_together() {
+        let of = |lines: &str| details(lines, 0).contents;
+        let half = of("buffer_compress_percentage=50\nbuffer_compress_chunk=4k").unwrap();
+        assert_eq!((half.compressible, half.chunk), (0.5, Bytes(4096)));
+        assert_eq!(of("zero_buffers").unwrap().compressible, 1.0);
+        assert_eq!(of("buffer_pattern=0xab").unwrap().pattern, [0xab]);
+        let set =
+            of("dedupe_percentage=30\ndedupe_mode=working_set\ndedupe_working_set_percentage=50");
+        assert_eq!(set.unwrap().working_set, 128);
+        assert_eq!(of("dedupe_percentage=30").unwrap().working_set, 0);
+        assert_eq!(of("refill_buffers=1\nzero_buffers=0"), None);
+    }
+
+    #[test]
+    fn processors_and_nodes_are_those_of_the_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        let system = root.sys.join("devices/system");
+        fs::create_dir_all(system.join("node/node1")).unwrap();
+        fs::create_dir_all(system.join("cpu")).unwrap();
+        fs::write(system.join("node/node1/cpulist"), "2-3,7\n").unwrap();
+        fs::write(system.join("cpu/online"), "0-7\n").unwrap();
+        let on = |lines: &str| on_host(&job(lines), &root);
+        assert_eq!(on("numa_cpu_nodes=1").unwrap().rules.cpus, [2, 3, 7]);
+        for (lines, says) in [
+            (
+                "numa_cpu_nodes=0-1",
+                "line 4: numa_cpu_nodes: this host has no NUMA node 0",
+            ),
+            (
+                "numa_mem_policy=bind:1,2",
+                "numa_mem_policy: this host has no NUMA node 2",
+            ),
+            (
+                "cpus_allowed=6-9",
+                "cpus_allowed: this host has no processor 8 online",
+            ),
+        ] {
+            let error = on(lines).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

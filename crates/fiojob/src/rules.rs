@@ -1,0 +1,300 @@
+//! Options that are neither places nor sizes: data, checks, threads, shares and ends of a job.
+
+mod lists;
+mod set;
+
+pub(crate) use set::{flag, set, switch};
+
+use crate::error::FioError;
+use crate::job::{IoEngine, Job, Pair};
+
+/// Value of `sync=`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncIo {
+    /// Writes are not synchronous.
+    #[default]
+    None,
+    /// O_SYNC.
+    Full,
+    /// O_DSYNC.
+    Data,
+}
+
+/// Value of `exit_what=`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// Jobs of its group.
+    #[default]
+    Group,
+    /// All that run.
+    Stonewall,
+    /// All that run, and those that have not begun.
+    All,
+}
+
+/// Value of `steadystate=`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// Figure that is to be steady.
+    pub of: SteadyOf,
+    /// Its slope is judged, and not its deviation.
+    pub slope: bool,
+    /// The most that is steady.
+    pub limit: f64,
+    /// The limit is in percent of the mean.
+    pub percent: bool,
+}
+
+/// Figure that is to be steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteadyOf {
+    /// Requests a second.
+    Iops,
+    /// Bytes a second.
+    Bandwidth,
+    /// Latency, in nanoseconds.
+    Latency,
+}
+
+/// Value of `numa_mem_policy=`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Use of the nodes.
+    pub mode: MemoryMode,
+    /// The nodes.
+    pub nodes: Vec<u32>,
+}
+
+/// Use of nodes of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryMode {
+    /// `default`.
+    Default,
+    /// `prefer`.
+    Prefer,
+    /// `bind`.
+    Bind,
+    /// `interleave`.
+    Interleave,
+    /// `local`.
+    Local,
+}
+
+/// Priority of I/O: class, level and hint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priority {
+    /// 0 none, 1 real time, 2 best effort, 3 idle.
+    pub class: u8,
+    /// 0, the highest, to 7.
+    pub level: u8,
+    /// A hint to the device.
+    pub hint: u16,
+}
+
+/// A share of the requests of one size, or of all, with a priority; `None` is that of `cmdprio`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrioritySplit {
+    /// Size of the requests, in bytes; `None` is all.
+    pub bytes: Option<u64>,
+    /// Percentage of them.
+    pub percent: u64,
+    /// Their priority.
+    pub priority: Option<Priority>,
+}
+
+/// Value of `verify=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sum {
+    /// A sum in a header; the name, where it is another than what is taken.
+    Header(Option<&'static str>),
+    /// The pattern alone.
+    Pattern,
+}
+
+/// Options of a job that are neither places nor sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// `sync=`.
+    pub sync_io: SyncIo,
+    /// `startdelay=`, in microseconds.
+    pub start_delay_us: u64,
+    /// `exitall`.
+    pub exits_all: bool,
+    /// `exit_what=`.
+    pub exit_what: ExitWhat,
+    /// `rate_min=`, in bytes a second; 0 is none.
+    pub rate_min: Pair<u64>,
+    /// `rate_iops_min=`; 0 is none.
+    pub rate_iops_min: Pair<u64>,
+    /// `rate_cycle=`, in milliseconds.
+    pub rate_cycle_ms: u64,
+    /// `flow=`: the weight; 0 is none.
+    pub flow: u32,
+    /// `flow_id=`.
+    pub flow_id: u32,
+    /// `flow_sleep=`, in microseconds.
+    pub flow_sleep_us: u64,
+    /// `steadystate=`.
+    pub steady: Option<Steady>,
+    /// `steadystate_duration=`, in microseconds.
+    pub steady_us: u64,
+    /// `steadystate_ramp_time=`, in microseconds.
+    pub steady_ramp_us: u64,
+    /// `steadystate_check_interval=`, in microseconds.
+    pub steady_interval_us: u64,
+    /// `latency_target=`, in microseconds; 0 is none.
+    pub latency_us: u64,
+    /// `latency_window=`, in microseconds.
+    pub latency_window_us: u64,
+    /// `latency_percentile=`.
+    pub latency_percentile: f64,
+    /// `latency_run=`.
+    pub latency_run: bool,
+    /// `cpus_allowed=` and `cpumask=`.
+    pub cpus: Vec<u32>,
+    /// `cpus_allowed_policy=split`: each clone has one of them.
+    pub cpus_split: bool,
+    /// `numa_cpu_nodes=`.
+    pub cpu_nodes: Vec<u32>,
+    /// `numa_mem_policy=`.
+    pub memory: Option<Memory>,
+    /// `nice=`.
+    pub nice: Option<i32>,
+    /// `prioclass=`.
+    pub priority_class: Option<u8>,
+    /// `prio=`.
+    pub priority_level: Option<u8>,
+    /// `priohint=`.
+    pub priority_hint: u16,
+    /// `cmdprio_percentage=` and `cmdprio_bssplit=`.
+    pub priorities: Pair<Vec<PrioritySplit>>,
+    /// `cmdprio_class=`, `cmdprio=` and `cmdprio_hint=`.
+    pub request_priority: Pair<Priority>,
+    /// `buffer_compress_percentage=`.
+    pub compress_percent: Option<u64>,
+    /// `buffer_compress_chunk=`, in bytes; 0 is fio's.
+    pub compress_chunk: u64,
+    /// `buffer_pattern=`.
+    pub buffer_pattern: Vec<u8>,
+    /// `zero_buffers`.
+    pub zeros: bool,
+    /// `dedupe_percentage=`.
+    pub dedupe_percent: u64,
+    /// `dedupe_mode=working_set`.
+    pub dedupe_set: bool,
+    /// `dedupe_working_set_percentage=`.
+    pub dedupe_set_percent: u64,
+    /// `dedupe_global=`.
+    pub dedupe_global: bool,
+    /// `fill_device=`.
+    pub fill_device: bool,
+    /// `verify=`.
+    pub verify: Option<Sum>,
+    /// `verify_interval=`, in bytes; 0 is a request.
+    pub verify_interval: u64,
+    /// `verify_offset=`, in bytes.
+    pub verify_offset: u64,
+    /// `verify_pattern=`.
+    pub verify_pattern: Vec<u8>,
+    /// `do_verify=`.
+    pub reads_back: bool,
+    /// `verify_fatal=`.
+    pub verify_fatal: bool,
+    /// `verify_backlog=`.
+    pub verify_backlog: u32,
+    /// `verify_write_sequence=`.
+    pub verify_sequence: bool,
+}
+
+impl Default for Rules {
+    /// fio's defaults.
+    fn default() -> Rules {
+        let real_time = Priority {
+            class: 1,
+            ..Priority::default()
+        };
+        Rules {
+            sync_io: SyncIo::None,
+            start_delay_us: 0,
+            exits_all: false,
+            exit_what: ExitWhat::Group,
+            rate_min: Pair::default(),
+            rate_iops_min: Pair::default(),
+            rate_cycle_ms: 1000,
+            flow: 0,
+            flow_id: 0,
+            flow_sleep_us: 0,
+            steady: None,
+            steady_us: 0,
+            steady_ramp_us: 0,
+            steady_interval_us: 1_000_000,
+            latency_us: 0,
+            latency_window_us: 0,
+            latency_percentile: 100.0,
+            latency_run: false,
+            cpus: Vec::new(),
+            cpus_split: false,
+            cpu_nodes: Vec::new(),
+            memory: None,
+            nice: None,
+            priority_class: None,
+            priority_level: None,
+            priority_hint: 0,
+            priorities: Pair::default(),
+            request_priority: Pair {
+                read: real_time,
+                write: real_time,
+            },
+            compress_percent: None,
+            compress_chunk: 0,
+            buffer_pattern: Vec::new(),
+            zeros: false,
+            dedupe_percent: 0,
+            dedupe_set: false,
+            dedupe_set_percent: 5,
+            dedupe_global: false,
+            fill_device: false,
+            verify: None,
+            verify_interval: 0,
+            verify_offset: 0,
+            verify_pattern: Vec::new(),
+            reads_back: true,
+            verify_fatal: false,
+            verify_backlog: 0,
+            verify_sequence: true,
+        }
+    }
+}
+
+/// Checks rules that fit other options only in part.
+pub(crate) fn check(job: &Job) -> Result<(), FioError> {
+    let rules = &job.rules;
+    if rules.steady.is_some() && rules.steady_us == 0 {
+        return Err(job.error(
+            "steadystate",
+            "there is no steadystate_duration, without which fio judges nothing; give one",
+        ));
+    }
+    let is_limited = job.rate != Pair::default() || job.rate_iops != Pair::default();
+    if rules.latency_us > 0 {
+        let why = match (rules.latency_window_us, is_limited || job.think_us > 0) {
+            (0, _) => Some("there is no latency_window, for which each depth is tried; give one"),
+            (_, true) => Some("together with a rate or thinktime it is not done; keep one"),
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Err(job.error("latency_target", why));
+        }
+    }
+    let has_own = !rules.priorities.read.is_empty() || !rules.priorities.write.is_empty();
+    if has_own && job.engine == IoEngine::Blocking {
+        return Err(job.error(
+            "cmdprio_percentage",
+            "requests have priorities of their own only with io_uring and libaio",
+        ));
+    }
+    if rules.verify == Some(Sum::Pattern) && rules.verify_pattern.is_empty() {
+        return Err(job.error("verify", "there is no verify_pattern; give one"));
+    }
+    Ok(())
+}
