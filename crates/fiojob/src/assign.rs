@@ -1,11 +1,12 @@
 //! An option's value into a [`Job`].
 
 use crate::error::FioError;
-use crate::job::{Cadence, Job, Pair, Share};
+use crate::job::{Cadence, Job, Share};
 use crate::lines::{Entry, Section, Surroundings};
 use crate::number::{amount, pair, time_us, whole};
 use crate::options::{self, Kind};
-use crate::rules;
+use crate::pair::Pair;
+use crate::rule_options;
 use crate::values::{self, block};
 
 /// Error for an option that is listed as done and that nothing here sets; a test makes sure that there is
@@ -65,7 +66,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         *switch = is_set(value)?;
         return Ok(());
     }
-    if let Some(switch) = rules::switch(&mut job.rules, option) {
+    if let Some(switch) = rule_options::switch(&mut job.rules, option) {
         *switch = is_set(value)?;
         return Ok(());
     }
@@ -76,7 +77,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         *flag = truth(value)?;
         return Ok(());
     }
-    if let Some(flag) = rules::flag(&mut job.rules, option) {
+    if let Some(flag) = rule_options::flag(&mut job.rules, option) {
         *flag = truth(value)?;
         return Ok(());
     }
@@ -184,7 +185,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         "random_distribution" => job.distribution = values::distribution(value)?,
         "randseed" => job.randseed = Some(number(u64::MAX)?),
         _ => {
-            return rules::set(&mut job.rules, option, value, kb_base, again)
+            return rule_options::set(&mut job.rules, option, value, kb_base, again)
                 .unwrap_or_else(|| Err(UNPLACED.to_owned()));
         }
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::error::{FioError, Place};
-use crate::rules::{self, Rules};
+use crate::pair::{Amount, Pair};
+use crate::rules::Rules;
 
 /// Value of `rw=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,24 +15,6 @@ pub struct Pattern {
     pub reads: bool,
     /// True if it writes.
     pub writes: bool,
-}
-
-/// A size: in bytes, or as a share of the file or device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    /// In bytes.
-    Bytes(u64),
-    /// In percent, 0 to 100.
-    Percent(u64),
-}
-
-/// A value for reads and one for writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Pair<T> {
-    /// For reads.
-    pub read: T,
-    /// For writes.
-    pub write: T,
 }
 
 /// One size of a request and how often it is drawn.
@@ -334,8 +317,7 @@ impl Job {
             }
         }
         self.check_rate()?;
-        self.check_zones()?;
-        rules::check(self)
+        self.check_zones()
     }
 
     fn check_rate(&self) -> Result<(), FioError> {

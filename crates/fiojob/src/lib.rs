@@ -14,16 +14,21 @@
 //! - `number` and `expression`: sizes, times and arithmetic;
 //! - `options`: which options there are, and what happens to each;
 //! - `values`: values that are words or have several parts;
-//! - `rules`: options that are neither places nor sizes;
+//! - `rules`, `rule_options`, `rule_values`, `check`: options that are neither places nor sizes, their values
+//!   and what fits together;
 //! - `assign`: an option's value into a [`Job`].
 
 mod assign;
+mod check;
 mod error;
 mod expression;
 mod job;
 mod lines;
 mod number;
 mod options;
+mod pair;
+mod rule_options;
+mod rule_values;
 mod rules;
 mod substitute;
 #[cfg(test)]
@@ -31,11 +36,10 @@ mod tests;
 mod values;
 
 pub use error::{FioError, Place, Problems};
-pub use job::{
-    Amount, Cadence, Distribution, IoEngine, Job, Pair, Pattern, Share, SyncCall, ZonePart, Zones,
-};
+pub use job::{Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, ZonePart, Zones};
 pub use lines::{MOST_BYTES, Surroundings};
 pub use options::{Kind, OPTIONS, OptionRow};
+pub use pair::{Amount, Pair};
 pub use rules::{
     ExitWhat, Memory, MemoryMode, Priority, PrioritySplit, Rules, Steady, SteadyOf, Sum, SyncIo,
 };
@@ -89,7 +93,7 @@ fn jobs(
         } else {
             // An option that was not understood may be the one that is missing.
             if errors.len() == before {
-                errors.extend(job.check().err());
+                errors.extend(job.check().and_then(|()| check::rules(&job)).err());
             }
             jobs.push(job);
         }

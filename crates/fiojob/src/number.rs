@@ -1,7 +1,7 @@
 //! Sizes, times and plain numbers, with fio's suffixes.
 
 use crate::expression;
-use crate::job::{Amount, Pair};
+use crate::pair::{Amount, Pair};
 
 /// Value of a suffix of a size. `k` and `kb` are `kb_base` bytes; `kib` is the other base: fio has them the
 /// wrong way round on purpose, since old job files mean 1024 by `k`.

@@ -3,7 +3,6 @@
 use record::{Code, Finding, Phase, Severity};
 
 use super::finding::finding;
-use ui::format::number;
 
 /// What was read is not what was written.
 pub(super) fn corrupt(phase: &Phase) -> Option<Finding> {
@@ -12,8 +11,7 @@ pub(super) fn corrupt(phase: &Phase) -> Option<Finding> {
     let text = format!(
         "{} of {} blocks that were read are not as they were written, the first {first}. The target, or \
          another program, has changed data: do not trust it with any, and look at the kernel's log.",
-        number(verified.failed as f64),
-        number(verified.requests as f64),
+        verified.failed, verified.requests,
     );
     Some(finding(Code::Corrupt, Severity::Invalid, Some(phase), text))
 }
@@ -55,7 +53,7 @@ mod tests {
         assert_eq!(conclusion.verdict, Verdict::Invalid);
         let text = &conclusion.findings[0].text;
         assert!(
-            text.contains("2 of 1,000 blocks") && text.contains("byte 4096"),
+            text.contains("2 of 1000 blocks") && text.contains("byte 4096"),
             "{text}"
         );
         let sound = run(|phase| phase.outcome.verified = Some(verified(0)));

@@ -2,7 +2,7 @@
 
 use record::{Phase, Steady, SteadyFigure, SteadyState};
 
-use ui::format::{number, percent};
+use ui::format::percent;
 use ui::units::duration;
 
 /// Notes on a phase, as sentences.
@@ -22,10 +22,10 @@ pub(super) fn notes(phase: &Phase) -> Vec<String> {
                     0 => String::new(),
                     count => format!(
                         "; {} could not be judged, as two writes to them were in flight at once",
-                        number(count as f64)
+                        count
                     ),
                 };
-                let count = number(it.requests as f64);
+                let count = it.requests;
                 format!(
                     "{}: {count} blocks were read back as they were written{unjudged}.",
                     phase.name

@@ -1,9 +1,9 @@
 //! An option's value into [`Rules`].
 
-use super::lists::{mask, memory, numbers, pattern, split, steady};
-use super::{ExitWhat, Priority, PrioritySplit, Rules, Sum, SyncIo};
-use crate::job::Pair;
 use crate::number::{pair, time_us, whole};
+use crate::pair::Pair;
+use crate::rule_values::{mask, memory, numbers, pattern, split, steady};
+use crate::rules::{ExitWhat, Priority, PrioritySplit, Rules, Sum, SyncIo};
 use crate::values::{block, micros};
 
 /// Sets one option; `None` where it is none of these. `again` says that it was set before.

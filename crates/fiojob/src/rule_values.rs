@@ -1,7 +1,7 @@
 //! Values that are lists: processors, nodes, patterns and shares of priorities.
 
-use super::{Memory, MemoryMode, Priority, PrioritySplit, Steady, SteadyOf};
 use crate::number::whole;
+use crate::rules::{Memory, MemoryMode, Priority, PrioritySplit, Steady, SteadyOf};
 use crate::values::block;
 
 /// Numbers and ranges: `0-3,5`; fio takes colons as well.
