@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use support::lab::{in_lab, lab_run};
-use support::{Place, ProgramOutput, Running, has_program};
+use support::{Place, ProgramOutput, Running, has_program, said, skipped};
 
 #[test]
 fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
@@ -314,4 +314,53 @@ fn wait_for_socket(folder: &std::path::Path) -> std::path::PathBuf {
         std::thread::sleep(Duration::from_millis(50));
     }
     panic!("no socket in {}", folder.display());
+}
+
+/// The parts of the tour, and its commands, in their order.
+fn steps(text: &str) -> Vec<&str> {
+    let is_step = |line: &&str| line.starts_with("== ") || line.starts_with("$ disksmith ");
+    text.lines().filter(is_step).collect()
+}
+
+#[test]
+fn where_there_is_no_qemu_the_tour_names_its_package_and_is_played() {
+    let place = Place::new();
+    let played = place.run(&["lab", "tour", "--recorded"]).ends_with(0);
+    assert_eq!(played.err, "");
+    assert!(!played.out.contains('\u{1b}'), "{played:#?}");
+    let folder = place.path("empty");
+    std::fs::create_dir(&folder).unwrap();
+    let mut command = place.command(&["lab", "tour"]);
+    let instead = said(command.env("PATH", &folder)).ends_with(0);
+    assert_eq!(instead.out, played.out);
+    for words in [
+        "is not installed: apt-get install qemu-system-",
+        "a recording",
+    ] {
+        assert!(instead.err.contains(words), "no '{words}' in {instead:#?}");
+    }
+    for speed in ["0", "-1", "fast"] {
+        place
+            .run(&["lab", "tour", "--recorded", "--speed", speed])
+            .refuses(&["such as 2"]);
+    }
+    let mut command = place.command(&["lab", "tour", "--recorded"]);
+    let ascii = said(command.env("LC_ALL", "C")).ends_with(0);
+    assert!(ascii.out.is_ascii());
+}
+
+#[test]
+#[ignore = "minutes of one machine, with figures that a busy host hides: make prove"]
+fn with_qemu_the_tour_finds_what_is_true_and_goes_as_it_was_recorded() {
+    let place = Place::new();
+    let live = place.run(&["lab", "tour"]);
+    if live.err.contains("a recording") {
+        skipped(&live.err);
+        return;
+    }
+    let live = live.ends_with(0);
+    let recorded = place.run(&["lab", "tour", "--recorded"]).ends_with(0);
+    assert_eq!(steps(&live.out), steps(&recorded.out));
+    assert!(live.out.contains("0 cold blocks are left"), "{live:#?}");
+    assert!(!place.ledger().exists(), "nothing is kept");
 }

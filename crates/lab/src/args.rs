@@ -14,6 +14,7 @@ use domain::values::{Size, Span, Throughput};
 /// Arguments of `lab`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
+  disksmith lab tour
   disksmith lab run --volumes 8xgp3:16GiB --volumes cold:8GiB -- disksmith devices
   disksmith lab serve --volumes 2xgp3,iops=6000:16GiB --socket-dir /run/volumes")]
 pub struct LabArgs {
@@ -29,6 +30,8 @@ pub enum LabVerb {
     Run(Box<LabRunArgs>),
     /// Serve virtual volumes to NBD clients of this host, until interrupted
     Serve(LabServeArgs),
+    /// Show in five minutes what disksmith does, on virtual volumes: a cold one, an array, a slow member, a spoilt block
+    Tour(LabTourArgs),
 }
 
 /// The volumes, of both.
@@ -204,6 +207,33 @@ pub struct LabServeArgs {
     /// A loopback address that offers all volumes by their serial numbers
     #[arg(long, value_name = "ADDRESS:PORT", group = "where")]
     pub listen: Option<SocketAddr>,
+}
+
+/// Arguments of `lab tour`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith lab tour
+  disksmith lab tour --recorded --speed 4")]
+pub struct LabTourArgs {
+    /// Play a recording of the tour, and start nothing. So it does where QEMU is not installed
+    #[arg(long)]
+    pub recorded: bool,
+    /// Speed of a recording on a terminal. Elsewhere it is written at once
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    pub speed: f64,
+    /// Cache folder of the kernel and the tools [default: disksmith/lab in the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Accelerator of the machine
+    #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
+    pub accel: AccelChoice,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(speed) if (0.01..=1000.0).contains(&speed) => Ok(speed),
+        _ => Err("give a factor from 0.01 to 1000, such as 2".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 /// The locale's charset holds signs beyond ASCII.
-pub(crate) fn is_unicode() -> bool {
+pub fn is_unicode() -> bool {
     *IS_UTF8
 }
 

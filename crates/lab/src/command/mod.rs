@@ -4,26 +4,22 @@ mod boots;
 mod caps;
 mod failure;
 mod ledger;
+mod rehearsal;
+mod tour;
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::machine::{
-    Accel, Accelerator, Disk, Machine, MachineOptions, Packages, Source, check_emulator,
-    default_cache,
-};
-use crate::model::Caps;
+use crate::machine::Machine;
 use crate::server::{Options, Server, Truth, Volume};
-use crate::spec::VolumeSpec;
 use anyhow::Context as _;
 use serde::Serialize;
 
 use boots::{Boots, LOOK};
 use failure::all;
 use ledger::{check_new, keep_ledger};
+use rehearsal::{Rehearsal, describe, options, specs};
 
-use crate::args::AccelChoice;
 use crate::args::LabArgs;
 use crate::args::LabRunArgs;
 use crate::args::LabServeArgs;
@@ -39,6 +35,7 @@ pub fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Out
     match &args.verb {
         LabVerb::Run(args) => run(args, context, interrupt),
         LabVerb::Serve(args) => serve(args, context, interrupt),
+        LabVerb::Tour(args) => tour::tour(args, context, interrupt),
     }
 }
 
@@ -47,28 +44,20 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
         check_new(path)?;
     }
     let truth = check_truth(&args.volumes)?;
-    check_emulator().refused()?;
-    let cache = args
-        .cache
-        .clone()
-        .unwrap_or_else(|| default_cache(|name| std::env::var_os(name)));
-    let packages =
-        Packages::ensure_unless(&cache, &mut |text| context.notice(text), interrupt).refused()?;
-    let wanted = Options {
-        hold: true,
-        ..options(&args.volumes)
-    };
-    let server = Server::start(&specs(&args.volumes), &wanted).refused()?;
-    // It arrives in the server's folder, and is put where the user wants it when it is whole.
-    let copied = server.folder().join("ledger.db");
+    let mut rehearsal =
+        Rehearsal::prepare(args, &mut |text| context.notice(text), interrupt).refused()?;
     let cuts = boots::cut_times(&args.cut_after, args.volumes.seed);
-    let mut options = machine(args, packages, &cache, &server, &copied)?;
-    if !cuts.is_empty() && options.state.is_none() {
+    if !cuts.is_empty() && rehearsal.options.state.is_none() {
         // The ledger must outlive the cuts. Without a place for it, it does so in the server's folder.
-        options.state = Some(server.folder().join("state"));
+        rehearsal.options.state = Some(rehearsal.server.folder().join("state"));
     }
+    let Rehearsal {
+        server,
+        options,
+        copied,
+    } = rehearsal;
     let machine = Machine::start(&options, io::stdout(), io::stderr()).refused()?;
-    context.notice(&describe(args, &server, machine.accelerator()));
+    context.notice(&describe(args.accel, &server, machine.accelerator()));
     report_caps(&server, &args.volumes, context);
     let boots = Boots {
         options,
@@ -81,46 +70,6 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
     let kept = keep_ledger(&copied, args.ledger_out.as_deref(), context);
     let written = write_truth(truth.as_ref(), &server);
     all(context, status, [kept, written]).map(Answer::Status)
-}
-
-fn machine(
-    args: &LabRunArgs,
-    packages: Packages,
-    cache: &Path,
-    server: &Server,
-    copied: &Path,
-) -> Result<MachineOptions, Failure> {
-    let own = std::env::current_exe().context("this program's own file could not be found");
-    let binary = match &args.binary {
-        Some(binary) => binary.clone(),
-        None => own.refused()?,
-    };
-    let mut options = MachineOptions::new(packages, cache, &binary, args.command.clone());
-    options.disks = server
-        .volumes()
-        .iter()
-        .map(|volume| Disk {
-            source: Source::Socket {
-                path: volume.socket().to_path_buf(),
-                export: String::new(),
-            },
-            serial: volume.serial().to_owned(),
-        })
-        .collect();
-    options.prepare = args.prepare.clone();
-    // What is logged are the machine's own requests.
-    options.merge = args.volumes.requests.is_none();
-    options.memory = args.memory.0;
-    options.cpus = args.cpus;
-    options.timeout = args.timeout.map(|span| span.0.into());
-    options.ledger_out = Some(copied.to_path_buf());
-    options.state = args.state.clone();
-    options.accel = match args.accel {
-        AccelChoice::Auto => Accel::Auto,
-        AccelChoice::Kvm => Accel::Kvm,
-        AccelChoice::Emulation => Accel::Emulation,
-    };
-    Ok(options)
 }
 
 /// The file for the truth, which is written at the end.
@@ -184,46 +133,8 @@ fn write_truth(truth: Option<&OutputFile>, server: &Server) -> Result<(), Failur
         .midway()
 }
 
-fn specs(volumes: &VolumesArgs) -> Vec<VolumeSpec> {
-    let groups = volumes.groups.iter();
-    groups.flat_map(|group| group.volumes()).collect()
-}
-
-fn options(volumes: &VolumesArgs) -> Options {
-    Options {
-        scale: volumes.scale,
-        seed: volumes.seed,
-        instance: Caps {
-            iops: volumes.instance_iops,
-            throughput: volumes.instance_throughput.map(|size| size.0),
-        },
-        requests: volumes.requests.clone(),
-        ..Options::default()
-    }
-}
-
 fn report_caps(server: &Server, volumes: &VolumesArgs, context: &Context) {
     for line in caps::lines(server, volumes) {
         context.notice(&line);
     }
-}
-
-/// The emulated volumes.
-fn describe(args: &LabRunArgs, server: &Server, accelerator: Accelerator) -> String {
-    let count = server.volumes().len();
-    let volumes = match count {
-        1 => "1 volume".to_owned(),
-        _ => format!("{count} volumes"),
-    };
-    let runs_on = match accelerator {
-        Accelerator::Kvm => "on KVM",
-        Accelerator::Emulation if args.accel == AccelChoice::Emulation => {
-            "emulated: computation is slow, the volumes keep their speed"
-        }
-        Accelerator::Emulation => {
-            "emulated, since KVM does not work here: computation is slow, the volumes keep \
-             their speed"
-        }
-    };
-    format!("A machine with {volumes}, {runs_on}.")
 }

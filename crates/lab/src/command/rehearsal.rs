@@ -1,0 +1,137 @@
+//! Volumes and a machine that are ready to be started, as the arguments say.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+
+use crate::args::{AccelChoice, LabRunArgs, VolumesArgs};
+use crate::machine::{
+    Accel, Accelerator, Disk, MachineOptions, Packages, Source, check_emulator, default_cache,
+};
+use crate::model::Caps;
+use crate::server::{Options, Server};
+use crate::spec::VolumeSpec;
+
+/// Volumes, which are served, and the machine around them, which is not started.
+pub(super) struct Rehearsal {
+    /// The volumes.
+    pub server: Server,
+    /// The machine and its command.
+    pub options: MachineOptions,
+    /// Path at which the machine's ledger arrives, in the server's folder.
+    pub copied: PathBuf,
+}
+
+impl Rehearsal {
+    /// Fetches kernel and tools where they are not kept yet, and serves the volumes. Nothing fails, stalls or becomes
+    /// warm until the command begins.
+    ///
+    /// # Errors
+    /// When something that the machine is made of cannot be had here, and when the volumes cannot be served.
+    pub(super) fn prepare(
+        args: &LabRunArgs,
+        notice: &mut dyn FnMut(&str),
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<Rehearsal> {
+        check_emulator()?;
+        let cache = args
+            .cache
+            .clone()
+            .unwrap_or_else(|| default_cache(|name| std::env::var_os(name)));
+        let packages = Packages::ensure_unless(&cache, notice, interrupt)?;
+        let wanted = Options {
+            hold: true,
+            ..options(&args.volumes)
+        };
+        let server = Server::start(&specs(&args.volumes), &wanted)?;
+        // It is put where the user wants it when it is whole.
+        let copied = server.folder().join("ledger.db");
+        let options = machine(args, packages, &cache, &server, &copied)?;
+        Ok(Rehearsal {
+            server,
+            options,
+            copied,
+        })
+    }
+}
+
+fn machine(
+    args: &LabRunArgs,
+    packages: Packages,
+    cache: &Path,
+    server: &Server,
+    copied: &Path,
+) -> anyhow::Result<MachineOptions> {
+    let own = std::env::current_exe().context("this program's own file could not be found");
+    let binary = match &args.binary {
+        Some(binary) => binary.clone(),
+        None => own?,
+    };
+    let mut options = MachineOptions::new(packages, cache, &binary, args.command.clone());
+    options.disks = server
+        .volumes()
+        .iter()
+        .map(|volume| Disk {
+            source: Source::Socket {
+                path: volume.socket().to_path_buf(),
+                export: String::new(),
+            },
+            serial: volume.serial().to_owned(),
+        })
+        .collect();
+    options.prepare = args.prepare.clone();
+    // What is logged are the machine's own requests.
+    options.merge = args.volumes.requests.is_none();
+    options.memory = args.memory.0;
+    options.cpus = args.cpus;
+    options.timeout = args.timeout.map(|span| span.0.into());
+    options.ledger_out = Some(copied.to_path_buf());
+    options.state = args.state.clone();
+    options.accel = match args.accel {
+        AccelChoice::Auto => Accel::Auto,
+        AccelChoice::Kvm => Accel::Kvm,
+        AccelChoice::Emulation => Accel::Emulation,
+    };
+    Ok(options)
+}
+
+/// The volumes that are wanted.
+pub(super) fn specs(volumes: &VolumesArgs) -> Vec<VolumeSpec> {
+    let groups = volumes.groups.iter();
+    groups.flat_map(|group| group.volumes()).collect()
+}
+
+/// The options of the server of volumes, without places at which clients find it.
+pub(super) fn options(volumes: &VolumesArgs) -> Options {
+    Options {
+        scale: volumes.scale,
+        seed: volumes.seed,
+        instance: Caps {
+            iops: volumes.instance_iops,
+            throughput: volumes.instance_throughput.map(|size| size.0),
+        },
+        requests: volumes.requests.clone(),
+        ..Options::default()
+    }
+}
+
+/// The emulated volumes.
+pub(super) fn describe(accel: AccelChoice, server: &Server, accelerator: Accelerator) -> String {
+    let count = server.volumes().len();
+    let volumes = match count {
+        1 => "1 volume".to_owned(),
+        _ => format!("{count} volumes"),
+    };
+    let runs_on = match accelerator {
+        Accelerator::Kvm => "on KVM",
+        Accelerator::Emulation if accel == AccelChoice::Emulation => {
+            "emulated: computation is slow, the volumes keep their speed"
+        }
+        Accelerator::Emulation => {
+            "emulated, since KVM does not work here: computation is slow, the volumes keep \
+             their speed"
+        }
+    };
+    format!("A machine with {volumes}, {runs_on}.")
+}

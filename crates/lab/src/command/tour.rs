@@ -1,0 +1,186 @@
+//! The tour: a narrated rehearsal on virtual volumes, or, where there is no machine to be had, a recording of one.
+
+mod cast;
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+use ui::charset;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+
+use super::boots::Boots;
+use super::rehearsal::{Rehearsal, describe};
+use crate::args::{LabRunArgs, LabTourArgs, VolumesArgs};
+use crate::machine::{Error, Machine};
+use crate::server::Volume;
+use cast::Cast;
+use domain::values::Size;
+use record::Bytes;
+
+/// The steps, for the shell of the lab's machine.
+const STEPS: &str = include_str!("tour/tour.sh");
+
+/// A run of the tour, as `docs/pictures/draw` recorded it.
+const RECORDED: &str = include_str!("tour/tour.cast");
+
+/// `/dev/vda` and on, in the order in which the steps name them: one that is cold, four for an array of which one
+/// answers late, and a spare.
+const VOLUMES: [&str; 5] = [
+    "cold,throughput=80MiB:192MiB",
+    "2xlatency=500us,throughput=100MiB:64MiB",
+    "latency=12ms,throughput=100MiB:64MiB",
+    "latency=500us,throughput=100MiB:64MiB",
+    "latency=500us,throughput=100MiB:64MiB",
+];
+
+/// What is on the cold volume, as if it were restored: it stays cold.
+const PREPARE: &str = "yes 'a row of the database' | \
+    dd of=/dev/vda bs=1M count=192 iflag=fullblock oflag=direct 2>/dev/null";
+
+/// The most columns that the answers take: those of the recording.
+const COLUMNS: usize = 100;
+
+/// Gives the tour.
+pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    if args.recorded {
+        return play(args, context, interrupt);
+    }
+    let run = arguments(args, context)?;
+    let rehearsal = match Rehearsal::prepare(&run, &mut |text| context.notice(text), interrupt) {
+        Ok(rehearsal) => rehearsal,
+        Err(error) if wants_a_machine(&error) => {
+            context.notice(&format!(
+                "disksmith: {}\nUntil then, this is a recording of the tour:",
+                sentence(&error)
+            ));
+            return play(args, context, interrupt);
+        }
+        Err(error) => return Err(Failure::Refused(error)),
+    };
+    let machine = Machine::start(&rehearsal.options, io::stdout(), io::stderr()).refused()?;
+    context.notice(&describe(
+        run.accel,
+        &rehearsal.server,
+        machine.accelerator(),
+    ));
+    let boots = Boots {
+        options: rehearsal.options,
+        server: &rehearsal.server,
+        cuts: &[],
+        interrupt,
+    };
+    let status = boots.until_the_end(machine, context)?;
+    context.print(&format!("\n{}\n", truth(rehearsal.server.volumes())))?;
+    Ok(Answer::Status(status))
+}
+
+/// Something that the machine is made of cannot be had here.
+fn wants_a_machine(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<Error>()
+        .is_some_and(|error| !matches!(error, Error::Interrupted))
+}
+
+/// The machine of the tour.
+fn arguments(args: &LabTourArgs, context: &Context) -> Result<LabRunArgs, Failure> {
+    let groups: Result<Vec<_>, _> = VOLUMES.iter().map(|volumes| volumes.parse()).collect();
+    let command = ["sh".into(), "-c".into(), script(context).into()];
+    Ok(LabRunArgs {
+        volumes: VolumesArgs {
+            groups: groups.refused()?,
+            scale: 1.0,
+            instance_iops: None,
+            instance_throughput: None,
+            truth: None,
+            force: false,
+            requests: None,
+            seed: 0,
+        },
+        memory: Size(Bytes::gib(1)),
+        cpus: 2,
+        timeout: None,
+        cache: args.cache.clone(),
+        binary: None,
+        ledger_out: None,
+        state: None,
+        cut_after: Vec::new(),
+        prepare: Some(PREPARE.into()),
+        accel: args.accel,
+        command: command.into(),
+    })
+}
+
+/// The steps, with the width, the signs and the looks of this terminal.
+fn script(context: &Context) -> String {
+    let columns = context.columns.min(COLUMNS);
+    let locale = if charset::is_unicode() {
+        "C.UTF-8"
+    } else {
+        "C"
+    };
+    let [bold, plain] = match has_looks(context) {
+        true => [cast::BOLD, cast::PLAIN],
+        false => [""; 2],
+    };
+    format!("export COLUMNS={columns} LC_ALL={locale}\nBOLD='{bold}' PLAIN='{plain}'\n{STEPS}")
+}
+
+/// Bold text is shown as such (no-color.org leaves it to programs whether `NO_COLOR` means that too).
+fn has_looks(context: &Context) -> bool {
+    context.answers_a_person && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+}
+
+/// The lab's own count of what the steps found and left.
+fn truth(volumes: &[Volume]) -> String {
+    let cold = volumes
+        .first()
+        .map(|volume| volume.truth().cold_blocks_left);
+    format!(
+        "By the lab's own count: {} cold blocks are left on /dev/vda; /dev/vdd answers in 12 ms, the other\n\
+         members in 0.5 ms; 64 KiB of /dev/vdb were overwritten.",
+        cold.unwrap_or_default()
+    )
+}
+
+fn play(args: &LabTourArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let cast = Cast::parse(RECORDED).refused()?;
+    // Only a person waits for what comes.
+    let speed = context.answers_a_person.then_some(args.speed);
+    let has_looks = has_looks(context);
+    cast.play(&mut context.out, has_looks, speed, interrupt)
+        .midway()?;
+    Ok(Answer::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recording_is_of_these_steps_and_each_answer_in_it_is_true() {
+        let mut out = Vec::new();
+        let never = AtomicBool::new(false);
+        let cast = Cast::parse(RECORDED).unwrap();
+        cast.play(&mut out, false, None, &never).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for words in [
+            "slow-member vdd",
+            "cannot be told  /data/ibdata1",
+            "By the lab's own count: 0 cold blocks",
+        ] {
+            assert!(text.contains(words), "no '{words}' in {text}");
+        }
+        assert!(!text.contains("calls for"), "{text}");
+        // The commands of the steps, as the script has them, are in the recording.
+        let steps = STEPS.lines().filter_map(|line| {
+            let (_, command) = line.strip_prefix("run ")?.split_once(" '")?;
+            Some(command.trim_end_matches(['\'', '\\']))
+        });
+        let steps: Vec<&str> = steps.collect();
+        assert!(steps.len() > 10, "{steps:?}");
+        for step in steps {
+            assert!(text.contains(&format!("$ {step}")), "no '{step}' in {text}");
+        }
+    }
+}

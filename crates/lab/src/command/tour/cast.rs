@@ -1,0 +1,149 @@
+//! A recording of a terminal, as asciinema writes it (asciicast v2): a header, then a line for each piece of output.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use ui::charset;
+
+/// Bold text begins.
+pub(super) const BOLD: &str = "\u{1b}[1m";
+/// It ends.
+pub(super) const PLAIN: &str = "\u{1b}[0m";
+
+/// Interval at which an interrupt by the user is polled.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A recording.
+#[derive(Debug)]
+pub(super) struct Cast {
+    pieces: Vec<Piece>,
+}
+
+/// Output, and the time since the output before it.
+#[derive(Debug, PartialEq)]
+struct Piece {
+    after: Duration,
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    version: u32,
+    /// Longer pauses are shortened to this, in seconds.
+    idle_time_limit: Option<f64>,
+}
+
+/// Error of a recording that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the recording has no header")]
+    Empty,
+    #[error("the recording is of version {0}, and version 2 is read")]
+    Version(u32),
+    #[error("line {line} of the recording: {source}")]
+    Line {
+        line: usize,
+        source: serde_json::Error,
+    },
+}
+
+impl Cast {
+    /// Reads a recording. What is not output, such as keys and marks, is left out.
+    pub(super) fn parse(text: &str) -> Result<Cast, Error> {
+        let mut lines = (1..).zip(text.lines());
+        let wrong = |line, source| Error::Line { line, source };
+        let (line, header) = lines.next().ok_or(Error::Empty)?;
+        let header: Header = serde_json::from_str(header).map_err(|e| wrong(line, e))?;
+        if header.version != 2 {
+            return Err(Error::Version(header.version));
+        }
+        let longest = header.idle_time_limit.unwrap_or(f64::MAX);
+        let (mut pieces, mut before) = (Vec::new(), 0.0);
+        for (line, piece) in lines.filter(|(_, piece)| !piece.is_empty()) {
+            let (at, kind, text): (f64, String, String) =
+                serde_json::from_str(piece).map_err(|e| wrong(line, e))?;
+            if kind != "o" {
+                continue;
+            }
+            let pause = (at - before).clamp(0.0, longest);
+            let after = Duration::try_from_secs_f64(pause).unwrap_or_default();
+            pieces.push(Piece { after, text });
+            before = at;
+        }
+        Ok(Cast { pieces })
+    }
+
+    /// Writes the recording, at so many times its speed or at once, to its end or until the user wants it.
+    pub(super) fn play(
+        &self,
+        out: &mut dyn Write,
+        has_looks: bool,
+        speed: Option<f64>,
+        interrupt: &AtomicBool,
+    ) -> io::Result<()> {
+        for piece in &self.pieces {
+            if let Some(speed) = speed {
+                wait(piece.after.div_f64(speed), interrupt);
+            }
+            if interrupt.load(Ordering::Relaxed) {
+                break;
+            }
+            let mut text = piece.text.replace("\r\n", "\n");
+            if !has_looks {
+                text = text.replace(BOLD, "").replace(PLAIN, "");
+            }
+            out.write_all(charset::shown(&text).as_bytes())?;
+            if speed.is_some() {
+                out.flush()?;
+            }
+        }
+        out.flush()
+    }
+}
+
+fn wait(mut left: Duration, interrupt: &AtomicBool) {
+    while !left.is_zero() && !interrupt.load(Ordering::Relaxed) {
+        let part = left.min(LOOK);
+        std::thread::sleep(part);
+        left -= part;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = concat!(
+        "{\"version\":2,\"width\":80,\"height\":24,\"idle_time_limit\":1.5}\n",
+        "[0.5,\"o\",\"\\u001b[1m$ ls\\u001b[0m\\r\\n\"]\n",
+        "[0.6,\"i\",\"q\"]\n",
+        "[9.5,\"o\",\"50 µs\\r\\n\"]\n",
+    );
+
+    fn played(cast: &Cast, has_looks: bool, interrupt: bool) -> String {
+        let mut out = Vec::new();
+        cast.play(&mut out, has_looks, None, &AtomicBool::new(interrupt))
+            .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn output_is_played_in_order_with_short_pauses_and_nothing_else() {
+        let cast = Cast::parse(SMALL).unwrap();
+        let pauses: Vec<Duration> = cast.pieces.iter().map(|piece| piece.after).collect();
+        assert_eq!(pauses, [0.5, 1.5].map(Duration::from_secs_f64));
+        assert!(played(&cast, false, false).starts_with("$ ls\n50 "));
+        assert!(played(&cast, true, false).starts_with("\u{1b}[1m$ ls\u{1b}[0m\n"));
+        assert_eq!(played(&cast, false, true), "");
+    }
+
+    #[test]
+    fn another_form_is_refused_with_its_line() {
+        let says = |text: &str| Cast::parse(text).unwrap_err().to_string();
+        assert_eq!(says(""), "the recording has no header");
+        assert!(says("{\"version\":1}").contains("version 1"));
+        assert!(says("{\"version\":2}\n[1.0,\"o\"]").starts_with("line 2 of the recording: "));
+    }
+}
