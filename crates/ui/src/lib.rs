@@ -6,6 +6,7 @@ pub mod context;
 pub mod csv;
 pub mod exit;
 pub mod format;
+pub mod journal;
 pub mod json;
 pub mod ledger_args;
 pub mod output;

@@ -75,7 +75,7 @@ pub(super) fn parse(
         }),
         filter,
         view: match is_silent {
-            true => View::Silent,
+            true => View::Silent(None),
             false => View::of(args),
         },
         report,

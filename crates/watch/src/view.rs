@@ -8,9 +8,10 @@ use study::watch::Change;
 
 use crate::args::WatchArgs;
 use crate::screen::Screen;
-use crate::views::{json, plain};
+use crate::views::{journal, json, plain};
 use ui::context::{Context, notice};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::journal::Journal;
 use ui::signals;
 
 /// True if the screen is drawn: not for lines, a check, metrics, nor a table or page of a recording, and only
@@ -27,8 +28,8 @@ pub(crate) enum View {
     Json,
     /// On the screen of a terminal.
     Live(Screen),
-    /// Others ask for it.
-    Silent,
+    /// Others ask for it, and findings go to the journal of a service.
+    Silent(Option<Journal>),
 }
 
 impl View {
@@ -36,7 +37,7 @@ impl View {
         if args.json {
             View::Json
         } else if args.prometheus.is_some() && !args.plain {
-            View::Silent
+            View::Silent(Journal::of_process())
         } else {
             View::Plain(plain::Lines::default())
         }
@@ -84,7 +85,7 @@ impl View {
 
     pub(crate) fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) | View::Live(_) | View::Silent => Ok(()),
+            View::Plain(_) | View::Live(_) | View::Silent(_) => Ok(()),
             View::Json => context.print(&json::start(source)),
         }
     }
@@ -92,7 +93,7 @@ impl View {
     /// Something that cannot be seen, and why.
     pub(crate) fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) | View::Silent => {
+            View::Plain(_) | View::Silent(_) => {
                 notice(note);
                 Ok(())
             }
@@ -113,7 +114,7 @@ impl View {
         let text = match self {
             View::Plain(lines) => lines.text(&Sample::default(), changes),
             View::Json => json::changes(changes),
-            View::Live(_) | View::Silent => return Ok(()),
+            View::Live(_) | View::Silent(_) => return Ok(()),
         };
         context.print(&text)
     }
@@ -138,7 +139,12 @@ impl View {
                 screen.show(sample, changes);
                 return Ok(());
             }
-            View::Silent => return Ok(()),
+            View::Silent(journal) => {
+                if let Some(journal) = journal {
+                    journal::write(journal, changes);
+                }
+                return Ok(());
+            }
         };
         context.print(&text)
     }

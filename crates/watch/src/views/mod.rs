@@ -1,5 +1,6 @@
 //! Views of a watch: one file a form.
 
+pub(crate) mod journal;
 pub(crate) mod json;
 pub(crate) mod plain;
 pub(crate) mod prometheus;

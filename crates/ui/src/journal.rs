@@ -1,0 +1,104 @@
+//! The journal of systemd: entries with fields of their own, where standard error leads there.
+
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+/// Socket of journald for entries in its own protocol (systemd, "Native Journal Protocol").
+const SOCKET: &str = "/run/systemd/journal/socket";
+
+/// Importance of an entry, as syslog(3) has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// 4.
+    Warning,
+    /// 5.
+    Notice,
+    /// 6.
+    Info,
+}
+
+/// The journal that this process's standard error leads to.
+#[derive(Debug)]
+pub struct Journal {
+    socket: UnixDatagram,
+}
+
+impl Journal {
+    /// That of this process; `None` where systemd has not connected its standard error to one.
+    pub fn of_process() -> Option<Journal> {
+        let stream = std::env::var("JOURNAL_STREAM").ok()?;
+        let own = rustix::fs::fstat(io::stderr()).ok()?;
+        // A child may have the variable and another standard error (systemd.exec(5)).
+        (stream == format!("{}:{}", own.st_dev, own.st_ino)).then_some(())?;
+        Journal::at(Path::new(SOCKET)).ok()
+    }
+
+    fn at(path: &Path) -> io::Result<Journal> {
+        let socket = UnixDatagram::unbound()?;
+        socket.connect(path)?;
+        // An entry is not worth a wait.
+        socket.set_nonblocking(true)?;
+        Ok(Journal { socket })
+    }
+
+    /// Writes an entry: a sentence and fields, whose names are of `A-Z`, `0-9` and `_`.
+    pub fn write(&self, priority: Priority, message: &str, fields: &[(String, String)]) {
+        let mut entry = Vec::new();
+        let level = match priority {
+            Priority::Warning => "4",
+            Priority::Notice => "5",
+            Priority::Info => "6",
+        };
+        let head = [
+            ("MESSAGE", message),
+            ("PRIORITY", level),
+            ("SYSLOG_IDENTIFIER", "disksmith"),
+        ];
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in head.into_iter().chain(fields) {
+            push(&mut entry, name, value);
+        }
+        // Where journald is being restarted, the entry is lost, and nothing depends on it.
+        let _ = self.socket.send(&entry);
+    }
+}
+
+/// Appends a field. One with line breaks has its length before it.
+fn push(entry: &mut Vec<u8>, name: &str, value: &str) {
+    entry.extend(name.as_bytes());
+    if value.contains('\n') {
+        entry.push(b'\n');
+        entry.extend((value.len() as u64).to_le_bytes());
+    } else {
+        entry.push(b'=');
+    }
+    entry.extend(value.as_bytes());
+    entry.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_has_its_fields_in_journalds_protocol() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let server = UnixDatagram::bind(&path).unwrap();
+        let journal = Journal::at(&path).unwrap();
+        let fields = [
+            ("DISKSMITH_DEVICE".to_owned(), "md0".to_owned()),
+            ("LINES".to_owned(), "a\nb".to_owned()),
+        ];
+        journal.write(Priority::Warning, "it is slow", &fields);
+        let mut got = [0; 256];
+        let length = server.recv(&mut got).unwrap();
+        let wanted =
+            b"MESSAGE=it is slow\nPRIORITY=4\nSYSLOG_IDENTIFIER=disksmith\nDISKSMITH_DEVICE=md0\n\
+            LINES\n\x03\0\0\0\0\0\0\0a\nb\n";
+        assert_eq!(&got[..length], wanted);
+    }
+}

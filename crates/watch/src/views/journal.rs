@@ -1,0 +1,92 @@
+//! Findings as entries of systemd's journal: a service prints nothing else.
+
+use record::Severity;
+use study::watch::{Change, ChangeKind, Event};
+
+use ui::journal::{Journal, Priority};
+
+/// Writes what was found, and what is over.
+pub(crate) fn write(journal: &Journal, changes: &[Change]) {
+    for change in changes {
+        let (word, priority, message) = match change.kind {
+            ChangeKind::Opened => ("opened", priority(&change.event), change.event.text.clone()),
+            ChangeKind::Closed => ("closed", Priority::Info, over(&change.event)),
+            ChangeKind::Updated | ChangeKind::Unfinished => continue,
+        };
+        journal.write(priority, &message, &fields(&change.event, word));
+    }
+}
+
+fn priority(event: &Event) -> Priority {
+    match event.severity {
+        Severity::Note => Priority::Notice,
+        Severity::Warn | Severity::Invalid => Priority::Warning,
+    }
+}
+
+fn over(event: &Event) -> String {
+    format!("Over: {} of {}.", event.code.word(), event.name)
+}
+
+/// The fields of a finding, by which `journalctl DISKSMITH_FINDING=stalled` finds it.
+fn fields(event: &Event, change: &str) -> Vec<(String, String)> {
+    let field = |name: &str, value: &str| (format!("DISKSMITH_{name}"), value.to_owned());
+    let mut fields = vec![
+        field("FINDING", event.code.word()),
+        field("CHANGE", change),
+        field("DEVICE", &event.name),
+        field("ID", &event.id.to_string()),
+        field("ADVICE", &event.advice),
+    ];
+    let figures = event.figures.iter();
+    fields.extend(
+        figures.map(|figure| field(&figure.key.to_ascii_uppercase(), &figure.value.to_string())),
+    );
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Subject;
+    use record::sample::Moment;
+    use study::watch::{EventCode, Figure};
+
+    use super::*;
+
+    #[test]
+    fn a_finding_has_fields_that_it_is_found_by() {
+        let event = Event {
+            id: 7,
+            code: EventCode::Stalled,
+            severity: Severity::Warn,
+            subject: Subject::Host,
+            name: "md0".to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: "Nothing completes.".to_owned(),
+            advice: "Look at the kernel log.".to_owned(),
+            figures: vec![Figure {
+                key: "in_flight".to_owned(),
+                value: 3.0,
+            }],
+        };
+        let fields = fields(&event, "opened");
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "DISKSMITH_FINDING=stalled",
+                "DISKSMITH_CHANGE=opened",
+                "DISKSMITH_DEVICE=md0",
+                "DISKSMITH_ID=7",
+                "DISKSMITH_ADVICE=Look at the kernel log.",
+                "DISKSMITH_IN_FLIGHT=3",
+            ]
+        );
+        assert_eq!(priority(&event), Priority::Warning);
+        assert_eq!(over(&event), "Over: stalled of md0.");
+    }
+}
