@@ -4,8 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "bad_input/first_hour.rs"]
+mod first_hour;
 #[path = "support/loops.rs"]
 mod loops;
+#[path = "support/no_uring.rs"]
+mod no_uring;
 mod support;
 
 use std::ffi::OsStr;
@@ -98,7 +102,8 @@ fn a_path_with_spaces_and_bytes_that_are_no_text_is_a_path_like_any_other() {
 fn sizes_that_do_not_fit_are_refused_before_anything_is_written() {
     let place = Place::new();
     let data = |arguments: &[&str]| bench(&place, "data", arguments);
-    data(&["--size", "100000T"]).refuses(&["does not fit", "give a smaller --size"]);
+    data(&["--size", "100000T"])
+        .refuses(&["does not fit", "give a --size that fits: disksmith bench "]);
     data(&["--size", "8M", "--span", "16M"])
         .refuses(&["a span of 16 MiB is more than the 8 MiB of"]);
     data(&["--size", "1000"]).refuses(&["too small"]);
@@ -141,13 +146,17 @@ impl OtherUser {
         Some(OtherUser { folder })
     }
 
-    fn bench(&self, path: &Path) -> ProgramOutput {
+    /// The program, as this user, with a ledger of its own.
+    fn command(&self) -> Command {
         let mut command = Command::new(self.folder.path().join("disksmith"));
-        command.arg("bench").args(BRIEFLY).arg(path);
         command.env("DISKSMITH_LEDGER", self.folder.path().join("ledger.db"));
         command.uid(Self::ID).gid(Self::ID).current_dir("/");
         command.stdin(Stdio::null());
-        said(&mut command)
+        command
+    }
+
+    fn bench(&self, path: &Path) -> ProgramOutput {
+        said(self.command().arg("bench").args(BRIEFLY).arg(path))
     }
 }
 

@@ -249,13 +249,14 @@ fn missing_programs(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) 
         None => {}
     }
     if args.mount.is_some() {
-        needed.push(("mount", "mount, or util-linux"));
-        needed.push(("umount", "mount, or util-linux"));
+        needed.push(("mount", "mount"));
+        needed.push(("umount", "mount"));
     }
     for (program, package) in needed {
         if !host.programs.has(program) {
             problems.push(format!(
-                "the program {program} is not on the PATH; install the package {package}"
+                "the program {program} is not on the PATH; {}",
+                linux::remedy::install(package)
             ));
         }
     }

@@ -125,7 +125,8 @@ fn repair_one(
     }
     anyhow::ensure!(
         host.programs.has("mdadm"),
-        "the program mdadm is not on the PATH; install the package mdadm"
+        "the program mdadm is not on the PATH; {}",
+        linux::remedy::install("mdadm")
     );
     if !building.undoing {
         match evidence::evidence(host, building)? {

@@ -35,9 +35,10 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
         )));
     }
     if !host.programs.has("mdadm") {
-        return Err(Failure::refused(
-            "the program mdadm is not on the PATH; install the package mdadm",
-        ));
+        return Err(Failure::refused(format!(
+            "the program mdadm is not on the PATH; {}",
+            linux::remedy::install("mdadm")
+        )));
     }
     let members: Vec<String> = devices
         .parents(array.number)

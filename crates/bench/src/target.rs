@@ -10,7 +10,7 @@ use linux::block::{DevNum, Devices, Kind};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
 use linux::diskstats::Counter;
 use linux::space::{self, Medium};
-use linux::{Root, block};
+use linux::{Root, block, remedy};
 use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -105,10 +105,13 @@ fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::refused(match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "there is no {path}; 'disksmith devices' lists the disks, and 'disksmith bench .' measures this directory"
+            "there is no {path}; the disks are listed by 'disksmith devices', and this directory is measured by: disksmith bench ."
         ),
         io::ErrorKind::PermissionDenied => {
-            format!("{path} may not be examined by this user; run as its owner or as root")
+            format!(
+                "{path} may not be examined by this user; {}",
+                remedy::as_root()
+            )
         }
         _ => format!("{path} cannot be examined: {error}"),
     })
@@ -153,13 +156,19 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
             path.display()
         )));
     }
-    let size = testfile::size_for(size, space.available)
-        .map_err(|why| Failure::refused(format!("{}: {why}", path.display())))?;
+    let size = testfile::size_for(size, space.available).map_err(|why| {
+        let path = path.display();
+        Failure::refused(match testfile::fitting(space.available) {
+            Some(size) => format!("{path}: {why}; give a --size that fits: disksmith bench {path} --size {}M", size.0 >> 20),
+            None => format!("{path}: {why}; free some space, or measure another directory: disksmith bench DIRECTORY"),
+        })
+    })?;
     let file = testfile::create(path).map_err(|error| {
         Failure::refused(match error.kind() {
             io::ErrorKind::PermissionDenied => format!(
-                "{} may not be written by this user; measure a directory that may",
-                path.display()
+                "{} may not be written by this user; measure a directory that may (disksmith bench ~), or {}",
+                path.display(),
+                remedy::as_root()
             ),
             _ => format!("no test file can be created in {}: {error}", path.display()),
         })

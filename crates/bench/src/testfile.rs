@@ -104,6 +104,13 @@ pub(crate) const SMALLEST: Bytes = Bytes::mib(256);
 /// The largest that is laid out without being asked for.
 pub(crate) const LARGEST: Bytes = Bytes::gib(4);
 
+/// A size to name where the one that was asked for, or is usual, does not fit: half of what is free, as a power of two of
+/// at most 64 MiB; none where that is less than any test file.
+pub(crate) fn fitting(free: Bytes) -> Option<Bytes> {
+    let half = Bytes(free.0 / 2).min(Bytes::mib(64));
+    (half >= Bytes::MIB).then(|| Bytes(1 << half.0.ilog2()))
+}
+
 /// The most to lay out, given what is free: what `asked` says if it fits, else up to 4 GiB and at
 /// most a tenth of the free space.
 ///
@@ -112,10 +119,10 @@ pub(crate) const LARGEST: Bytes = Bytes::gib(4);
 pub(crate) fn size_for(asked: Option<Bytes>, free: Bytes) -> Result<Bytes, String> {
     match asked {
         Some(size) if size < Bytes::MIB => Err(format!(
-            "a test file of {size} is too small to measure anything; give --size 1M or more"
+            "a test file of {size} is too small to measure anything"
         )),
         Some(size) if size > free => Err(format!(
-            "a test file of {size} does not fit: {free} are free; give a smaller --size"
+            "a test file of {size} does not fit: {free} are free"
         )),
         Some(size) => Ok(size.round_down(Bytes::MIB)),
         None => {
@@ -123,8 +130,7 @@ pub(crate) fn size_for(asked: Option<Bytes>, free: Bytes) -> Result<Bytes, Strin
             if tenth < SMALLEST {
                 return Err(format!(
                     "{free} are free, and a test file takes at most a tenth of that unless you \
-                     say otherwise: at least {SMALLEST} are needed; free some space, or give a --size: \
-                     disksmith bench DIRECTORY --size 64M"
+                     say otherwise: at least {SMALLEST} are needed"
                 ));
             }
             Ok(tenth.min(LARGEST).round_down(Bytes::MIB))

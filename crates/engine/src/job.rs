@@ -119,7 +119,9 @@ pub trait Engine: Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// io_uring was asked for by name and is not to be had.
-    #[error("io_uring cannot be used here ({0}); leave out --engine uring to use threads instead")]
+    #[error(
+        "io_uring cannot be used here ({0}); threads do the same: leave out --engine uring, or give --engine sync"
+    )]
     NoUring(io::Error),
     /// The workload does not fit its target.
     #[error("{0}")]

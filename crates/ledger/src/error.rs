@@ -18,13 +18,13 @@ pub enum Error {
     /// The environment names no place for the ledger.
     #[error(
         "there is no place for the ledger: neither XDG_STATE_HOME nor HOME is set. Name a file \
-         with --ledger or DISKSMITH_LEDGER"
+         with --ledger, or once for all: export DISKSMITH_LEDGER=/var/tmp/disksmith.db"
     )]
     NoPlace,
     /// The file or a folder above it could not be created or reached.
     #[error(
-        "the ledger {} could not be opened: {source}. Name another file with --ledger or \
-         DISKSMITH_LEDGER",
+        "the ledger {} could not be opened: {source}. Name another file with --ledger, or once for all: \
+         export DISKSMITH_LEDGER=/var/tmp/disksmith.db",
         path.display()
     )]
     Unreachable {
@@ -273,8 +273,8 @@ pub enum Error {
     /// Another process records this host.
     #[error(
         "process {pid} has been recording the host {host} in the ledger {} since {began}, and two \
-         would keep everything twice. End that one, watch without --record, or name another file \
-         with --ledger",
+         would keep everything twice. Watch without --record, name another file with \
+         --ledger, or end that one: kill {pid}",
         path.display()
     )]
     AlreadyRecording {

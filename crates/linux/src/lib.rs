@@ -22,6 +22,7 @@ pub mod network;
 pub mod offload;
 pub mod process;
 pub mod pulse;
+pub mod remedy;
 pub mod root;
 pub mod signature;
 pub mod space;

@@ -32,7 +32,10 @@ pub enum NotListed {
     #[error("this file system does not list its space (GETFSMAP): ext4 and XFS do")]
     NotOffered,
     /// Only root is told.
-    #[error("only root may query the space that the file system uses: run this as root")]
+    #[error(
+        "only root may query the space that the file system uses; {}",
+        crate::remedy::as_root()
+    )]
     NeedsRoot,
     /// It has several devices and numbers them in its own way.
     #[error("the file system numbers its devices in its own way, so they cannot be distinguished")]
@@ -319,7 +322,7 @@ mod tests {
         assert!(
             refusal(Errno::PERM)
                 .to_string()
-                .ends_with("run this as root")
+                .contains("file system uses; r")
         );
         assert!(matches!(refusal(Errno::IO), NotListed::Failed(_)));
     }

@@ -63,7 +63,7 @@ pub fn read_directly(node: &Path, offset: u64) -> io::Result<()> {
 #[derive(Debug, thiserror::Error)]
 pub enum TracefsError {
     /// Not root.
-    #[error("tracing needs root (CAP_SYS_ADMIN); run it with sudo")]
+    #[error("tracing needs root (CAP_SYS_ADMIN); {}", crate::remedy::as_root())]
     NotRoot,
     /// The kernel has no tracefs.
     #[error("this kernel has no tracefs (CONFIG_TRACING): {0}")]

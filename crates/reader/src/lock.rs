@@ -36,7 +36,7 @@ fn lock(volume: &Volume) -> Result<UnixDatagram, String> {
         io::ErrorKind::AddrInUse => format!(
             "another disksmith is reading {}, or another part of its disk, from end to end already (warm, \
              or scrub --read): two would share what the volume gives, or read everything twice. Wait for \
-             it, or end it",
+             it, or end it; to see it: pgrep -a disksmith",
             volume.path.display()
         ),
         _ => format!(

@@ -62,7 +62,10 @@ fn all(devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
         }
     }
     if targets.is_empty() {
-        problems.push("of the arrays of this host none can be scrubbed".to_owned());
+        problems.push(match problems.is_empty() {
+            true => "there is no array on this host; a single disk is read instead: disksmith scrub --read DISK".to_owned(),
+            false => "of the arrays of this host none can be scrubbed".to_owned(),
+        });
         return Err(Failure::refused_for("nothing is scrubbed", &problems));
     }
     for problem in problems {

@@ -14,7 +14,7 @@ use linux::block::{DevNum, Device};
 /// Folder of the files. A boot empties it, as it does the tunables.
 pub(super) const FOLDER: &str = "/run/disksmith";
 /// Refusal of an array that another process scrubs.
-pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it";
+pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it; where it stands: disksmith scrub --status";
 /// Longest wait for a lock, which another process may share for a moment only to see whether it is taken.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two attempts.
@@ -72,7 +72,7 @@ pub(super) fn take(device: DevNum, disks: &[DevNum]) -> Result<Vec<File>, String
             hold(Path::new(FOLDER), &name).map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock if name.contains("-disk-") => {
                     "another disksmith is scrubbing its disk, or an array that shares a disk with it; \
-                     wait for it, or end it"
+                     wait for it, or end it; where it stands: disksmith scrub --status"
                         .to_owned()
                 }
                 io::ErrorKind::WouldBlock => TAKEN.to_owned(),

@@ -243,8 +243,9 @@ fn may_be_turned(sync: &Sync) -> Result<(), String> {
     }
     access(&file, Access::WRITE_OK).map_err(|error| {
         format!(
-            "{} may not be written ({error}); run this as root, and where /sys is writable",
-            file.display()
+            "{} may not be written ({error}); {}",
+            file.display(),
+            linux::remedy::as_root()
         )
     })
 }

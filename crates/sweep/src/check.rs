@@ -54,7 +54,10 @@ pub(crate) fn check(
 
 /// Error that a program is missing, with its package.
 pub(crate) fn missing(program: &str, package: &str) -> String {
-    format!("the program {program} is not on the PATH; install the package {package}")
+    format!(
+        "the program {program} is not on the PATH; {}",
+        linux::remedy::install(package)
+    )
 }
 
 fn nothing_left(planned: &Planned) -> String {

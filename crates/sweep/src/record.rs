@@ -151,7 +151,7 @@ pub(crate) struct Probe {
 pub(crate) struct LeftOut {
     /// Name of the thing left out, such as `fs xfs` or `RAID 5 of 2`.
     pub what: String,
-    /// The reason, as a clause: `mkfs.xfs is not on the PATH; install the package xfsprogs`.
+    /// The reason, as a clause: `mkfs.xfs is not on the PATH; install it: apt-get install xfsprogs`.
     pub why: String,
 }
 

@@ -97,7 +97,7 @@ fn sample<'a>(
     let places = places(volume.size, block, seed);
     if places.len() < LEAST_PAIRS + LEAD {
         return Err(Failure::refused(format!(
-            "{device} has {} blocks of {block}, too few for a sample; warm it, that takes no time",
+            "{device} has {} blocks of {block}, too few for a sample; to warm them takes no time: disksmith warm {device}",
             places.len()
         )));
     }

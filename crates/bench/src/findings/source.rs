@@ -15,6 +15,8 @@ const ANY_UNWRITTEN: f64 = 0.001;
 const EXPLAINED: f64 = 0.9;
 /// File systems with a cache that O_DIRECT does not reach.
 const OWN_CACHE: [&str; 3] = ["zfs", "virtiofs", "9p"];
+/// File systems of another host.
+const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre"];
 /// Above this share of sampled blocks that hold only zeros, a device was hardly ever written.
 const BLANK: f64 = 0.5;
 /// Caches of this size are found in controllers and hypervisors.
@@ -79,7 +81,8 @@ pub(super) fn in_memory(run: &Run) -> Option<Finding> {
             Severity::Invalid,
             None,
             format!(
-                "{} is {what} in memory: the figures are those of memory, and no disk was measured.",
+                "{} is {what} in memory: the figures are those of memory, and no disk was measured. Measure a disk, or a \
+                 directory on one; they are listed by: disksmith devices",
                 run.target.path
             ),
         )
@@ -111,6 +114,18 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
     // Where it says which device it is on, the kernel's count of that is what tells.
     let hidden = run.target.disks.is_empty() && run.target.direct;
     let served = kind.starts_with("fuse") || OWN_CACHE.contains(&kind.as_str());
+    if hidden && REMOTE.contains(&kind.as_str()) {
+        return Some(finding(
+            Code::Cached,
+            Severity::Note,
+            None,
+            format!(
+                "{} is on {kind}: the figures are those of the network and of another host, which may answer from its \
+                 memory. Measure its disks there too: disksmith fleet run --hosts SERVER -- bench DIRECTORY",
+                run.target.path
+            ),
+        ));
+    }
     (hidden && served).then(|| {
         finding(
             Code::Cached,
@@ -353,6 +368,8 @@ mod tests {
         run.machine.filesystem = mounted("fuse.mergerfs");
         assert_eq!(codes(&run), [(Code::Cached, Severity::Warn)]);
         run.machine.filesystem = mounted("nfs4");
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Note)]);
+        run.machine.filesystem = mounted("ext4");
         assert_eq!(codes(&run), []);
         run.machine.filesystem = mounted("fuseblk");
         run.target.disks = vec!["sdb".to_owned()];

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod compare;
+mod elsewhere;
 mod recordings;
 mod side;
 mod work;
@@ -48,7 +49,11 @@ pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
         list_document(&found)
     } else {
         let recorded = recordings::line(&ledger)?;
-        list_text(&found, &filter, context.columns) + &recorded
+        let elsewhere = match found.is_empty() {
+            true => elsewhere::note(context).unwrap_or_default(),
+            false => String::new(),
+        };
+        list_text(&found, &filter, context.columns) + &elsewhere + &recorded
     };
     context.print(&text)?;
     Ok(Answer::Done)
@@ -91,7 +96,7 @@ fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
         return "No run that is kept here is of that host, target and suite.\n".to_owned();
     }
     if found.is_empty() {
-        return "No runs are kept here yet; disksmith bench . makes one.\n".to_owned();
+        return "No runs are kept here yet; this makes one: disksmith bench .\n".to_owned();
     }
     let rows: Vec<Vec<String>> = found
         .iter()

@@ -244,8 +244,8 @@ impl fmt::Display for Reason {
             ),
             Reason::RootDisk { disk, point } => write!(
                 f,
-                "{disk} holds {} of the running system, and is never overwritten; choose another \
-                 disk",
+                "{disk} holds {} of the running system, and is never overwritten; choose another disk; \
+                 others are listed by: disksmith devices",
                 point.display()
             ),
             Reason::Mounted {

@@ -5,6 +5,8 @@ use std::{fmt, io};
 
 use rustix::io::Errno;
 
+use crate::remedy;
+
 /// A target that could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
@@ -31,7 +33,7 @@ impl fmt::Display for OpenError {
                 let why = io::Error::from(*errno);
                 write!(f, "{} cannot be opened: {why}", path.display())?;
                 if matches!(*errno, Errno::ACCESS | Errno::PERM) {
-                    write!(f, "; run as root: sudo disksmith …")?;
+                    write!(f, "; {}", remedy::as_root())?;
                 }
                 Ok(())
             }

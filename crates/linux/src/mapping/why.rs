@@ -96,10 +96,10 @@ pub enum Why {
 }
 
 /// Advice on an error.
-fn hint(error: io::ErrorKind) -> &'static str {
+fn hint(error: io::ErrorKind) -> String {
     match error {
-        io::ErrorKind::PermissionDenied => "; run this as root",
-        _ => "",
+        io::ErrorKind::PermissionDenied => format!("; {}", crate::remedy::as_root()),
+        _ => String::new(),
     }
 }
 

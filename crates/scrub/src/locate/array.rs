@@ -65,7 +65,8 @@ impl std::fmt::Display for NotCompared {
             NotCompared::Member(member, error) => {
                 write!(
                     out,
-                    "{member} could not be opened: {error}; run this as root"
+                    "{member} could not be opened: {error}; {}",
+                    linux::remedy::as_root()
                 )
             }
         }

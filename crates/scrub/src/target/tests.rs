@@ -126,7 +126,7 @@ fn who_may_not_turn_its_tunables_is_told_how() {
     });
     let error = found.join().unwrap().unwrap_err();
     assert!(error.contains("sync_action may not be written"), "{error}");
-    assert!(error.contains("run this as root"), "{error}");
+    assert!(error.contains("run it as root: "), "{error}");
 }
 
 #[test]

@@ -104,8 +104,8 @@ impl Vendor {
 /// Reason for which there is no page, for the first volume that has none.
 fn refusal(path: &Path, error: &io::Error) -> String {
     let remedy = match error.kind() {
-        io::ErrorKind::PermissionDenied => "; run disksmith as root for that",
-        _ => "",
+        io::ErrorKind::PermissionDenied => format!("; {}", linux::remedy::as_root()),
+        _ => String::new(),
     };
     format!(
         "The statistics that {} keeps itself cannot be read, so that caps are judged from the \

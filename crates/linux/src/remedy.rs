@@ -1,0 +1,106 @@
+//! Commands to type, at the end of an error.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::exec;
+
+/// Managers of packages, each with the start of the command that installs one.
+const MANAGERS: [(&str, &str); 5] = [
+    ("apt-get", "apt-get install"),
+    ("dnf", "dnf install"),
+    ("zypper", "zypper install"),
+    ("apk", "apk add"),
+    ("pacman", "pacman -S"),
+];
+
+/// Clause on something that only root may do: this command again, as root. Where root may not either, which a
+/// container decides, the command is to be run outside of it.
+pub fn as_root() -> String {
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_else(|| "disksmith".into());
+    let arguments: Vec<OsString> = words.collect();
+    again(rustix::process::geteuid().is_root(), &program, &arguments)
+}
+
+fn again(is_root: bool, program: &OsStr, arguments: &[OsString]) -> String {
+    // An agent of a fleet is started by no person.
+    if arguments
+        .first()
+        .is_some_and(|verb| verb == "agent" || verb == "rounds")
+    {
+        return "run it as root: fleet has --sudo".to_owned();
+    }
+    let line = exec::line(&typed(program), arguments);
+    match is_root {
+        true => format!("root may not here, as in a container; run it on the host: {line}"),
+        false => format!("run it as root: sudo {line}"),
+    }
+}
+
+/// The program as it was called: found on the PATH, or by its path.
+fn typed(program: &OsStr) -> OsString {
+    match Path::new(program).components().count() {
+        1 => "disksmith".into(),
+        _ => program.to_owned(),
+    }
+}
+
+/// Clause on a package that is missing: the command that installs it here.
+pub fn install(package: &str) -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has =
+        |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    installed_by(package, has)
+}
+
+fn installed_by(package: &str, has: impl Fn(&str) -> bool) -> String {
+    match MANAGERS.iter().find(|(program, _)| has(program)) {
+        Some((_, command)) => format!("install it: {command} {package}"),
+        None => format!("install the package {package}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_the_one_that_was_typed() {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let at =
+            |is_root, program: &str, line: &[&str]| again(is_root, program.as_ref(), &words(line));
+        assert_eq!(
+            at(false, "disksmith", &["bench", "/my data"]),
+            "run it as root: sudo disksmith bench '/my data'"
+        );
+        assert_eq!(
+            at(false, "target/release/disksmith", &["warm", "/dev/vdb"]),
+            "run it as root: sudo target/release/disksmith warm /dev/vdb"
+        );
+        assert_eq!(
+            at(true, "disksmith", &["warm", "/dev/vdb"]),
+            "root may not here, as in a container; run it on the host: disksmith warm /dev/vdb"
+        );
+        assert_eq!(
+            at(false, "/run/x/disksmith", &["agent"]),
+            "run it as root: fleet has --sudo"
+        );
+    }
+
+    #[test]
+    fn a_package_is_installed_by_the_manager_that_is_there() {
+        assert_eq!(
+            installed_by("mdadm", |_| true),
+            "install it: apt-get install mdadm"
+        );
+        assert_eq!(
+            installed_by("mdadm", |name| name == "dnf"),
+            "install it: dnf install mdadm"
+        );
+        assert_eq!(
+            installed_by("mdadm", |_| false),
+            "install the package mdadm"
+        );
+    }
+}

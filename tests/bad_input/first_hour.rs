@@ -1,0 +1,290 @@
+//! Situations of a new user's first hour: each is answered with a sentence that ends in a command to type.
+
+use std::process::{Command, Stdio};
+
+use crate::no_uring::without_uring;
+use crate::support::{Place, ProgramOutput, Running, said};
+use crate::{BRIEFLY, OtherUser, fs};
+
+/// A situation, the answer there, its status, and the end of its last sentence.
+struct Case {
+    situation: &'static str,
+    answer: ProgramOutput,
+    status: i32,
+    says: &'static str,
+    command: String,
+}
+
+/// The last sentence of an answer: the error, or the answer itself where there is none.
+fn last_sentence(answer: &ProgramOutput) -> String {
+    let text = match answer.err.trim() {
+        "" => &answer.out,
+        err => err,
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn check(cases: Vec<Case>) {
+    for case in cases {
+        let (situation, answer) = (case.situation, &case.answer);
+        assert_eq!(answer.status, Some(case.status), "{situation}: {answer:#?}");
+        let sentence = last_sentence(answer);
+        assert!(sentence.contains(case.says), "{situation}: {sentence}");
+        assert!(sentence.ends_with(&case.command), "{situation}: {sentence}");
+        assert!(!sentence.contains("panicked"), "{situation}: {sentence}");
+    }
+}
+
+#[test]
+fn sentences_of_the_first_hour_end_in_a_command() {
+    let place = Place::new();
+    let run = |words: &str| place.run(&words.split(' ').collect::<Vec<_>>());
+    let create = "array create --level 0 --members data/a,data/b --destroy data/a --destroy data/b";
+    let mut recording = Running::start(&mut place.command(&["watch", "--record", "--plain"]));
+    recording.wait_for_text("# ");
+    let recorded = recording.id();
+    check(vec![
+        Case {
+            situation: "a folder that is not there",
+            answer: run("bench /no-such-folder"),
+            status: 2,
+            says: "there is no /no-such-folder",
+            command: "disksmith bench .".to_owned(),
+        },
+        Case {
+            situation: "a disk by its bare name",
+            answer: run("bench vdz"),
+            status: 2,
+            says: "'disksmith devices'",
+            command: "disksmith bench .".to_owned(),
+        },
+        Case {
+            situation: "a disk without the space",
+            answer: run("bench data --size 100000T"),
+            status: 2,
+            says: "does not fit",
+            command: "disksmith bench data --size 64M".to_owned(),
+        },
+        Case {
+            situation: "io_uring, in a container that refuses it",
+            answer: said(without_uring(
+                &mut place.command(&["bench", "data", "--engine", "uring", "--size", "8M"]),
+            )),
+            status: 2,
+            says: "io_uring cannot be used here",
+            command: "--engine sync".to_owned(),
+        },
+        Case {
+            situation: "no run yet",
+            answer: run("runs --ledger new.db"),
+            status: 0,
+            says: "No runs are kept here yet",
+            command: "disksmith bench .".to_owned(),
+        },
+        Case {
+            situation: "two recorders at once",
+            answer: run("watch --record --count 1 --plain"),
+            status: 2,
+            says: "two would keep everything twice",
+            command: format!("kill {recorded}"),
+        },
+    ]);
+    // No manager of packages and no mdadm are found there.
+    let mut create = place.command(&create.split(' ').collect::<Vec<_>>());
+    let missing = said(create.env("PATH", place.data())).ends_with(2);
+    assert!(
+        missing.err.contains("install the package mdadm"),
+        "{missing:#?}"
+    );
+    recording.signal(rustix::process::Signal::INT);
+    recording.end();
+    place.assert_nothing_left();
+}
+
+#[test]
+fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
+    let Some(nobody) = OtherUser::new() else {
+        return;
+    };
+    let program = nobody.folder.path().join("disksmith").display().to_string();
+    let closed = nobody.folder.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    let secret = nobody.folder.path().join("secret");
+    fs::write(&secret, [1; 1 << 20]).unwrap();
+    fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let (closed, secret) = (closed.display(), secret.display());
+    let briefly = BRIEFLY.join(" ");
+    let run = |words: &str| {
+        let words = words.split(' ').collect::<Vec<_>>();
+        said(nobody.command().args(words))
+    };
+    let homeless = |home: Option<&str>| {
+        let mut command = nobody.command();
+        command
+            .env_remove("DISKSMITH_LEDGER")
+            .env_remove("XDG_STATE_HOME");
+        match home {
+            Some(home) => command.env("HOME", home),
+            None => command.env_remove("HOME"),
+        };
+        said(command.arg("runs"))
+    };
+    let export = "export DISKSMITH_LEDGER=/var/tmp/disksmith.db".to_owned();
+    check(vec![
+        Case {
+            situation: "a folder of another user",
+            answer: run(&format!("bench {closed} {briefly}")),
+            status: 2,
+            says: "may not be written by this user",
+            command: format!("sudo {program} bench {closed} {briefly}"),
+        },
+        Case {
+            situation: "a device of root",
+            answer: run(&format!("bench {secret} {briefly}")),
+            status: 2,
+            says: "Permission denied",
+            command: format!("sudo {program} bench {secret} {briefly}"),
+        },
+        Case {
+            situation: "times of requests, without root",
+            answer: run("watch --latency --count 1 --plain"),
+            status: 2,
+            says: "tracing needs root",
+            command: format!("sudo {program} watch --latency --count 1 --plain"),
+        },
+        Case {
+            situation: "no HOME",
+            answer: homeless(None),
+            status: 2,
+            says: "there is no place for the ledger",
+            command: export.clone(),
+        },
+        Case {
+            situation: "a HOME that is not this user's",
+            answer: homeless(Some("/proc/1")),
+            status: 2,
+            says: "could not be opened",
+            command: export,
+        },
+    ]);
+}
+
+/// Runs a line of a shell in a mount namespace of its own, where `$disksmith` is the program.
+fn in_own_mounts(place: &Place, script: &str) -> ProgramOutput {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-ec", script]);
+    command
+        .current_dir(place.path(""))
+        .env("disksmith", assert_cmd::cargo::cargo_bin!("disksmith"))
+        .env("DISKSMITH_LEDGER", place.ledger())
+        .env("COLUMNS", "100")
+        .stdin(Stdio::null());
+    said(&mut command)
+}
+
+#[test]
+fn with_root_small_full_and_memory_file_systems_are_answered_with_a_command() {
+    if !crate::support::is_root() {
+        return;
+    }
+    let place = Place::new();
+    let on = |options: &str, words: &str| {
+        let script = format!(
+            "mount -t tmpfs -o {options} none data; exec \"$disksmith\" bench data {words}"
+        );
+        in_own_mounts(&place, &script)
+    };
+    check(vec![
+        Case {
+            situation: "a tiny disk",
+            answer: on("size=64k", ""),
+            status: 2,
+            says: "64 KiB are free",
+            command: "disksmith bench DIRECTORY".to_owned(),
+        },
+        Case {
+            situation: "a small disk",
+            answer: on("size=40m", ""),
+            status: 2,
+            says: "at least 256 MiB are needed",
+            command: "disksmith bench data --size 16M".to_owned(),
+        },
+    ]);
+    let memory = on("size=40m", "--size 8M --phase seek --seconds 200ms").ends_with(0);
+    assert!(
+        memory.prose().contains("no disk was measured"),
+        "{memory:#?}"
+    );
+    assert!(
+        memory
+            .prose()
+            .contains("they are listed by: disksmith devices "),
+        "{memory:#?}"
+    );
+    let overlay = in_own_mounts(
+        &place,
+        "mkdir lower upper work; mount -t overlay none data -o lowerdir=lower,upperdir=upper,workdir=work
+        head -c 1M /dev/urandom >data/file; exec \"$disksmith\" bench data/file --destroy data/file=unknown",
+    );
+    let overlay = overlay.ends_with(2);
+    assert!(
+        overlay.err.contains("reached through an overlay"),
+        "{overlay:#?}"
+    );
+}
+
+#[test]
+fn the_disk_of_the_root_file_system_is_refused_with_the_command_that_lists_others() {
+    let place = Place::new();
+    let listed = place.run(&["devices", "--json"]).ends_with(0).json();
+    let devices = listed["devices"].as_array().unwrap();
+    let holds_root = |device: &&serde_json::Value| {
+        let reasons = device["reasons"].as_array().unwrap().iter();
+        let mut texts = reasons.filter_map(serde_json::Value::as_str);
+        texts.any(|text| text.contains("of the running system"))
+    };
+    let Some(root) = devices.iter().find(holds_root) else {
+        crate::skipped("the root file system is on no device that is seen here");
+        return;
+    };
+    let path = format!("/dev/{}", root["name"].as_str().unwrap());
+    for verb in ["bench", "zero"] {
+        place.run(&[verb, &path, "--destroy", &path]).refuses(&[
+            "of the running system, and is never overwritten",
+            "others are listed by: disksmith devices\n",
+        ]);
+    }
+}
+
+/// A terminal of 40 columns, a charset without signs beyond ASCII, a locale that is not there, and no terminal.
+#[test]
+fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
+    let place = Place::new();
+    place.bench(&crate::support::SHORT).ends_with(0);
+    for words in [
+        &["runs"][..],
+        &["show", "last"],
+        &["devices"],
+        &["scrub", "--status"],
+        &["doctor", "--check", "host"],
+    ] {
+        let mut narrow = place.command(words);
+        let narrow = said(narrow.env("COLUMNS", "40"));
+        assert!(matches!(narrow.status, Some(0 | 1)), "{narrow:#?}");
+        narrow.fits(40);
+        for locale in ["C", "POSIX", "xx_XX.ISO-8859-1"] {
+            let mut ascii = place.command(words);
+            let ascii = said(ascii.env("LC_ALL", locale));
+            assert!(
+                ascii.out.is_ascii() && ascii.err.is_ascii(),
+                "{locale}: {ascii:#?}"
+            );
+        }
+    }
+    for terminal in ["dumb", "", "no-such-terminal"] {
+        let mut watch = place.command(&["watch", "--count", "1"]);
+        let lines = said(watch.env("TERM", terminal)).ends_with(0);
+        assert!(lines.out.starts_with("# "), "{lines:#?}");
+    }
+}
