@@ -7,6 +7,7 @@
 # make static  one binary that runs on any Linux of this architecture
 # make dist    tarball, .deb, .rpm, SBOM and SHA256SUMS of this commit, in target/dist; TRIPLE=aarch64-unknown-linux-gnu
 # make check-dist  makes them twice, and installs, upgrades, uses and purges them in bare roots (root)
+# make docs    the manual as a book, in target/book, with its links checked
 # make install PREFIX=/usr/local DESTDIR=
 
 SHELL := /bin/bash
@@ -25,7 +26,7 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 # The EC2 against which instances are terminated, and the real aws, both of PyPI.
 MOTO := $(abspath $(TARGET))/moto
 
-.PHONY: test needs moto kafka chdb lint prove bench fuzz static dist check-dist install
+.PHONY: test needs moto kafka chdb lint prove bench fuzz static dist check-dist docs install
 
 test: needs
 	@CARGO=$(CARGO) tests/run
@@ -81,6 +82,11 @@ dist:
 
 check-dist:
 	@packaging/check
+
+docs:
+	@CARGO=$(CARGO) bench/install-mdbook $(abspath $(TARGET))/mdbook
+	$(TARGET)/mdbook/bin/mdbook build --dest-dir $(abspath $(TARGET))/book
+	@docs/check-book $(TARGET)/book
 
 PREFIX ?= /usr/local
 BINARY ?= $(TARGET)/release/disksmith

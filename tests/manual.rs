@@ -19,7 +19,7 @@ fn pages() -> Vec<PathBuf> {
         .into_iter()
         .map(|name| repository().join(name))
         .collect::<Vec<_>>();
-    for folder in ["docs", "docs/design", "docs/playbooks"] {
+    for folder in ["docs", "docs/design", "docs/playbooks", "docs/suites"] {
         for entry in fs::read_dir(repository().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "md") {
@@ -182,4 +182,19 @@ fn every_link_leads_somewhere() {
     }
     assert!(many > 100, "only {many} links were found");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A page that is not listed is left out of the book (`make docs`).
+#[test]
+fn the_book_has_every_page_of_the_manual() {
+    let docs = fs::canonicalize(repository().join("docs")).unwrap();
+    let listed = links(&fs::read_to_string(docs.join("SUMMARY.md")).unwrap());
+    let listed: Vec<PathBuf> = listed.iter().map(|link| docs.join(link)).collect();
+    let missing: Vec<PathBuf> = pages()
+        .into_iter()
+        .map(|page| fs::canonicalize(page).unwrap())
+        .filter(|page| page.starts_with(&docs) && !page.ends_with("SUMMARY.md"))
+        .filter(|page| !listed.contains(page))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
