@@ -389,3 +389,47 @@ fn other_reports_of_sar_are_named() {
     }
     assert!(matches!(error(b"\x96\xd5u!\x0c\x06"), LogError::Binary));
 }
+
+#[test]
+fn what_stands_in_front_of_each_line_of_sar_is_no_part_of_it() {
+    let fronts: [fn(usize) -> String; 6] = [
+        |_| "> ".to_owned(),
+        |_| ">> ".to_owned(),
+        |_| "# ".to_owned(),
+        |line| format!("{}:", line + 1),
+        |_| "db1 | ".to_owned(),
+        |line| format!("Nov 22 12:01:{:02} db1 sar[77]: ", line / 7),
+    ];
+    let samples = |text: &str| {
+        let (readings, _) = read(text);
+        let samples: Vec<_> = readings.into_iter().map(|one| one.sample).collect();
+        samples
+    };
+    for name in [
+        "sar-d.txt",
+        "sar-dh.txt",
+        "sar-A.txt",
+        "vmstat-d.txt",
+        "sadf-d.txt",
+        "sadf-j.json",
+    ] {
+        let whole = fixture(name);
+        // The signs of a mail are known everywhere, and others by a header of sar or iostat.
+        let known = if name.starts_with("sar") {
+            fronts.len()
+        } else {
+            2
+        };
+        // With the line that names the host, and cut out behind it.
+        let (_, behind) = whole.split_once('\n').unwrap();
+        for text in [&whole, behind] {
+            let plain = samples(text);
+            for front in &fronts[..known] {
+                let line = |(at, line): (usize, &str)| format!("{}{line}\n", front(at));
+                let log: String = text.lines().enumerate().map(line).collect();
+                assert_eq!(samples(&log), plain, "{name}: {log}");
+            }
+        }
+        assert!(!samples(&whole).is_empty(), "{name}");
+    }
+}

@@ -8,7 +8,7 @@ use super::{Columns, stamp};
 
 /// Fewer figures are not taken for a line of a device where no header says so: the shortest report
 /// has five.
-const LEAST_FIGURES: usize = 5;
+pub(crate) const LEAST_FIGURES: usize = 5;
 /// The longest name of a device that is believed.
 const LONGEST_NAME: usize = 200;
 

@@ -30,6 +30,7 @@ mod series;
 mod stamp;
 mod text;
 mod vmstat;
+mod wrapped;
 
 pub use calendar::DateOrder;
 pub use columns::{Columns, ColumnsError};

@@ -1,9 +1,9 @@
 //! Prefix of each line of a log that another program passed on: the quoting of a mail, the sign of a comment,
 //! a number, the time or the host of a log collector.
 
-use super::Columns;
 use super::landmark::Machine;
 use super::stamp::{self, Stamp};
+use super::{Columns, sar};
 
 /// The longest prefix that is believed.
 const LONGEST: usize = 120;
@@ -12,10 +12,12 @@ const LONGEST: usize = 120;
 #[derive(Debug, Default)]
 pub(crate) struct Prefix {
     text: String,
+    /// The time that it is.
+    stamp: Option<Stamp>,
 }
 
 impl Prefix {
-    /// Looks at a line: the headers of iostat tell what is in front of them.
+    /// Looks at a line: the headers of iostat and sar tell what is in front of them.
     pub(crate) fn learn(&mut self, line: &str) {
         if let Some(at) = landmark(line)
             && self.text != line[..at]
@@ -24,27 +26,35 @@ impl Prefix {
             if !line[..at].trim().is_empty() {
                 self.text.push_str(&line[..at]);
             }
+            self.stamp = stamp::stamp(self.text.trim_matches(|c: char| !c.is_alphanumeric()));
         }
     }
 
-    /// The line without the prefix, if it has it. Digits may be others, and as many others.
+    /// The line without the prefix, if it has it, and without the quoting of a mail. Digits may be others, and as
+    /// many others.
     pub(crate) fn strip<'a>(&self, line: &'a str) -> &'a str {
         if self.text.is_empty() {
-            return line;
+            return unquoted(line);
         }
-        behind(line, &self.text).unwrap_or(line)
+        unquoted(behind(line, &self.text).unwrap_or(line))
     }
 
     /// The time in the prefix of the last header, if it is one and nothing else.
     pub(crate) fn stamp(&self) -> Option<Stamp> {
-        if self.text.is_empty() {
-            return None;
-        }
-        stamp::stamp(self.text.trim_matches(|c: char| !c.is_alphanumeric()))
+        self.stamp
     }
 }
 
-/// Start of iostat's header in a line that has one.
+/// A line without the signs by which mails quote others. No tool begins a line with one.
+pub(crate) fn unquoted(line: &str) -> &str {
+    let mut rest = line;
+    while let Some(quoted) = rest.trim_start().strip_prefix('>') {
+        rest = quoted.strip_prefix(' ').unwrap_or(quoted);
+    }
+    rest
+}
+
+/// Start of a header of iostat, or of `sar -d`, in a line that has one.
 fn landmark(line: &str) -> Option<usize> {
     let found = |word: &str| {
         let mut places = line.match_indices(word).map(|(at, _)| at);
@@ -57,7 +67,22 @@ fn landmark(line: &str) -> Option<usize> {
     let cpu = found("avg-cpu:");
     let devices = || found("Device").filter(|at| Columns::of_header(&line[*at..]).is_some());
     let machine = || found("Linux ").filter(|at| Machine::of_line(&line[*at..]).is_some());
-    cpu.or_else(devices).or_else(machine)
+    let disks = || sar_header(line).filter(|at| *at <= LONGEST);
+    cpu.or_else(devices).or_else(machine).or_else(disks)
+}
+
+/// Start of the time in a header of `sar -d`.
+fn sar_header(line: &str) -> Option<usize> {
+    if !line.contains(sar::NAMES[0]) {
+        return None;
+    }
+    let mut before = ' ';
+    let mut starts = line.char_indices().filter_map(|(at, c)| {
+        let is_start = !before.is_alphanumeric() && c.is_alphanumeric();
+        before = c;
+        is_start.then_some(at)
+    });
+    starts.find(|at| sar::disks(&line[*at..]).is_some())
 }
 
 /// Rest of a line behind the prefix, if it has it.
@@ -151,7 +176,10 @@ mod tests {
         prefix.learn("> the Device of which I speak");
         assert_eq!(prefix.strip("> sda 1.00"), "sda 1.00");
         prefix.learn(HEADER);
-        assert_eq!(prefix.strip("> sda 1.00"), "> sda 1.00");
+        assert_eq!(prefix.strip("> sda 1.00"), "sda 1.00");
+        assert_eq!(prefix.strip("# sda 1.00"), "# sda 1.00");
+        // A quoting is none of a device's name, with a header or without.
+        assert_eq!(Prefix::default().strip("> >sda 1.00"), "sda 1.00");
         // Letters are no digits.
         let prefix = learned(&format!("disks {HEADER}"));
         assert_eq!(prefix.strip("sda 1.00"), "sda 1.00");

@@ -1,21 +1,25 @@
 //! Tells the forms of a log apart, and makes readings of what their readers find.
 
+use std::borrow::Cow;
 use std::io::BufRead;
 
 use record::sample::{Source, SourceKind};
 
 use super::calendar::Calendar;
 use super::json::Json;
+use super::landmark::strip_colours;
 use super::lines::{Lines, Piece};
 use super::notes::Notes;
 use super::other::{self, OtherTool};
+use super::prefix::{Prefix, unquoted};
 use super::prometheus::Readings;
 use super::report::Report;
 use super::sadf::Sadf;
-use super::sar::Sar;
+use super::sar::{self, Sar};
 use super::series::Series;
 use super::text::Text;
 use super::vmstat::Vmstat;
+use super::wrapped::{Line, Wrapped};
 use super::{LogError, Options, Reading};
 
 /// Reads a log. Iterate over it; each item is a report.
@@ -51,6 +55,9 @@ enum Form {
 #[derive(Debug)]
 struct Parts {
     form: Form,
+    /// Prefix of each line.
+    prefix: Prefix,
+    wrapped: Wrapped,
     text: Text,
     json: Json,
     sar: Sar,
@@ -88,6 +95,8 @@ impl<R: BufRead> Reader<R> {
             lines: Lines::new(input),
             parts: Parts {
                 form: Form::Iostat,
+                prefix: Prefix::default(),
+                wrapped: Wrapped::new(options.columns.as_ref()),
                 text: Text::new(options.columns),
                 json: Json::new(),
                 sar: Sar::new(),
@@ -158,69 +167,107 @@ impl Parts {
             }
         }
         let text = String::from_utf8_lossy(piece.bytes);
+        if !piece.begins || !piece.ends || self.form == Form::Json {
+            self.release()?;
+            return self.part(piece, &text);
+        }
+        let plain = strip_colours(&text);
+        self.prefix.learn(&plain);
+        let line = Line {
+            number: piece.line,
+            text: Cow::Borrowed(self.prefix.strip(&plain)),
+            terminated: piece.terminated,
+            front: self.prefix.stamp(),
+        };
+        let (held, line) = self.wrapped.push(line);
+        held.into_iter()
+            .chain(line)
+            .try_for_each(|line| self.line(&line))
+    }
+
+    /// Hands over the lines that waited for what may continue them.
+    fn release(&mut self) -> Result<(), LogError> {
+        let held = self.wrapped.release();
+        held.iter().try_for_each(|line| self.line(line))
+    }
+
+    /// Takes a piece of JSON, or of a line that is too long.
+    fn part(&mut self, piece: &Piece<'_>, text: &str) -> Result<(), LogError> {
+        let mut bytes = piece.bytes;
         if piece.begins {
-            self.turn(&text)?;
+            let plain = unquoted(text);
+            bytes = bytes.get(text.len() - plain.len()..).unwrap_or_default();
+            self.turn(piece.line, plain);
         }
-        let (line, terminated) = (piece.line, piece.terminated);
-        let (calendar, notes) = (&mut self.calendar, &mut self.notes);
         if self.form == Form::Json {
-            self.json
-                .feed(line, piece.bytes, terminated, calendar, notes);
-            if piece.ends && self.json.is_outside() {
-                self.json.end(notes);
-                self.form = Form::Iostat;
-            }
-            return Ok(());
-        }
-        if !piece.begins || !piece.ends {
+            self.json(piece.line, bytes, piece.ends, piece.terminated);
+        } else if piece.begins && piece.ends {
+            // JSON ended, or was cut off, in front of it.
+            return self.piece(piece);
+        } else {
             let beginning: String = text.chars().take(100).collect();
-            notes.garbage.add(line, &beginning);
-            return Ok(());
+            self.notes.garbage.add(piece.line, &beginning);
         }
+        Ok(())
+    }
+
+    fn json(&mut self, line: u64, bytes: &[u8], ends: bool, terminated: bool) {
+        let (calendar, notes) = (&mut self.calendar, &mut self.notes);
+        self.json.feed(line, bytes, terminated, calendar, notes);
+        if ends && self.json.is_outside() {
+            self.json.end(notes);
+            self.form = Form::Iostat;
+        }
+    }
+
+    /// Takes a whole line.
+    fn line(&mut self, line: &Line<'_>) -> Result<(), LogError> {
+        self.turn(line.number, &line.text);
+        let (calendar, notes) = (&mut self.calendar, &mut self.notes);
+        let (number, text, terminated) = (line.number, &line.text, line.terminated);
         match self.form {
-            Form::Iostat | Form::Json => {
-                self.text.line(line, &text, terminated, calendar, notes)?;
-            }
-            Form::Sar => self.sar.line(line, &text, terminated, calendar, notes),
+            Form::Iostat => self.text.line(line, calendar, notes)?,
+            Form::Json => self.json(number, text.as_bytes(), true, terminated),
+            Form::Sar => self.sar.line(number, text, terminated, calendar, notes),
             Form::Sadf => {
-                self.sadf.line(line, &text, terminated, calendar, notes);
+                self.sadf.line(number, text, terminated, calendar, notes);
                 if self.text.source.hostname.is_none() {
                     self.text.source.hostname = self.sadf.hostname().map(str::to_owned);
                 }
             }
-            Form::Vmstat => self.vmstat.line(line, &text, terminated, calendar, notes),
+            Form::Vmstat => self.vmstat.line(number, text, terminated, calendar, notes),
         }
         Ok(())
     }
 
     /// Goes over to another form, where a line is the first one of it.
-    fn turn(&mut self, text: &str) -> Result<(), LogError> {
-        let is_front = !self.any && self.line <= LOOKED_AT;
+    fn turn(&mut self, line: u64, text: &str) {
+        let is_front = !self.any && line <= LOOKED_AT;
         if is_front && self.other.is_none() {
-            self.other = other::tool(text).map(|tool| (self.line, tool));
+            self.other = other::tool(text).map(|tool| (line, tool));
         }
         let form = if is_text(text) {
             Form::Iostat
         } else if self.form == Form::Json {
-            return Ok(());
+            return;
         } else if Json::begins(text) {
             Form::Json
-        } else if Sar::begins(text) || (is_front && Sar::may_begin(text)) {
+        } else if Sar::begins(text) || (is_front && sar::may_begin(text)) {
             Form::Sar
         } else if Sadf::begins(text) {
             Form::Sadf
         } else if Vmstat::begins(text) {
             Form::Vmstat
         } else {
-            return Ok(());
+            return;
         };
         if form == self.form {
-            return Ok(());
+            return;
         }
-        self.end_form()?;
+        self.leave_form();
         self.form = form;
         let kind = match form {
-            Form::Iostat | Form::Json => return Ok(()),
+            Form::Iostat | Form::Json => return,
             Form::Sar => {
                 self.sar.begin_run();
                 SourceKind::Sar
@@ -234,25 +281,25 @@ impl Parts {
         if !self.any {
             self.text.source.kind = kind;
         }
-        Ok(())
     }
 
-    fn end_form(&mut self) -> Result<(), LogError> {
+    fn leave_form(&mut self) {
         match self.form {
-            Form::Iostat => {
-                self.text.end(&mut self.calendar, &mut self.notes)?;
-            }
+            Form::Iostat => self.text.leave(&mut self.calendar, &mut self.notes),
             Form::Json => self.json.end(&mut self.notes),
             Form::Sar => self.sar.reports.cut(),
             Form::Sadf => self.sadf.reports.cut(),
             Form::Vmstat => self.vmstat.reports.cut(),
         }
-        Ok(())
     }
 
     /// The log is at its end.
     fn end(&mut self) -> Result<(), LogError> {
-        self.end_form()?;
+        self.release()?;
+        match self.form {
+            Form::Iostat => self.text.end(&mut self.calendar, &mut self.notes)?,
+            _ => self.leave_form(),
+        }
         if let Some(matrix) = self.json.take_matrix() {
             self.counters = Some(matrix.readings(self.line)?);
         }

@@ -19,7 +19,7 @@ const RESTART: [&str; 2] = ["LINUX", "RESTART"];
 const TIME_WORDS: usize = 5;
 const DAY: f64 = 86_400.0;
 /// Columns that no other report of sar has together.
-const NAMES: [&str; 2] = ["DEV", "tps"];
+pub(crate) const NAMES: [&str; 2] = ["DEV", "tps"];
 
 /// Meaning of the rows below a header.
 #[derive(Debug)]
@@ -79,13 +79,7 @@ impl Sar {
 
     /// True if this line is one of sar's output with disks.
     pub(crate) fn begins(text: &str) -> bool {
-        let has_names = NAMES.iter().all(|name| text.contains(name));
-        (has_names && matches!(header(text), Some((_, Table::Disks { .. })))) || is_restart(text)
-    }
-
-    /// True if this line is the header of any report of sar, which others may follow.
-    pub(crate) fn may_begin(text: &str) -> bool {
-        header(text).is_some()
+        disks(text).is_some() || is_restart(text)
     }
 
     /// A run of sar begins, or the part of a file behind a restart.
@@ -216,6 +210,25 @@ impl Sar {
         };
         self.last = Some(printed);
         printed
+    }
+}
+
+/// True if this line is the header of any report of sar, which others may follow.
+pub(crate) fn may_begin(text: &str) -> bool {
+    header(text).is_some()
+}
+
+/// The number of words of the time, and the columns, of a header of `sar -d`.
+pub(crate) fn disks(text: &str) -> Option<(usize, Columns)> {
+    if !NAMES.iter().all(|name| text.contains(name)) {
+        return None;
+    }
+    match header(text)?.1 {
+        Table::Disks {
+            columns,
+            time_words,
+        } => Some((time_words, columns)),
+        Table::Other => None,
     }
 }
 

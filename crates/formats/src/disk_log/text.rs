@@ -1,20 +1,20 @@
 //! Reads what iostat prints as text, line by line.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use record::sample::{Source, SourceKind};
 
+use super::Columns;
 use super::calendar::Calendar;
 use super::columns::NamePlace;
 use super::known::{self, ENOUGH};
-use super::landmark::{Machine, cpu_header, cpu_shares, is_other_header, strip_colours};
+use super::landmark::{Machine, cpu_header, cpu_shares, is_other_header};
 use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
 use super::notes::Notes;
 use super::number::{Number, number};
-use super::prefix::Prefix;
 use super::report::{Report, Reports};
-use super::{Columns, stamp};
+use super::stamp::{self, Stamp};
+use super::wrapped::Line;
 
 /// Limits of the lines, and of the bytes, that are examined before the columns are guessed.
 const HELD_LINES: usize = 4096;
@@ -44,19 +44,9 @@ enum Section {
     Other,
 }
 
-/// A line that waits.
-#[derive(Debug)]
-struct Held {
-    line: u64,
-    text: String,
-    terminated: bool,
-}
-
 /// A reader of text.
 #[derive(Debug)]
 pub(crate) struct Text {
-    /// Prefix of each line.
-    prefix: Prefix,
     section: Section,
     /// The columns of lines without a header.
     columns: Option<Arc<Columns>>,
@@ -65,10 +55,8 @@ pub(crate) struct Text {
     reports: Reports,
     /// Blank lines since the line that names the host; `None` after something else came.
     blanks: Option<u32>,
-    /// A name too long for its column, whose figures are in the next line.
-    name: Option<(u64, String)>,
     /// Lines that wait for their columns to be told.
-    held: Vec<Held>,
+    held: Vec<Line<'static>>,
     held_bytes: usize,
     /// The figures of them, and how many of these can be checked.
     rows: Vec<Vec<Number>>,
@@ -78,13 +66,11 @@ pub(crate) struct Text {
 impl Text {
     pub(crate) fn new(columns: Option<Columns>) -> Text {
         Text {
-            prefix: Prefix::default(),
             section: Section::Open,
             given: columns.is_some(),
             columns: columns.map(Arc::new),
             reports: Reports::new(),
             blanks: None,
-            name: None,
             held: Vec::new(),
             held_bytes: 0,
             rows: Vec::new(),
@@ -100,33 +86,28 @@ impl Text {
         self.reports.take()
     }
 
-    /// Takes a line. `terminated` says that a line end follows it.
+    /// Takes a line.
     pub(crate) fn line(
         &mut self,
-        line: u64,
-        text: &str,
-        terminated: bool,
+        line: &Line<'_>,
         calendar: &mut Calendar,
         notes: &mut Notes,
     ) -> Result<(), NoColumns> {
-        let plain = strip_colours(text);
-        self.prefix.learn(&plain);
-        let text = self.prefix.strip(&plain);
-        if self.held.is_empty() && !self.is_headless(text) {
-            self.known(line, text, terminated, calendar, notes);
+        if self.held.is_empty() && !self.is_headless(&line.text) {
+            self.known(line, calendar, notes);
             return Ok(());
         }
-        if let Some(columns) = Columns::of_header(text) {
+        if let Some(columns) = Columns::of_header(&line.text) {
             // The log begins within a report, and the headers come later.
             if known::usual_count(&self.rows) == Some(columns.count()) {
                 self.columns = Some(Arc::new(columns));
             }
             self.release(calendar, notes)
                 .unwrap_or_else(|_| self.drop_held(notes));
-            self.known(line, text, terminated, calendar, notes);
+            self.known(line, calendar, notes);
             return Ok(());
         }
-        self.hold(line, text, terminated);
+        self.hold(line);
         if self.held.len() >= HELD_LINES || self.held_bytes >= HELD_BYTES || self.is_told() {
             self.release(calendar, notes)?;
         }
@@ -140,10 +121,16 @@ impl Text {
         notes: &mut Notes,
     ) -> Result<(), NoColumns> {
         self.release(calendar, notes)?;
-        self.lose_name(notes);
+        self.leave(calendar, notes);
+        Ok(())
+    }
+
+    /// Another form follows. Figures whose columns are not told by then are given up.
+    pub(crate) fn leave(&mut self, calendar: &mut Calendar, notes: &mut Notes) {
+        self.release(calendar, notes)
+            .unwrap_or_else(|_| self.drop_held(notes));
         self.reports.cut();
         self.section = Section::Open;
-        Ok(())
     }
 
     /// True if a line has figures of a device whose columns are unknown.
@@ -152,21 +139,17 @@ impl Text {
         open && self.columns.is_none() && headless_figures(text).is_some()
     }
 
-    fn hold(&mut self, line: u64, text: &str, terminated: bool) {
-        self.rows.extend(headless_figures(text));
-        self.held_bytes += text.len() + 64;
-        self.held.push(Held {
-            line,
-            text: text.to_owned(),
-            terminated,
-        });
+    fn hold(&mut self, line: &Line<'_>) {
+        self.rows.extend(headless_figures(&line.text));
+        self.held_bytes += line.text.len() + 64;
+        self.held.push(line.clone().into_owned());
     }
 
     /// Gives up the figures in front of the first header, which has other columns.
     fn drop_held(&mut self, notes: &mut Notes) {
         for held in std::mem::take(&mut self.held) {
             if headless_figures(&held.text).is_some() {
-                self.lose(held.line, &held.text, notes);
+                self.lose(&held, notes);
             }
         }
         self.rows.clear();
@@ -188,7 +171,7 @@ impl Text {
         if self.columns.is_none() {
             let Some(guess) = known::guess(&self.rows) else {
                 return Err(NoColumns {
-                    line: first.line,
+                    line: first.number,
                     figures: known::usual_count(&self.rows).unwrap_or_default(),
                     candidates: known::candidates_text(&self.rows),
                 });
@@ -199,20 +182,14 @@ impl Text {
         self.rows.clear();
         self.held_bytes = 0;
         for held in std::mem::take(&mut self.held) {
-            self.known(held.line, &held.text, held.terminated, calendar, notes);
+            self.known(&held, calendar, notes);
         }
         Ok(())
     }
 
     /// Takes a line whose columns are known, if it has figures.
-    fn known(
-        &mut self,
-        line: u64,
-        text: &str,
-        terminated: bool,
-        calendar: &mut Calendar,
-        notes: &mut Notes,
-    ) {
+    fn known(&mut self, line: &Line<'_>, calendar: &mut Calendar, notes: &mut Notes) {
+        let text = &*line.text;
         if text.trim().is_empty() {
             self.reports.blank();
             if let Some(blanks) = &mut self.blanks {
@@ -228,11 +205,10 @@ impl Text {
         let mut words = text.split_whitespace();
         let is_date = words.next().is_some_and(stamp::is_weekday);
         let has_figures = !is_date && words.next().is_some_and(|word| number(word).is_some());
-        if !has_figures && self.landmark(line, text, calendar, notes) {
-            self.lose_name(notes);
-            self.time_in_front(calendar);
+        if !has_figures && self.landmark(line.number, text, calendar, notes) {
+            self.time_in_front(line.front, calendar);
         } else {
-            self.figures(line, text, terminated, calendar, notes);
+            self.figures(line, calendar, notes);
         }
     }
 
@@ -275,23 +251,17 @@ impl Text {
     }
 
     /// The time of the current report, where it is in front of each line.
-    fn time_in_front(&mut self, calendar: &mut Calendar) {
+    fn time_in_front(&mut self, front: Option<Stamp>, calendar: &mut Calendar) {
         if self.reports.lacks_time()
-            && let Some(stamp) = self.prefix.stamp()
+            && let Some(stamp) = front
         {
             self.reports.set_time(calendar.instant(&stamp));
         }
     }
 
     /// Takes a line of figures.
-    fn figures(
-        &mut self,
-        line: u64,
-        text: &str,
-        terminated: bool,
-        calendar: &mut Calendar,
-        notes: &mut Notes,
-    ) {
+    fn figures(&mut self, line: &Line<'_>, calendar: &mut Calendar, notes: &mut Notes) {
+        let text = &*line.text;
         calendar.commas |= has_decimal_comma(text);
         let first = text.split_whitespace().next().unwrap_or_default();
         let cpu = match &self.section {
@@ -300,7 +270,7 @@ impl Text {
             _ => cpu_shares(text, None),
         };
         if let Some(cpu) = cpu {
-            self.reports.cpu(line, cpu);
+            self.reports.cpu(line.number, cpu);
             return;
         }
         let columns = match &self.section {
@@ -308,53 +278,25 @@ impl Text {
             Section::Other => return,
             _ => match &self.columns {
                 Some(columns) => columns.clone(),
-                None => return self.lose(line, text, notes),
+                None => return self.lose(line, notes),
             },
         };
-        let text = self.with_name(text, notes);
-        let mut words = text.split_whitespace();
-        if let (Some(only), None) = (words.next(), words.next())
-            && columns.names == NamePlace::First
-            && number(only).is_none()
-            && terminated
-        {
-            self.name = Some((line, text.into_owned()));
-            return;
-        }
-        match device_line(&columns, &text, terminated) {
+        match device_line(&columns, text, line.terminated) {
             Some(DeviceLine { row, cut }) => {
                 if cut {
-                    notes.cut.add(line, &text);
+                    notes.cut.add(line.number, text);
                     self.reports.damage();
                 }
-                if !self.reports.row(line, row) {
-                    self.lose(line, &text, notes);
+                if !self.reports.row(line.number, row) {
+                    self.lose(line, notes);
                 }
             }
-            None => self.lose(line, &text, notes),
+            None => self.lose(line, notes),
         }
     }
 
-    /// A line of figures with the name in front that is in the line before.
-    fn with_name<'a>(&mut self, text: &'a str, notes: &mut Notes) -> Cow<'a, str> {
-        let Some((named_at, name)) = self.name.take() else {
-            return Cow::Borrowed(text);
-        };
-        if text.split_whitespace().all(|word| number(word).is_some()) {
-            return Cow::Owned(format!("{name} {text}"));
-        }
-        self.lose(named_at, &name, notes);
-        Cow::Borrowed(text)
-    }
-
-    fn lose_name(&mut self, notes: &mut Notes) {
-        if let Some((line, name)) = self.name.take() {
-            self.lose(line, &name, notes);
-        }
-    }
-
-    fn lose(&mut self, line: u64, text: &str, notes: &mut Notes) {
-        notes.garbage.add(line, text);
+    fn lose(&mut self, line: &Line<'_>, notes: &mut Notes) {
+        notes.garbage.add(line.number, &line.text);
         self.reports.damage();
     }
 }

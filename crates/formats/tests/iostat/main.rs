@@ -10,3 +10,4 @@ mod mutation;
 mod mutations;
 mod times;
 mod versions;
+mod wrapped;

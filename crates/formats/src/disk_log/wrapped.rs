@@ -1,0 +1,363 @@
+//! Rows, headers and the line of the host that a mail client or `fold` wrapped: each is one line again.
+//!
+//! A row is continued where it has fewer figures than its header has columns, and nothing but figures follows
+//! until it has as many. A row that never gets as many is left as it is: it was cut off.
+
+use std::borrow::Cow;
+
+use super::Columns;
+use super::clock::time_of_day;
+use super::columns::{Column, NamePlace};
+use super::landmark::{Machine, cpu_shares};
+use super::line::LEAST_FIGURES;
+use super::number::number;
+use super::sar;
+use super::stamp::Stamp;
+
+/// A line without what another program put in front of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Line<'a> {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    pub(crate) text: Cow<'a, str>,
+    /// A line end follows it.
+    pub(crate) terminated: bool,
+    /// The time that was in front of it.
+    pub(crate) front: Option<Stamp>,
+}
+
+impl Line<'_> {
+    pub(crate) fn into_owned(self) -> Line<'static> {
+        Line {
+            number: self.number,
+            text: Cow::Owned(self.text.into_owned()),
+            terminated: self.terminated,
+            front: self.front,
+        }
+    }
+}
+
+/// The form of the rows below a header.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// Words in front of the figures: the name, and the time in a row of sar.
+    front: usize,
+    figures: usize,
+    names: NamePlace,
+}
+
+impl Shape {
+    fn of(front: usize, columns: &Columns) -> Shape {
+        Shape {
+            front,
+            figures: columns.count(),
+            names: columns.names,
+        }
+    }
+}
+
+/// The part of a log that may be continued on the next line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    /// Names of columns.
+    Header,
+    /// A row, or the name of one: old versions of iostat print the figures of a long name below it.
+    Row,
+    /// The line that names the host.
+    Machine,
+}
+
+/// Puts lines together.
+#[derive(Debug)]
+pub(crate) struct Wrapped {
+    shape: Option<Shape>,
+    begun: Begun,
+    held: Vec<Line<'static>>,
+}
+
+impl Wrapped {
+    /// `columns`: those of rows that have no header.
+    pub(crate) fn new(columns: Option<&Columns>) -> Wrapped {
+        Wrapped {
+            shape: columns.map(|columns| Shape::of(1, columns)),
+            begun: Begun::Row,
+            held: Vec::new(),
+        }
+    }
+
+    /// Takes a line. Returns those that are whole, first the ones that were held.
+    pub(crate) fn push<'a>(&mut self, line: Line<'a>) -> (Vec<Line<'static>>, Option<Line<'a>>) {
+        if !self.held.is_empty()
+            && let Some(is_whole) = self.continues(&line.text)
+        {
+            self.held.push(line.into_owned());
+            let whole = is_whole.then(|| self.join());
+            return (whole.flatten().into_iter().collect(), None);
+        }
+        let before = self.release();
+        match self.begins(&line.text) {
+            Some(begun) => {
+                self.begun = begun;
+                self.held.push(line.into_owned());
+                (before, None)
+            }
+            None => (before, Some(line)),
+        }
+    }
+
+    /// The lines that are held, which nothing continues. Those of a row that is not whole are left as they are.
+    pub(crate) fn release(&mut self) -> Vec<Line<'static>> {
+        match self.begun {
+            Begun::Header => self.join().into_iter().collect(),
+            Begun::Row | Begun::Machine => std::mem::take(&mut self.held),
+        }
+    }
+
+    /// The lines that are held, as one.
+    fn join(&mut self) -> Option<Line<'static>> {
+        let mut parts = std::mem::take(&mut self.held).into_iter();
+        let mut line = parts.next()?;
+        for part in parts {
+            let text = line.text.to_mut();
+            text.push(' ');
+            text.push_str(part.text.trim());
+            line.terminated = part.terminated;
+        }
+        if self.begun == Begun::Header {
+            self.shape = shape(&line.text).or(self.shape);
+        }
+        Some(line)
+    }
+
+    /// The part of a log that this line may be the beginning of.
+    fn begins(&mut self, text: &str) -> Option<Begun> {
+        let mut words = text.split_whitespace();
+        let last = words.next_back()?;
+        if number(last).is_some() {
+            return self.is_short(text).then_some(Begun::Row);
+        }
+        if text.contains(['/', '%']) {
+            if shape(text).is_some() || is_nameless(text) {
+                return Some(Begun::Header);
+            }
+            if sar::may_begin(text) {
+                self.shape = None;
+            }
+        }
+        if text.starts_with("Linux ") {
+            return Machine::of_line(text).map(|_| Begun::Machine);
+        }
+        words.next().is_none().then_some(Begun::Row)
+    }
+
+    /// True if a line that ends with a figure is a row that lacks some.
+    fn is_short(&self, text: &str) -> bool {
+        let Some(shape) = self.shape else {
+            return false;
+        };
+        let words = text.split_whitespace().count();
+        if words >= shape.front + shape.figures {
+            return false;
+        }
+        let figures = figures(text);
+        match shape.names {
+            NamePlace::First => figures < shape.figures && words > figures,
+            NamePlace::Last => figures <= shape.figures,
+        }
+    }
+
+    /// `None` if a line does not continue what is held; else, true if this is whole with it.
+    fn continues(&self, text: &str) -> Option<bool> {
+        let words = text.split_whitespace().count();
+        if words == 0 {
+            return None;
+        }
+        match self.begun {
+            Begun::Header if is_names(text) => Some(false),
+            // With the name of the devices at its end.
+            Begun::Header => {
+                let begun = self
+                    .held
+                    .first()
+                    .is_some_and(|line| is_nameless(&line.text));
+                (begun && shape(&self.with(text)).is_some()).then_some(true)
+            }
+            Begun::Machine => text.trim_end().ends_with("CPU)").then_some(true),
+            Begun::Row => self.continues_row(text, words),
+        }
+    }
+
+    fn continues_row(&self, text: &str, words: usize) -> Option<bool> {
+        let held: usize = self.held.iter().map(|line| figures(&line.text)).sum();
+        let more = figures(text);
+        let is_figures = more == words;
+        match self.shape {
+            None => {
+                let is_cpu = cpu_shares(text, None).is_some();
+                (is_figures && more >= LEAST_FIGURES && !is_cpu).then_some(true)
+            }
+            Some(shape) if is_figures => {
+                // A number behind a word is no row.
+                let is_row = held > 0 || more > 1;
+                let all = held + more;
+                let is_whole = all == shape.figures && shape.names == NamePlace::First;
+                (is_row && all <= shape.figures).then_some(is_whole)
+            }
+            Some(shape) if shape.names == NamePlace::Last => {
+                let numbers = text.split_whitespace().map_while(number).count();
+                let is_whole = held + numbers == shape.figures && words == numbers + 1;
+                is_whole.then_some(true)
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The lines that are held and this one.
+    fn with(&self, text: &str) -> String {
+        let held = self.held.iter().map(|line| line.text.as_ref());
+        held.chain([text]).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Number of the figures at the end of a line.
+fn figures(text: &str) -> usize {
+    let words = text.split_whitespace().rev();
+    words.map_while(number).count()
+}
+
+/// The form of the rows below a line, if it is a header of iostat or of `sar -d`.
+fn shape(text: &str) -> Option<Shape> {
+    if let Some(columns) = Columns::of_header(text) {
+        return Some(Shape::of(1, &columns));
+    }
+    let (time_words, columns) = sar::disks(text)?;
+    Some(Shape::of(time_words + 1, &columns))
+}
+
+/// True if a line has nothing but names of columns.
+fn is_names(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    words.all(|word| Column::by_name(word) != Column::Unknown)
+}
+
+/// True if a line may be the beginning of a header that ends with the name: columns, with a time in front in one of
+/// sar.
+fn is_nameless(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_unknown = |word: &&str| Column::by_name(word) == Column::Unknown;
+    let front = words.iter().rposition(is_unknown).map_or(0, |at| at + 1);
+    let is_time = || time_of_day(&words[..front].join(" ")).is_some();
+    words.len() >= front + 2 && (front == 0 || is_time())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(text: &str) -> Vec<(u64, String)> {
+        let mut wrapped = Wrapped::new(None);
+        let mut whole = Vec::new();
+        for (number, text) in (1..).zip(text.lines()) {
+            let (held, line) = wrapped.push(Line {
+                number,
+                text: Cow::Borrowed(text),
+                terminated: true,
+                front: None,
+            });
+            whole.extend(held);
+            whole.extend(line.map(Line::into_owned));
+        }
+        whole.extend(wrapped.release());
+        let words = |line: Line<'_>| {
+            let words: Vec<&str> = line.text.split_whitespace().collect();
+            (line.number, words.join(" "))
+        };
+        whole.into_iter().map(words).collect()
+    }
+
+    fn texts(text: &str) -> Vec<String> {
+        joined(text).into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn a_row_is_continued_until_it_has_the_figures_of_its_header() {
+        assert_eq!(
+            joined(
+                "Device r/s w/s\nrkB/s wkB/s\n%util\nsda 1.00\n2.00 3.00\n4.00 5.00\nsdb 1.00 2.00 3.00 4.00 5.00\n"
+            ),
+            [
+                (1, "Device r/s w/s rkB/s wkB/s %util".to_owned()),
+                (4, "sda 1.00 2.00 3.00 4.00 5.00".to_owned()),
+                (7, "sdb 1.00 2.00 3.00 4.00 5.00".to_owned()),
+            ]
+        );
+        // A long name, with the figures below it, which may be wrapped too.
+        for rows in [
+            "a-long-name\n1.00 2.00 3.00",
+            "a-long-name\n1.00 2.00\n3.00",
+        ] {
+            let header = "Device r/s w/s %util";
+            assert_eq!(
+                texts(&format!("{header}\n{rows}")),
+                [header, "a-long-name 1.00 2.00 3.00"]
+            );
+        }
+        // The name behind the figures.
+        assert_eq!(
+            texts(
+                "r/s w/s rkB/s\n%util Device\n1.00 2.00\n3.00 4.00 sda\n1.00 2.00 3.00 4.00\nsdb"
+            ),
+            [
+                "r/s w/s rkB/s %util Device",
+                "1.00 2.00 3.00 4.00 sda",
+                "1.00 2.00 3.00 4.00 sdb"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_does_not_make_a_whole_row_is_left_as_it_is() {
+        for text in [
+            "Device r/s w/s %util\nsda 1.00 2.00\nsdb 1.00 2.00 3.00",
+            "Device r/s w/s %util\nsda 1.00 2.00\n3.00 4.00",
+            "Device r/s w/s %util\nsda 1.00\n2.00",
+            "Device r/s w/s %util\nBEGIN\n1700000000",
+            "Device r/s w/s %util\nBEGIN\nsda 1.00 2.00 3.00",
+            "sda 1.00\n2.00",
+            "avg-cpu: %user %nice %system %iowait %steal %idle\n1.00 0.00 1.00 20.00 0.00 78.00",
+            "BEGIN\n1.00 0.00 1.00 20.00 0.00 78.00",
+        ] {
+            assert_eq!(texts(text), text.lines().collect::<Vec<_>>(), "{text}");
+        }
+        let apart = "Device r/s w/s %util\nsda 1.00 2.00\n\n3.00";
+        assert_eq!(
+            texts(apart),
+            ["Device r/s w/s %util", "sda 1.00 2.00", "", "3.00"]
+        );
+    }
+
+    #[test]
+    fn the_rows_of_sar_have_a_time_in_front() {
+        assert_eq!(
+            texts(
+                "10:26:25 AM DEV tps rkB/s wkB/s\nareq-sz %util\n10:26:26 AM sdc 36.40 0.00\n0.25 7.24 1.00\n\
+                 Average: sdc 36.40\n0.00 0.25 7.24 1.00"
+            ),
+            [
+                "10:26:25 AM DEV tps rkB/s wkB/s areq-sz %util",
+                "10:26:26 AM sdc 36.40 0.00 0.25 7.24 1.00",
+                "Average: sdc 36.40 0.00 0.25 7.24 1.00",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_line_of_the_host_is_continued_by_its_processors() {
+        assert_eq!(
+            texts("Linux 6.1.0 (db1.example) 11/22/26\n_x86_64_ (2 CPU)\n\n"),
+            ["Linux 6.1.0 (db1.example) 11/22/26 _x86_64_ (2 CPU)", ""]
+        );
+        let old = "Linux 2.6.9 (db1) 11/22/06\n\navg-cpu: %user %idle";
+        assert_eq!(texts(old), old.lines().collect::<Vec<_>>());
+    }
+}
