@@ -266,6 +266,7 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
         other.out.contains("is measuring on this host"),
         "{other:#?}"
     );
+    assert_eq!(decision(&other.json(), "h1").0, "busy");
     running.signal(Signal::INT);
     let ended = running.end().ends_with(3);
     assert!(ended.err.contains("neither list was written"), "{ended:#?}");

@@ -20,6 +20,7 @@ use sweep::{Figure, Requirement};
   disksmith fleet hosts --list burnin --exclude '^spare'
   disksmith fleet top --list burnin --sort latency
   disksmith fleet run --list burnin -- bench /mnt/data
+  disksmith fleet exec --hosts 'db[1-30]' -- uptime
   disksmith fleet race --list burnin --keep 3 --per zone -- /mnt/data
   disksmith fleet plan --want 3 --per zone --from race.json")]
 pub struct FleetArgs {
@@ -37,7 +38,9 @@ pub enum FleetVerb {
     Top(TopArgs),
     /// Run any verb on all hosts, and collect the answers
     Run(RunArgs),
-    /// Show the answers of a 'fleet run', 'fleet zero' or 'fleet race' again
+    /// Run any program of the hosts on all of them, and collect what it prints
+    Exec(ExecArgs),
+    /// Show the answers of a 'fleet run', 'fleet exec', 'fleet zero' or 'fleet race' again
     Show(FleetShowArgs),
     /// Write zeros over disks of all hosts, after one plan of all of them is confirmed
     Zero(FleetZeroArgs),
@@ -132,6 +135,35 @@ pub struct RunArgs {
     /// The verb and its arguments, as they would be given on each host
     #[arg(last = true, required = true, value_name = "VERB")]
     pub verb: Vec<String>,
+}
+
+/// Arguments of `fleet exec`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet exec --hosts 'db[1-30]' -- uptime
+  disksmith fleet exec --list burnin --sudo -- nvme list
+  disksmith fleet exec --list burnin -- sh -c 'grep -c md0 /proc/mdstat'
+
+Hosts that print the same are shown once. What the program changes is not checked, and is not undone.")]
+pub struct ExecArgs {
+    /// Source of the hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Connections to the hosts
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// End the program on a host where it takes longer [default: no limit]
+    #[arg(long, value_name = "TIME")]
+    pub limit: Option<Span>,
+    /// Only on the hosts on which the last 'fleet exec' of this program did not complete
+    #[arg(long)]
+    pub retry_failed: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments. It is started without a shell, and has no input
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<String>,
 }
 
 /// Arguments of `fleet show`.

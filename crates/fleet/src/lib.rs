@@ -70,6 +70,7 @@ pub fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
             Some(destroying) => destroying.carry_out(context, &*interrupt()?),
             None => run::run(args, context, &*interrupt()?),
         },
+        FleetVerb::Exec(args) => run::exec(args, context, &*interrupt()?),
         FleetVerb::Show(args) => show::show(args, context),
         FleetVerb::Plan(args) => plan(args, context),
         FleetVerb::Race(args) => race::race(args, context, &*interrupt()?),

@@ -5,6 +5,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::host_line::{AgentVerb, LineVerb, parse};
+use crate::protocol::Order;
 
 /// Name that is taken while a process measures (unix(7), abstract socket addresses). It is no file: it is gone
 /// with the process that has it, and is one for all users of a host.
@@ -17,13 +18,13 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Claims the host for a verb of these words; `None` for one that does not measure, or where there is
-    /// no such thing as a claim.
+    /// Claims the host for a verb; `None` for a program and for a verb that does not measure, or where
+    /// there is no such thing as a claim.
     ///
     /// # Errors
     /// A sentence without its end, where another process measures.
-    pub(super) fn of(words: &[String]) -> Result<Option<Claim>, String> {
-        if measures(words) {
+    pub(super) fn of(order: &Order) -> Result<Option<Claim>, String> {
+        if !order.program && measures(&order.args) {
             claim(NAME)
         } else {
             Ok(None)

@@ -268,10 +268,10 @@ impl Agent {
             self.writer.send(FromAgent::Failed(why.to_owned()));
             return;
         }
-        let claim = match Claim::of(&order.args) {
+        let claim = match Claim::of(&order) {
             Ok(claim) => claim,
             Err(why) => {
-                self.writer.send(FromAgent::Failed(why));
+                self.writer.send(FromAgent::Busy(why));
                 return;
             }
         };
@@ -280,11 +280,15 @@ impl Agent {
             drop(claim);
             let _ = events.send(Event::Ended(Box::new(ended)));
         };
+        let what = match order.program {
+            true => order.args.first().cloned().unwrap_or_default(),
+            false => "the verb".to_owned(),
+        };
         match Task::start(order, &self.root, on_line, done) {
             Ok(task) => self.task = Some(task),
-            Err(why) => self.writer.send(FromAgent::Failed(format!(
-                "the verb could not be started: {why}"
-            ))),
+            Err(why) => self
+                .writer
+                .send(FromAgent::Failed(format!("{what} could not be started: {why}"))),
         }
     }
 

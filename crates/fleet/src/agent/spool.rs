@@ -186,6 +186,7 @@ mod tests {
                 fleet: "f".to_owned(),
                 host: "h".to_owned(),
                 args: vec!["devices".to_owned()],
+                program: false,
             },
             by: EndedBy::Loss,
             status: Some(3),

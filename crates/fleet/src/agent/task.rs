@@ -1,4 +1,4 @@
-//! A verb that runs on the host: this program once more, in a process group of its own.
+//! A verb that runs on the host: this program once more, in a process group of its own; or another program.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -41,7 +41,7 @@ pub(super) struct Task {
 
 /// True for a verb that reports all results while it runs.
 pub(super) fn is_interactive(order: &Order) -> bool {
-    order.args.first().is_some_and(|verb| verb == rounds::VERB)
+    !order.program && order.args.first().is_some_and(|verb| verb == rounds::VERB)
 }
 
 /// The order to end a verb: its cause, and the time it has for that.
@@ -130,10 +130,19 @@ impl Running {
         on_line: Option<LineHandler>,
     ) -> std::io::Result<(Running, Option<ChildStdin>)> {
         // The program's file may have no name any more, and this link leads to it all the same.
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = match (order.program, order.args.split_first()) {
+            (true, Some((program, args))) => {
+                let mut command = Command::new(program);
+                command.args(args);
+                command
+            }
+            _ => {
+                let mut command = Command::new("/proc/self/exe");
+                command.arg0("disksmith").args(&order.args);
+                command
+            }
+        };
         command
-            .arg0("disksmith")
-            .args(&order.args)
             .stdin(match &on_line {
                 Some(_) => Stdio::piped(),
                 None => Stdio::null(),
@@ -191,13 +200,18 @@ impl Running {
         };
         let until = Instant::now() + timeout;
         let out = self.out.text(until);
+        // What a program prints is its own, and no document of ours.
+        let answer = match (order.program, serde_json::from_str(&out)) {
+            (false, Ok(document)) => document,
+            _ => Value::String(out),
+        };
         Ended {
             name: name(&order),
             order,
             by,
             status: status.and_then(|status: ExitStatus| status.code()),
             seconds: self.began.elapsed().as_secs_f64(),
-            answer: serde_json::from_str(&out).unwrap_or(Value::String(out)),
+            answer,
             stderr: self.err.text(until),
             runs: private.map(|private| private.runs()).unwrap_or_default(),
         }
@@ -235,7 +249,7 @@ struct Private {
 impl Private {
     /// One for a verb that measures; `None` for others, and where there is no place.
     fn new(root: &Root, order: &Order) -> Option<Private> {
-        if order.args.first().is_none_or(|verb| verb != "bench") {
+        if order.program || order.args.first().is_none_or(|verb| verb != "bench") {
             return None;
         }
         let own = process::own(root).ok()?;
@@ -321,6 +335,7 @@ mod tests {
             fleet: "20260101-000000-abcd".to_owned(),
             host: "../etc/p@ss:wd".to_owned(),
             args: Vec::new(),
+            program: false,
         };
         let name = name(&order);
         assert!(

@@ -26,7 +26,7 @@ use crate::protocol::{
 pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 
 /// A way to hosts that are threads. Its name decides how a host behaves: `dead…` is not
-/// reached, `mute…` is lost as soon as it must do something, and `left…` has kept an answer. How it
+/// reached, `mute…` is lost as soon as it must do something, `busy…` is measured on by another, and `left…` has kept an answer. How it
 /// races, see [`racing`].
 #[derive(Default)]
 pub(crate) struct Simulated {
@@ -110,6 +110,7 @@ fn kept(name: String, host: &str) -> FromAgent {
         fleet: EARLIER.to_owned(),
         host: host.to_owned(),
         args: vec!["devices".to_owned()],
+        program: false,
     };
     match ended(name, order, json!({ "text": "x".repeat(50_000) })) {
         FromAgent::Ended(ended) => FromAgent::Kept(ended),
@@ -145,6 +146,9 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
                 ToAgent::End => return cut(),
                 _ if is_mute => return cut(),
                 ToAgent::Facts => say(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
+                ToAgent::Begin(_) | ToAgent::Run(_) if name.starts_with("busy") => {
+                    say(FromAgent::Busy("another run or race is measuring".to_owned()))
+                }
                 ToAgent::Begin(_) => say(racing::ready(name)),
                 ToAgent::Round(round) => match racing::measured(name, nth, round) {
                     racing::Answer::Says(said) => say(*said),

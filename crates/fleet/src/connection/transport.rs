@@ -39,6 +39,8 @@ pub(crate) enum ConnectionError {
     Unreached(String),
     /// It was reached, and no agent can run on it.
     Unfit(String),
+    /// Another run or race of a fleet measures on it.
+    Busy(String),
     /// The connection was lost.
     Lost(String),
     /// The user wanted the end.
@@ -50,6 +52,7 @@ impl fmt::Display for ConnectionError {
         match self {
             ConnectionError::Unreached(why)
             | ConnectionError::Unfit(why)
+            | ConnectionError::Busy(why)
             | ConnectionError::Lost(why) => f.write_str(why),
             ConnectionError::Interrupted => f.write_str("interrupted"),
         }

@@ -73,8 +73,11 @@ pub(crate) struct Order {
     pub fleet: String,
     /// Name of the host in `fleet`.
     pub host: String,
-    /// The verb and its arguments.
+    /// The verb and its arguments, or a program's.
     pub args: Vec<String>,
+    /// They are a program of the host, and no verb.
+    #[serde(default)]
+    pub program: bool,
 }
 
 /// Messages of the agent.
@@ -97,6 +100,8 @@ pub(crate) enum FromAgent {
     Kept(Box<Ended>),
     /// Something that was requested cannot be done.
     Failed(String),
+    /// Another run or race of a fleet measures on the host.
+    Busy(String),
 }
 
 /// First message of the agent.
@@ -286,6 +291,7 @@ mod tests {
             fleet: "f".to_owned(),
             host: "db1".to_owned(),
             args: vec!["bench".to_owned(), "a 'b' \"c\"\n$(d)".to_owned()],
+            program: false,
         };
         let said = [
             ToAgent::Alive,

@@ -28,6 +28,8 @@ pub(crate) enum Decision {
     Failed,
     /// It was not reached, or no agent could run there: nothing is known of it.
     Unreachable,
+    /// Another run or race measured on it: nothing is known of it.
+    Busy,
 }
 
 impl Decision {
@@ -41,6 +43,7 @@ impl Decision {
             Decision::Floor => "floor",
             Decision::Failed => "failed",
             Decision::Unreachable => "unreachable",
+            Decision::Busy => "busy",
         }
     }
 }
@@ -376,6 +379,7 @@ fn never(place: usize, run: &FleetRun) -> RankedHost {
         Some(HostOutcome::Unreached | HostOutcome::Unfit) => {
             (Decision::Unreachable, "was not reached")
         }
+        Some(HostOutcome::Busy) => (Decision::Busy, "another run or race measured on it"),
         Some(HostOutcome::Waiting | HostOutcome::Interrupted | HostOutcome::Done) | None => {
             (Decision::Open, "the race was ended before it took part")
         }

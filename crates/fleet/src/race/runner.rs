@@ -191,6 +191,7 @@ impl<'a> Runner<'a> {
             fleet: running.fleet.to_owned(),
             host: self.host.name.clone(),
             args: with(running.args, &self.bound),
+            program: false,
         }))?;
         loop {
             match self.rounds.try_recv() {
@@ -217,6 +218,10 @@ impl<'a> Runner<'a> {
                 Incoming::Message(FromAgent::Failed(why)) => {
                     let why = format!("{}: {why}.", self.host.name);
                     return Err(ConnectionError::Unfit(why).into());
+                }
+                Incoming::Message(FromAgent::Busy(why)) => {
+                    let why = format!("{}: {why}.", self.host.name);
+                    return Err(ConnectionError::Busy(why).into());
                 }
                 Incoming::Interrupt => return self.stop(session),
                 Incoming::Message(_) | Incoming::Timeout => {}

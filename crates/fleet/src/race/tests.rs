@@ -135,7 +135,7 @@ const ROUND: [&str; 2] = ["--round", "500ms"];
 fn the_best_are_kept_and_each_other_has_its_reason() {
     let names = [
         "h0", "h1", "h2", "h3", "h4", "slow0", "bad0", "drop0", "dips0", "lazy0", "fail0",
-        "cache0", "gone0", "dead0", "mute0",
+        "cache0", "gone0", "dead0", "mute0", "busy0",
     ];
     let words = [&ROUND[..], &["--floor", "disk.latency<1000ms"]].concat();
     let (run, concluded) = raced(&names, &words);
@@ -182,6 +182,7 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
             "dead0 was not reached",
         ),
         ("mute0", Decision::Failed, false, "was lost"),
+        ("busy0", Decision::Busy, false, "another run or race is measuring"),
     ] {
         let one = of(&run, &concluded, name);
         assert_eq!(

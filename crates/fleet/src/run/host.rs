@@ -33,8 +33,10 @@ pub(crate) struct VerbRunner<'a> {
     pub transport: &'a dyn Transport,
     /// The run of the fleet.
     pub fleet: &'a str,
-    /// The verb and its arguments.
+    /// The verb and its arguments, or a program's.
     pub args: &'a [String],
+    /// They are a program of the hosts.
+    pub program: bool,
     /// Options of the verb that a host has for itself, by its place.
     pub own: &'a [Vec<String>],
     /// Set by a signal.
@@ -120,6 +122,7 @@ impl VerbRunner<'_> {
             fleet: self.fleet.to_owned(),
             host: host.name.clone(),
             args: words_of(self.args, self.own, at),
+            program: self.program,
         }))?;
         let (ended, is_late) = wait(&mut session, host, self.limits)?;
         host_run.take(&ended);
@@ -212,6 +215,9 @@ fn wait(
             Incoming::Message(FromAgent::Ended(ended)) => return Ok((*ended, is_late)),
             Incoming::Message(FromAgent::Failed(why)) => {
                 return Err(ConnectionError::Unfit(format!("{}: {why}.", host.name)));
+            }
+            Incoming::Message(FromAgent::Busy(why)) => {
+                return Err(ConnectionError::Busy(format!("{}: {why}.", host.name)));
             }
             Incoming::Message(_) | Incoming::Timeout => {
                 let is_over = limits.verb.is_some_and(|limit| began.elapsed() >= limit);

@@ -1,6 +1,7 @@
 //! `fleet run`: a verb on every host, with the answers in the ledger under one run of the fleet.
 
 mod answer;
+mod exec;
 mod figure;
 mod host;
 mod odd;
@@ -31,6 +32,7 @@ pub(crate) use host::Limits;
 use host::VerbRunner;
 use job::{Job, Store, Takeover};
 use progress::ProgressNotices;
+pub(crate) use exec::exec;
 pub(crate) use retry::failed;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
@@ -51,7 +53,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     }
     let mut found = find(&args.source)?;
     if args.retry_failed {
-        found.hosts = failed(found.hosts, &words, context)?;
+        found.hosts = failed(found.hosts, (Kind::Run, &words), context)?;
     }
     for one in &found.left_out {
         context.notice(one);
@@ -110,6 +112,7 @@ pub(crate) fn on_all(
         transport: &ssh,
         fleet: &fleet,
         args: &args,
+        program: work.kind == Kind::Exec,
         own: &work.own,
         interrupt,
         limits: work.limits,

@@ -9,19 +9,20 @@ use crate::hosts::{Host, fold};
 use crate::store::past::{keys, run_of};
 use crate::store::{FleetRun, HostOutcome, Kind};
 
-/// The hosts on which the last `fleet run` of these words did not complete.
+/// The hosts on which the last `fleet run` or `fleet exec` of these words did not complete.
 ///
 /// # Errors
 /// Refused, where the ledger has no such run, or all of its hosts completed.
 pub(crate) fn failed(
     hosts: Vec<Host>,
-    words: &[String],
+    (kind, words): (Kind, &[String]),
     context: &mut Context,
 ) -> Result<Vec<Host>, Failure> {
     let none = || {
         Failure::refused(format!(
-            "the ledger has no 'fleet run' of '{}' whose failed hosts could be tried again; run it without \
+            "the ledger has no '{}' of '{}' whose failed hosts could be tried again; run it without \
              --retry-failed first",
+            kind.word(),
             words.join(" ")
         ))
     };
@@ -32,7 +33,7 @@ pub(crate) fn failed(
     let mut last = None;
     for key in newest.into_iter().rev().filter(|key| !key.contains('.')) {
         let run = run_of(&ledger, &keys, key).refused()?;
-        last = run.filter(|run| run.kind == Kind::Run && is_same(&run.args, words));
+        last = run.filter(|run| run.kind == kind && is_same(&run.args, words));
         if last.is_some() {
             break;
         }

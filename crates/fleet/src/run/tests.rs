@@ -107,9 +107,10 @@ fn what_a_thousand_hosts_have_kept_is_collected_and_none_is_lost() {
 
 #[test]
 fn a_host_that_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
-    let mut hosts = simulated_hosts(4);
+    let mut hosts = simulated_hosts(5);
     hosts[1].name = "dead".to_owned();
     hosts[3].name = "mute".to_owned();
+    hosts[4].name = "busy".to_owned();
     let (run, kept) = run_on(&hosts, &AtomicBool::new(false));
     assert_eq!(run, kept);
     let outcome: Vec<HostOutcome> = run.hosts.iter().map(|host| host.outcome).collect();
@@ -119,14 +120,16 @@ fn a_host_that_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
             HostOutcome::Done,
             HostOutcome::Unreached,
             HostOutcome::Done,
-            HostOutcome::Lost
+            HostOutcome::Lost,
+            HostOutcome::Busy
         ]
     );
     let text = view::text(&run, 100);
     for told in [
         "dead: unreached: dead was not reached.",
         "mute: lost: the connection",
-        "2 of 4 hosts are done",
+        "busy: busy: busy: another run or race is measuring.",
+        "2 of 5 hosts are done",
     ] {
         assert!(text.contains(told), "{text}");
     }

@@ -10,7 +10,7 @@ use crate::hosts::fold;
 use crate::run::answer::Check;
 use crate::run::figure::{Comparison, compare};
 use crate::run::odd::{Checked, Difference};
-use crate::store::{FleetRun, HostOutcome, HostRun};
+use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
 use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
@@ -47,7 +47,7 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
         text.push_str(&wrap(&sentence, columns, "  "));
         text.push('\n');
     }
-    for (hosts, answer) in equal_answers(&run.hosts) {
+    for (hosts, answer) in equal_answers(run) {
         let title = match hosts.len() {
             1 => fold(hosts),
             count => format!("{} ({count} hosts)", fold(hosts)),
@@ -58,18 +58,15 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
 }
 
 /// The answers that are text, each once with its hosts, in the order of the first of them.
-fn equal_answers(hosts: &[HostRun]) -> Vec<(Vec<&str>, &str)> {
-    let mut answers: Vec<(Vec<&str>, &str)> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for host in hosts {
-        let Some(answer) = host.answer.as_str().map(str::trim_end) else {
+fn equal_answers(run: &FleetRun) -> Vec<(Vec<&str>, String)> {
+    let mut answers: Vec<(Vec<&str>, String)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for host in &run.hosts {
+        let Some(answer) = printed(host, run.kind) else {
             continue;
         };
-        if answer.is_empty() {
-            continue;
-        }
-        let place = *places.entry(answer).or_insert_with(|| {
-            answers.push((Vec::new(), answer));
+        let place = *places.entry(answer).or_insert_with_key(|answer| {
+            answers.push((Vec::new(), answer.clone()));
             answers.len() - 1
         });
         if let Some((hosts, _)) = answers.get_mut(place) {
@@ -77,6 +74,20 @@ fn equal_answers(hosts: &[HostRun]) -> Vec<(Vec<&str>, &str)> {
         }
     }
     answers
+}
+
+/// Text that a host printed; of a program with its standard error, which may be all that it has to say.
+fn printed(host: &HostRun, kind: Kind) -> Option<String> {
+    let answer = host.answer.as_str()?.trim_end();
+    let errors = match kind {
+        Kind::Exec => host.stderr.trim_end(),
+        Kind::Run | Kind::Zero | Kind::Race => "",
+    };
+    match (answer, errors) {
+        ("", "") => None,
+        ("", only) | (only, "") => Some(only.to_owned()),
+        (answer, errors) => Some(format!("{answer}\n{errors}")),
+    }
 }
 
 /// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.

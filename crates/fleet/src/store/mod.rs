@@ -54,6 +54,8 @@ pub(crate) enum Kind {
     /// `fleet run`.
     #[default]
     Run,
+    /// `fleet exec`.
+    Exec,
     /// `fleet zero`.
     Zero,
     /// `fleet race`.
@@ -65,6 +67,7 @@ impl Kind {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Kind::Run => "fleet run",
+            Kind::Exec => "fleet exec",
             Kind::Zero => "fleet zero",
             Kind::Race => "fleet race",
         }
@@ -113,6 +116,8 @@ pub(crate) enum HostOutcome {
     Unreached,
     /// No agent can run on the host.
     Unfit,
+    /// Another run or race of a fleet measures on the host.
+    Busy,
     /// The connection was lost on the way.
     Lost,
     /// The user ended it.
@@ -130,6 +135,7 @@ impl HostOutcome {
             HostOutcome::Failed => "failed",
             HostOutcome::Unreached => "unreached",
             HostOutcome::Unfit => "unfit",
+            HostOutcome::Busy => "busy",
             HostOutcome::Lost => "lost",
             HostOutcome::Interrupted => "interrupted",
         }
@@ -142,6 +148,7 @@ impl HostOutcome {
             HostOutcome::Refused
                 | HostOutcome::Unreached
                 | HostOutcome::Unfit
+                | HostOutcome::Busy
                 | HostOutcome::Waiting
         )
     }
@@ -221,6 +228,8 @@ impl HostRun {
             (EndedBy::Loss, _) => HostOutcome::Lost,
             (EndedBy::Order, _) => HostOutcome::Interrupted,
             (EndedBy::Itself, Some(0)) => HostOutcome::Done,
+            // Of any other program nobody knows what a status means.
+            (EndedBy::Itself, _) if ended.order.program => HostOutcome::Failed,
             (EndedBy::Itself, Some(1)) => HostOutcome::No,
             (EndedBy::Itself, Some(2)) => HostOutcome::Refused,
             (EndedBy::Itself, _) => HostOutcome::Failed,
@@ -232,6 +241,9 @@ impl HostRun {
         self.stderr = ended.stderr.chars().skip(excess).collect();
         self.runs = ended.runs.iter().map(|run| run.id.to_string()).collect();
         self.why = match self.outcome {
+            HostOutcome::Failed if ended.order.program => {
+                Some(program_reason(&self.stderr, ended.status))
+            }
             HostOutcome::Refused | HostOutcome::Failed => Some(reason(&self.stderr, ended.status)),
             HostOutcome::Lost => Some(format!(
                 "the connection was lost; the answer after {:.0} s was kept on the host and is \
@@ -282,6 +294,7 @@ impl HostRun {
         self.outcome = match trouble {
             ConnectionError::Unreached(_) => HostOutcome::Unreached,
             ConnectionError::Unfit(_) => HostOutcome::Unfit,
+            ConnectionError::Busy(_) => HostOutcome::Busy,
             ConnectionError::Lost(_) => HostOutcome::Lost,
             ConnectionError::Interrupted => HostOutcome::Interrupted,
         };
@@ -289,6 +302,19 @@ impl HostRun {
             ConnectionError::Interrupted => "it was ended by a signal before it began.".to_owned(),
             trouble => trouble.to_string(),
         });
+    }
+}
+
+/// Reason why a program failed: its status, and the last line of its standard error.
+fn program_reason(stderr: &str, status: Option<i32>) -> String {
+    let last = stderr.lines().rfind(|line| !line.trim().is_empty());
+    let ended = status.map_or_else(
+        || "it was killed".to_owned(),
+        |status| format!("it ended with status {status}"),
+    );
+    match last {
+        Some(line) => format!("{ended}: {}", line.trim()),
+        None => format!("{ended}."),
     }
 }
 
@@ -346,6 +372,7 @@ mod tests {
                 fleet: "f".to_owned(),
                 host: "h".to_owned(),
                 args: Vec::new(),
+                program: false,
             },
             by,
             status,

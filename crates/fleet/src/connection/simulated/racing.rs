@@ -71,6 +71,7 @@ pub(super) fn stopped(name: &str) -> FromAgent {
         fleet: String::new(),
         host: name.to_owned(),
         args: Vec::new(),
+        program: false,
     };
     match ended(String::new(), order, Value::Null) {
         FromAgent::Ended(mut ended) => {

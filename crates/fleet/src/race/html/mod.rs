@@ -118,7 +118,7 @@ fn line(host: &HostReport<'_>) -> Line {
             Decision::Open => "open",
             Decision::Cull => "dropped",
             Decision::Floor => "missed",
-            Decision::Failed | Decision::Unreachable => "failed",
+            Decision::Failed | Decision::Unreachable | Decision::Busy => "failed",
         },
         why: host.reason.to_owned(),
     }

@@ -46,6 +46,7 @@ fn ended(fleet: &str, host: &str) -> Ended {
             fleet: fleet.to_owned(),
             host: host.to_owned(),
             args: vec!["bench".to_owned()],
+            program: false,
         },
         by: crate::protocol::EndedBy::Loss,
         status: None,
