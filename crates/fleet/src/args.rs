@@ -308,6 +308,7 @@ pub struct PlanArgs {
       --floor 'page-write.iops>=10000 for 60s' --floor 'disk.latency<1000ms' \\
       -- /dev/nvme1n1 /dev/nvme2n1 --destroy /dev/nvme1n1 --destroy /dev/nvme2n1
   disksmith fleet race --list burnin --keep 3 --per zone --dry-run
+  disksmith fleet race --list burnin --keep 3 --collect rounds
 
 Each target counts by itself: a host is as good as its worst disk. Floors hold for each of them.")]
 pub struct RaceArgs {
@@ -371,11 +372,19 @@ pub struct RaceArgs {
     /// Show what would be raced, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Decide by rounds that another engine has measured, and reach no host: FOLDER/1/HOST.json and so on are
+    /// answers of 'disksmith bench TARGET --json' on the host, one behind another where it has several targets
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        conflicts_with_all = ["dry_run", "terminate", "replay", "targets"]
+    )]
+    pub collect: Option<PathBuf>,
     /// Targets on each host: a directory on each disk, or the disks, which are only read unless --destroy
     /// names them; also --size, --span, --threads, --depth, --block
     #[arg(
         last = true,
-        required_unless_present = "dry_run",
+        required_unless_present_any = ["dry_run", "collect"],
         value_name = "TARGET"
     )]
     pub targets: Vec<String>,

@@ -10,12 +10,14 @@
 //! | `outage` | rounds in which no host answers |
 //! | `run` | the race from start to end |
 //! | `board` | live table |
+//! | `collect` | a race whose rounds are in files |
 //! | `conclude` | conclusion of the record, host by host |
 //! | `view`, `dry_run`, `html`, `files` | the answer, its page, and the lists |
 //! | `terminate` | termination of bad instances |
 
 mod board;
 mod checkpoint;
+mod collect;
 mod conclude;
 mod course;
 mod dry_run;
@@ -52,7 +54,7 @@ use crate::destroy::confirm::require_terminal;
 use crate::floor::Floor;
 use crate::host_line::{AgentVerb, LineVerb, parse};
 use crate::hosts::Ties;
-use crate::hosts::{Host, is_keep};
+use crate::hosts::{Host, fold, is_keep};
 use crate::reach::{allow_connections, find, reach};
 use crate::rounds;
 use crate::run as fleet_run;
@@ -100,6 +102,9 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     }
     let lists = Lists::at(&args.out, args.force)?;
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    if let Some(folder) = &args.collect {
+        return collected(folder, args, &asked, &hosts, (&lists, page.as_ref()), context);
+    }
     if asked.overwrites && !args.yes {
         // A refusal after all hosts have prepared would be late.
         require_terminal(overwrite_plan::DONE)?;
@@ -185,6 +190,37 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let answered = answer(&run, &concluded, args, page.as_ref(), written, context);
     // The first that went wrong is why the others did.
     listed.map(drop).and(terminated).and(answered)
+}
+
+/// Decides a race by rounds that lie in files, and keeps it as any other.
+fn collected(
+    folder: &Path,
+    args: &RaceArgs,
+    asked: &RoundsCommand,
+    hosts: &[Host],
+    (lists, page): (&Lists, Option<&OutputFile>),
+    context: &mut Context,
+) -> Outcome {
+    let run = collect::collect(folder, args, hosts, begun(args, asked, hosts))?;
+    let concluded = conclude_of(&run)?;
+    let writer = checkpoint::begin(Store::open(context)?, &run)?;
+    if let Err(why) = checkpoint::finish(writer, &run) {
+        context.notice(&format!("disksmith: {why}"));
+    }
+    let open = collect::open(&run);
+    if open.is_empty() {
+        let written = lists.write_of(&run, hosts, &concluded)?;
+        return answer(&run, &concluded, args, page, written.then(|| lists.paths()), context);
+    }
+    if let Some(record) = &run.race {
+        context.print(&shown(&run, record, &concluded, args.json, context.columns))?;
+    }
+    context.notice(&format!(
+        "disksmith: this is not decided by {} rounds; measure another on {}, and collect again.",
+        run.race.as_ref().map_or(0, |record| record.rounds.len()),
+        fold(open)
+    ));
+    Ok(Answer::No)
 }
 
 /// Conclusion of a race.
