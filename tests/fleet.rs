@@ -518,7 +518,7 @@ fn rounds_that_ansible_has_measured_are_collected() {
     assert_eq!((&answer["command"], &answer["rounds"]), (&"fleet race".into(), &2.into()));
     let hosts = answer["hosts"].as_array().unwrap();
     let of = |name: &str| hosts.iter().find(|host| host["host"] == name).unwrap();
-    assert!(of("db1")["figure"].as_f64().unwrap() > 0.0, "{answer:#}");
+    assert!(of("db1")["figure"].is_object(), "{answer:#}");
     assert_eq!(of("dead")["decision"], "unreachable");
     assert_eq!(place.run(&["fleet", "show", "--json"]).ends_with(0).json()["hosts"], answer["hosts"]);
     let missed = collect(&["--floor", "page-read.iops>=100000000", "--json"]).json();

@@ -85,6 +85,34 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
     net.assert_nothing_left();
 }
 
+/// Icinga's way to a host: check_by_ssh runs the plugin there, and hands on its line and status.
+#[test]
+fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
+    let plugin = "/usr/lib/nagios/plugins/check_by_ssh";
+    if !std::path::Path::new(plugin).exists() {
+        support::skipped("monitoring-plugins-basic is not installed");
+        return;
+    }
+    let Some(net) = Net::new(&[PLAIN]) else {
+        return;
+    };
+    let check = |more: &str| {
+        let remote = format!("{} watch --check --count 1 --interval 100ms {more}", net.program());
+        let words = [plugin, "-H", "h1", "-F", &net.config(), "-t", "60", "-C", &remote];
+        said(&mut net.near(&words))
+    };
+    for (more, status, begins) in [
+        ("-c iops=@0:1000000000", 2, "DISKSMITH CRITICAL - "),
+        ("-w iops=@0:1000000000", 1, "DISKSMITH WARNING - "),
+        ("no-such-disk", 3, "DISKSMITH UNKNOWN - "),
+    ] {
+        let said = check(more);
+        assert_eq!(said.status, Some(status), "{more}: {said:#?}");
+        assert!(said.out.starts_with(begins), "{more}: {said:#?}");
+    }
+    net.assert_nothing_left();
+}
+
 /// A verb that reads for a minute.
 const LONG: [&str; 10] = [
     "--",

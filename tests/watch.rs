@@ -153,3 +153,40 @@ fn a_check_is_one_line_with_performance_data_and_a_status() {
     );
     place.run(&["watch", "--bogus"]).ends_with(2);
 }
+
+/// Debian's negate swaps what the plugin answers, and its word where it is told to.
+#[test]
+fn the_plugin_s_answer_is_negated_by_monitoring_plugins() {
+    let negate = "/usr/lib/nagios/plugins/negate";
+    if !std::path::Path::new(negate).exists() {
+        support::skipped("monitoring-plugins-basic is not installed");
+        return;
+    }
+    let place = Place::new();
+    let check = |before: &[&str], after: &[&str]| {
+        let own = place.command(&["watch", "--check", "--count", "1", "--interval", "100ms"]);
+        let mut command = std::process::Command::new(negate);
+        command.args(before).arg(std::fs::canonicalize(own.get_program()).unwrap());
+        command.args(own.get_args()).args(after);
+        for (name, value) in own.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        support::said(&mut command)
+    };
+    // No disk waits for a month, so that this is well whatever the host does: OK becomes CRITICAL and back.
+    let well = ["-w", "await=2000000000", "-c", "await=2000000000"];
+    let said = check(&["-s"], &["no-such-disk"]);
+    // Unknown stays so.
+    assert_eq!(said.status, Some(3), "{said:#?}");
+    let said = check(&["-s", "-t", "60"], &well);
+    if said.out.contains("CRITICAL") {
+        assert_eq!(said.status, Some(2), "{said:#?}");
+    } else {
+        // A warning of the host's own stays one, and what was critical is well.
+        assert!(matches!(said.status, Some(0 | 1)), "{said:#?}");
+    }
+    assert!(said.out.starts_with("DISKSMITH ") && said.out.contains(" | '"), "{said:#?}");
+}

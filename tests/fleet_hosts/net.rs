@@ -295,6 +295,16 @@ impl Net {
         }
     }
 
+    /// The user's configuration of ssh.
+    pub(crate) fn config(&self) -> String {
+        self.path("config")
+    }
+
+    /// The program as the hosts see it.
+    pub(crate) fn program(&self) -> &str {
+        self.binary.to_str().unwrap()
+    }
+
     /// A command in the network where the user is, which is killed with the thread that starts it.
     pub(crate) fn near(&self, words: &[&str]) -> Command {
         let net = format!("--net=/proc/{}/ns/net", self.hub.pid());

@@ -57,6 +57,9 @@ const fn files(name: &'static str, activity: Activity) -> Test {
     }
 }
 
+/// Begins the version in a line that this program wrote.
+pub(crate) const OWN: &str = "disksmith-";
+
 /// The tests of the files' data come first.
 pub(crate) const DATA_TESTS: usize = 6;
 

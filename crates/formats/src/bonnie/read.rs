@@ -1,14 +1,17 @@
 //! Reads a line of Bonnie++'s CSV.
 
+use jiff::Timestamp;
 use record::{Bytes, CpuShares, FlowSummary, LatencySummary, PhaseSummary, Summary, WorkSummary};
 
-use super::{CHUNK, DATA_TESTS, TESTS, Test, Unit};
+use super::{CHUNK, DATA_TESTS, OWN, TESTS, Test, Unit};
 use crate::ReadError;
 
 /// Number of fields before the rates in 1.96 and 1.97, and number between those of the data and those of the
 /// files.
 const BEFORE: usize = 7;
 const BETWEEN: usize = 5;
+/// The field of the seed.
+const SEED: usize = 4;
 /// Number of fields that 1.98 put in behind the chunk size.
 const SEEK_FIELDS: usize = 2;
 
@@ -74,6 +77,27 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.wrong(field, what))
     }
 
+    /// A time in seconds.
+    fn moment(&self, field: &str) -> Result<Timestamp, ReadError> {
+        let seconds = field.parse::<i64>().ok();
+        seconds
+            .and_then(|seconds| Timestamp::from_second(seconds).ok())
+            .ok_or_else(|| self.wrong(field, "a time in seconds"))
+    }
+
+    /// Number of seeks, and of processes that seek, where the format has them.
+    fn seeks(&self) -> Result<(Option<u64>, Option<u32>), ReadError> {
+        if self.more == 0 {
+            return Ok((None, None));
+        }
+        let whole = |at: usize, what: &str| match self.get(at) {
+            "" => Ok(None),
+            text => text.parse::<u32>().map(Some).map_err(|_| self.wrong(text, what)),
+        };
+        let count = whole(BEFORE, "a number of seeks")?.map(u64::from);
+        Ok((count, whole(BEFORE + 1, "a number of processes that seek")?))
+    }
+
     /// A size with a unit, or in MiB without one. Bonnie++ writes `32M` or `16G`.
     fn size(&self, field: &str, unit: u64) -> Result<Option<Bytes>, ReadError> {
         if field.is_empty() {
@@ -119,16 +143,29 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
             direct: None,
             ..WorkSummary::default()
         };
-        phases.extend(phase(&fields, index, test, work)?);
+        let mut phase = phase(&fields, index, test, work)?;
+        if test.name == "seeks"
+            && let Some(phase) = &mut phase
+        {
+            let (count, seekers) = fields.seeks()?;
+            phase.work.threads = seekers.or(phase.work.threads);
+            phase.flows.iter_mut().for_each(|flow| flow.ops = count);
+        }
+        phases.extend(phase);
     }
     let version = fields.get(1);
+    let is_own = version.starts_with(OWN);
     Ok(Summary {
-        tool: match version.strip_prefix("disksmith-") {
+        tool: match version.strip_prefix(OWN) {
             Some(version) => format!("disksmith {version}"),
             None => format!("bonnie++ {version}").trim_end().to_owned(),
         },
-        // The seed is the time and the process's number mixed (getpid() ^ time()): it dates nothing.
-        ran: None,
+        // Bonnie++'s seed is the time and the process's number mixed (getpid() ^ time()), which dates nothing;
+        // in a line of our own it is the time.
+        ran: match fields.get(SEED) {
+            seed if is_own && !seed.is_empty() => Some(fields.moment(seed)?),
+            _ => None,
+        },
         host: Some(fields.get(2).to_owned()).filter(|name| !name.is_empty()),
         target: None,
         target_kind: None,

@@ -2,7 +2,7 @@
 
 use record::{Activity, Bytes, FlowSummary, PhaseSummary, Summary};
 
-use super::{CHUNK, DATA_TESTS, TESTS, Test, Unit};
+use super::{CHUNK, DATA_TESTS, OWN, TESTS, Test, Unit};
 use crate::WriteError;
 
 /// The line, without a heading, as `bonnie++ -q` prints it.
@@ -72,7 +72,7 @@ fn head(summary: &Summary, found: &[Option<&PhaseSummary>]) -> Vec<String> {
         field(summary.tool.trim_start_matches("bonnie++ ")).replace(' ', "-"),
         field(summary.host.as_deref().unwrap_or_default()),
         threads.map_or(String::new(), |threads| threads.to_string()),
-        String::new(),
+        seed(summary),
         span.map_or(String::new(), |span| format!("{}M", span.0 >> 20)),
         block
             .filter(|block| *block != CHUNK)
@@ -80,6 +80,13 @@ fn head(summary: &Summary, found: &[Option<&PhaseSummary>]) -> Vec<String> {
         String::new(),
         String::new(),
     ]
+}
+
+/// The seed: of a run of our own its start, in seconds, which Bonnie++ mixes with the number of its process.
+fn seed(summary: &Summary) -> String {
+    let is_own = summary.tool.starts_with(OWN.trim_end_matches('-'));
+    let began = summary.ran.filter(|_| is_own);
+    began.map_or(String::new(), |began| began.as_second().to_string())
 }
 
 /// Number of small files, in units of 1024 as Bonnie++ has them.

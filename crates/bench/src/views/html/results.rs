@@ -7,6 +7,7 @@ use super::header::FindingLine;
 use crate::figures::Estimate;
 use crate::figures::device_totals;
 use page::charts::colour_index;
+use study::compare::{RatioInterval, ratio};
 use ui::format;
 
 /// Below the first row of a group its cell is not repeated.
@@ -24,6 +25,10 @@ pub(super) struct Row {
     pub(super) colour: usize,
     pub(super) iops: String,
     pub(super) interval: String,
+    /// The rate over that of the first run, with its interval; empty for the first, and for other work.
+    pub(super) ratio: String,
+    /// The ratio's class: better or worse beyond doubt.
+    pub(super) shift: &'static str,
     pub(super) megabytes: String,
     /// p50, p99, p99.9 and the maximum.
     pub(super) latency: [String; 4],
@@ -51,6 +56,8 @@ pub(super) struct PhaseRows {
 pub(super) struct Table {
     /// True if there are several runs, so that each row has to name its own.
     pub(super) several: bool,
+    /// The first run, to which the others are compared; empty where there is nothing to compare.
+    pub(super) baseline: String,
     /// True if the kernel's counts are known of any phase.
     pub(super) kernel: bool,
     pub(super) phases: Vec<PhaseRows>,
@@ -59,11 +66,20 @@ pub(super) struct Table {
 pub(super) fn table(groups: &[Group<'_>], several: bool) -> Table {
     let phases: Vec<_> = groups.iter().map(phase_rows).collect();
     let kernel = |rows: &PhaseRows| rows.rows.iter().any(|row| !row.kernel.is_empty());
+    let compared = |rows: &PhaseRows| rows.rows.iter().any(|row| !row.ratio.is_empty());
+    let baseline = phases.iter().any(compared).then(|| groups.iter().find_map(first_run));
     Table {
         several,
+        baseline: baseline.flatten().unwrap_or_default(),
         kernel: phases.iter().any(kernel),
         phases,
     }
+}
+
+/// The run in the first place, where it has a part in a group.
+fn first_run(group: &Group<'_>) -> Option<String> {
+    let member = group.members.first().filter(|member| member.subject.slot == 0)?;
+    Some(member.subject.short.clone())
 }
 
 fn phase_rows(group: &Group<'_>) -> PhaseRows {
@@ -72,7 +88,10 @@ fn phase_rows(group: &Group<'_>) -> PhaseRows {
         let first = group.members.first();
         let activity = first.map(|member| member.phase.workload.activity(direction));
         let word = activity.map_or(direction.word(), |activity| activity.word());
-        add_rows(&mut rows, word, group, |member| row(member, direction));
+        let base = first.filter(|member| member.subject.slot == 0);
+        add_rows(&mut rows, word, group, |member| {
+            row(member, base, direction)
+        });
         // In an open loop the latency counts from the scheduled time; how long the device itself
         // took stands below it.
         add_rows(
@@ -144,13 +163,24 @@ fn add_rows(
     rows.append(&mut added);
 }
 
-fn row(member: &Member<'_>, direction: Direction) -> Option<Row> {
+fn row(member: &Member<'_>, base: Option<&Member<'_>>, direction: Direction) -> Option<Row> {
     let flow = member.phase.flow(direction)?;
     let figures = member.flow(direction);
     // One sync at the end has no rate.
     let once = direction == Direction::Sync && member.phase.workload.sync_every == 0;
     let iops = figures.map(|figures| figures.iops).filter(|_| !once);
+    let relative = base
+        .filter(|base| base.subject.slot != member.subject.slot && !once)
+        .and_then(|base| relative(base, member, direction));
     Some(Row {
+        ratio: relative.map_or_else(String::new, |ratio| {
+            format!("{:.3} ({:.3} – {:.3})", ratio.ratio, ratio.low, ratio.high)
+        }),
+        shift: match relative {
+            Some(ratio) if ratio.high < 1.0 => "worse",
+            Some(ratio) if ratio.low > 1.0 => "better",
+            _ => "muted",
+        },
         iops: iops.map_or_else(dash, |iops| format::number(iops.mean)),
         interval: iops.map_or_else(String::new, interval),
         megabytes: match figures {
@@ -162,6 +192,31 @@ fn row(member: &Member<'_>, direction: Direction) -> Option<Row> {
         kernel: kernel(member.phase, direction),
         ..service_row(member, &flow.latency)
     })
+}
+
+/// The rate of a direction over that of the first run, where both did the same work.
+fn relative(base: &Member<'_>, member: &Member<'_>, direction: Direction) -> Option<RatioInterval> {
+    let work = |member: &Member<'_>| {
+        let workload = &member.phase.workload;
+        (
+            workload.pattern,
+            workload.read_fraction.to_bits(),
+            workload.block,
+            (workload.threads, workload.depth),
+            workload.rate_per_s.map(f64::to_bits),
+            workload.sync_every,
+        )
+    };
+    let rates = |member: &Member<'_>| {
+        let warmup = member.figures.map_or(0, |figures| figures.warmup_slices);
+        let mut rates = member.phase.slice_rates(direction);
+        rates.drain(..warmup.min(rates.len()));
+        rates
+    };
+    if work(base) != work(member) {
+        return None;
+    }
+    ratio(&rates(member), &rates(base))
 }
 
 /// A row that knows nothing but a latency.
@@ -179,6 +234,8 @@ fn service_row(member: &Member<'_>, latency: &Histogram) -> Row {
         colour: colour_index(member.subject.slot),
         iops: String::new(),
         interval: String::new(),
+        ratio: String::new(),
+        shift: "muted",
         megabytes: String::new(),
         latency: [at(0.5), at(0.99), at(0.999), at(1.0)],
         kernel: String::new(),
@@ -237,6 +294,11 @@ mod tests {
             .map(|row| row.direction.is_some())
             .collect();
         assert_eq!(headings, [true, false, true, false]);
+        // The first run is what the other one is compared to.
+        assert_eq!(table.baseline, subjects[0].short);
+        let ratios: Vec<bool> = mixed.rows.iter().map(|row| !row.ratio.is_empty()).collect();
+        assert_eq!(ratios, [false, true, false, true]);
+        assert!(mixed.rows[1].ratio.contains(" – "), "{}", mixed.rows[1].ratio);
         assert_eq!(mixed.marks.len(), 1, "one mark for what both runs show");
         assert_eq!(mixed.marks[0].of, "");
     }
@@ -248,6 +310,29 @@ mod tests {
         let subjects = subjects(&runs);
         let table = table(&groups(&subjects), true);
         assert_eq!(table.phases[3].marks[0].of, subjects[1].short);
+    }
+
+    #[test]
+    fn a_run_that_is_slower_beyond_doubt_is_marked_and_other_work_is_not_compared() {
+        let mut runs = [sample::database_run(1), sample::database_run(2)];
+        for window in &mut runs[1].0.phases[0].windows {
+            for slice in window.read.iter_mut().flat_map(|flow| &mut flow.slices) {
+                slice.ops /= 2;
+            }
+        }
+        runs[1].1 = crate::conclusion::Conclusion::of(&runs[1].0);
+        let first = |runs: &[(record::Run, crate::conclusion::Conclusion)]| {
+            let subjects = subjects(runs);
+            let rows = &table(&groups(&subjects), true).phases[0].rows;
+            (rows[1].ratio.clone(), rows[1].shift)
+        };
+        let (ratio, shift) = first(&runs);
+        assert!(ratio.starts_with("0.") && shift == "worse", "{ratio} {shift}");
+        runs[1].0.phases[0].workload.depth += 1;
+        assert_eq!(first(&runs), (String::new(), "muted"));
+        let alone = &runs[..1];
+        let subjects = subjects(alone);
+        assert_eq!(table(&groups(&subjects), false).baseline, "");
     }
 
     #[test]
