@@ -487,17 +487,30 @@ fn rounds_that_ansible_has_measured_are_collected() {
     let (_, behind) = manual.split_once("```yaml\n# round.yml").unwrap();
     let (playbook, _) = behind.split_once("```").unwrap();
     fs::write(place.path("round.yml"), format!("# round.yml{playbook}")).unwrap();
-    fs::write(place.path("hosts.ini"), "db1 ansible_connection=local\ndb2 ansible_connection=local\n").unwrap();
+    fs::write(
+        place.path("hosts.ini"),
+        "db1 ansible_connection=local\ndb2 ansible_connection=local\n",
+    )
+    .unwrap();
     fs::write(place.path("burnin"), "db1\ndb2\ndead\n").unwrap();
     let own = place.command(&["bench"]);
     let program = fs::canonicalize(own.get_program()).unwrap();
-    let path = path_with(&place, "disksmith", &format!("exec {} \"$@\"", program.display()));
+    let path = path_with(
+        &place,
+        "disksmith",
+        &format!("exec {} \"$@\"", program.display()),
+    );
     for round in ["1", "2"] {
         fs::create_dir_all(place.path("rounds").join(round)).unwrap();
         let mut ansible = Command::new("ansible-playbook");
         ansible
             .args(["-i", "hosts.ini", "-e", &format!("round={round}")])
-            .args(["-e", &format!("target={}", place.data().display()), "-e", "seconds=1 size=4M"])
+            .args([
+                "-e",
+                &format!("target={}", place.data().display()),
+                "-e",
+                "seconds=1 size=4M",
+            ])
             .arg("round.yml")
             .env("PATH", &path)
             .env("HOME", place.path("."))
@@ -505,24 +518,55 @@ fn rounds_that_ansible_has_measured_are_collected() {
             .current_dir(place.path("."))
             .stdin(Stdio::null());
         let output = ansible.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
     }
     let collect = |words: &[&str]| {
-        let line = ["fleet", "race", "--list", "./burnin", "--collect", "rounds", "--keep", "1"];
+        let line = [
+            "fleet",
+            "race",
+            "--list",
+            "./burnin",
+            "--collect",
+            "rounds",
+            "--keep",
+            "1",
+        ];
         place.run(&[&line[..], words].concat())
     };
     let said = collect(&["--json"]);
     // Two rounds of one disk seldom show which of its names is the better one.
     assert!(matches!(said.status, Some(0 | 1)), "{said:#?}");
     let answer = said.json();
-    assert_eq!((&answer["command"], &answer["rounds"]), (&"fleet race".into(), &2.into()));
+    assert_eq!(
+        (&answer["command"], &answer["rounds"]),
+        (&"fleet race".into(), &2.into())
+    );
     let hosts = answer["hosts"].as_array().unwrap();
     let of = |name: &str| hosts.iter().find(|host| host["host"] == name).unwrap();
     assert!(of("db1")["figure"].is_object(), "{answer:#}");
     assert_eq!(of("dead")["decision"], "unreachable");
-    assert_eq!(place.run(&["fleet", "show", "--json"]).ends_with(0).json()["hosts"], answer["hosts"]);
+    assert_eq!(
+        place.run(&["fleet", "show", "--json"]).ends_with(0).json()["hosts"],
+        answer["hosts"]
+    );
     let missed = collect(&["--floor", "page-read.iops>=100000000", "--json"]).json();
-    let decided: Vec<_> = missed["hosts"].as_array().unwrap().iter().map(|host| host["decision"].clone()).collect();
-    assert!(decided.iter().filter(|decision| *decision == "floor").count() == 2, "{missed:#}");
+    let decided: Vec<_> = missed["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| host["decision"].clone())
+        .collect();
+    assert!(
+        decided
+            .iter()
+            .filter(|decision| *decision == "floor")
+            .count()
+            == 2,
+        "{missed:#}"
+    );
     collect(&["--floor", "disk.latency<1s"]).refuses(&["disk.latency", "kernel's counts"]);
 }

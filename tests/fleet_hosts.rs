@@ -65,7 +65,9 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
     assert!(text.out.contains("\nh[1-3] (3 hosts):\n"), "{text:#?}");
     assert_eq!(text.out.matches("VERSION_ID=").count(), 1, "{text:#?}");
     // What looks like a document is the program's text all the same, and its words go through no shell.
-    let answer = exec(&["--json"], &["echo", "[1]", "$HOME;"]).ends_with(0).json();
+    let answer = exec(&["--json"], &["echo", "[1]", "$HOME;"])
+        .ends_with(0)
+        .json();
     assert_eq!(answer["command"], "fleet exec");
     for name in ["h1", "h2", "h3"] {
         assert_eq!(host(&answer, name)["answer"], "[1] $HOME;\n");
@@ -73,15 +75,26 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
     // The agent's parent is the host's own sshd, so that the hosts differ.
     let script = "test $(hostname) != h2 || { echo broken >&2; exit 4; }";
     let said = exec(&[], &["sh", "-c", script]).ends_with(3);
-    assert!(said.prose().contains("h2: failed: it ended with status 4: broken"), "{said:#?}");
+    assert!(
+        said.prose()
+            .contains("h2: failed: it ended with status 4: broken"),
+        "{said:#?}"
+    );
     assert!(said.prose().contains("2 of 3 hosts are done"), "{said:#?}");
-    let again = exec(&["--json", "--retry-failed"], &["sh", "-c", script]).ends_with(3).json();
+    let again = exec(&["--json", "--retry-failed"], &["sh", "-c", script])
+        .ends_with(3)
+        .json();
     assert_eq!(again["hosts"].as_array().unwrap().len(), 1, "{again:#}");
     assert_eq!(host(&again, "h2")["status"], 4);
-    let late = exec(&["--limit", "1s", "--json"], &["sleep", "100"]).ends_with(3).json();
+    let late = exec(&["--limit", "1s", "--json"], &["sleep", "100"])
+        .ends_with(3)
+        .json();
     assert_eq!(host(&late, "h1")["came"], "interrupted", "{late:#}");
     let none = exec(&["--json"], &["no-such-program"]).ends_with(2).json();
-    assert!(why(&none, "h1").contains("no-such-program could not be started"), "{none:#}");
+    assert!(
+        why(&none, "h1").contains("no-such-program could not be started"),
+        "{none:#}"
+    );
     net.assert_nothing_left();
 }
 
@@ -97,8 +110,21 @@ fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
         return;
     };
     let check = |more: &str| {
-        let remote = format!("{} watch --check --count 1 --interval 100ms {more}", net.program());
-        let words = [plugin, "-H", "h1", "-F", &net.config(), "-t", "60", "-C", &remote];
+        let remote = format!(
+            "{} watch --check --count 1 --interval 100ms {more}",
+            net.program()
+        );
+        let words = [
+            plugin,
+            "-H",
+            "h1",
+            "-F",
+            &net.config(),
+            "-t",
+            "60",
+            "-C",
+            &remote,
+        ];
         said(&mut net.near(&words))
     };
     for (more, status, begins) in [

@@ -166,7 +166,9 @@ fn the_plugin_s_answer_is_negated_by_monitoring_plugins() {
     let check = |before: &[&str], after: &[&str]| {
         let own = place.command(&["watch", "--check", "--count", "1", "--interval", "100ms"]);
         let mut command = std::process::Command::new(negate);
-        command.args(before).arg(std::fs::canonicalize(own.get_program()).unwrap());
+        command
+            .args(before)
+            .arg(std::fs::canonicalize(own.get_program()).unwrap());
         command.args(own.get_args()).args(after);
         for (name, value) in own.get_envs() {
             match value {
@@ -188,5 +190,8 @@ fn the_plugin_s_answer_is_negated_by_monitoring_plugins() {
         // A warning of the host's own stays one, and what was critical is well.
         assert!(matches!(said.status, Some(0 | 1)), "{said:#?}");
     }
-    assert!(said.out.starts_with("DISKSMITH ") && said.out.contains(" | '"), "{said:#?}");
+    assert!(
+        said.out.starts_with("DISKSMITH ") && said.out.contains(" | '"),
+        "{said:#?}"
+    );
 }

@@ -221,8 +221,14 @@ fn a_phase_that_bonnie_has_the_like_of_stands_in_its_field() {
     assert_eq!(back.phases[0].flows[0].bytes_per_s, Some(2000.0 * 16384.0));
     assert_eq!(back.phases[1].flows[0].ops_per_s, Some(1000.0));
     // The seeks, their threads and the start have fields, and the blocks have theirs.
-    assert_eq!((back.phases[1].flows[0].ops, back.phases[1].work.threads), (Some(4000), Some(2)));
-    assert_eq!((back.ran, back.phases[0].work.block), (sent.ran, Some(Bytes::kib(16))));
+    assert_eq!(
+        (back.phases[1].flows[0].ops, back.phases[1].work.threads),
+        (Some(4000), Some(2))
+    );
+    assert_eq!(
+        (back.ran, back.phases[0].work.block),
+        (sent.ran, Some(Bytes::kib(16)))
+    );
     assert_eq!(back.phases[1].cpu.total, Some(0.75));
 }
 

@@ -286,9 +286,9 @@ impl Agent {
         };
         match Task::start(order, &self.root, on_line, done) {
             Ok(task) => self.task = Some(task),
-            Err(why) => self
-                .writer
-                .send(FromAgent::Failed(format!("{what} could not be started: {why}"))),
+            Err(why) => self.writer.send(FromAgent::Failed(format!(
+                "{what} could not be started: {why}"
+            ))),
         }
     }
 

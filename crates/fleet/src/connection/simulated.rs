@@ -146,9 +146,9 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
                 ToAgent::End => return cut(),
                 _ if is_mute => return cut(),
                 ToAgent::Facts => say(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
-                ToAgent::Begin(_) | ToAgent::Run(_) if name.starts_with("busy") => {
-                    say(FromAgent::Busy("another run or race is measuring".to_owned()))
-                }
+                ToAgent::Begin(_) | ToAgent::Run(_) if name.starts_with("busy") => say(
+                    FromAgent::Busy("another run or race is measuring".to_owned()),
+                ),
                 ToAgent::Begin(_) => say(racing::ready(name)),
                 ToAgent::Round(round) => match racing::measured(name, nth, round) {
                     racing::Answer::Says(said) => say(*said),

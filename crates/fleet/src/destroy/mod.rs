@@ -101,7 +101,7 @@ impl<'a> DestructiveVerb<'a> {
     pub(crate) fn carry_out(self, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
         let mut found = find(self.source)?;
         if self.retry_failed {
-            found.hosts = run::failed(found.hosts, &self.words, context)?;
+            found.hosts = run::failed(found.hosts, (Kind::Run, &self.words), context)?;
         }
         for one in &found.left_out {
             context.notice(one);

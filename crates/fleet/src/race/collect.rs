@@ -81,9 +81,16 @@ pub(super) fn open(run: &FleetRun) -> Vec<&str> {
 
 /// Folders of rounds, those with numbers by these.
 fn rounds_of(folder: &Path, hosts: &[Host], run: &FleetRun) -> Result<Vec<Round>, Failure> {
-    let mut folders: Vec<PathBuf> = listed(folder)?.into_iter().filter(|one| one.is_dir()).collect();
+    let mut folders: Vec<PathBuf> = listed(folder)?
+        .into_iter()
+        .filter(|one| one.is_dir())
+        .collect();
     let number = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let digits: String = name.chars().filter(char::is_ascii_digit).collect();
         (digits.parse::<u64>().unwrap_or(u64::MAX), name)
     };
@@ -103,7 +110,11 @@ fn rounds_of(folder: &Path, hosts: &[Host], run: &FleetRun) -> Result<Vec<Round>
     for folder in folders {
         let mut of_hosts = BTreeMap::new();
         for file in listed(&folder)?.into_iter().filter(|file| is_answer(file)) {
-            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = file
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let Some(place) = hosts.iter().position(|host| host.name == name) else {
                 wrong.push(format!("{}: no host is called {name}", file.display()));
                 continue;
@@ -161,14 +172,19 @@ fn enter(
 ) -> Result<(), Failure> {
     let mut targets: BTreeMap<usize, Vec<TargetFacts>> = BTreeMap::new();
     for (place, answered) in rounds.iter().flat_map(|round| &round.hosts) {
-        targets.entry(*place).or_insert_with(|| answered.facts.clone());
+        targets
+            .entry(*place)
+            .or_insert_with(|| answered.facts.clone());
     }
     for (place, host) in run.hosts.iter_mut().enumerate() {
         match targets.contains_key(&place) {
             true => host.outcome = HostOutcome::Done,
             false => {
                 host.outcome = HostOutcome::Unreached;
-                host.why = Some(format!("no round in {} has an answer of it.", folder.display()));
+                host.why = Some(format!(
+                    "no round in {} has an answer of it.",
+                    folder.display()
+                ));
             }
         }
     }

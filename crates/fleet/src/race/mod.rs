@@ -103,7 +103,14 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let lists = Lists::at(&args.out, args.force)?;
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(folder) = &args.collect {
-        return collected(folder, args, &asked, &hosts, (&lists, page.as_ref()), context);
+        return collected(
+            folder,
+            args,
+            &asked,
+            &hosts,
+            (&lists, page.as_ref()),
+            context,
+        );
     }
     if asked.overwrites && !args.yes {
         // A refusal after all hosts have prepared would be late.
@@ -210,7 +217,14 @@ fn collected(
     let open = collect::open(&run);
     if open.is_empty() {
         let written = lists.write_of(&run, hosts, &concluded)?;
-        return answer(&run, &concluded, args, page, written.then(|| lists.paths()), context);
+        return answer(
+            &run,
+            &concluded,
+            args,
+            page,
+            written.then(|| lists.paths()),
+            context,
+        );
     }
     if let Some(record) = &run.race {
         context.print(&shown(&run, record, &concluded, args.json, context.columns))?;

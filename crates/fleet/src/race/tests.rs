@@ -182,7 +182,12 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
             "dead0 was not reached",
         ),
         ("mute0", Decision::Failed, false, "was lost"),
-        ("busy0", Decision::Busy, false, "another run or race is measuring"),
+        (
+            "busy0",
+            Decision::Busy,
+            false,
+            "another run or race is measuring",
+        ),
     ] {
         let one = of(&run, &concluded, name);
         assert_eq!(

@@ -23,6 +23,7 @@ fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, F
     let id = run.id.clone();
     let answers = AnswerStore::new(run);
     let ordered = VerbRunner {
+        program: false,
         transport: &Simulated::default(),
         fleet: &id,
         args: &["devices".to_owned()],

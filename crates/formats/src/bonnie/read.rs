@@ -92,7 +92,10 @@ impl<'a> Fields<'a> {
         }
         let whole = |at: usize, what: &str| match self.get(at) {
             "" => Ok(None),
-            text => text.parse::<u32>().map(Some).map_err(|_| self.wrong(text, what)),
+            text => text
+                .parse::<u32>()
+                .map(Some)
+                .map_err(|_| self.wrong(text, what)),
         };
         let count = whole(BEFORE, "a number of seeks")?.map(u64::from);
         Ok((count, whole(BEFORE + 1, "a number of processes that seek")?))

@@ -67,7 +67,10 @@ pub(super) fn table(groups: &[Group<'_>], several: bool) -> Table {
     let phases: Vec<_> = groups.iter().map(phase_rows).collect();
     let kernel = |rows: &PhaseRows| rows.rows.iter().any(|row| !row.kernel.is_empty());
     let compared = |rows: &PhaseRows| rows.rows.iter().any(|row| !row.ratio.is_empty());
-    let baseline = phases.iter().any(compared).then(|| groups.iter().find_map(first_run));
+    let baseline = phases
+        .iter()
+        .any(compared)
+        .then(|| groups.iter().find_map(first_run));
     Table {
         several,
         baseline: baseline.flatten().unwrap_or_default(),
@@ -78,7 +81,10 @@ pub(super) fn table(groups: &[Group<'_>], several: bool) -> Table {
 
 /// The run in the first place, where it has a part in a group.
 fn first_run(group: &Group<'_>) -> Option<String> {
-    let member = group.members.first().filter(|member| member.subject.slot == 0)?;
+    let member = group
+        .members
+        .first()
+        .filter(|member| member.subject.slot == 0)?;
     Some(member.subject.short.clone())
 }
 
@@ -298,7 +304,11 @@ mod tests {
         assert_eq!(table.baseline, subjects[0].short);
         let ratios: Vec<bool> = mixed.rows.iter().map(|row| !row.ratio.is_empty()).collect();
         assert_eq!(ratios, [false, true, false, true]);
-        assert!(mixed.rows[1].ratio.contains(" – "), "{}", mixed.rows[1].ratio);
+        assert!(
+            mixed.rows[1].ratio.contains(" – "),
+            "{}",
+            mixed.rows[1].ratio
+        );
         assert_eq!(mixed.marks.len(), 1, "one mark for what both runs show");
         assert_eq!(mixed.marks[0].of, "");
     }
@@ -327,7 +337,10 @@ mod tests {
             (rows[1].ratio.clone(), rows[1].shift)
         };
         let (ratio, shift) = first(&runs);
-        assert!(ratio.starts_with("0.") && shift == "worse", "{ratio} {shift}");
+        assert!(
+            ratio.starts_with("0.") && shift == "worse",
+            "{ratio} {shift}"
+        );
         runs[1].0.phases[0].workload.depth += 1;
         assert_eq!(first(&runs), (String::new(), "muted"));
         let alone = &runs[..1];

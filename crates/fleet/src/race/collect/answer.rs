@@ -87,7 +87,9 @@ pub(super) fn answers(file: &Path, figures: &[Figure]) -> Result<Answered, Strin
             .map_err(|why| format!("it is no answer of 'disksmith bench --json': {why}"))?;
         if document.command != "bench" {
             let command = &document.command;
-            return Err(format!("it is an answer of '{command}', and not of 'bench'"));
+            return Err(format!(
+                "it is an answer of '{command}', and not of 'bench'"
+            ));
         }
         answered.targets.push(round_of(&document, figures));
         answered.facts.push(TargetFacts {
@@ -108,17 +110,28 @@ pub(super) fn answers(file: &Path, figures: &[Figure]) -> Result<Answered, Strin
 
 fn round_of(document: &Document, figures: &[Figure]) -> TargetRound {
     let of_severity = |severity| {
-        let of = document.findings.iter().filter(move |one| one.severity == severity);
+        let of = document
+            .findings
+            .iter()
+            .filter(move |one| one.severity == severity);
         of.map(|finding| finding.text.clone())
     };
     let is_invalid = document.verdict == Verdict::Invalid;
-    let missing = figures
-        .iter()
-        .find(|figure| !document.phases.iter().any(|phase| phase.name == figure.phase));
+    let missing = figures.iter().find(|figure| {
+        !document
+            .phases
+            .iter()
+            .any(|phase| phase.name == figure.phase)
+    });
     TargetRound {
-        figures: figures.iter().map(|figure| value(&document.phases, figure)).collect(),
+        figures: figures
+            .iter()
+            .map(|figure| value(&document.phases, figure))
+            .collect(),
         disk_latency_ns: None,
-        invalid: of_severity(record::Severity::Invalid).next().filter(|_| is_invalid),
+        invalid: of_severity(record::Severity::Invalid)
+            .next()
+            .filter(|_| is_invalid),
         broken: None,
         failed: match (document.interrupted, missing) {
             (true, _) => Some("its run was interrupted".to_owned()),
@@ -139,7 +152,12 @@ fn round_of(document: &Document, figures: &[Figure]) -> TargetRound {
 /// document does not have.
 fn value(phases: &[Phase], figure: &Figure) -> Option<f64> {
     let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
-    let data = || [&phase.read, &phase.write].into_iter().flatten().collect::<Vec<_>>();
+    let data = || {
+        [&phase.read, &phase.write]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+    };
     let flows: Vec<&Flow> = match (figure.direction, &phase.commit) {
         (Some(Direction::Read), _) => phase.read.iter().collect(),
         (Some(Direction::Write), _) => phase.write.iter().collect(),

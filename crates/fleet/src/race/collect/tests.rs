@@ -8,7 +8,16 @@ use crate::host_line::{LineVerb, parse};
 use crate::race::{Decision, RaceConclusion, RoundsCommand, begun, conclude};
 
 fn args(words: &[&str]) -> RaceArgs {
-    let line = ["fleet", "race", "--list", "x", "--collect", "rounds", "--keep", "2"];
+    let line = [
+        "fleet",
+        "race",
+        "--list",
+        "x",
+        "--collect",
+        "rounds",
+        "--keep",
+        "2",
+    ];
     match parse([&line[..], words].concat()).unwrap() {
         LineVerb::Fleet(args) => match args.verb {
             FleetVerb::Race(args) => *args,
@@ -65,7 +74,12 @@ fn decision(run: &FleetRun, concluded: &RaceConclusion, name: &str) -> Decision 
 #[test]
 fn rounds_of_files_decide_as_those_of_a_race() {
     let folder = tempfile::tempdir().unwrap();
-    let levels = [("db1", 9000.0), ("db2", 12_000.0), ("db3", 11_900.0), ("db4", 5000.0)];
+    let levels = [
+        ("db1", 9000.0),
+        ("db2", 12_000.0),
+        ("db3", 11_900.0),
+        ("db4", 5000.0),
+    ];
     measured(folder.path(), 240, &levels);
     let names = ["db1", "db2", "db3", "db4", "dead"];
     let run = collected(folder.path(), &names, &[]).unwrap();
@@ -87,7 +101,11 @@ fn rounds_of_files_decide_as_those_of_a_race() {
 #[test]
 fn a_host_that_misses_a_floor_in_a_round_is_out() {
     let folder = tempfile::tempdir().unwrap();
-    measured(folder.path(), 40, &[("db1", 9000.0), ("db2", 9100.0), ("db3", 400.0)]);
+    measured(
+        folder.path(),
+        40,
+        &[("db1", 9000.0), ("db2", 9100.0), ("db3", 400.0)],
+    );
     let floor = ["--floor", "page-read.iops>=5000"];
     let run = collected(folder.path(), &["db1", "db2", "db3"], &floor).unwrap();
     let concluded = conclude(&run, run.race.as_ref().unwrap());
