@@ -6,7 +6,6 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 use support::lab::in_lab;
@@ -26,8 +25,7 @@ fn with_programs(names: &[&str]) -> Place {
     fs::create_dir(place.path("bin")).unwrap();
     for name in names {
         let program = place.path("bin").join(name);
-        fs::write(&program, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        support::write_script(&program, "#!/bin/sh\n");
     }
     place
 }

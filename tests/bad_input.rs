@@ -142,7 +142,7 @@ impl OtherUser {
         fs::set_permissions(folder.path(), everybody).unwrap();
         // Where it was built, others may not go.
         let program = assert_cmd::cargo::cargo_bin!("disksmith");
-        fs::copy(program, folder.path().join("disksmith")).unwrap();
+        support::copy_program(program, &folder.path().join("disksmith"));
         Some(OtherUser { folder })
     }
 

@@ -5,11 +5,10 @@
 
 mod support;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::process::{Command, Stdio};
 
-use support::{Place, ProgramOutput, has_program, said};
+use support::{Place, ProgramOutput, has_program, said, write_script};
 
 const LIST: &str = "# burn-in\n\
     db1 az=us-east-1a type=i4i.large id=i-01   # was slow\n\
@@ -20,8 +19,7 @@ fn path_with(place: &Place, name: &str, script: &str) -> String {
     let folder = place.path("bin");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join(name);
-    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    write_script(&program, &format!("#!/bin/sh\n{script}\n"));
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
 }
 

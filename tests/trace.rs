@@ -426,7 +426,7 @@ fn what_is_no_disk_is_refused_and_so_is_a_user_who_may_not_trace() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(folder.path(), mode).unwrap();
     let program = folder.path().join("disksmith");
-    fs::copy(assert_cmd::cargo::cargo_bin!("disksmith"), &program).unwrap();
+    support::copy_program(assert_cmd::cargo::cargo_bin!("disksmith"), &program);
     let mut command = Command::new(program);
     command.args(["trace", "record", disk.path(), "-o", "t.dst"]);
     command.uid(65534).gid(65534).current_dir(folder.path());

@@ -1,7 +1,6 @@
 //! Instances that a race ends: of a script instead of `aws`, and of moto's EC2 by the real one.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use serde_json::Value;
 use crate::loops::{Other, skipped};
 use crate::net::{HostFault, HostSetup, Net};
 use crate::race::{ONE, decision, disk};
-use crate::support::{has_program, said};
+use crate::support::{has_program, said, write_script};
 
 /// Answers as `aws` does for four instances, of which one is tagged, and writes down what it was asked.
 const AWS: &str = r#"#!/bin/sh
@@ -184,8 +183,7 @@ fn root_terminates_what_the_race_found_bad_and_nothing_else() {
         return;
     };
     let aws = net.place.path("aws");
-    fs::write(&aws, AWS).unwrap();
-    fs::set_permissions(&aws, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&aws, AWS);
     let path = format!(
         "{}:{}",
         net.place.path("").display(),

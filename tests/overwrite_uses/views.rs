@@ -125,11 +125,10 @@ fn with_root_a_user_is_kept_from_what_a_program_of_their_own_has_mapped() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    fs::copy(
+    support::copy_program(
         assert_cmd::cargo::cargo_bin!("disksmith"),
-        path("disksmith"),
-    )
-    .unwrap();
+        &path("disksmith"),
+    );
     let file = path("data");
     let as_nobody = |program: &Path| {
         let mut command = Command::new("setpriv");

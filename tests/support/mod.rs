@@ -135,6 +135,27 @@ impl From<Output> for ProgramOutput {
     }
 }
 
+/// Copies a program, by another process: what is open for writing cannot be executed (execve(2), ETXTBSY), and what this
+/// process writes is held open by each process that another test forks meanwhile, until that executes its own program.
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    let mut install = Command::new("install");
+    assert!(
+        install
+            .args(["-m", "755"])
+            .args([from, to])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// Writes a script that can be executed at once, as [`copy_program`] copies a program.
+pub(crate) fn write_script(to: &Path, text: &str) {
+    let mut written = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut written, text.as_bytes()).unwrap();
+    copy_program(written.path(), to);
+}
+
 /// Runs a command to its end.
 pub(crate) fn said(command: &mut Command) -> ProgramOutput {
     command.output().unwrap().into()

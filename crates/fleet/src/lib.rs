@@ -8,6 +8,7 @@
 //! | `hosts`, `reach` | sources of hosts and their selection; hosts and connections by the arguments |
 //! | `connection` | connections to hosts: OpenSSH, sessions with agents, threads |
 //! | `protocol` | messages between `fleet` and its agents |
+//! | `kept_pipe` | output of a process, kept while it comes |
 //! | `agent`, `rounds`, `destroy::inspect` | the parts that run on a host |
 //! | `store` | documents and answers in the ledger |
 //! | `run`, `show`, `destroy`, `top` | the verbs `run`, `show`, `zero` (and all that overwrite disks), `top` |
@@ -22,6 +23,7 @@ pub(crate) mod floor;
 mod host_line;
 mod host_verb;
 pub(crate) mod hosts;
+pub(crate) mod kept_pipe;
 mod plan;
 pub(crate) mod protocol;
 pub(crate) mod race;

@@ -1,65 +1,47 @@
 //! Output of a verb, read on threads of their own so that no pipe is ever full.
 
-use std::io::{BufRead as _, BufReader, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{BufRead as _, BufReader};
+use std::process::ChildStdout;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::protocol::MOST_SAID;
+use crate::kept_pipe::KeptPipe;
 
 /// Handler of each line of a verb's output.
 pub(super) type LineHandler = Box<dyn FnMut(String) + Send>;
 
-/// Output from a pipe, read on a thread of its own.
-pub(super) struct PipeOutput {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    listener: Option<JoinHandle<()>>,
+/// A verb's standard output.
+pub(super) enum VerbOutput {
+    /// Kept for the answer.
+    Kept(Option<KeptPipe>),
+    /// Handed on line by line, on a thread.
+    HandedOn(Option<JoinHandle<()>>),
 }
 
-impl PipeOutput {
-    /// Keeps what comes.
-    pub(super) fn listen(pipe: Option<impl Read + Send + 'static>) -> PipeOutput {
-        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let kept = Arc::clone(&bytes);
-        let listen = move || {
-            let Some(mut pipe) = pipe else { return };
-            let mut buffer = vec![0; 1 << 16];
-            // What is too much is read all the same, or the verb would wait forever.
-            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = MOST_SAID.saturating_sub(kept.len()).min(count);
-                kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
-            }
-        };
-        let listener = thread::Builder::new().spawn(listen).ok();
-        PipeOutput { bytes, listener }
-    }
-
+impl VerbOutput {
     /// Hands on each line, and keeps none.
-    pub(super) fn hand_on(
-        pipe: Option<impl Read + Send + 'static>,
-        mut on_line: LineHandler,
-    ) -> PipeOutput {
+    pub(super) fn hand_on(pipe: Option<ChildStdout>, mut on_line: LineHandler) -> VerbOutput {
         let hand_on = move || {
             let Some(pipe) = pipe else { return };
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
                 on_line(line);
             }
         };
-        PipeOutput {
-            bytes: Arc::default(),
-            listener: thread::Builder::new().spawn(hand_on).ok(),
-        }
+        VerbOutput::HandedOn(thread::Builder::new().spawn(hand_on).ok())
     }
 
-    /// All output until then at the latest. Processes that the verb has left behind may hold the pipe open,
-    /// and is not waited for.
+    /// What was kept; lines are handed on until then at the latest. Processes that the verb has left behind may hold the
+    /// pipe open.
     pub(super) fn text(&self, until: Instant) -> String {
-        let is_over = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
-        while !is_over() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(2));
+        match self {
+            VerbOutput::Kept(kept) => kept.as_ref().map(KeptPipe::text).unwrap_or_default(),
+            VerbOutput::HandedOn(thread) => {
+                let is_over = || thread.as_ref().is_none_or(JoinHandle::is_finished);
+                while !is_over() && Instant::now() < until {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                String::new()
+            }
         }
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
     }
 }

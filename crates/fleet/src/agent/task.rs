@@ -1,6 +1,7 @@
 //! A verb that runs on the host: this program once more, in a process group of its own; or another program.
 
 use std::fs::{self, DirBuilder};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,11 @@ use record::Run;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::agent::pipe::{LineHandler, PipeOutput};
+use crate::agent::pipe::{LineHandler, VerbOutput};
+use crate::kept_pipe::{Keep, KeptPipe};
 use crate::protocol;
 use crate::protocol::rounds::Round;
-use crate::protocol::{Ended, EndedBy, Order};
+use crate::protocol::{Ended, EndedBy, MOST_SAID, Order};
 use crate::rounds;
 
 /// Time for a verb to end where the connection is lost, before it is killed: its I/O ends within 10 s then,
@@ -117,8 +119,8 @@ impl Task {
 /// The process.
 struct Running {
     child: Child,
-    out: PipeOutput,
-    err: PipeOutput,
+    out: VerbOutput,
+    err: Option<KeptPipe>,
     began: Instant,
 }
 
@@ -155,10 +157,10 @@ impl Running {
         }
         let mut child = spawn_bound(&mut command)?;
         let out = match on_line {
-            Some(on_line) => PipeOutput::hand_on(child.stdout.take(), on_line),
-            None => PipeOutput::listen(child.stdout.take()),
+            Some(on_line) => VerbOutput::hand_on(child.stdout.take(), on_line),
+            None => VerbOutput::Kept(child.stdout.take().and_then(keep)),
         };
-        let err = PipeOutput::listen(child.stderr.take());
+        let err = child.stderr.take().and_then(keep);
         let input = child.stdin.take();
         let running = Running {
             child,
@@ -212,7 +214,7 @@ impl Running {
             status: status.and_then(|status: ExitStatus| status.code()),
             seconds: self.began.elapsed().as_secs_f64(),
             answer,
-            stderr: self.err.text(until),
+            stderr: self.err.as_ref().map(KeptPipe::text).unwrap_or_default(),
             runs: private.map(|private| private.runs()).unwrap_or_default(),
         }
     }
@@ -221,6 +223,11 @@ impl Running {
         // Its number is not given away before it was waited for.
         let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
+}
+
+/// Keeps the beginning of a verb's output; `None` where there can be no more threads.
+fn keep(pipe: impl Into<OwnedFd>) -> Option<KeptPipe> {
+    KeptPipe::follow(pipe, Keep::First(MOST_SAID)).ok()
 }
 
 /// Name of an answer: its fleet's run and the host's name, as far as both are good for the name of a file.

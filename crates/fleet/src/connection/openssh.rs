@@ -17,10 +17,10 @@
 use std::io::{BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use linux::exec::spawn_bound_apart;
@@ -30,8 +30,8 @@ use crate::connection::errors::{refusal, unreached};
 use crate::connection::program::Program;
 use crate::connection::transport::{ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
-use crate::protocol;
-use crate::protocol::SMALL_STACK;
+use crate::kept_pipe::{Keep, KeptPipe};
+use crate::protocol::{self, SMALL_STACK};
 
 const SCRIPT: &str = include_str!("bootstrap.sh");
 /// Prefix of each line of the script that is for us.
@@ -52,8 +52,6 @@ const POLL: Duration = Duration::from_millis(100);
 const KEPT: usize = 2000;
 /// Time limit for an ssh whose channel has closed to report why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Time limit for the output of an ssh that has ended.
-const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// Hosts over ssh.
 #[derive(Clone, Debug)]
@@ -198,8 +196,7 @@ struct ChildEnd {
     child: Child,
     /// Its exit status, since when its number may be another's.
     status: Option<ExitStatus>,
-    said: Arc<Mutex<Vec<u8>>>,
-    listener: Option<JoinHandle<()>>,
+    errors: Option<KeptPipe>,
 }
 
 impl Ssh {
@@ -226,34 +223,17 @@ impl Ssh {
         let mut end = ChildEnd {
             child,
             status: None,
-            said: Arc::default(),
-            listener: None,
+            errors: None,
         };
-        let said = Arc::clone(&end.said);
-        let listen = move || {
-            if let Some(mut errors) = errors {
-                keep_end(&mut errors, &said);
-            }
-        };
-        let listener = thread::Builder::new().stack_size(SMALL_STACK).spawn(listen);
-        end.listener = Some(listener.map_err(failed)?);
+        if let Some(errors) = errors {
+            end.errors = Some(KeptPipe::follow(errors, Keep::Last(KEPT)).map_err(failed)?);
+        }
         let output: Box<dyn std::io::Read + Send> = match output {
             Some(output) => Box::new(output),
             None => Box::new(std::io::empty()),
         };
         let lines = protocol::lines(BufReader::new(output)).map_err(failed)?;
         Ok(Ssh { input, lines, end })
-    }
-}
-
-/// Keeps the end of the output.
-fn keep_end(from: &mut impl std::io::Read, said: &Mutex<Vec<u8>>) {
-    let mut buffer = [0; 1024];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.extend_from_slice(buffer.get(..count).unwrap_or_default());
-        let more = said.len().saturating_sub(KEPT);
-        said.drain(..more);
     }
 }
 
@@ -273,15 +253,8 @@ impl ChildEnd {
             thread::sleep(Duration::from_millis(10));
         }
         let status = self.ended();
-        let is_heard = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
-        let ended = Instant::now();
-        // Its last output may still be on its way; its children may keep the pipe open.
-        while status.is_some() && !is_heard() && ended.elapsed() < ON_THE_WAY {
-            thread::sleep(Duration::from_millis(10));
-        }
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&said).trim().to_owned();
-        (text, status)
+        let text = self.errors.as_ref().map(KeptPipe::text);
+        (text.unwrap_or_default().trim().to_owned(), status)
     }
 }
 

@@ -1,0 +1,155 @@
+//! Output of a process that is kept while it comes, and is whole once the process has ended.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, ioctl_fionbio, read, retry_on_intr};
+
+use crate::protocol::SMALL_STACK;
+
+/// The part of the output that is kept, in bytes. The rest is read all the same, or the process would wait for ever.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep {
+    First(usize),
+    Last(usize),
+}
+
+/// A pipe whose output is kept. Processes that inherited it may hold it open for long: nothing waits for its end.
+pub(crate) struct KeptPipe(Arc<Inner>);
+
+struct Inner {
+    pipe: OwnedFd,
+    keep: Keep,
+    bytes: Mutex<Vec<u8>>,
+}
+
+/// State of a pipe after all that was in it has been read.
+#[derive(PartialEq)]
+enum Pipe {
+    Empty,
+    Closed,
+}
+
+impl KeptPipe {
+    /// Keeps what comes, on a thread of its own so that the pipe is never full.
+    ///
+    /// # Errors
+    /// If there can be no more threads, or it is no pipe.
+    pub(crate) fn follow(pipe: impl Into<OwnedFd>, keep: Keep) -> io::Result<KeptPipe> {
+        let pipe = pipe.into();
+        ioctl_fionbio(&pipe, true)?;
+        let inner = Arc::new(Inner {
+            pipe,
+            keep,
+            bytes: Mutex::default(),
+        });
+        let followed = Arc::clone(&inner);
+        thread::Builder::new()
+            .name("output".to_owned())
+            .stack_size(SMALL_STACK)
+            .spawn(move || while followed.wait() && followed.drain() == Pipe::Empty {})?;
+        Ok(KeptPipe(inner))
+    }
+
+    /// What was kept of all that is written by now. What an ended process wrote lies in its pipe, so it is there also
+    /// where the thread was not given a processor since.
+    pub(crate) fn text(&self) -> String {
+        self.0.drain();
+        String::from_utf8_lossy(&self.0.bytes()).into_owned()
+    }
+}
+
+impl Inner {
+    /// Waits for output or the end, and is false where neither can be waited for.
+    fn wait(&self) -> bool {
+        let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
+        retry_on_intr(|| poll(&mut fds, None)).is_ok()
+    }
+
+    fn drain(&self) -> Pipe {
+        let mut bytes = self.bytes();
+        let mut buffer = [0; 16 << 10];
+        loop {
+            match retry_on_intr(|| read(&self.pipe, &mut buffer)) {
+                Ok(0) => return Pipe::Closed,
+                Ok(count) => self.keep(&mut bytes, buffer.get(..count).unwrap_or_default()),
+                Err(Errno::AGAIN) => return Pipe::Empty,
+                Err(_) => return Pipe::Closed,
+            }
+        }
+    }
+
+    fn keep(&self, bytes: &mut Vec<u8>, more: &[u8]) {
+        match self.keep {
+            Keep::First(most) => {
+                let room = most.saturating_sub(bytes.len()).min(more.len());
+                bytes.extend_from_slice(more.get(..room).unwrap_or_default());
+            }
+            Keep::Last(most) => {
+                bytes.extend_from_slice(more);
+                let excess = bytes.len().saturating_sub(most);
+                bytes.drain(..excess);
+            }
+        }
+    }
+
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn kept(keep: Keep, written: &[u8]) -> String {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let kept = KeptPipe::follow(reader, keep).unwrap();
+        writer.write_all(written).unwrap();
+        // It stays open: the end is not waited for.
+        kept.text()
+    }
+
+    #[test]
+    fn the_first_or_the_last_bytes_are_kept() {
+        assert_eq!(kept(Keep::First(3), b"abcdef"), "abc");
+        assert_eq!(kept(Keep::Last(3), b"abcdef"), "def");
+        assert_eq!(kept(Keep::Last(9), b"abcdef"), "abcdef");
+    }
+
+    #[test]
+    fn all_that_an_ended_process_wrote_is_there_also_where_its_child_lives() {
+        for _ in 0..20 {
+            // The cat inherits standard error, and ends with its standard input.
+            let mut child = Command::new("sh")
+                .args(["-c", "cat >/dev/null & echo refused >&2; exit 3"])
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let input = child.stdin.take();
+            let kept = KeptPipe::follow(child.stderr.take().unwrap(), Keep::Last(99)).unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(3));
+            assert_eq!(kept.text(), "refused\n");
+            drop(input);
+        }
+    }
+
+    #[test]
+    fn a_process_that_writes_much_is_never_held_up() {
+        let mut child = Command::new("sh")
+            .args(["-c", "head -c 1000000 /dev/zero"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let kept = KeptPipe::follow(child.stdout.take().unwrap(), Keep::First(10)).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(kept.text().len(), 10);
+    }
+}
