@@ -28,7 +28,8 @@ fn every_suite_runs_by_its_name_and_leaves_nothing() {
             "requests/s",
         ),
         ("seek", &["--seconds", "200ms"], "random access time"),
-        ("zones", &["--seconds", "200ms"], "Ends: "),
+        // On a busy host too little is read to compare them.
+        ("zones", &["--seconds", "200ms"], "ends"),
         (
             "curve",
             &["--seconds", "400ms", "--p99", "1us"],
@@ -37,7 +38,7 @@ fn every_suite_runs_by_its_name_and_leaves_nothing() {
     ] {
         let words = ["bench", "data", "--suite", suite, "--size", "16M"];
         let said = place.run(&[&words, options].concat()).ends_with(0);
-        assert!(said.prose().contains(says), "{said:#?}");
+        assert!(said.prose().to_lowercase().contains(says), "{said:#?}");
         place.assert_nothing_left();
     }
     let runs = place.run(&["show", "last", "--json"]).ends_with(0).json();

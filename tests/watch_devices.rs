@@ -99,7 +99,7 @@ fn with_root_a_group_that_is_held_to_its_limit_is_named() {
     throttle.limit_iops(20);
     let _reader = Other::start(&mut throttle.hold(&reader(&device)));
     let watching = Watching::start(&place, &device);
-    let (found, samples) = watching.wait("cgroup-limit", |line| {
+    let (found, _) = watching.wait("cgroup-limit", |line| {
         is_change(line, "opened", "cgroup-limit")
     });
     let finding = &found["finding"];
@@ -109,19 +109,17 @@ fn with_root_a_group_that_is_held_to_its_limit_is_named() {
         text.contains("/disksmith-test-") && text.contains("of 20.0 reads"),
         "{text}"
     );
-    // The disk itself hardly did anything meanwhile: most of a request's time passes before it.
-    let last = samples.last().unwrap();
-    let disk = &last["devices"][0];
-    let limit = &last["host"]["cgroup_limits"];
-    let limit = limit
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["kind"] == "reads");
-    let used = limit.unwrap()["used_per_s"].as_f64().unwrap();
-    let between_s = 1.0 / used;
-    let wait_s = disk["read"]["await_ns"].as_f64().unwrap() / 1e9;
-    assert!(wait_s < between_s / 2.0, "{disk:#?}");
+    // The disk itself does hardly anything meanwhile: most of a request's time passes before it. Where another program
+    // has the processors the disk's part is long, too.
+    watching.wait("a short wait at the disk", |line| {
+        let limits = line["host"]["cgroup_limits"].as_array();
+        let reads = limits.and_then(|all| all.iter().find(|one| one["kind"] == "reads"));
+        let used = reads.and_then(|reads| reads["used_per_s"].as_f64());
+        let used = used.filter(|used| *used > 0.0);
+        let wait_ns = line["devices"][0]["read"]["await_ns"].as_f64();
+        let waits_before = |(used, wait_ns): (f64, f64)| wait_ns / 1e9 < 0.5 / used;
+        used.zip(wait_ns).is_some_and(waits_before)
+    });
     // Without a limit, it is over.
     throttle.limit_iops(1_000_000);
     watching.wait("the end", |line| is_change(line, "closed", "cgroup-limit"));

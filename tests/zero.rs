@@ -370,7 +370,7 @@ fn with_root_the_slow_one_of_two_is_named() {
     let Some(throttle) = Throttle::on(&slow.device) else {
         return;
     };
-    throttle.limit_bytes(3 * MIB);
+    throttle.limit_bytes(3 * MIB / 2);
     let paths = [fast.path(), slow.path()];
     let consents = [&fast, &slow]
         .map(|disk| ["--destroy", &disk.consent])

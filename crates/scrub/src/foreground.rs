@@ -157,13 +157,17 @@ impl Foreground {
         self.detector.commits();
     }
 
-    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop. `own` are the
-    /// bytes of the background itself, beside probes, that the device counts; of an array it counts none, and tells
+    /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop. `own` gives
+    /// the I/O of the background itself, beside probes, that the device counts; of an array it counts none, and tells
     /// how long the foreground's take.
-    pub(crate) fn seen(&mut self, probing: Option<f64>, own: Option<Own>) -> ForegroundSample {
+    pub(crate) fn seen(
+        &mut self,
+        probing: Option<f64>,
+        own: impl FnOnce() -> Option<Own>,
+    ) -> ForegroundSample {
         let seconds = self.looked.elapsed().as_secs_f64();
         self.looked = Instant::now();
-        // Before the probes, so that one that completes meanwhile is not taken for the foreground's.
+        // Before the own part, so that what completes meanwhile is not taken for the foreground's.
         let counted = self.counted();
         let (probes, waiting) = self.prober.as_ref().map_or((Vec::new(), 0.0), |prober| {
             prober.want(probing);
@@ -171,13 +175,16 @@ impl Foreground {
         });
         let of_others = self.neighbours.iter_mut().map(Neighbours::since);
         let beside = of_others.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
-        let Own { bytes, is_deep } = own.unwrap_or_default();
+        let own = own();
+        let of_reads = own.unwrap_or_default();
+        let outstanding = if waiting > 0.0 { PROBE_BYTES } else { 0 };
         let counts = counted.map(|(counts, _)| Counts {
             read: counts.read_bytes as f64 + beside.0,
             written: counts.write_bytes as f64 + beside.1,
-            own: bytes + (probes.len() * PROBE_BYTES) as f64,
+            own: of_reads.bytes + (probes.len() * PROBE_BYTES) as f64,
+            in_flight: of_reads.in_flight + outstanding as f64,
         });
-        let foreground = self.detector.take(seconds, counts, is_deep);
+        let foreground = self.detector.take(seconds, counts, of_reads.is_deep);
         // Of a device that is read here, ours are in its times.
         let told = counted.filter(|_| own.is_none());
         ForegroundSample {
@@ -205,6 +212,8 @@ impl Foreground {
 pub(crate) struct Own {
     /// Bytes that completed, or failed.
     pub bytes: f64,
+    /// Bytes that were issued and had not completed by then.
+    pub in_flight: f64,
     /// True while the queue is deep, so that the kernel's counts are ahead of these.
     pub is_deep: bool,
 }
@@ -255,11 +264,11 @@ mod tests {
         stat(&disk.join("sda1"), 140);
         stat(&disk.join("sda2"), 160);
         stat(&disk.join("sda3"), 1100);
-        assert_eq!(foreground.seen(None, None).others, Some(100.0));
-        assert_eq!(foreground.seen(None, None).others, Some(0.0));
+        assert_eq!(foreground.seen(None, || None).others, Some(100.0));
+        assert_eq!(foreground.seen(None, || None).others, Some(0.0));
         // One that waits is no request yet, but the time goes on.
         std::fs::write(disk.join("sda1/stat"), "140 0 1120 0 0 0 0 0 1 250 250").unwrap();
-        let seen = foreground.seen(None, None);
+        let seen = foreground.seen(None, || None);
         assert_eq!((seen.others, seen.busy), (Some(0.0), 0.25));
     }
 }

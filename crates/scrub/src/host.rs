@@ -120,7 +120,7 @@ impl World for OnHost<'_> {
     }
 
     fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
-        self.foreground.seen(probing, None)
+        self.foreground.seen(probing, || None)
     }
 
     fn can_compare(&mut self) -> bool {

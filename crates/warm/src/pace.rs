@@ -32,6 +32,7 @@ pub(crate) struct Pace<'a> {
     bound: Option<QueueBound>,
     /// Blocks in flight.
     in_flight: usize,
+    in_flight_bytes: u64,
     /// The time of now, and by what the limit's clock is ahead.
     now: Nanos,
     ahead: Nanos,
@@ -91,6 +92,7 @@ impl<'a> Pace<'a> {
             pacer: targets.map(Pacer::new),
             bound: (policy != IoPolicy::None).then(QueueBound::new),
             in_flight: 0,
+            in_flight_bytes: 0,
             now: Nanos(0),
             ahead: limit.now(),
             own_place: Nanos(0),
@@ -142,6 +144,7 @@ impl<'a> Pace<'a> {
     /// A block of so many bytes is issued.
     pub(crate) fn goes(&mut self, now: Nanos, bytes: Bytes) {
         self.in_flight += 1;
+        self.in_flight_bytes += bytes.0;
         self.block = bytes;
         self.own_place = self.limit.goes(now + self.ahead, bytes) - self.ahead;
         if let Allowed::Rate(rate) = self.allowed() {
@@ -194,6 +197,7 @@ impl<'a> Pace<'a> {
     /// kernel counts those too.
     pub(crate) fn came(&mut self, bytes: Bytes) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes.0);
         self.traffic.own += bytes.0;
         self.interval.own += bytes.0;
         self.interval.blocks += bytes.0;
@@ -216,6 +220,7 @@ impl<'a> Pace<'a> {
             return;
         };
         let waiting = self.probing.map_or(Nanos(0), |since| now - since);
+        let probing = self.probing.map_or(0, |_| reader::PROBE_BYTES as u64);
         let before = pacer.allowed();
         let allowed = pacer.take(&reader::Interval {
             seconds: passed.as_secs_f64(),
@@ -223,6 +228,7 @@ impl<'a> Pace<'a> {
                 read: counted.read_bytes as f64,
                 written: counted.written_bytes as f64,
                 own: interval.own as f64,
+                in_flight: (self.in_flight_bytes + probing) as f64,
             }),
             commits: counted.is_some_and(|counted| counted.commits),
             latencies_s: &interval.latencies_s,

@@ -1,7 +1,8 @@
 //! The rate that foreground I/O on the same disk leaves: other partitions of it are in use while one is zeroed.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,7 @@ pub(crate) struct Throttle {
     /// Bytes written since the last look, and all bytes of its own so far, probes too.
     written: AtomicU64,
     own: AtomicU64,
+    /// Bytes of writes that were issued and are not in `own` yet.
     in_flight: AtomicU64,
     /// Set when the ledger is written.
     commits: AtomicBool,
@@ -67,15 +69,15 @@ impl Throttle {
     }
 
     /// A write is issued.
-    pub(crate) fn issued(&self) {
-        self.in_flight.fetch_add(1, Relaxed);
+    pub(crate) fn issued(&self, bytes: Bytes) {
+        self.in_flight.fetch_add(bytes.0, Relaxed);
     }
 
     /// A write has completed, or failed: the kernel counts both, and what a device zeroes by itself as well.
     pub(crate) fn done(&self, bytes: Bytes) {
-        self.in_flight.fetch_sub(1, Relaxed);
         self.written.fetch_add(bytes.0, Relaxed);
-        self.own.fetch_add(bytes.0, Relaxed);
+        self.own.fetch_add(bytes.0, Release);
+        self.in_flight.fetch_sub(bytes.0, Release);
     }
 
     /// The ledger is being written.
@@ -181,17 +183,27 @@ impl Watch {
         let (probes, waiting_s) = self.prober.take();
         let probed = (probes.len() * reader::PROBE_BYTES) as u64;
         throttle.own.fetch_add(probed, Relaxed);
-        let of_disk = self
-            .of_disk
-            .iter()
-            .map(|at| throttles[*at].own.load(Relaxed));
-        let own: u64 = of_disk.sum();
+        let of_disk = |count: fn(&Throttle) -> &AtomicU64| -> u64 {
+            let throttles = self.of_disk.iter().map(|at| &throttles[*at]);
+            throttles
+                .map(|throttle| count(throttle).load(Acquire))
+                .sum()
+        };
+        // In this order, so that what is noted meanwhile is in both rather than in neither.
+        let in_flight = of_disk(|throttle| &throttle.in_flight);
+        let own = of_disk(|throttle| &throttle.own);
+        let probing = if waiting_s > 0.0 {
+            reader::PROBE_BYTES
+        } else {
+            0
+        };
         let own_since = own - std::mem::replace(&mut self.own, own);
         let written = throttle.written.swap(0, Relaxed) as f64;
         let counts = moved.map(|(read, written)| Counts {
             read,
             written,
             own: own_since as f64,
+            in_flight: (in_flight + probing as u64) as f64,
         });
         let allowed = self.pacer.take(&Interval {
             seconds,

@@ -87,7 +87,7 @@ impl<'a> Limiter<'a> {
     /// Notes bytes that were issued.
     pub(crate) fn issued(&mut self, now: Nanos, bytes: Bytes) {
         if let Some(throttle) = self.throttle {
-            throttle.issued();
+            throttle.issued(bytes);
         }
         if let Some(rate) = self.rate(now) {
             let takes = bytes.0 as f64 * 1e9 / rate;

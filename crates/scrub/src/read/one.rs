@@ -212,17 +212,21 @@ impl<'a> Steering<'a> {
 
     fn tick(&mut self) {
         let now = Nanos::from(self.began.elapsed());
-        let bytes = self.share.since();
         let (probes, probing) = (self.pace.probes(), self.pace.probe_gap_s());
         if self.share.commits.swap(false, Relaxed) && self.holds_ledger {
             self.foreground.commits();
         }
-        // An array does not count what is read of its members.
-        let own = self.source.array.is_none().then(|| Own {
-            bytes: bytes as f64,
-            is_deep: self.pace.allowed() == Allowed::All,
+        let mut bytes = 0;
+        let seen = self.foreground.seen(probing, || {
+            let in_flight;
+            (bytes, in_flight) = self.share.since();
+            // An array does not count what is read of its members.
+            self.source.array.is_none().then(|| Own {
+                bytes: bytes as f64,
+                in_flight: in_flight as f64,
+                is_deep: self.pace.allowed() == Allowed::All,
+            })
         });
-        let seen = self.foreground.seen(probing, own);
         if let Some(due) = self
             .shared
             .due

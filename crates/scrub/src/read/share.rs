@@ -1,6 +1,7 @@
 //! Common rate of the members of one array, which are read at once.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ pub(crate) struct Share {
     took: AtomicU64,
     /// Bytes of those.
     taken: AtomicU64,
+    /// Bytes of requests that were issued and are not in `moved` yet.
     in_flight: AtomicU64,
     /// Bytes that were read or given up, over all starts.
     passed: AtomicU64,
@@ -90,17 +92,17 @@ impl Share {
             let takes = Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or_default();
             turn.not_before = turn.not_before.max(earliest) + takes;
         }
-        self.in_flight.fetch_add(1, Relaxed);
+        self.in_flight.fetch_add(bytes, Relaxed);
     }
 
     /// A request came back with so many bytes after so long.
     pub(crate) fn came(&self, bytes: u64, took: Nanos) {
-        self.in_flight.fetch_sub(1, Relaxed);
         if matches!(self.may(), Allowed::Rate(_)) {
             self.took.fetch_add(took.0, Relaxed);
             self.taken.fetch_add(bytes, Relaxed);
         }
-        self.moved.fetch_add(bytes, Relaxed);
+        self.moved.fetch_add(bytes, Release);
+        self.in_flight.fetch_sub(bytes, Release);
     }
 
     /// So many bytes more are behind.
@@ -113,9 +115,11 @@ impl Share {
         self.passed.load(Relaxed)
     }
 
-    /// The bytes that came back since this was asked last.
-    pub(crate) fn since(&self) -> u64 {
-        self.moved.swap(0, Relaxed)
+    /// The bytes that came back since this was asked last, and those that are in flight. What comes back meanwhile is
+    /// in both rather than in neither.
+    pub(crate) fn since(&self) -> (u64, u64) {
+        let in_flight = self.in_flight.load(Acquire);
+        (self.moved.swap(0, Acquire), in_flight)
     }
 
     /// Bytes a second of one member while it had a request outstanding beside a foreground, since the last call;
@@ -164,7 +168,7 @@ mod tests {
         assert!(!share.is_busy());
         assert_eq!(share.gives(), None, "beside a foreground only");
         share.set(Allowed::Rate(1e6));
-        share.goes(0);
+        share.goes(10_000);
         share.came(10_000, Nanos(5_000_000));
         assert_eq!((share.gives(), share.gives()), (Some(2e6), None));
         let all = 100 + taken;

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 /// merges requests, and bytes stay the same.
 const PAGE: f64 = 4096.0;
 /// The kernel counts a completion before the background has noted it, so that for moments its own I/O looks
-/// like foreground. The least excess of so many seconds has none of that, …
+/// like foreground. Of a few own requests all that are in flight are taken for such. Where they are many, the least
+/// excess of so many seconds has none of that, …
 const LAG_S: f64 = 0.25;
 /// … and of so many looks: a background that gets no processor looks seldom, each time just after it was kept
 /// from noting what had completed.
@@ -25,6 +26,8 @@ pub struct Counts {
     pub written: f64,
     /// The background's own, as it completed: blocks, pieces, probes.
     pub own: f64,
+    /// Of the background's requests that were issued and not noted as completed when `own` was.
+    pub in_flight: f64,
 }
 
 /// Foreground I/O of an interval.
@@ -92,8 +95,13 @@ impl Detector {
         let least = self.excess.iter().fold(f64::INFINITY, least);
         let is_deep_for_long = self.now_s - self.deep_s >= LAG_S && self.excess.len() >= LOOKS;
         let is_known = !deep || is_deep_for_long;
+        let surely = if deep {
+            least
+        } else {
+            self.sum - counts.in_flight
+        };
         let bytes = if is_known {
-            (least - self.given).max(0.0)
+            (surely - self.given).max(0.0)
         } else {
             0.0
         };

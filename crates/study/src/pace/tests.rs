@@ -167,7 +167,12 @@ fn a_deadline_sets_the_least_rate_and_ends_pauses() {
 }
 
 fn counts(read: f64, written: f64, own: f64) -> Option<Counts> {
-    Some(Counts { read, written, own })
+    Some(Counts {
+        read,
+        written,
+        own,
+        in_flight: 0.0,
+    })
 }
 
 #[test]
@@ -227,6 +232,29 @@ fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
     // Of a hundred pages a look beside it all but the last few looks are known.
     let seen = seen_in(&mut detector, 60, 100.0 * 4096.0);
     assert!((5000.0..=6000.0).contains(&seen), "{seen}");
+}
+
+#[test]
+fn the_own_requests_in_flight_are_no_foreground_beside_one() {
+    let request = 65_536.0;
+    let mut detector = Detector::default();
+    let mut behind = 0.0;
+    let mut seen = 0.0;
+    for look in 0..60 {
+        // Two are outstanding, of which the kernel has counted none, one or both.
+        let ahead = f64::from(look % 3) * request;
+        let counts = Counts {
+            read: 10.0 * request + 4096.0,
+            written: 0.0,
+            own: 10.0 * request + behind - ahead,
+            in_flight: 2.0 * request,
+        };
+        behind = ahead;
+        seen += detector.take(0.7, Some(counts), false).requests.unwrap();
+        // Of the page a look that is somebody else's no more is seen than there was.
+        assert!(seen <= f64::from(look + 1), "{look}: {seen}");
+    }
+    assert!(seen >= 60.0 - 2.0 * 16.0, "{seen}");
 }
 
 #[test]
