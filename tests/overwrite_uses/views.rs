@@ -12,7 +12,7 @@ use crate::{MIB, row};
 
 /// With the kernel's lists hidden, nothing is known to be unused.
 #[test]
-fn with_root_with_sys_hidden_everything_is_refused() {
+fn with_root_with_a_part_of_the_kernels_lists_hidden_everything_is_refused() {
     if !support::is_root() {
         return;
     }
@@ -22,6 +22,9 @@ fn with_root_with_sys_hidden_everything_is_refused() {
         empty("/sys/class/block"),
         empty("/sys/devices/virtual/block"),
         "mount --bind /sys/class/net /sys/class/block".to_owned(),
+        empty("/proc/1"),
+        empty("/proc/1/fd"),
+        "mount --bind /proc/$$ /proc/1".to_owned(),
     ] {
         let place = Place::new();
         let file = place.path("plain");

@@ -46,9 +46,9 @@ use state::State;
 use stream::{Console, Event, Flow};
 use wires::{Wires, nameless, path_of};
 
-/// Longest time until the command is started. Emulated on a busy host with many disks it needs most of a
-/// minute.
-const BOOT: Duration = Duration::from_secs(300);
+/// Longest time until the command is started. Emulated with many disks it needs most of a minute, and beside forty
+/// programs that want the same processors more than five; what a machine that hangs waits for shows its console.
+const BOOT: Duration = Duration::from_secs(1200);
 
 /// Interval at which a wish for the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
