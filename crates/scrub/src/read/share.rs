@@ -172,7 +172,7 @@ mod tests {
         share.came(10_000, Nanos(5_000_000));
         assert_eq!((share.gives(), share.gives()), (Some(2e6), None));
         let all = 100 + taken;
-        assert_eq!(share.since(), (all + 1) * 10_000);
-        assert_eq!((share.since(), share.passed()), (0, 7));
+        assert_eq!(share.since(), ((all + 1) * 10_000, 0));
+        assert_eq!((share.since(), share.passed()), ((0, 0), 7));
     }
 }
