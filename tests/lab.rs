@@ -341,7 +341,7 @@ fn where_there_is_no_qemu_the_tour_names_its_package_and_is_played() {
     }
     for speed in ["0", "-1", "fast"] {
         place
-            .run(&["lab", "tour", "--recorded", "--speed", speed])
+            .run(&["lab", "tour", "--recorded", &format!("--speed={speed}")])
             .refuses(&["such as 2"]);
     }
     let mut command = place.command(&["lab", "tour", "--recorded"]);

@@ -13,7 +13,7 @@ use crate::testing::{Scratch, database_run, finding, imported_run, small_run};
 use crate::{LongWork, Owner, OwnerLiveness};
 
 /// Schemas of which there is a ledger.
-const SCHEMAS: [usize; 3] = [1, 2, MIGRATIONS.len()];
+const SCHEMAS: [usize; 4] = [1, 2, 3, MIGRATIONS.len()];
 
 fn fixture(schema: usize) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fixtures");
