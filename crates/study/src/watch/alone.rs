@@ -10,7 +10,7 @@ use record::{Nanos, Severity};
 
 use super::format::{digits, time};
 use super::history::median;
-use super::rule::{Sighting, disks};
+use super::rule::{Devices, Sighting};
 use super::rules::{EventCode, stalled};
 
 /// Multiple of the others' median from which a member is unequal.
@@ -49,8 +49,11 @@ const SLOWER: &str = "All members wait for this one. Compare it with the others 
 /// Findings from a single report. `names`: the devices that are requested; none means all.
 pub(super) fn look(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sighting)> {
     let mut seen = Vec::new();
-    for device in disks(sample, names) {
-        seen.extend(hangs(sample, device).map(|one| (EventCode::Stalled, one)));
+    let devices = Devices::of(sample, names);
+    for device in devices.causes(stalled::hangs) {
+        seen.push((EventCode::Stalled, hangs(sample, device)));
+    }
+    for device in devices.causes(|device| saturated(sample, device).is_some()) {
         seen.extend(saturated(sample, device).map(|one| (EventCode::Saturated, one)));
     }
     for group in groups(sample) {
@@ -60,10 +63,7 @@ pub(super) fn look(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sightin
     seen
 }
 
-fn hangs(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
-    if !stalled::hangs(device) {
-        return None;
-    }
+fn hangs(sample: &Sample, device: &DeviceSample) -> Sighting {
     let flight = match device.mean_in_flight.filter(|mean| *mean > 0.0) {
         Some(mean) => format!("{} requests are in flight", digits(mean)),
         None => "Requests are in flight".to_owned(),
@@ -73,11 +73,11 @@ fn hangs(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
         length => format!("{length}"),
     };
     let name = &device.device.name;
-    Some(Sighting {
+    Sighting {
         text: format!("{flight} on {name}, and nothing completed in {span}."),
         advice: STALLED,
         ..Sighting::of(device, Severity::Warn, sample.at)
-    })
+    }
 }
 
 fn saturated(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {

@@ -28,7 +28,7 @@ pub use event::{Change, ChangeKind, Event, Figure};
 use event_tracker::EventTracker;
 use history::History;
 pub use rule::Settings;
-use rule::{Now, Rule, disks};
+use rule::{Devices, Now, Rule};
 pub use rules::EventCode;
 pub(crate) use rules::Says;
 
@@ -72,7 +72,7 @@ impl Watch {
         let now = Now {
             sample,
             history: &self.history,
-            disks: disks(sample, &self.names),
+            devices: Devices::of(sample, &self.names),
         };
         let mut changes = Vec::new();
         let mut seen = Vec::new();

@@ -1,6 +1,8 @@
 //! A rule: its settings, data shown to it, and sightings that it answers with.
 
-use record::sample::{DeviceKind, DeviceSample, Moment, Sample};
+use std::collections::HashSet;
+
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Moment, Sample};
 use record::{Nanos, Severity, Subject};
 
 use super::history::History;
@@ -55,43 +57,79 @@ impl Sighting {
 pub(super) struct Now<'a> {
     pub(super) sample: &'a Sample,
     pub(super) history: &'a History,
-    pub(super) disks: Vec<&'a DeviceSample>,
+    pub(super) devices: Devices<'a>,
 }
 
 impl<'a> Now<'a> {
     /// The devices that do the work.
     pub(super) fn disks(&self) -> impl Iterator<Item = &'a DeviceSample> {
-        self.disks.iter().copied()
+        self.devices.disks.iter().copied()
     }
 }
 
-/// The devices that do the work: the disks, or, where none is in view, what lies on no other that is: in a
-/// log of an array alone, and where only loop devices are in use. (An old log does not tell what
-/// lies on what, and its arrays do the same work as its disks.)
-pub(super) fn disks<'a>(sample: &'a Sample, names: &[String]) -> Vec<&'a DeviceSample> {
-    let is_disk = |device: &DeviceSample| device.device.kind == DeviceKind::Disk;
-    let all = || sample.devices.iter();
-    let wanted = sample.wanted(names);
-    let is_wanted = |device: &DeviceSample| wanted.contains(&device.device.id);
-    if !wanted.is_empty() && !all().any(|device| is_disk(device) && is_wanted(device)) {
-        return lowest(sample, &is_wanted);
-    }
-    if all().any(is_disk) {
-        return all().filter(|device| is_disk(device)).collect();
-    }
-    lowest(sample, &|_| true)
+/// The devices of a sample that are looked at.
+pub(super) struct Devices<'a> {
+    /// Those that do the work: the disks, or, where none is in view, what lies on no other that is: in a log of an
+    /// array alone, and where only loop devices are in use.
+    pub(super) disks: Vec<&'a DeviceSample>,
+    /// The arrays and volumes of a log next to its disks, and partitions whose disk it lacks. It does not tell
+    /// what they lie on: the disks, whose work is theirs then, or something that it does not show.
+    unplaced: Vec<&'a DeviceSample>,
+    /// The devices that are requested; none means all.
+    wanted: HashSet<DeviceId>,
 }
 
-/// Devices in view that lie on nothing else, partitions aside.
-fn lowest<'a>(
-    sample: &'a Sample,
-    is_seen: &dyn Fn(&DeviceSample) -> bool,
-) -> Vec<&'a DeviceSample> {
-    let lies_on_none = |device: &&DeviceSample| {
-        device.device.kind != DeviceKind::Partition && sample.below(&device.device).next().is_none()
-    };
-    let seen = sample.devices.iter().filter(|device| is_seen(device));
-    seen.filter(lies_on_none).collect()
+impl<'a> Devices<'a> {
+    /// Those of a sample. `names`: the devices that are requested; none means all.
+    pub(super) fn of(sample: &'a Sample, names: &[String]) -> Devices<'a> {
+        let wanted = sample.wanted(names);
+        let all = || sample.devices.iter();
+        let is_disk = |device: &&DeviceSample| device.device.kind == DeviceKind::Disk;
+        let is_wanted =
+            |device: &&DeviceSample| wanted.is_empty() || wanted.contains(&device.device.id);
+        let lies_on_none = |device: &&DeviceSample| sample.below(&device.device).next().is_none();
+        let may_lie_on_disks = |device: &&DeviceSample| {
+            let kinds = [DeviceKind::Partition, DeviceKind::Array, DeviceKind::Mapper];
+            kinds.contains(&device.device.kind)
+        };
+        let (disks, unplaced) = if all().any(|device| is_disk(&device) && is_wanted(&device)) {
+            let unplaced = all().filter(may_lie_on_disks).filter(lies_on_none);
+            (all().filter(is_disk).collect(), unplaced.collect())
+        } else {
+            let seen = all().filter(is_wanted).filter(lies_on_none);
+            (seen.collect(), Vec::new())
+        };
+        Devices {
+            disks,
+            unplaced,
+            wanted,
+        }
+    }
+
+    /// The devices of which something is true now, without those of which it may be true only since it is of one
+    /// that they may lie on.
+    pub(super) fn causes(&self, is: impl Fn(&DeviceSample) -> bool) -> Vec<&'a DeviceSample> {
+        let all = self.disks.iter().chain(&self.unplaced).copied();
+        let mut seen: Vec<&DeviceSample> = all.filter(|device| is(device)).collect();
+        let is_wanted = |device: &&&DeviceSample| {
+            self.wanted.is_empty() || self.wanted.contains(&device.device.id)
+        };
+        let heights = seen.iter().filter(is_wanted).map(|device| height(device));
+        if let Some(lowest) = heights.min() {
+            seen.retain(|device| height(device) <= lowest);
+        }
+        seen
+    }
+}
+
+/// Place of a device in a stack of which only the names are known.
+fn height(device: &DeviceSample) -> u8 {
+    match device.device.kind {
+        DeviceKind::Disk | DeviceKind::Partition => 0,
+        DeviceKind::Array => 1,
+        DeviceKind::Mapper => 2,
+        DeviceKind::Loop | DeviceKind::Memory => 3,
+    }
 }
 
 /// One kind of event and how it is seen.

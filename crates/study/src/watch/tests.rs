@@ -266,6 +266,41 @@ fn arrays_of_a_log_without_a_tree_are_no_disks_alongside_disks() {
     assert_eq!(stalled(&["nvme1n1", "dm-0"], &[]), ["nvme1n1"]);
 }
 
+/// The devices that are found to be stalled where all of these are, next to `sda`, which completes requests.
+fn stalled_beside_a_disk(names: &[&str]) -> Vec<String> {
+    let mut watch = Watch::new(Settings::default());
+    let mut found = Vec::new();
+    for number in 1..5 {
+        let mut sample = second(number, 100.0, Some(3));
+        let hangs = second(number, 0.0, Some(7)).devices[0].clone();
+        let names = names.iter().zip(1..);
+        let devices = names.map(|(name, id)| DeviceSample {
+            device: Arc::new(Device::by_name(DeviceId(id), name, at(0))),
+            ..hangs.clone()
+        });
+        sample.devices.extend(devices);
+        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
+    }
+    found.into_iter().map(|event| event.name).collect()
+}
+
+#[test]
+fn what_may_lie_on_a_disk_that_a_log_lacks_stalls_by_itself() {
+    for name in ["md0", "md0p1", "md_d0p1", "md127", "dm-3", "sdb1"] {
+        assert_eq!(stalled_beside_a_disk(&[name]), [name]);
+        assert_eq!(stalled(&[name], &[]), [name]);
+    }
+    // One stall, of what may lie on each other.
+    assert_eq!(stalled_beside_a_disk(&["dm-3", "md0"]), ["md0"]);
+    assert_eq!(stalled(&["dm-3", "md0"], &[]), ["md0"]);
+    assert_eq!(stalled_beside_a_disk(&["sdb", "md0", "dm-3"]), ["sdb"]);
+    // A disk that no one asks about explains nothing.
+    let host = ["md0", "sda", "sdb"];
+    assert_eq!(stalled(&host, &["md0"]), ["md0"]);
+    // Loop devices are looked at where nothing else is.
+    assert!(stalled_beside_a_disk(&["loop3"]).is_empty());
+}
+
 #[test]
 fn loop_devices_are_disks_where_no_one_asks_for_others() {
     let host = ["nvme1n1", "loop3", "zram0"];

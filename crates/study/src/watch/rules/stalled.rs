@@ -54,7 +54,7 @@ impl Rule for Stalled {
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let length = now.sample.length.as_secs_f64();
         let mut since = HashMap::with_capacity(self.since.len());
-        for device in now.disks().filter(|device| hangs(device)) {
+        for device in now.devices.causes(hangs) {
             let id = device.device.id;
             // The requests came when the device became busy, which is within the first interval.
             let shares = [device.busy.map(|busy| busy.0), device.mean_in_flight];
