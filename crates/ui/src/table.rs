@@ -8,8 +8,10 @@ use crate::charset;
 
 /// Prose is not set wider than this, however wide the window is.
 const PROSE: usize = 100;
-/// Words are not shortened to less than this before columns go: as long as the id of a run.
-const SHORTEST: usize = 24;
+/// Words that are no longer are never shortened: as long as the id of a run.
+const WHOLE: usize = 24;
+/// Longer words are not shortened to less than this; then columns go.
+const SHORTEST: usize = 12;
 
 /// Alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,11 @@ pub fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> Str
                 .unwrap_or(0)
         })
         .collect();
+    // So that one long word takes no column from all rows, and an id stays whole.
+    let least: Vec<usize> = widths
+        .iter()
+        .map(|width| if *width > WHOLE { SHORTEST } else { *width })
+        .collect();
     // A column that holds nothing is not shown.
     let filled = |index: &usize| {
         rows.iter()
@@ -94,13 +101,12 @@ pub fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> Str
         if over == 0 {
             break;
         }
-        let words = shown
-            .iter()
-            .filter(|index| columns[**index].align == Align::Left);
-        let longest = words.copied().max_by_key(|index| widths[*index]);
-        if let Some(longest) = longest.filter(|index| widths[*index] > SHORTEST) {
+        let words = shown.iter().filter(|index| {
+            columns[**index].align == Align::Left && widths[**index] > least[**index]
+        });
+        if let Some(longest) = words.copied().max_by_key(|index| widths[*index]) {
             // A little each time, so that several long columns share what is cut.
-            widths[longest] -= over.min(widths[longest] - SHORTEST).min(4);
+            widths[longest] -= over.min(widths[longest] - least[longest]).min(4);
             continue;
         }
         let Some(least) = (0..shown.len())
@@ -263,6 +269,35 @@ mod tests {
                 "{text}"
             );
             assert!(text.contains('…') && text.contains("/very/lo"), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_long_word_takes_no_column_from_all_rows() {
+        let columns = [
+            Column::words("run"),
+            Column::words("started").ranked(3),
+            Column::words("target"),
+            Column::words("device").ranked(4),
+            Column::words("verdict"),
+        ];
+        let id = "20261122T100000Z-0123456";
+        let row = |target: &str| {
+            [id, "2026-11-22 10:00", target, "nvme1n1", "trusted"]
+                .map(str::to_owned)
+                .to_vec()
+        };
+        let long = format!("/mnt/{}/data", "x".repeat(200));
+        let rows = [row("/mnt/db"), row(&long), row("/mnt/other")];
+        for width in 75..100 {
+            let text = layout(&columns, &rows, width);
+            for line in text.lines().skip(1) {
+                let is_whole = line.starts_with(id)
+                    && line.contains("2026-11-22 10:00")
+                    && line.contains("nvme1n1");
+                assert!(is_whole && line.chars().count() <= width, "{width}: {text}");
+            }
+            assert!(text.contains("/mnt/other"), "{width}: {text}");
         }
     }
 
