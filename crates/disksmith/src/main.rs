@@ -18,8 +18,8 @@ fn main() -> ExitCode {
     let _ = ui::signals::survive_the_limit_of_files();
     // clap takes DISKSMITH_LEDGER for an argument, and would complain instead of helping.
     if std::env::args_os().len() <= 1 {
-        let help = Cli::command().render_help();
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{help}"));
+        let help = Cli::command().render_help().to_string();
+        ui::context::notice(help.trim_end());
         return ExitCode::from(2);
     }
     let cli = match Cli::try_parse() {

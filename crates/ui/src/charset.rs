@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// True if the locale's charset is UTF-8. Without a locale UTF-8 is assumed.
+/// True if the locale's charset is UTF-8. Without a locale it is that of POSIX: ASCII.
 static IS_UTF8: LazyLock<bool> = LazyLock::new(|| is_utf8(|name| std::env::var(name).ok()));
 
 /// The signs that are printed, and the same in ASCII.
@@ -44,7 +44,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
         .into_iter()
         .filter_map(variable)
         .find(|value| !value.is_empty());
-    named.is_none_or(|locale| {
+    named.is_some_and(|locale| {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })
@@ -124,7 +124,8 @@ mod tests {
             })
         };
         for (pairs, expected) in [
-            (&[][..], true),
+            (&[][..], false),
+            (&[("LANG", "")], false),
             (&[("LANG", "C.UTF-8")], true),
             (&[("LANG", "en_US.utf8")], true),
             (&[("LANG", "C")], false),

@@ -1,9 +1,12 @@
 //! Lines of clap's that it does not break to the window: those of the usage.
 
-/// The text of help or an error, of which no line of the usage is wider than so many columns where there is a blank to
+use crate::charset;
+
+/// The text of help or an error in the locale's charset, of which no line of the usage is wider than so many columns where there is a blank to
 /// break it at. Messages stay whole, so that they can be searched for.
 pub(crate) fn broken(text: &clap::Error, columns: usize) -> String {
     let text = text.render().ansi().to_string();
+    let text = charset::shown(&text);
     let mut is_usage = false;
     let lines = text.split('\n').map(|line| {
         is_usage = shown_width(line) > 0 && (is_usage || line.contains("Usage:"));

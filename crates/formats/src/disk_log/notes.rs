@@ -75,6 +75,8 @@ pub struct Notes {
     pub missing: u64,
     /// Groups that were left out, since their members are listed.
     pub groups: Vec<String>,
+    /// Names of rows that are statistics of others, and were left out.
+    pub statistics: Vec<String>,
 }
 
 impl Notes {
@@ -84,6 +86,10 @@ impl Notes {
 
     pub(crate) fn group(&mut self, name: &str) {
         remember(&mut self.groups, name);
+    }
+
+    pub(crate) fn statistic(&mut self, name: &str) {
+        remember(&mut self.statistics, name);
     }
 
     /// All of it as whole sentences, what matters most first.
@@ -180,6 +186,12 @@ impl Notes {
             notices.push(format!(
                 "Sums of groups are left out, since their members are listed: {}.",
                 self.groups.join(", ")
+            ));
+        }
+        if !self.statistics.is_empty() {
+            notices.push(format!(
+                "Rows that are statistics of others are left out: {}.",
+                self.statistics.join(", ")
             ));
         }
     }

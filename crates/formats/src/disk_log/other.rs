@@ -30,7 +30,7 @@ const fn sign(name: &'static str, instead: &'static str, words: &'static [&'stat
 
 /// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
 /// special comes first.
-const SIGNS: [Sign; 35] = [
+const SIGNS: [Sign; 37] = [
     sign(
         "sadf -d",
         "use that of sadf -d FILE -- -d, in which devices have rows of their own",
@@ -71,6 +71,8 @@ const SIGNS: [Sign; 35] = [
     sign("vmstat", RUN_IOSTAT, &["r", "b", "swpd", "free"]),
     sign("dstat", RUN_IOSTAT, &["usr", "sys", "idl", "wai"]),
     sign("dstat", RUN_IOSTAT, &["read", "writ"]),
+    sign("dstat", RUN_IOSTAT, &["\"Dstat"]),
+    sign("dstat", RUN_IOSTAT, &["\"pcp-dstat"]),
     sign("top", RUN_IOSTAT, &["PID", "USER", "PR", "NI", "VIRT"]),
     sign("top", RUN_IOSTAT, &["top", "-", "up", "load", "average:"]),
     sign("iotop", RUN_IOSTAT, &["Total", "DISK", "READ"]),
@@ -131,10 +133,12 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     if is_diskstats(line) {
         return Some(named("/proc/diskstats"));
     }
-    let is_gap = |c: char| c.is_whitespace() || "|%;".contains(c);
-    let words = || line.split(is_gap).filter(|word| !word.is_empty());
     let has = |sign: &&Sign| {
-        let mut words = words();
+        // Names in CSV have quotes around them, but for those that tell that it is CSV.
+        let is_quoted = sign.words.iter().any(|word| word.contains(['"', ',']));
+        let gaps = if is_quoted { "|%;" } else { "|%;\"," };
+        let is_gap = |c: char| c.is_whitespace() || gaps.contains(c);
+        let mut words = line.split(is_gap).filter(|word| !word.is_empty());
         sign.words.iter().all(|wanted| {
             let wanted = wanted.trim_start_matches('%');
             words
@@ -227,6 +231,13 @@ mod tests {
                 "dstat",
             ),
             (" read  writ| read  writ", "dstat"),
+            ("\"Dstat 0.7.4 CSV output\"", "dstat"),
+            ("\"pcp-dstat 5.3.6 CSV Output\"", "dstat"),
+            (
+                "\"usr\",\"sys\",\"idl\",\"wai\",\"stl\",\"read\",\"writ\"",
+                "dstat",
+            ),
+            ("\"time\",\"read\",\"writ\"", "dstat"),
             (
                 "top - 17:52:17 up 42 days,  7:10,  1 user,  load average: 0.02, 0.02, 0.05",
                 "top",

@@ -38,6 +38,11 @@ pub(crate) struct Series {
     done: VecDeque<Reading>,
 }
 
+/// Rows that a program computed of others. No device has such a name.
+const STATISTICS: [&str; 10] = [
+    "avg", "average", "mean", "median", "min", "max", "stddev", "stdev", "std", "variance",
+];
+
 #[derive(Debug)]
 struct Known {
     device: Arc<Device>,
@@ -212,12 +217,15 @@ impl Series {
         let has_members = report.rows.iter().any(|row| !row.group);
         report.rows.retain(|row| {
             let is_sum = row.group && has_members;
+            let is_statistic = STATISTICS.contains(&row.name.to_ascii_lowercase().as_str());
             if is_sum {
                 notes.group(&row.name);
+            } else if is_statistic {
+                notes.statistic(&row.name);
             } else if !self.meet(&row.name, &row.figures, at) {
                 notes.garbage.add(report.line, &row.name);
             }
-            !is_sum
+            !is_sum && !is_statistic
         });
         self.mark_partitions(&report);
         let samples = report.rows.iter().filter_map(|row| {

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
-use crate::charset;
 
 /// Style of a piece of text. No information is carried by colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,13 +84,9 @@ impl Capabilities {
         }
     }
 
-    /// Those of a terminal on which sentences and tables are written too: if no locale is set, signs
-    /// beyond ASCII are expected, as for those.
+    /// Those of this process.
     pub(super) fn of_process() -> Capabilities {
-        Capabilities {
-            unicode: charset::is_unicode(),
-            ..Capabilities::of(|name| std::env::var(name).ok())
-        }
+        Capabilities::of(|name| std::env::var(name).ok())
     }
 
     /// One of two signs.
