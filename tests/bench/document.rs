@@ -27,7 +27,7 @@ const KEYS: [(&str, &str); 13] = [
         "/phases/0",
         "name:s workload:o engine:o began_s:n seconds:n drain_seconds:n warmup_seconds:n \
          stopped:s read:o? write:o? create:o? stat:o? delete:o? sync:o? commit:o? \
-         threads_fairness:o cpu:o device:o? windows:a",
+         threads_fairness:o cpu:o device:o? outcome:o? windows:a",
     ),
     (
         "/phases/0/workload",
