@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
-
 /// Style of a piece of text. No information is carried by colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextStyle {
