@@ -117,7 +117,7 @@ fn two_recorders_of_one_host_are_refused() {
     running.wait_for_text("\"sample\"");
     place
         .run(&["watch", "--record", "--count", "1"])
-        .refuses(&["has been recording the host", "watch without --record"]);
+        .refuses(&["has been recording the host", "Watch without --record"]);
     running.signal(Signal::INT);
     running.end().ends_with(0);
 }
