@@ -8,9 +8,9 @@ use crate::charset;
 
 /// Prose is not set wider than this, however wide the window is.
 const PROSE: usize = 100;
-/// Words that are no longer are never shortened: as long as the id of a run.
+/// Words that are no longer are never shortened: as long as the id of a run. Of a sentence so much is left.
 const WHOLE: usize = 24;
-/// Longer words are not shortened to less than this; then columns go.
+/// Longer words, such as paths, are not shortened to less than this; then columns go.
 const SHORTEST: usize = 12;
 
 /// Alignment of a column's cells.
@@ -83,9 +83,18 @@ pub fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> Str
         })
         .collect();
     // So that one long word takes no column from all rows, and an id stays whole.
+    let has_sentence = |index: usize| {
+        let mut cells = rows.iter().filter_map(|row| row.get(index));
+        cells.any(|cell| cell.chars().count() > WHOLE && cell.contains(' '))
+    };
     let least: Vec<usize> = widths
         .iter()
-        .map(|width| if *width > WHOLE { SHORTEST } else { *width })
+        .enumerate()
+        .map(|(index, width)| match *width > WHOLE {
+            true if has_sentence(index) => WHOLE,
+            true => SHORTEST,
+            false => *width,
+        })
         .collect();
     // A column that holds nothing is not shown.
     let filled = |index: &usize| {
