@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use record::Nanos;
 
-    /// What is found of a disk that needs 10 ticks for each request in flight.
+    /// Depth that is found on a disk that needs 10 ticks for each request in flight.
     fn found(latency: u64, most: u32) -> Option<u32> {
         let rules = DepthSearch {
             latency: Nanos(latency),

@@ -73,7 +73,7 @@ impl Restraint {
         (self.backlog.as_ref()).is_some_and(|backlog| backlog.written >= backlog.every)
     }
 
-    /// What was written was read back.
+    /// The writes so far were read back.
     pub(crate) fn was_read_back(&mut self) {
         if let Some(backlog) = &mut self.backlog {
             backlog.written = 0;

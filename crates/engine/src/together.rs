@@ -115,7 +115,7 @@ pub(crate) fn ramp_windows(job: &Job<'_>) -> usize {
     details.map_or(0, |details| details.ramp.0.div_ceil(job.window.0) as usize)
 }
 
-/// How much later than others a job begins.
+/// Time by which a job begins later than others.
 fn delay(job: &Job<'_>) -> Nanos {
     let details = job.workload.details.as_ref();
     details.map_or(Nanos(0), |details| details.delay)

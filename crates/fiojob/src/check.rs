@@ -8,7 +8,7 @@ use crate::rules::Sum;
 /// Checks the rules of a job.
 ///
 /// # Errors
-/// What does not fit.
+/// The first rule that does not fit.
 pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     let rules = &job.rules;
     if rules.steady.is_some() && rules.steady_us == 0 {

@@ -40,6 +40,7 @@ pub use job::{Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, Zo
 pub use lines::{MOST_BYTES, Surroundings};
 pub use options::{Kind, OPTIONS, OptionRow};
 pub use pair::{Amount, Pair};
+pub use rule_values::numbers;
 pub use rules::{
     ExitWhat, Memory, MemoryMode, Priority, PrioritySplit, Rules, Steady, SteadyOf, Sum, SyncIo,
 };

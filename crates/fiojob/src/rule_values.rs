@@ -4,8 +4,11 @@ use crate::number::whole;
 use crate::rules::{Memory, MemoryMode, Priority, PrioritySplit, Steady, SteadyOf};
 use crate::values::block;
 
-/// Numbers and ranges: `0-3,5`; fio takes colons as well.
-pub(super) fn numbers(text: &str) -> Result<Vec<u32>, String> {
+/// Numbers in order, of a list of numbers and ranges such as `0-3,5`; fio takes colons as well.
+///
+/// # Errors
+/// What is no number, or ends before it begins.
+pub fn numbers(text: &str) -> Result<Vec<u32>, String> {
     /// More processors and nodes than this has no machine.
     const MOST: u32 = 8192;
     let mut all = Vec::new();

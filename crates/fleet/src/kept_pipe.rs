@@ -54,7 +54,7 @@ impl KeptPipe {
         Ok(KeptPipe(inner))
     }
 
-    /// What was kept of all that is written by now. What an ended process wrote lies in its pipe, so it is there also
+    /// The kept part of all that is written by now. What an ended process wrote lies in its pipe, so it is there also
     /// where the thread was not given a processor since.
     pub(crate) fn text(&self) -> String {
         self.0.drain();

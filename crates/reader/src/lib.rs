@@ -33,7 +33,7 @@ pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
 pub use pacer::{BESIDE, Interval, Pacer};
-pub use probe::{PROBE_BYTES, Prober};
+pub use probe::{PROBE_BYTES, Prober, Probes};
 pub use queue_bound::QueueBound;
 pub use volume::{Attached, Key, NotOpened, Volume, is_ebs};
 pub use work::{ReadRequest, Work};

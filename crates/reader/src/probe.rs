@@ -35,6 +35,30 @@ struct Shared {
     shown: Mutex<Shown>,
 }
 
+/// Probes of an interval.
+#[derive(Debug, Default)]
+pub struct Probes {
+    /// Latencies of those that completed, in seconds.
+    pub latencies_s: Vec<f64>,
+    /// Time for which an outstanding one has waited, in seconds.
+    pub waiting_s: f64,
+}
+
+impl Probes {
+    /// Bytes that were read.
+    pub fn completed_bytes(&self) -> u64 {
+        (self.latencies_s.len() * PROBE_BYTES) as u64
+    }
+
+    /// Bytes that are outstanding.
+    pub fn in_flight_bytes(&self) -> u64 {
+        match self.waiting_s > 0.0 {
+            true => PROBE_BYTES as u64,
+            false => 0,
+        }
+    }
+}
+
 /// Probes an array on a thread of its own, which ends with this, unless a probe does not come back.
 #[derive(Debug)]
 pub struct Prober {
@@ -69,14 +93,16 @@ impl Prober {
         self.shared.gap_us.store(gap_us, Relaxed);
     }
 
-    /// Latencies, in seconds, of the probes that completed since the last call, and the time for which an
-    /// outstanding one has waited.
-    pub fn take(&self) -> (Vec<f64>, f64) {
+    /// The probes since the last call.
+    pub fn take(&self) -> Probes {
         let mut shown = self.shared.shown();
         let waits = shown
             .waits
             .map_or(0.0, |since| since.elapsed().as_secs_f64());
-        (std::mem::take(&mut shown.took), waits)
+        Probes {
+            latencies_s: std::mem::take(&mut shown.took),
+            waiting_s: waits,
+        }
     }
 }
 
@@ -171,12 +197,12 @@ mod tests {
             .open(&file);
         let prober = Prober::start(file, Bytes::mib(1)).unwrap();
         sleep(Duration::from_millis(100));
-        assert_eq!(prober.take().0.len(), 0);
+        assert_eq!(prober.take().latencies_s.len(), 0);
         prober.want(Some(0.01));
         let mut seen = 0;
         for _ in 0..200 {
             sleep(Duration::from_millis(50));
-            seen += prober.take().0.len();
+            seen += prober.take().latencies_s.len();
             if seen > 3 {
                 break;
             }

@@ -48,7 +48,7 @@ pub enum Code {
     Imported,
     /// The tool that measured says itself that something went wrong.
     Failed,
-    /// What was read is not what was written.
+    /// Data that was read and is not what was written.
     Corrupt,
     /// A rate that was asked for was missed.
     FloorMissed,

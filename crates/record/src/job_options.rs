@@ -33,9 +33,9 @@ pub struct Verify {
     pub pattern: Vec<u8>,
     /// Data has no header, and is the pattern throughout.
     pub pattern_only: bool,
-    /// What was written is read back at the end.
+    /// True if the writes are read back at the end.
     pub reads_back: bool,
-    /// What was written is read back after so many writes; 0 never.
+    /// Number of writes after which they are read back; 0 never.
     pub backlog: u32,
     /// A block must hold the last of the writes to it.
     pub in_sequence: bool,

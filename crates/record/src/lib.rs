@@ -6,6 +6,7 @@
 //! was measured stays apart from what was concluded of it.
 
 mod activity;
+mod crc32c;
 mod finding;
 mod histogram;
 mod job_options;
@@ -26,6 +27,7 @@ mod window;
 mod workload;
 
 pub use activity::Activity;
+pub use crc32c::crc32c;
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use job_options::{

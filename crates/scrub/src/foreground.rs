@@ -5,7 +5,7 @@ use std::time::Instant;
 use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::{Counter, DiskStats, SECTOR};
-use reader::{PROBE_BYTES, Prober};
+use reader::{Prober, Probes};
 use record::DeviceCounts;
 use study::pace::{Counts, Detector, Sample};
 
@@ -169,7 +169,7 @@ impl Foreground {
         self.looked = Instant::now();
         // Before the own part, so that what completes meanwhile is not taken for the foreground's.
         let counted = self.counted();
-        let (probes, waiting) = self.prober.as_ref().map_or((Vec::new(), 0.0), |prober| {
+        let probes = self.prober.as_ref().map_or_else(Probes::default, |prober| {
             prober.want(probing);
             prober.take()
         });
@@ -177,19 +177,18 @@ impl Foreground {
         let beside = of_others.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
         let own = own();
         let of_reads = own.unwrap_or_default();
-        let outstanding = if waiting > 0.0 { PROBE_BYTES } else { 0 };
         let counts = counted.map(|(counts, _)| Counts {
             read: counts.read_bytes as f64 + beside.0,
             written: counts.write_bytes as f64 + beside.1,
-            own: of_reads.bytes + (probes.len() * PROBE_BYTES) as f64,
-            in_flight: of_reads.in_flight + outstanding as f64,
+            own: of_reads.bytes + probes.completed_bytes() as f64,
+            in_flight: of_reads.in_flight + probes.in_flight_bytes() as f64,
         });
         let foreground = self.detector.take(seconds, counts, of_reads.is_deep);
         // Of a device that is read here, ours are in its times.
         let told = counted.filter(|_| own.is_none());
         ForegroundSample {
-            probes,
-            waiting,
+            probes: probes.latencies_s,
+            waiting: probes.waiting_s,
             others: foreground.requests,
             counted: told.map(|(counts, took_s)| (counts.reads + counts.writes, took_s)),
             busy: told.map_or(0.0, |(counts, _)| counts.busy_ms as f64 / 1e3),

@@ -25,7 +25,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// That of this process; `None` where systemd has not connected its standard error to one.
+    /// The one of this process; `None` where systemd has not connected its standard error to one.
     pub fn of_process() -> Option<Journal> {
         let stream = std::env::var("JOURNAL_STREAM").ok()?;
         let own = rustix::fs::fstat(io::stderr()).ok()?;

@@ -180,9 +180,8 @@ impl Watch {
         let throttle = &throttles[self.number];
         // Before the own part, so that what completes meanwhile is not taken for the foreground's.
         let moved = self.moved();
-        let (probes, waiting_s) = self.prober.take();
-        let probed = (probes.len() * reader::PROBE_BYTES) as u64;
-        throttle.own.fetch_add(probed, Relaxed);
+        let probes = self.prober.take();
+        throttle.own.fetch_add(probes.completed_bytes(), Relaxed);
         let of_disk = |count: fn(&Throttle) -> &AtomicU64| -> u64 {
             let throttles = self.of_disk.iter().map(|at| &throttles[*at]);
             throttles
@@ -192,25 +191,20 @@ impl Watch {
         // In this order, so that what is noted meanwhile is in both rather than in neither.
         let in_flight = of_disk(|throttle| &throttle.in_flight);
         let own = of_disk(|throttle| &throttle.own);
-        let probing = if waiting_s > 0.0 {
-            reader::PROBE_BYTES
-        } else {
-            0
-        };
         let own_since = own - std::mem::replace(&mut self.own, own);
         let written = throttle.written.swap(0, Relaxed) as f64;
         let counts = moved.map(|(read, written)| Counts {
             read,
             written,
             own: own_since as f64,
-            in_flight: (in_flight + probing as u64) as f64,
+            in_flight: (in_flight + probes.in_flight_bytes()) as f64,
         });
         let allowed = self.pacer.take(&Interval {
             seconds,
             counts,
             commits: throttle.commits.swap(false, Relaxed) && self.holds_ledger,
-            latencies_s: &probes,
-            waiting_s,
+            latencies_s: &probes.latencies_s,
+            waiting_s: probes.waiting_s,
             background: written,
             is_busy: throttle.in_flight.load(Relaxed) > 0,
             request: reader::BESIDE,

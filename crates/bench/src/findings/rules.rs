@@ -4,7 +4,7 @@ use record::{Code, Finding, Phase, Severity};
 
 use super::finding::finding;
 
-/// What was read is not what was written.
+/// Data that was read and is not what was written.
 pub(super) fn corrupt(phase: &Phase) -> Option<Finding> {
     let verified = phase.outcome.verified.as_ref()?;
     let first = verified.first.as_ref().filter(|_| verified.failed > 0)?;

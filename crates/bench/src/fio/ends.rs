@@ -10,7 +10,7 @@ use super::plan::Stream;
 use super::steady::SteadyGroup;
 use ui::format::number;
 
-/// How the streams between two walls end each other.
+/// State by which the streams between two walls end each other.
 pub(super) struct Ends {
     /// By stream: set when it is to end.
     ended: Vec<AtomicBool>,

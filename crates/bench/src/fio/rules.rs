@@ -226,12 +226,10 @@ fn no_node(job: &Job, option: &str, node: u32) -> FioError {
 fn listed(root: &Root, name: &str) -> Option<Vec<u32>> {
     let path = root.sys.join("devices/system").join(name);
     let text = std::fs::read_to_string(path).ok()?;
-    let mut numbers = Vec::new();
-    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        numbers.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
+    match text.trim() {
+        "" => Some(Vec::new()),
+        list => fiojob::numbers(list).ok(),
     }
-    Some(numbers)
 }
 
 #[cfg(test)]
@@ -239,20 +237,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use fiojob::Surroundings;
+    use crate::fio::tests::jobs;
 
     fn job(lines: &str) -> Job {
-        let surroundings = Surroundings {
-            variable: &|_| None,
-            include: &|_, _| Err("none".to_owned()),
-            page_size: 4096,
-            memory_mb: 1000,
-            processors: 2,
-        };
         let text = format!("[j]\nsize=1m\nioengine=libaio\n{lines}\n");
-        fiojob::read("job.fio", &text, &surroundings)
-            .unwrap()
-            .remove(0)
+        jobs(&text).remove(0)
     }
 
     fn details(lines: &str, clone: usize) -> Details {

@@ -10,7 +10,7 @@ use record::{Bytes, Nanos, Pattern, SizeShare, Spread};
 use super::plan::{Plan, Stream};
 use super::{names, sum};
 
-fn jobs(text: &str) -> Vec<Job> {
+pub(super) fn jobs(text: &str) -> Vec<Job> {
     let surroundings = Surroundings {
         variable: &|_| None,
         include: &|_, _| Err("none".to_owned()),

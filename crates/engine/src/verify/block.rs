@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use record::Verify;
+use record::{Verify, crc32c};
 
-use super::crc32c::crc32c;
 use crate::places::in_file;
 
 /// Begins each header.

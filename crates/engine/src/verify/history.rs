@@ -1,4 +1,4 @@
-//! What was written where, for reading it back.
+//! Places and numbers of the writes, for reading them back.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,6 @@
 //! read back after some of them or at the end. A job that only reads judges what it finds.
 
 mod block;
-mod crc32c;
 mod history;
 
 use std::fs::File;

@@ -30,7 +30,7 @@ impl VerbOutput {
         VerbOutput::HandedOn(thread::Builder::new().spawn(hand_on).ok())
     }
 
-    /// What was kept; lines are handed on until then at the latest. Processes that the verb has left behind may hold the
+    /// Output that was kept; lines are handed on until then at the latest. Processes that the verb has left behind may hold the
     /// pipe open.
     pub(super) fn text(&self, until: Instant) -> String {
         match self {

@@ -12,7 +12,6 @@ use crate::hosts::Host;
 use crate::protocol::rounds::TargetFacts;
 use crate::race::course::{Course, Replayed};
 use crate::race::groups;
-use crate::race::setup::Setup;
 use crate::store::race::{Absent, Measurement, RoundRecord};
 use crate::store::{FleetRun, HostOutcome, HostRun};
 use answer::{Answered, answers};
@@ -26,7 +25,8 @@ struct Round {
     hosts: BTreeMap<usize, Answered>,
 }
 
-/// The race with the rounds of a folder, in their order, as far as they decide it. `run` is one that begins.
+/// The race with the rounds of a folder, in their order, as far as they decide it, and the places of the hosts that are to
+/// be measured next: none where it is decided. `run` is one that begins.
 ///
 /// # Errors
 /// Refused, where the folder has no rounds, or files that are none of these hosts or no answers.
@@ -35,7 +35,7 @@ pub(super) fn collect(
     args: &RaceArgs,
     hosts: &[Host],
     mut run: FleetRun,
-) -> Result<FleetRun, Failure> {
+) -> Result<(FleetRun, Vec<usize>), Failure> {
     if let Some(floor) = args.floor.iter().find(|floor| floor.is_of_disks()) {
         return Err(Failure::refused(format!(
             "the floor {floor} is of the kernel's counts in each round, which 'bench --json' does not \
@@ -45,7 +45,7 @@ pub(super) fn collect(
     let rounds = rounds_of(folder, hosts, &run)?;
     enter(&rounds, args, folder, &mut run)?;
     let Some(record) = run.race.as_mut() else {
-        return Ok(run);
+        return Ok((run, Vec::new()));
     };
     let base = record.as_ref().clone();
     let replayed = Replayed::of(&base);
@@ -60,23 +60,9 @@ pub(super) fn collect(
         course.take(&measured);
         record.rounds.push(measured);
     }
-    record.interrupted = !course.next().is_empty();
-    Ok(run)
-}
-
-/// The hosts that are to be measured next, where the race is not decided.
-pub(super) fn open(run: &FleetRun) -> Vec<&str> {
-    let Some(record) = run.race.as_ref().filter(|record| record.interrupted) else {
-        return Vec::new();
-    };
-    let replayed = Replayed::of(record);
-    let setup = replayed.setup(record);
-    let mut course = Course::new(&setup);
-    record.rounds.iter().for_each(|round| {
-        course.take(round);
-    });
     let next = course.next();
-    next.into_iter().map(|place| run.name(place)).collect()
+    record.interrupted = !next.is_empty();
+    Ok((run, next))
 }
 
 /// Folders of rounds, those with numbers by these.
@@ -194,15 +180,9 @@ fn enter(
     let ready: Vec<Option<(&HostRun, &[TargetFacts])>> = (run.hosts.iter().enumerate())
         .map(|(place, host)| Some((host, &targets.get(&place)?[..])))
         .collect();
-    let groups = groups::groups(&ready, args.per);
-    let names: Vec<String> = groups.iter().flatten().cloned().collect();
-    record.least_rounds = Setup::grouped(&names, args)
-        .map_err(Failure::refused)?
-        .rule
-        .least;
-    for (place, (raced, group)) in record.hosts.iter_mut().zip(groups).enumerate() {
-        raced.group = group;
-        raced.targets = targets.get(&place).cloned().unwrap_or_default();
+    groups::enter(&ready, args, record)?;
+    for (place, raced) in record.hosts.iter_mut().enumerate() {
+        raced.targets = targets.remove(&place).unwrap_or_default();
     }
     Ok(())
 }

@@ -2,20 +2,39 @@
 
 use record::Bytes;
 
+use crate::args::RaceArgs;
 use crate::hosts::Per;
 use crate::protocol::rounds::TargetFacts;
-use crate::race::setup;
+use crate::race::setup::{self, Setup};
 use crate::store::HostRun;
+use crate::store::race::RaceRecord;
+use ui::exit::Failure;
 
 /// Name for a type that a host does not report, where others differ in theirs.
 const UNKNOWN_KIND: &str = "unknown type";
 
+/// Puts the hosts that are ready into their groups, and with them the least rounds of the race.
+///
+/// # Errors
+/// Refused, where a floor is watched for longer than the race.
+pub(super) fn enter(
+    hosts: &[Option<(&HostRun, &[TargetFacts])>],
+    args: &RaceArgs,
+    record: &mut RaceRecord,
+) -> Result<(), Failure> {
+    let groups = groups(hosts, args.per);
+    let names: Vec<String> = groups.iter().flatten().cloned().collect();
+    let setup = Setup::grouped(&names, args).map_err(Failure::refused)?;
+    record.least_rounds = setup.rule.least;
+    for (raced, group) in record.hosts.iter_mut().zip(groups) {
+        raced.group = group;
+    }
+    Ok(())
+}
+
 /// The group of each host that is ready, by its place. Where hosts differ in their type or their disks,
 /// that is part of their group's name: a larger one would win by its size.
-pub(super) fn groups(
-    hosts: &[Option<(&HostRun, &[TargetFacts])>],
-    per: Option<Per>,
-) -> Vec<Option<String>> {
+fn groups(hosts: &[Option<(&HostRun, &[TargetFacts])>], per: Option<Per>) -> Vec<Option<String>> {
     let ready = || hosts.iter().flatten();
     // A host without a type is of the only one that there is.
     let kinds = differ(ready().filter_map(|(host, _)| host.kind.clone()));

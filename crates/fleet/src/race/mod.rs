@@ -208,14 +208,13 @@ fn collected(
     (lists, page): (&Lists, Option<&OutputFile>),
     context: &mut Context,
 ) -> Outcome {
-    let run = collect::collect(folder, args, hosts, begun(args, asked, hosts))?;
+    let (run, next) = collect::collect(folder, args, hosts, begun(args, asked, hosts))?;
     let concluded = conclude_of(&run)?;
     let writer = checkpoint::begin(Store::open(context)?, &run)?;
     if let Err(why) = checkpoint::finish(writer, &run) {
         context.notice(&format!("disksmith: {why}"));
     }
-    let open = collect::open(&run);
-    if open.is_empty() {
+    if next.is_empty() {
         let written = lists.write_of(&run, hosts, &concluded)?;
         return answer(
             &run,
@@ -232,7 +231,7 @@ fn collected(
     context.notice(&format!(
         "disksmith: this is not decided by {} rounds; measure another on {}, and collect again.",
         run.race.as_ref().map_or(0, |record| record.rounds.len()),
-        fold(open)
+        fold(next.into_iter().map(|place| run.name(place)))
     ));
     Ok(Answer::No)
 }

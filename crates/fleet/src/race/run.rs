@@ -20,7 +20,6 @@ use crate::race::groups;
 use crate::race::outage::Outage;
 use crate::race::overwrite_plan::Plan;
 use crate::race::runner::{Runner, RunnerContext};
-use crate::race::setup::Setup;
 use crate::store::race::{RaceRecord, RoundRecord};
 use crate::store::{FleetRun, HostOutcome};
 use ui::exit::{ExitClass as _, Failure};
@@ -230,14 +229,8 @@ fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<
             _ => None,
         })
         .collect();
-    let groups = groups::groups(&ready, args.per);
-    let names: Vec<String> = groups.iter().flatten().cloned().collect();
-    record.least_rounds = Setup::grouped(&names, args)
-        .map_err(Failure::refused)?
-        .rule
-        .least;
-    for ((raced, entrant), group) in record.hosts.iter_mut().zip(&field.entrants).zip(groups) {
-        raced.group = group;
+    groups::enter(&ready, args, record)?;
+    for (raced, entrant) in record.hosts.iter_mut().zip(&field.entrants) {
         raced.targets.clone_from(&entrant.targets);
         raced.boot.clone_from(&entrant.boot);
         raced.own_id.clone_from(&entrant.own_id);

@@ -34,7 +34,7 @@ const VOLUMES: [&str; 5] = [
     "latency=500us,throughput=100MiB:64MiB",
 ];
 
-/// What is on the cold volume, as if it were restored: it stays cold.
+/// Data of the cold volume, as if it were restored: it stays cold.
 const PREPARE: &str = "yes 'a row of the database' | \
     dd of=/dev/vda bs=1M count=192 iflag=fullblock oflag=direct 2>/dev/null";
 

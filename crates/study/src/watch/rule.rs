@@ -85,8 +85,7 @@ impl<'a> Devices<'a> {
         let wanted = sample.wanted(names);
         let all = || sample.devices.iter();
         let is_disk = |device: &&DeviceSample| device.device.kind == DeviceKind::Disk;
-        let is_wanted =
-            |device: &&DeviceSample| wanted.is_empty() || wanted.contains(&device.device.id);
+        let is_wanted = |device: &&DeviceSample| is_wanted(&wanted, device);
         let lies_on_none = |device: &&DeviceSample| sample.below(&device.device).next().is_none();
         let may_lie_on_disks = |device: &&DeviceSample| {
             let kinds = [DeviceKind::Partition, DeviceKind::Array, DeviceKind::Mapper];
@@ -111,15 +110,18 @@ impl<'a> Devices<'a> {
     pub(super) fn causes(&self, is: impl Fn(&DeviceSample) -> bool) -> Vec<&'a DeviceSample> {
         let all = self.disks.iter().chain(&self.unplaced).copied();
         let mut seen: Vec<&DeviceSample> = all.filter(|device| is(device)).collect();
-        let is_wanted = |device: &&&DeviceSample| {
-            self.wanted.is_empty() || self.wanted.contains(&device.device.id)
-        };
-        let heights = seen.iter().filter(is_wanted).map(|device| height(device));
+        let wanted = seen.iter().filter(|device| is_wanted(&self.wanted, device));
+        let heights = wanted.map(|device| height(device));
         if let Some(lowest) = heights.min() {
             seen.retain(|device| height(device) <= lowest);
         }
         seen
     }
+}
+
+/// True if a device is requested, or none is.
+fn is_wanted(wanted: &HashSet<DeviceId>, device: &DeviceSample) -> bool {
+    wanted.is_empty() || wanted.contains(&device.device.id)
 }
 
 /// Place of a device in a stack of which only the names are known.

@@ -60,7 +60,10 @@ fn measured(folder: &Path, rounds: usize, hosts: &[(&str, f64)]) {
     }
 }
 
-fn collected(folder: &Path, names: &[&str], words: &[&str]) -> Result<FleetRun, Failure> {
+/// The race, and the places of the hosts to be measured next.
+type Collected = (FleetRun, Vec<usize>);
+
+fn collected(folder: &Path, names: &[&str], words: &[&str]) -> Result<Collected, Failure> {
     let (args, hosts) = (args(words), hosts(names));
     let asked = RoundsCommand::of(&args).unwrap();
     collect(folder, &args, &hosts, begun(&args, &asked, &hosts))
@@ -82,9 +85,9 @@ fn rounds_of_files_decide_as_those_of_a_race() {
     ];
     measured(folder.path(), 240, &levels);
     let names = ["db1", "db2", "db3", "db4", "dead"];
-    let run = collected(folder.path(), &names, &[]).unwrap();
+    let (run, next) = collected(folder.path(), &names, &[]).unwrap();
     let record = run.race.as_ref().unwrap();
-    assert!(!record.interrupted && open(&run).is_empty());
+    assert!(!record.interrupted && next.is_empty());
     let concluded = conclude(&run, record);
     let of = |name| decision(&run, &concluded, name);
     assert_eq!([of("db2"), of("db3")], [Decision::Keep; 2]);
@@ -93,9 +96,10 @@ fn rounds_of_files_decide_as_those_of_a_race() {
     // With too few rounds it is open, and those are named that are to be measured next.
     let short = tempfile::tempdir().unwrap();
     measured(short.path(), 2, &levels);
-    let run = collected(short.path(), &names[..4], &[]).unwrap();
+    let (run, next) = collected(short.path(), &names[..4], &[]).unwrap();
     assert!(run.race.as_ref().unwrap().interrupted);
-    assert!(open(&run).contains(&"db2"), "{:?}", open(&run));
+    let next: Vec<&str> = next.into_iter().map(|place| run.name(place)).collect();
+    assert!(next.contains(&"db2"), "{next:?}");
 }
 
 #[test]
@@ -107,7 +111,7 @@ fn a_host_that_misses_a_floor_in_a_round_is_out() {
         &[("db1", 9000.0), ("db2", 9100.0), ("db3", 400.0)],
     );
     let floor = ["--floor", "page-read.iops>=5000"];
-    let run = collected(folder.path(), &["db1", "db2", "db3"], &floor).unwrap();
+    let (run, _) = collected(folder.path(), &["db1", "db2", "db3"], &floor).unwrap();
     let concluded = conclude(&run, run.race.as_ref().unwrap());
     assert_eq!(decision(&run, &concluded, "db3"), Decision::Floor);
 }

@@ -89,7 +89,7 @@ impl<'a> Packed<'a> {
             ));
         }
         let checksum = wire.u32()?;
-        if wire.0.len() + 9 < LEAST || crc32c(wire.0) != checksum {
+        if wire.0.len() + 9 < LEAST || record::crc32c(0, wire.0) != checksum {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the batch at offset {base} is damaged: its checksum does not fit"),
@@ -139,33 +139,6 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// CRC-32C (Castagnoli), as batches have it.
-fn crc32c(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut index = 0;
-        while index < 256 {
-            let mut value = index as u32;
-            let mut bit = 0;
-            while bit < 8 {
-                value = if value & 1 == 1 {
-                    value >> 1 ^ 0x82f6_3b78
-                } else {
-                    value >> 1
-                };
-                bit += 1;
-            }
-            table[index] = value;
-            index += 1;
-        }
-        table
-    };
-    let sum = bytes.iter().fold(!0, |sum: u32, byte| {
-        sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)]
-    });
-    !sum
-}
-
 /// A batch as a producer makes it.
 #[cfg(test)]
 pub(super) fn packed(base: i64, attributes: i16, producer: i64, values: &[&[u8]]) -> Vec<u8> {
@@ -199,7 +172,7 @@ pub(super) fn packed(base: i64, attributes: i16, producer: i64, values: &[&[u8]]
     let mut bytes = base.to_be_bytes().to_vec();
     bytes.extend_from_slice(&(body.len() as i32 + 9).to_be_bytes());
     bytes.extend_from_slice(&[0, 0, 0, 0, 2]);
-    bytes.extend_from_slice(&crc32c(&body).to_be_bytes());
+    bytes.extend_from_slice(&record::crc32c(0, &body).to_be_bytes());
     bytes.extend_from_slice(&body);
     bytes
 }
@@ -212,8 +185,8 @@ mod tests {
     #[test]
     fn the_checksum_is_castagnolis() {
         // From RFC 3720, appendix B.4: 32 bytes of zero, and of ones.
-        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
-        assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
+        assert_eq!(record::crc32c(0, &[0; 32]), 0x8a91_36aa);
+        assert_eq!(record::crc32c(0, &[0xff; 32]), 0x62a8_ab43);
     }
 
     #[test]

@@ -32,7 +32,7 @@ const fn tables() -> [[u32; 256]; 8] {
 }
 
 /// The sum of `data` that follows what has the sum `before`; that of nothing is 0.
-pub(super) fn crc32c(before: u32, data: &[u8]) -> u32 {
+pub fn crc32c(before: u32, data: &[u8]) -> u32 {
     let mut sum = !before;
     let mut words = data.chunks_exact(8);
     for word in &mut words {
