@@ -50,7 +50,8 @@ chdb:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
+	@for folder in fuzz crates/fiojob/fuzz; do \
+		$(CARGO) metadata --locked --format-version 1 --manifest-path $$folder/Cargo.toml >/dev/null || exit 1; done
 
 prove: needs moto kafka chdb
 	DISKSMITH_TESTS=$(or $(DISKSMITH_TESTS),all) PATH="$(MOTO)/programs:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
