@@ -8,7 +8,7 @@ use std::io;
 use super::SignatureKind::{self, Dos, Gpt, Lvm2Member, Unknown};
 use super::image::Image;
 use super::lvm::{self, Volumes};
-use super::partitions::{self, Partition};
+use super::partitions::{self, Partition, Tables};
 use super::read::direct;
 use super::region::Region;
 use super::{blank, detect};
@@ -132,10 +132,12 @@ fn look(
     let kinds = signatures.iter().map(|found| found.kind);
     let tables: Vec<SignatureKind> = kinds.filter(|kind| is_table(*kind)).collect();
     let is_known = signatures.iter().any(|found| !is_table(found.kind));
-    let mut parts = if !tables.is_empty() {
-        partitions::of(region)?
-    } else {
-        Vec::new()
+    let Tables {
+        partitions: mut parts,
+        extended_records,
+    } = match tables.is_empty() {
+        true => Tables::default(),
+        false => partitions::of(region)?,
     };
     parts.extend_from_slice(listed);
     parts.sort_unstable();
@@ -147,7 +149,7 @@ fn look(
         return Ok(());
     }
     if !is_known {
-        let data = first_beside(region, &tables, &parts)?;
+        let data = first_beside(region, &tables, &parts, &extended_records)?;
         if let Some(at) = data {
             content
                 .found
@@ -205,11 +207,12 @@ fn look_into_group(
     Ok(())
 }
 
-/// Position of the first data that lies in no partition.
+/// Position of the first data that lies in no partition, nor in a record of the table.
 fn first_beside(
     region: &Region,
     tables: &[SignatureKind],
     parts: &[Partition],
+    extended_records: &[u64],
 ) -> io::Result<Option<u64>> {
     let first = |from: u64, to: u64| -> io::Result<Option<u64>> {
         let Some(gap) = region.part(from, to.saturating_sub(from)) else {
@@ -229,12 +232,12 @@ fn first_beside(
         GAP
     };
     let end = region.size.saturating_sub(from_end);
+    let records = extended_records.iter().map(|&start| (start, MBR));
+    let mut taken: Vec<(u64, u64)> = parts.iter().map(|part| (part.start, part.size)).collect();
+    taken.extend(records);
+    taken.sort_unstable();
     let mut from = from_start;
-    for (start, size) in parts
-        .iter()
-        .map(|part| (part.start, part.size))
-        .chain([(end, 0)])
-    {
+    for (start, size) in taken.into_iter().chain([(end, 0)]) {
         if start.saturating_sub(from) > smallest
             && let Some(at) = first(from, start)?
         {

@@ -22,15 +22,25 @@ const MOST_LOGICAL: u32 = 256;
 /// A GPT with more entries is taken for a damaged one; usual are 128.
 const MOST_ENTRIES: u32 = 1024;
 
-/// The partitions of all tables on a device, in the order of their places, each place once.
-pub(super) fn of(region: &Region) -> io::Result<Vec<Partition>> {
-    let mut found = Vec::new();
-    gpt(region, &mut found)?;
-    mbr(region, &mut found)?;
+/// What the tables on a device tell.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    /// The partitions of all tables, in the order of their places, each place once.
+    pub(super) partitions: Vec<Partition>,
+    /// First bytes of the extended boot records, which lie between the partitions and belong to the table.
+    pub(super) extended_records: Vec<u64>,
+}
+
+/// The tables on a device.
+pub(super) fn of(region: &Region) -> io::Result<Tables> {
+    let mut tables = Tables::default();
+    let found = &mut tables.partitions;
+    gpt(region, found)?;
+    mbr(region, found, &mut tables.extended_records)?;
     found.retain(|part| part.size > 0 && part.start < region.size);
     found.sort_unstable();
     found.dedup_by_key(|part| (part.start, part.size));
-    Ok(found)
+    Ok(tables)
 }
 
 fn le32(bytes: &[u8], at: usize) -> Option<u64> {
@@ -67,7 +77,7 @@ const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 /// The entry that protects a GPT (block/partitions/efi.h, EFI_PMBR_OSTYPE_EFI_GPT).
 const PROTECTIVE: u8 = 0xEE;
 
-fn mbr(region: &Region, found: &mut Vec<Partition>) -> io::Result<()> {
+fn mbr(region: &Region, found: &mut Vec<Partition>, records: &mut Vec<u64>) -> io::Result<()> {
     let head = region.read(0, 512)?;
     if !has_boot_magic(&head) {
         return Ok(());
@@ -79,7 +89,8 @@ fn mbr(region: &Region, found: &mut Vec<Partition>) -> io::Result<()> {
             continue;
         }
         if EXTENDED.contains(&kind) {
-            extended(region, first, sector, &mut logical, found)?;
+            let links = extended(region, first, &mut logical, found)?;
+            records.extend(links.into_iter().map(|link| link * sector));
         } else {
             found.push(Partition {
                 start: first * sector,
@@ -92,20 +103,22 @@ fn mbr(region: &Region, found: &mut Vec<Partition>) -> io::Result<()> {
 }
 
 /// The chain of logical partitions: each link has the partition, counted from the link, and the next
-/// link, counted from the extended partition (block/partitions/msdos.c, parse_extended).
+/// link, counted from the extended partition (block/partitions/msdos.c, parse_extended). Returns the links, in sectors.
 fn extended(
     region: &Region,
     base: u64,
-    sector: u64,
     number: &mut u32,
     found: &mut Vec<Partition>,
-) -> io::Result<()> {
+) -> io::Result<Vec<u64>> {
+    let sector = region.sector();
+    let mut links = Vec::new();
     let mut link = base;
     for _ in 0..MOST_LOGICAL {
         let bytes = region.read(link.saturating_mul(sector), 512)?;
         if !has_boot_magic(&bytes) {
-            return Ok(());
+            break;
         }
+        links.push(link);
         let mut next = None;
         for (kind, first, count) in entries(&bytes) {
             if kind == 0 || count == 0 {
@@ -124,10 +137,10 @@ fn extended(
         }
         match next {
             Some(next) if next != link => link = next,
-            _ => return Ok(()),
+            _ => break,
         }
     }
-    Ok(())
+    Ok(links)
 }
 
 /// A GPT by its header or the backup of it, in sectors of 512 or 4096 bytes (UEFI Specification 2.10,

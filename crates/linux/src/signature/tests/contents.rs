@@ -170,6 +170,47 @@ fn data_before_the_first_partition_of_an_unknown_table_is_seen() {
     assert_eq!(content.kinds(), [Unknown]);
 }
 
+/// The entries of a table, of starts and sizes in MiB, and the mark that ends its sector.
+fn table(entries: &[(u8, u64, u64)]) -> [u8; 66] {
+    let mut bytes = [0; 66];
+    for (entry, &(kind, start, size)) in entries.iter().enumerate() {
+        let at = 16 * entry;
+        let sectors = |mib: u64| u32::try_from(mib * (MIB / 512)).unwrap().to_le_bytes();
+        bytes[at + 4] = kind;
+        bytes[at + 8..at + 12].copy_from_slice(&sectors(start));
+        bytes[at + 12..at + 16].copy_from_slice(&sectors(size));
+    }
+    bytes[64..].copy_from_slice(&[0x55, 0xAA]);
+    bytes
+}
+
+/// However far it lies before its partition.
+#[test]
+fn an_extended_boot_record_is_a_part_of_the_table_and_no_data() {
+    for gap in [1, 2, 8] {
+        let main = table(&[(0x83, 1, 3), (0x0F, 8, 40)]);
+        // Starts count from the record, and the next record from the first.
+        let records = [
+            table(&[(0x83, gap, 4), (0x05, 20, 20)]),
+            table(&[(0x83, gap, 4)]),
+        ];
+        let at = |mib: u64| mib * MIB + 446;
+        let parts = [
+            (at(0), &main[..]),
+            (at(8), &records[0][..]),
+            (at(28), &records[1][..]),
+        ];
+        let file = image(64 * MIB, &parts);
+        assert_eq!(Content::of(&file, &[]).unwrap().kinds(), [Dos], "{gap}");
+        // What lies beside the record is data.
+        file.write_all_at(b"x", 8 * MIB + 700).unwrap();
+        let expected: &[SignatureKind] = if gap > 1 { &[Unknown, Dos] } else { &[Dos] };
+        let mut kinds = Content::of(&file, &[]).unwrap().kinds();
+        kinds.sort_by_key(|kind| *kind == Dos);
+        assert_eq!(kinds, expected, "{gap}");
+    }
+}
+
 /// A table that lies beyond the end of every device is none that can be read.
 #[test]
 fn a_gpt_whose_entries_lie_nowhere_is_still_a_gpt() {
