@@ -22,13 +22,18 @@ def join(groups):
 
 class Limited:
     """A loop device full of random data, and a group that is held to `iops` requests a second on it, of
-    reads and of writes each. Used by `with`, which takes down what is there of it."""
+    reads and of writes each. Used by `with`, which takes down what is there of it.
 
-    def __init__(self, folder, name, mib, iops):
+    With `everyone` it is the group of all processes, and of what the kernel writes back for them. With `direct` the
+    device does not go through the page cache.
+    """
+
+    def __init__(self, folder, name, mib, iops, everyone=False, direct=False):
         self.image = os.path.join(folder, name)
         self.point = os.path.join(folder, f"{name}-mounted")
-        self.groups = [os.path.join(BLKIO, f"disksmith-{os.getpid()}-{name}")]
-        self.mib, self.iops = mib, iops
+        self.groups = [BLKIO if everyone else os.path.join(BLKIO, f"disksmith-{os.getpid()}-{name}")]
+        self.mib, self.iops, self.everyone, self.direct = mib, iops, everyone, direct
+        self.device = None
 
     def __enter__(self):
         try:
@@ -36,8 +41,10 @@ class Limited:
                 for _ in range(self.mib):
                     file.write(os.urandom(1 << 20))
             os.mkdir(self.point)
-            self.device = run("losetup", "--find", "--show", self.image).strip()
-            os.mkdir(self.groups[0])
+            way = ["--direct-io=on"] if self.direct else []
+            self.device = run("losetup", *way, "--find", "--show", self.image).strip()
+            if not self.everyone:
+                os.mkdir(self.groups[0])
             self._hold("iops", self.iops)
         except BaseException:
             self._take_down()
@@ -52,8 +59,11 @@ class Limited:
         # The last is taken down first, and a step that fails does not keep the others back.
         with children.taking_down(), contextlib.ExitStack() as steps:
             steps.callback(self._detach)
-            for group in self.groups:
-                steps.callback(remove_group, group)
+            if self.everyone:
+                steps.callback(self._let_go)
+            else:
+                for group in self.groups:
+                    steps.callback(remove_group, group)
             steps.callback(self._unmount)
 
     def _unmount(self):
@@ -63,6 +73,10 @@ class Limited:
     def _detach(self):
         for device in run("losetup", "--noheadings", "--output", "NAME", "--associated", self.image).split():
             run("losetup", "--detach", device)
+
+    def _let_go(self):
+        for unit in ("iops", "bps") if self.device else ():
+            self._hold(unit, 0)
 
     def _hold(self, unit, limit):
         number = os.stat(self.device).st_rdev

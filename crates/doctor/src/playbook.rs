@@ -25,6 +25,7 @@ pages! {
     "checkpoints",
     "cold-volume",
     "commits-lost-at-power-cut",
+    "degraded-volume",
     "device-queue",
     "index-not-used",
     "innodb-flushing",
@@ -79,6 +80,9 @@ mod tests {
             for part in ["# ", "\n## Confirm\n", "\n## Now\n", "\n## For good\n"] {
                 assert!(text.contains(part), "{name}: no {part:?}");
             }
+            // With the names beside them they fit in a window of 80 columns.
+            let title = text.lines().next().unwrap();
+            assert!(title.len() <= 55, "{title}");
             assert!(
                 checks::all().any(|check| check.playbook == *name),
                 "{name} is of no check"

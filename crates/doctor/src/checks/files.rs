@@ -2,7 +2,7 @@
 
 use crate::check::{Area, Basis, Check, Judgement, whole};
 use crate::facts::Facts;
-use crate::facts::limits::{hard_file_limits, uses_pam_limits};
+use crate::facts::limits::{hard_file_limits, unit_file_limit, uses_pam_limits};
 use crate::facts::server::Server;
 
 /// A limit is near when this share of it is used.
@@ -14,9 +14,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "file-limit",
         area: Area::Host,
-        reads: "/proc/PID/limits and /proc/PID/fd of the running server",
-        rule: "A database server may open 16,384 files or more, and has less than 80 % of its limit open.",
-        source: "MySQL Reference Manual, \"File Not Found and Similar Errors\"; PostgreSQL, \"Resource Limits\"",
+        reads: "/proc/PID/limits and /proc/PID/fd of the running server, LimitNOFILE of its unit",
+        rule: "A database server may open 16,384 files or more, as many as its unit gives, and has less than 80 % of its \
+               limit open.",
+        source: "MySQL Reference Manual, \"File Not Found and Similar Errors\"; PostgreSQL, \"Resource Limits\"; \
+                 systemd.exec(5), LimitNOFILE",
         basis: Basis::Inferred,
         playbook: "too-many-open-files",
         judge: |facts| {
@@ -124,15 +126,36 @@ fn file_limit(server: &Server, facts: &Facts) -> Judgement {
     } else {
         FILES
     };
-    match () {
-        () if is_near => Judgement::fix(value, advice).command(command),
-        () if soft < enough => Judgement::consider(value, advice).command(command),
-        () => Judgement::ok(value),
+    let given = unit_limit(server, facts, ceiling).filter(|(_, files)| *files > soft);
+    match given {
+        _ if is_near => Judgement::fix(value, advice).command(command),
+        Some((place, files)) => Judgement::consider(
+            format!("{value}; LimitNOFILE is {} in {place}", whole(files as f64)),
+            "It was started before that was written: reload systemd, and restart it.",
+        )
+        .command(format!(
+            "systemctl daemon-reload; systemctl restart {}",
+            unit(server)
+        )),
+        None if soft < enough => Judgement::consider(value, advice).command(command),
+        None => Judgement::ok(value),
     }
 }
 
-/// The systemd unit that usually runs a server.
+/// The limit of open files that the server's unit gives, and the file that has it.
+fn unit_limit(server: &Server, facts: &Facts, ceiling: u64) -> Option<(String, u64)> {
+    let unit = server.unit.as_deref()?;
+    let limit = unit_file_limit(facts.host.root.system(), unit)?;
+    // What lies above fs.nr_open systemd lowers to it.
+    let files = limit.files.unwrap_or(ceiling).min(ceiling);
+    Some((limit.place.display().to_string(), files))
+}
+
+/// The systemd unit that runs a server, or that usually does.
 fn unit(server: &Server) -> &str {
+    if let Some(unit) = &server.unit {
+        return unit;
+    }
     match server.program.as_str() {
         "mariadbd" => "mariadb",
         "mysqld" => "mysql",

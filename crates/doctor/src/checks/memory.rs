@@ -16,8 +16,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "swappiness",
         area: Area::Host,
-        reads: "vm.swappiness",
-        rule: "At most 10, and above 0, with which the kernel ends programs rather than swap.",
+        reads: "vm.swappiness, /proc/swaps",
+        rule: "Where there is swap at most 10, and above 0, with which the kernel ends programs rather than swap.",
         source: "MariaDB documentation, \"Configuring Swappiness\"; Linux, Documentation/admin-guide/sysctl/vm.rst",
         basis: Basis::Documented,
         playbook: "memory-pressure",
@@ -72,6 +72,11 @@ fn swappiness(facts: &Facts) -> Vec<Judgement> {
         return Vec::new();
     };
     let value = format!("vm.swappiness: {now}");
+    let swaps = attribute(&facts.host.root.proc.join("swaps")).unwrap_or_default();
+    // The first line has the titles.
+    if swaps.lines().count() < 2 {
+        return vec![Judgement::ok(format!("{value}; there is no swap"))];
+    }
     vec![match now {
         1..=LOW_SWAPPINESS => Judgement::ok(value),
         0 => Judgement::consider(

@@ -96,6 +96,7 @@ fn latency(facts: &Facts) -> Vec<Judgement> {
     };
     let commits = mysql
         .counter("binlog_commits")
+        .filter(|_| has_binlog(mysql))
         .or_else(|| mysql.counter("com_commit"))
         .unwrap_or(0.0);
     let rate = commits / mysql.uptime();

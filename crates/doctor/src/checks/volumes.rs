@@ -1,4 +1,4 @@
-//! Cloud volumes: cold or out of credit, and the caps of volume and instance, by measurement and by EBS's counters.
+//! Cloud volumes: cold, degraded or out of credit, and the caps of volume and instance, by measurement and by EBS's counters.
 
 use std::fs::File;
 
@@ -6,7 +6,7 @@ use linux::block::Device;
 use linux::ebs::Counters;
 use study::watch::EventCode;
 
-use crate::check::{Area, Basis, Check, Judgement};
+use crate::check::{Area, Basis, Check, CheckResult, Judgement};
 use crate::facts::Facts;
 use crate::facts::evidence::cite;
 use ui::format::number;
@@ -24,6 +24,16 @@ pub(super) const CHECKS: &[Check] = &[
         basis: Basis::Documented,
         playbook: "cold-volume",
         judge: |facts| by_event(facts, EventCode::Cold, "no cold blocks were seen", cold),
+    },
+    Check {
+        name: "degraded-volume",
+        area: Area::Host,
+        reads: "events of recordings of 30 days",
+        rule: "No disk fails requests, leaves them unanswered, or is slower than its siblings in an array at the same load.",
+        source: "Amazon EBS User Guide, \"Amazon EBS volume status checks\"; md(4)",
+        basis: Basis::Inferred,
+        playbook: "degraded-volume",
+        judge: degraded,
     },
     Check {
         name: "burst-credit",
@@ -94,6 +104,45 @@ fn cold(disk: &Device) -> Judgement {
         "Read every block once before the volume serves.",
     )
     .command(format!("disksmith warm /dev/{}", disk.name))
+}
+
+/// Events of a disk that is failing or degraded, and what they mean.
+const DEGRADED: [(EventCode, CheckResult, &str); 3] = [
+    (EventCode::Errors, CheckResult::Fix, "it failed requests"),
+    (
+        EventCode::Stalled,
+        CheckResult::Consider,
+        "it left requests unanswered",
+    ),
+    (
+        EventCode::SlowMember,
+        CheckResult::Consider,
+        "it is slower than its siblings",
+    ),
+];
+
+fn degraded(facts: &Facts) -> Vec<Judgement> {
+    let mut found = Vec::new();
+    for disk in facts.host.disks() {
+        let names = std::slice::from_ref(&disk.name);
+        for (code, result, meaning) in DEGRADED {
+            let Some(event) = facts.evidence.event(code, names) else {
+                continue;
+            };
+            let value = format!("{}: {meaning}", disk.name);
+            let advice = "Replace it: a cloud volume by a snapshot and a new volume of it. 'disksmith bench' compares the two.";
+            let judgement = match result {
+                CheckResult::Fix => Judgement::fix(value, advice),
+                _ => Judgement::consider(value, advice),
+            };
+            found.push(judgement.evidence(cite(event)));
+        }
+    }
+    or_silence(
+        found,
+        facts,
+        "no disk was failing or degraded in 30 days".to_owned(),
+    )
 }
 
 fn burst(disk: &Device) -> Judgement {

@@ -22,13 +22,21 @@ fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
     match exec.run() {
         Ok(output) => Ok(output.text()),
         // The statements are part of the command line, and nothing that helps.
-        Err(Error::Failed { stderr, .. }) => Err(anyhow::anyhow!("{program}: {}", stderr.trim())),
+        Err(Error::Failed { stderr, .. }) => {
+            Err(anyhow::anyhow!("{program}: {}", one_line(&stderr)))
+        }
         Err(Error::Late { .. }) => Err(anyhow::anyhow!(
             "{program} was not done after {} s and was ended",
             CLIENT.as_secs()
         )),
         Err(error) => Err(error.into()),
     }
+}
+
+/// What a client said, on one line.
+fn one_line(stderr: &str) -> String {
+    let words: Vec<&str> = stderr.split_whitespace().collect();
+    words.join(" ")
 }
 
 /// True if a program is on the PATH.

@@ -157,11 +157,9 @@ impl Host {
         names.map(|device| device.name.clone()).collect()
     }
 
-    /// The first folder of the data, for commands that measure it.
+    /// The first folder of the data, for commands that measure it; a word for one that is not known.
     pub(crate) fn data_path(&self) -> String {
         let first = self.folders.first();
-        first.map_or("/data".to_owned(), |folder| {
-            folder.path.display().to_string()
-        })
+        first.map_or("DIR".to_owned(), |folder| folder.path.display().to_string())
     }
 }

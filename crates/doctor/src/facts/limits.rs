@@ -1,6 +1,8 @@
-//! Limits of open files that logins get: limits.conf(5), and whether pam_limits(8) is used.
+//! Limits of open files: those that logins get (limits.conf(5), pam_limits(8)), and those of units of systemd.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use linux::root::{attribute, names_in};
 
@@ -66,6 +68,76 @@ pub(crate) fn uses_pam_limits(etc: &Path) -> bool {
     })
 }
 
+/// Folders of units, the most important first (systemd.unit(5)).
+const UNITS: [&str; 5] = [
+    "etc/systemd/system",
+    "run/systemd/system",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "lib/systemd/system",
+];
+
+/// Soft limit of open files that a unit gives its processes by LimitNOFILE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnitLimit {
+    /// The file that sets it.
+    pub(crate) place: PathBuf,
+    /// `None` is unlimited.
+    pub(crate) files: Option<u64>,
+}
+
+/// The limit that a unit's files give now, which a process that was started before may not have.
+pub(crate) fn unit_file_limit(system: &Path, unit: &str) -> Option<UnitLimit> {
+    let mut of_files = unit_files(system, unit).into_iter().filter_map(|path| {
+        let files = limit_of_unit(&attribute(&path)?)?;
+        Some(UnitLimit { place: path, files })
+    });
+    of_files.next_back()
+}
+
+/// The files of a unit in the order in which they are read: its own, then its drop-ins by name.
+fn unit_files(system: &Path, unit: &str) -> Vec<PathBuf> {
+    // postgresql@15-main.service is made of postgresql@.service.
+    let template = unit
+        .split_once('@')
+        .map(|(name, _)| format!("{name}@.service"));
+    let names: Vec<&str> = std::iter::once(unit).chain(template.as_deref()).collect();
+    let folders = UNITS.map(|folder| system.join(folder));
+    let mut own = names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let mut drop_ins: BTreeMap<OsString, PathBuf> = BTreeMap::new();
+    for name in &names {
+        for folder in &folders {
+            let folder = folder.join(format!("{name}.d"));
+            for file in names_in(&folder).unwrap_or_default() {
+                if Path::new(&file)
+                    .extension()
+                    .is_some_and(|ending| ending == "conf")
+                {
+                    let path = folder.join(&file);
+                    drop_ins.entry(file).or_insert(path);
+                }
+            }
+        }
+    }
+    let own = own.find(|path| path.exists());
+    own.into_iter().chain(drop_ins.into_values()).collect()
+}
+
+/// The soft limit in the last LimitNOFILE of a unit's file.
+fn limit_of_unit(text: &str) -> Option<Option<u64>> {
+    let mut values = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("LimitNOFILE"))
+        .filter_map(|rest| rest.trim_start().strip_prefix('='));
+    let soft = values.next_back()?.split(':').next()?.trim();
+    match soft {
+        "infinity" => Some(None),
+        number => number.parse().ok().map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +157,50 @@ mod tests {
         ] {
             let expected = expected.map(|(domain, files)| (domain.to_owned(), files));
             assert_eq!(read(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_last_drop_in_of_a_unit_counts() {
+        let system = tempfile::tempdir().unwrap();
+        let limit = |unit: &str| unit_file_limit(system.path(), unit).map(|limit| limit.files);
+        assert_eq!(limit("postgresql@15-main.service"), None);
+        for (path, line, expected) in [
+            (
+                "lib/systemd/system/postgresql@.service",
+                "LimitNOFILE=1024:9999",
+                Some(1024),
+            ),
+            (
+                "lib/systemd/system/postgresql@.service.d/20.conf",
+                " LimitNOFILE = 2048",
+                Some(2048),
+            ),
+            (
+                "etc/systemd/system/postgresql@15-main.service.d/10.conf",
+                "LimitNOFILE=3",
+                Some(2048),
+            ),
+            // In the place of one of the same name.
+            (
+                "etc/systemd/system/postgresql@15-main.service.d/20.conf",
+                "# LimitNOFILE=9",
+                Some(3),
+            ),
+            (
+                "run/systemd/system/postgresql@.service.d/30.conf",
+                "LimitNOFILE=infinity",
+                None,
+            ),
+        ] {
+            let path = system.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, format!("[Service]\n{line}\n")).unwrap();
+            assert_eq!(
+                limit("postgresql@15-main.service"),
+                Some(expected),
+                "{line}"
+            );
         }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Server {
     pub(crate) maps: Option<u64>,
     /// `pids.max` and `pids.current` of its control group, where that has a limit.
     pub(crate) group: Option<(u64, u64)>,
+    /// The unit of systemd that runs it, such as `mariadb.service`.
+    pub(crate) unit: Option<String>,
     /// Preferred way of NUMA allocation is none of ours: the nodes that it may use.
     pub(crate) nodes: Option<String>,
 }
@@ -63,6 +65,7 @@ fn server(root: &Root, pid: u32) -> Option<(Server, u32)> {
         Some(line.trim_start_matches(':').trim())
     };
     let limits = attribute(&folder.join("limits")).unwrap_or_default();
+    let cgroup = attribute(&folder.join("cgroup")).unwrap_or_default();
     let count = |text: Option<String>| text.map(|text| text.lines().count() as u64);
     let server = Server {
         pid,
@@ -74,7 +77,8 @@ fn server(root: &Root, pid: u32) -> Option<(Server, u32)> {
             .filter(|count| *count > 0),
         threads: field("Threads").and_then(|text| text.parse().ok()),
         maps: count(attribute(&folder.join("maps"))),
-        group: group(root, &attribute(&folder.join("cgroup")).unwrap_or_default()),
+        group: group(root, &cgroup),
+        unit: unit(&cgroup),
         nodes: field("Mems_allowed_list").map(str::to_owned),
         program,
     };
@@ -97,12 +101,33 @@ fn limit(limits: &str, name: &str) -> Option<(Limit, Limit)> {
     Some((one()?, one()?))
 }
 
-/// Limit and number of the processes of a control group (cgroups(7), version 2).
+/// Limit and number of the processes of a control group, of version 1 or 2 (cgroups(7)).
 fn group(root: &Root, cgroup: &str) -> Option<(u64, u64)> {
-    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let folder = root.sys.join("fs/cgroup").join(path);
+    let all = root.sys.join("fs/cgroup");
+    let folder = groups(cgroup).find_map(|(controllers, path)| match controllers {
+        "" => Some(all.join(path)),
+        "pids" => Some(all.join("pids").join(path)),
+        _ => None,
+    })?;
     let number = |name: &str| attribute(&folder.join(name))?.parse().ok();
     Some((number("pids.max")?, number("pids.current")?))
+}
+
+/// The unit of systemd, which names its control group.
+fn unit(cgroup: &str) -> Option<String> {
+    let mut names = groups(cgroup).filter_map(|(_, path)| path.split('/').next_back());
+    names
+        .find(|name| name.ends_with(".service"))
+        .map(str::to_owned)
+}
+
+/// The controllers of each hierarchy and the path in it; version 2, which stands last, has none.
+fn groups(cgroup: &str) -> impl Iterator<Item = (&str, &str)> {
+    cgroup.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        Some((controllers, path.trim_start_matches('/')))
+    })
 }
 
 #[cfg(test)]
@@ -120,5 +145,23 @@ mod tests {
         );
         assert_eq!(limit(text, "Max processes"), Some((Some(63_704), None)));
         assert_eq!(limit(text, "Max locked memory"), None);
+    }
+
+    #[test]
+    fn control_groups_of_both_versions_name_the_unit() {
+        for (cgroup, name) in [
+            (
+                "0::/system.slice/mariadb.service\n",
+                Some("mariadb.service"),
+            ),
+            (
+                "8:pids:/system.slice/system-postgresql.slice/postgresql@15-main.service\n0::/\n",
+                Some("postgresql@15-main.service"),
+            ),
+            ("0::/user.slice/session-1.scope\n", None),
+            ("", None),
+        ] {
+            assert_eq!(unit(cgroup).as_deref(), name, "{cgroup}");
+        }
     }
 }
