@@ -188,6 +188,22 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
     // On the screen their text is there, once for all hosts that give the same.
     let text = said(&mut net.fleet("run", &[], &["--", "playbook", "array-degraded"])).ends_with(0);
     assert!(text.out.contains("\nh[1-4] (4 hosts):\n"), "{text:#?}");
+    // The host that is not like the others is named.
+    net.on("h1", "mount -o remount,strictatime /mnt/data");
+    let atime = [
+        "--",
+        "doctor",
+        "--data",
+        "/mnt/data",
+        "--check",
+        "mount-atime",
+    ];
+    let odd = said(&mut net.fleet("run", &[], &atime))
+        .ends_with(0)
+        .prose();
+    let told =
+        "h1: differs from most in mount-atime: consider (/mnt/data: strictatime); 3 hosts have ok.";
+    assert!(odd.contains(told), "{odd}");
     net.assert_nothing_left();
 
     // One host has what is measured, and three have not: they refuse, and it is told why.

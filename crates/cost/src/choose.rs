@@ -147,7 +147,9 @@ pub(crate) fn smallest(
 mod tests {
     use super::*;
     use crate::offer::table;
+    use crate::workload::Interval;
     use proptest::prelude::*;
+    use record::Bytes;
 
     fn demand(iops: f64, mibps: f64) -> Demand {
         Demand {
@@ -156,79 +158,121 @@ mod tests {
         }
     }
 
-    /// All volumes on a grid of sizes, IOPS and throughput that carry a share: none is cheaper.
+    /// The types of the table and of the manual's examples.
+    fn offers() -> Vec<Offer> {
+        let mut offers = table();
+        for path in ["azure-premium-ssd-v2.toml", "gcp-hyperdisk.csv"] {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/prices");
+            offers.extend(crate::prices::read(&folder.join(path)).unwrap());
+        }
+        offers
+    }
+
+    /// The least price of all volumes on a grid of sizes, IOPS and throughput, which has what is needed too, that carry
+    /// so much.
     fn cheapest_of_all(offer: &Offer, iops: f64, mibps: f64, least: u64) -> Option<f64> {
-        let sizes = (least..least + 700).chain((least + 700..=offer.most_gib).step_by(97));
-        let sizes: Vec<u64> = sizes.filter(|gib| *gib <= offer.most_gib).collect();
+        let sizes = (least..least + 100).chain((least + 100..=offer.most_gib).step_by(97));
         let mut best: Option<f64> = None;
-        for gib in sizes {
-            let Some(limits) = offer.provision else {
-                if offer.provisioned(gib, iops, mibps).is_some() {
-                    let volume = Volume {
-                        gib,
-                        iops: offer.most_iops(gib),
-                        mibps: 0.0,
-                    };
-                    let month = offer.month(&volume);
-                    best = Some(best.map_or(month, |least| least.min(month)));
-                }
-                continue;
-            };
-            let most = (limits.iops_per_gib * gib as f64).min(limits.most_iops);
-            let most = most.max(if offer.name == "gp3" { 3_000.0 } else { 0.0 });
-            let mut bought = limits.least_iops;
-            while bought <= most {
-                let throughputs: Vec<f64> = match offer.name.as_str() {
-                    "gp3" => (125..=2_000)
-                        .step_by(5)
-                        .map(f64::from)
-                        .filter(|mibps| *mibps <= 125.0 || *mibps <= bought * 0.25)
-                        .collect(),
-                    "io1" => vec![(bought * 0.25).min(500.0)],
-                    _ => vec![(bought * 0.25).min(4_000.0)],
-                };
-                for given in throughputs {
+        for gib in sizes.filter(|gib| *gib <= offer.most_gib) {
+            for bought in bought_iops(offer, gib, iops) {
+                for given in bought_mibps(offer, gib, bought, mibps) {
                     if bought >= iops && given >= mibps {
-                        let month = offer.month(&Volume {
+                        let volume = Volume {
                             gib,
                             iops: bought,
                             mibps: given,
-                        });
+                        };
+                        let month = offer.month(&volume);
                         best = Some(best.map_or(month, |least| least.min(month)));
                     }
                 }
-                bought += 500.0;
             }
-            // A larger size of these costs more and allows no more once something fits.
-            if best.is_some() && gib > least + 700 {
+            // A larger size costs more and allows no more once something fits.
+            if best.is_some() && gib > least + 100 {
                 break;
             }
         }
         best
     }
 
+    /// IOPS that can be bought for a volume of a size.
+    fn bought_iops(offer: &Offer, gib: u64, needed: f64) -> Vec<f64> {
+        let Some(limits) = offer.provision else {
+            return vec![offer.most_iops(gib)];
+        };
+        let most = offer.most_iops(gib);
+        let steps = (most - limits.least_iops) / 500.0;
+        let grid =
+            (0..=steps.max(0.0) as u32).map(|step| limits.least_iops + f64::from(step) * 500.0);
+        grid.chain([needed.ceil().max(limits.least_iops), most])
+            .filter(|iops| *iops <= most)
+            .collect()
+    }
+
+    /// MiB/s that can be bought for a volume of a size with so many IOPS.
+    fn bought_mibps(offer: &Offer, gib: u64, iops: f64, needed: f64) -> Vec<f64> {
+        let mib = Bytes::mib(1).0 as f64;
+        let included = offer.throughput.of(Bytes::gib(gib), iops).0 as f64 / mib;
+        let Some((most, each)) = offer.provision.and_then(|limits| limits.throughput) else {
+            return vec![included];
+        };
+        let most = (most.0 as f64 / mib)
+            .min(iops * each.0 as f64 / mib)
+            .max(included);
+        let steps = ((most - included) / 25.0) as u32;
+        let grid = (0..=steps).map(|step| included + f64::from(step) * 25.0);
+        grid.chain([needed.ceil(), most])
+            .filter(|mibps| *mibps >= included && *mibps <= most)
+            .collect()
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(5))]
+        #![proptest_config(ProptestConfig::with_cases(3))]
         #[test]
         fn nothing_on_a_grid_of_all_configurations_is_cheaper(
             iops in 1.0..90_000.0_f64, mibps in 1.0..2_500.0_f64, size in 1u64..2_000, count in 1u32..4
         ) {
-            for offer in table() {
+            for offer in offers() {
                 let found = smallest(&offer, count, demand(iops, mibps), size);
                 let (iops, mibps) = (iops / f64::from(count), mibps / f64::from(count));
                 let least = size.div_ceil(u64::from(count)).max(offer.least_gib);
                 let grid = cheapest_of_all(&offer, iops, mibps, least);
-                match (found, grid) {
+                match (&found, grid) {
                     (Ok(found), Some(grid)) => prop_assert!(
-                        offer.month(&found) <= grid + 1e-9, "{}: {found:?} and {grid}", offer.name
+                        offer.month(found) <= grid + 1e-9, "{}: {found:?} and {grid}", offer.name
                     ),
                     (Err(why), Some(grid)) => prop_assert!(false, "{}: {why}, but {grid}", offer.name),
-                    // The grid is too coarse for what just fits.
+                    // Sizes of the grid are too coarse for what just fits.
                     (_, None) => {}
                 }
-                if let Ok(found) = smallest(&offer, count, demand(iops * f64::from(count), mibps * f64::from(count)), size) {
+                if let Ok(found) = found {
                     prop_assert!(found.iops >= iops && found.mibps >= mibps - 1e-9 && found.gib >= least);
                     prop_assert!(found.iops <= offer.most_iops(found.gib));
+                }
+            }
+        }
+
+        #[test]
+        fn the_first_choice_is_the_cheapest_of_all_types_and_counts(
+            iops in 1.0..90_000.0_f64, mibps in 1.0..2_500.0_f64, size in 1u64..2_000
+        ) {
+            let workload = Workload { intervals: vec![Interval { hour: 0, seconds: 1.0, rate: demand(iops, mibps) }],
+                ..crate::workload::tests::hours(&[1.0]) };
+            let goal = Goal { size_gib: size, p99: None, most_volumes: 3, instance: None };
+            let months = all(&offers(), &workload, &goal).into_iter().filter_map(|verdict| match verdict {
+                Verdict::Carries(choice) => Some(choice.month),
+                Verdict::RuledOut(_) => None,
+            });
+            let first = months.min_by(f64::total_cmp);
+            for offer in offers() {
+                let need = workload.demand(offer.merge, None);
+                for count in 1..=3_u32 {
+                    let each = size.div_ceil(u64::from(count)).max(offer.least_gib);
+                    let share = f64::from(count);
+                    let grid = cheapest_of_all(&offer, need.iops / share, need.mibps() / share, each);
+                    if let Some(grid) = grid {
+                        prop_assert!(first.is_some_and(|first| first <= grid * share + 1e-6), "{}", offer.name);
+                    }
                 }
             }
         }

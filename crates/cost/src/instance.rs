@@ -1,5 +1,6 @@
 //! Limits of an instance to its EBS volumes, as `aws ec2 describe-instance-types` prints them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -22,10 +23,17 @@ pub(crate) struct InstanceLimits {
     pub(crate) maximum_mb_per_s: f64,
 }
 
+/// Types as `aws` prints them, or as a list, as `--query InstanceTypes` gives them, or by their names, as AWS
+/// ParallelCluster keeps them.
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Answer {
-    instance_types: Vec<InstanceType>,
+#[serde(untagged)]
+enum Answer {
+    Whole {
+        #[serde(rename = "InstanceTypes")]
+        types: Vec<InstanceType>,
+    },
+    List(Vec<InstanceType>),
+    ByName(BTreeMap<String, InstanceType>),
 }
 
 #[derive(Deserialize)]
@@ -87,8 +95,12 @@ impl InstanceLimits {
         let answer: Answer = serde_json::from_str(text).map_err(|why| {
             format!("it is not what 'aws ec2 describe-instance-types --output json' prints: {why}")
         })?;
-        let mut found = answer.instance_types.into_iter();
-        let found = found
+        let types = match answer {
+            Answer::Whole { types } | Answer::List(types) => types,
+            Answer::ByName(types) => types.into_values().collect(),
+        };
+        let found = types
+            .into_iter()
             .find(|one| one.instance_type == name)
             .ok_or_else(|| format!("there is no instance type '{name}'"))?;
         let info = found.ebs_info.and_then(|info| info.ebs_optimized_info);
@@ -173,10 +185,28 @@ mod tests {
                 .unwrap_err()
                 .starts_with("instance cap: 600 MB/s")
         );
+        let list = ANSWER
+            .split_once(": ")
+            .unwrap()
+            .1
+            .strip_suffix('}')
+            .unwrap();
+        let by_name = format!(
+            r#"{{"a.large": {}}}"#,
+            &list[1..list.find("},\n").unwrap() + 1]
+        );
+        for form in [list, &by_name] {
+            assert_eq!(
+                InstanceLimits::parse("a.large", form).unwrap(),
+                limits,
+                "{form}"
+            );
+        }
         for (name, text, why) in [
             ("b", ANSWER, "no instance type 'b'"),
             ("old", ANSWER, "no EbsOptimizedInfo"),
-            ("b", "[]", "it is not what"),
+            ("b", "[]", "no instance type 'b'"),
+            ("b", "[1]", "it is not what"),
         ] {
             assert!(InstanceLimits::parse(name, text).unwrap_err().contains(why));
         }

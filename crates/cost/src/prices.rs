@@ -273,6 +273,7 @@ fn tiers(text: &str) -> anyhow::Result<Vec<Tier>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offer::Volume;
 
     const AZURE: &str = include_str!("../../../docs/prices/azure-premium-ssd-v2.toml");
     const HYPERDISK: &str = include_str!("../../../docs/prices/gcp-hyperdisk.csv");
@@ -294,6 +295,27 @@ mod tests {
             (gcp.name.as_str(), gcp.iops_free, gcp.mibps_free),
             ("hyperdisk-balanced", 3_000.0, 140.0)
         );
+    }
+
+    /// The sums of infracost's compute_disk_test.golden and managed_disk_test.golden, which the providers' own prices gave.
+    #[test]
+    fn prices_of_other_clouds_are_those_of_worked_examples() {
+        let text = "type,region,as_of,source,currency,gib_month,iops_month,mibps_month,least_gib,most_gib,most_iops,iops_per_gib,most_mibps,mibps_per_iops\n\
+                    hyperdisk-extreme,x,2026-11-01,golden,USD,0.125,0.032,,1,65536,350000,1000,5000,0.25\n\
+                    pd-extreme,x,2026-11-01,golden,USD,0.125,0.065,,1,65536,120000,1000,5000,0.25\n\
+                    ultra,x,2026-11-01,golden,USD,0.11972,0.04964,0.3495,1,65536,400000,300,10000,0.25\n";
+        let offers = parse(text, true).unwrap();
+        for (at, gib, iops, mibps, month) in [
+            (0, 1_000, 350_000.0, 0.0, 125.0 + 11_200.0),
+            (0, 128, 20_000.0, 0.0, 16.0 + 640.0),
+            (1, 1_000, 100_000.0, 0.0, 125.0 + 6_500.0),
+            (1, 40, 5_000.0, 0.0, 5.0 + 325.0),
+            (2, 2_048, 4_000.0, 20.0, 245.19 + 198.56 + 6.99),
+        ] {
+            let volume = Volume { gib, iops, mibps };
+            let got = offers[at].month(&volume);
+            assert!((got - month).abs() < 0.01, "{}: {got}", offers[at].name);
+        }
     }
 
     #[test]

@@ -74,12 +74,17 @@ fn durability(facts: &Facts) -> Vec<Judgement> {
                     seconds(figure.value * syncs(mysql))
                 )
             });
+            let loses = match redo {
+                "1" => {
+                    "After a crash of the host the binary log may lack commits that the tables have, so that replicas differ."
+                }
+                _ => {
+                    "A crash of the host loses the last second of commits, and the binary log may not agree with the tables."
+                }
+            };
             Judgement::consider(
                 value,
-                format!(
-                    "A crash of the host loses the last second of commits, and the binary log may not agree with the \
-                     tables. On a replica that can be made anew this may be wanted.{cost}"
-                ),
+                format!("{loses} On a replica that can be made anew this may be wanted.{cost}"),
             )
             .command("SET GLOBAL innodb_flush_log_at_trx_commit = 1; SET GLOBAL sync_binlog = 1")
         }

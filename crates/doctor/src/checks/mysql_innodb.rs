@@ -19,8 +19,9 @@ const LARGE_REDO: f64 = 1024.0 * MIB;
 const MIB: f64 = (1 << 20) as f64;
 /// Below this many page requests a hit rate says nothing.
 const ENOUGH_REQUESTS: f64 = 100_000.0;
-/// A hit rate below this makes queries wait for the disk.
+/// A hit rate below this makes queries wait for the disk, if they read from it as often as this a second.
 const LOW_HITS: f64 = 0.99;
+const READS: f64 = 1.0;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -88,7 +89,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "innodb-redo-size",
         area: Area::Mysql,
-        reads: "innodb_redo_log_capacity or innodb_log_file_size, Innodb_os_log_written",
+        reads: "Innodb_redo_log_capacity_resized, innodb_redo_log_capacity or innodb_log_file_size, Innodb_os_log_written",
         rule: "The redo log holds an hour of writes, or is as large as the buffer pool and 1 GiB, so that pages are flushed \
                steadily and not because it is full.",
         source: "Percona, \"How to calculate a good InnoDB log file size\"; MySQL Reference Manual, \"Optimizing InnoDB Redo \
@@ -101,7 +102,8 @@ pub(super) const CHECKS: &[Check] = &[
         name: "innodb-buffer-pool",
         area: Area::Mysql,
         reads: "innodb_buffer_pool_size, Innodb_buffer_pool_reads",
-        rule: "99 % of page requests are answered from memory where memory is left, and the pool leaves a tenth of memory.",
+        rule: "99 % of page requests are answered from memory where memory is left, or less than one a second is not, and \
+               the pool leaves a tenth of memory.",
         source: "MySQL Reference Manual, \"The InnoDB Buffer Pool\"",
         basis: Basis::Inferred,
         playbook: "buffer-pool",
@@ -309,8 +311,11 @@ fn doublewrite(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
 
 fn redo_size(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let files = mysql.number("innodb_log_files_in_group").unwrap_or(1.0);
+    // Where innodb_log_file_size is set and innodb_redo_log_capacity is not, MySQL 8 shows the latter's default, and goes
+    // by the former.
     let size = mysql
-        .number("innodb_redo_log_capacity")
+        .counter("innodb_redo_log_capacity_resized")
+        .or_else(|| mysql.number("innodb_redo_log_capacity"))
         .or_else(|| Some(mysql.number("innodb_log_file_size")? * files))?;
     let written = mysql
         .counter("innodb_os_log_written")
@@ -335,17 +340,20 @@ fn redo_size(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
         .max(LARGE_REDO);
     let wanted = ((rate * REDO_S).min(pool) / MIB).ceil() * MIB;
     let value = format!("{value}, which fills it in {} min", number(holds / 60.0));
-    let name = match mysql.variables.contains_key("innodb_redo_log_capacity") {
-        true => "innodb_redo_log_capacity",
-        false => "innodb_log_file_size",
+    let each = (wanted / files) as u64;
+    let command = match mysql.variables.contains_key("innodb_redo_log_capacity") {
+        true => format!("SET GLOBAL innodb_redo_log_capacity = {}", wanted as u64),
+        false if mysql.is_mariadb() && mysql.version() >= (10, 9) => {
+            format!("SET GLOBAL innodb_log_file_size = {each}")
+        }
+        false => format!("innodb_log_file_size = {each} in my.cnf, and a restart"),
     };
     Some(match size < wanted {
         true => Judgement::consider(
             value,
-            "A larger one lets pages be flushed steadily; recovery from a crash takes longer with it. Before MySQL 8.0.30 \
-             and MariaDB 10.9 it needs a restart.",
+            "A larger one lets pages be flushed steadily; recovery from a crash takes longer with it.",
         )
-        .command(format!("SET GLOBAL {name} = {}", wanted as u64)),
+        .command(command),
         false => Judgement::ok(value),
     })
 }
@@ -381,14 +389,14 @@ fn buffer_pool(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let data = mysql.innodb_bytes.unwrap_or(f64::INFINITY);
     let has_room = pool < data && memory.is_none_or(|memory| pool < memory * 0.7);
     let disk = facts.evidence.random_reads(&facts.host.names_of("data"));
-    let judged = match hits < LOW_HITS && has_room {
+    let judged = match hits < LOW_HITS && per_second >= READS && has_room {
         true => Judgement::consider(
             value,
             "The pool is smaller than the data, and queries wait for the disk. Give it up to 70 % of memory.",
         )
         .command(match memory {
             Some(memory) => format!("SET GLOBAL innodb_buffer_pool_size = {}", (memory * 0.7).min(data * 1.1) as u64),
-            None => "SET GLOBAL innodb_buffer_pool_size = …".to_owned(),
+            None => format!("SET GLOBAL innodb_buffer_pool_size = {}", (pool * 2.0).min(data * 1.1) as u64),
         }),
         false => Judgement::ok(value),
     };

@@ -42,18 +42,18 @@ fn conversions(facts: &Facts) -> Vec<Judgement> {
     let Some(explained) = &facts.sql else {
         return Vec::new();
     };
-    let places = match explained.sources.is_empty() {
-        true => "nowhere".to_owned(),
-        false => explained.sources.join(", "),
-    };
     let mut left_out = String::new();
     if let Some(why) = &explained.why_left_out {
         left_out = format!("; {} left out ({why})", explained.left_out);
     }
-    let value = format!(
-        "{} of {places}{left_out}",
-        count(explained.explained, "statement")
-    );
+    let value = match explained.sources.is_empty() {
+        true => "no statements are kept".to_owned(),
+        false => format!(
+            "{} of {}{left_out}",
+            count(explained.explained, "statement"),
+            explained.sources.join(", ")
+        ),
+    };
     if explained.explained == 0 {
         return vec![Judgement::unknown(
             value,

@@ -22,9 +22,7 @@ fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
     match exec.run() {
         Ok(output) => Ok(output.text()),
         // The statements are part of the command line, and nothing that helps.
-        Err(Error::Failed { stderr, .. }) => {
-            Err(anyhow::anyhow!("{program}: {}", one_line(&stderr)))
-        }
+        Err(Error::Failed { stderr, .. }) => Err(anyhow::anyhow!(failure(program, &stderr))),
         Err(Error::Late { .. }) => Err(anyhow::anyhow!(
             "{program} was not done after {} s and was ended",
             CLIENT.as_secs()
@@ -33,10 +31,27 @@ fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
     }
 }
 
-/// What a client said, on one line.
-fn one_line(stderr: &str) -> String {
+/// Words of a client that had no password, and the place that it is read from.
+const WITHOUT_PASSWORD: [(&str, &str); 2] = [
+    (
+        "(using password: NO)",
+        "write user and password into ~/.my.cnf, below [client]",
+    ),
+    ("no password supplied", "write it into ~/.pgpass"),
+];
+
+/// The error of a client on one line, with what to do.
+fn failure(program: &str, stderr: &str) -> String {
     let words: Vec<&str> = stderr.split_whitespace().collect();
-    words.join(" ")
+    let text = words.join(" ");
+    let text = text.trim_start_matches(&format!("{program}: "));
+    let known = WITHOUT_PASSWORD
+        .iter()
+        .find(|(said, _)| text.contains(said));
+    match known {
+        Some((_, remedy)) => format!("{program}: {text}; {remedy}"),
+        None => format!("{program}: {text}"),
+    }
 }
 
 /// True if a program is on the PATH.
@@ -69,6 +84,30 @@ fn percent_decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_a_client_is_one_line_and_says_where_a_password_belongs() {
+        for (program, stderr, expected) in [
+            (
+                "psql",
+                "psql: error: no\n\tIs it there?\n",
+                "psql: error: no Is it there?",
+            ),
+            (
+                "psql",
+                "psql: error: fe_sendauth: no password supplied\n",
+                "psql: error: fe_sendauth: no password supplied; write it into ~/.pgpass",
+            ),
+            (
+                "mariadb",
+                "ERROR 1045 (28000): Access denied for user 'p'@'localhost' (using password: NO)\n",
+                "mariadb: ERROR 1045 (28000): Access denied for user 'p'@'localhost' (using password: NO); \
+                 write user and password into ~/.my.cnf, below [client]",
+            ),
+        ] {
+            assert_eq!(failure(program, stderr), expected);
+        }
+    }
 
     #[test]
     fn percent_signs_are_undone() {

@@ -123,6 +123,19 @@ fn each_setting_of_mysql_that_is_wrong_for_the_measured_disk_is_found_alone() {
             &[("innodb_os_log_written", "100000000000")],
         ),
         (
+            "innodb-redo-size",
+            Consider,
+            // As MySQL 8.0.32 shows a log of 10 MiB that innodb_log_file_size gives.
+            &[
+                ("innodb_redo_log_capacity", "104857600"),
+                ("innodb_log_file_size", "5242880"),
+            ],
+            &[
+                ("innodb_redo_log_capacity_resized", "10485760"),
+                ("innodb_os_log_written", "580000000"),
+            ],
+        ),
+        (
             "innodb-buffer-pool",
             Consider,
             &[],
@@ -188,6 +201,13 @@ fn each_setting_of_mysql_that_is_wrong_for_the_measured_disk_is_found_alone() {
         let rows = mysql(variables, status);
         assert_eq!(found(&rows), [(*name, *result)], "{variables:?} {status:?}");
     }
+}
+
+#[test]
+fn a_few_reads_of_a_server_that_rests_are_no_finding() {
+    let reads = ("innodb_buffer_pool_reads", "9000");
+    let status = [reads, ("innodb_buffer_pool_read_requests", "500000")];
+    assert_eq!(found(&mysql(&[], &status)), []);
 }
 
 #[test]
