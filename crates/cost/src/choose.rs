@@ -102,13 +102,13 @@ pub(crate) fn smallest(
     let share = |total: f64| total / f64::from(count);
     let (iops, mibps) = (share(demand.iops), share(demand.mibps()));
     let least = size_gib.div_ceil(u64::from(count)).max(offer.least_gib);
-    let of_count = match count {
-        1 => String::new(),
-        count => format!(" {count} of them"),
+    let (of_each, all) = match count {
+        1 => (String::new(), "it".to_owned()),
+        count => (format!(" of each of {count}"), format!("{count} of them")),
     };
     if least > offer.most_gib {
         return Err(format!(
-            "size: a volume has at most {} GiB, and{of_count} must hold {} GiB",
+            "size: a volume has at most {} GiB, and {all} must hold {} GiB",
             number(offer.most_gib as f64),
             number(size_gib as f64)
         ));
@@ -118,12 +118,12 @@ pub(crate) fn smallest(
         let most = offer.most_iops(offer.most_gib);
         return Err(match iops > most {
             true => format!(
-                "volume cap: {} IOPS are needed of each{of_count}, and a volume has at most {}",
+                "volume cap: {} IOPS are needed{of_each}, and a volume has at most {}",
                 number(iops),
                 number(most)
             ),
             false => format!(
-                "volume cap: {} MiB/s are needed of each{of_count}, which is more than a volume has",
+                "volume cap: {} MiB/s are needed{of_each}, which is more than a volume has",
                 number(mibps)
             ),
         });
@@ -302,6 +302,15 @@ mod tests {
             let why = of(name, iops, mibps, size).unwrap_err();
             assert!(why.contains(reason), "{why}");
         }
+        let gp3 = table()
+            .into_iter()
+            .find(|offer| offer.name == "gp3")
+            .unwrap();
+        let why = smallest(&gp3, 2, demand(160_002.0, 1.0), 1).unwrap_err();
+        assert!(
+            why.contains("80,001 IOPS are needed of each of 2, and"),
+            "{why}"
+        );
         assert_eq!(of("gp2", 3_000.0, 1.0, 1).unwrap().gib, 1_000);
         assert_eq!(of("gp3", 16_000.0, 1.0, 1).unwrap().gib, 32);
         assert_eq!(of("st1", 1.0, 100.0, 1).unwrap().gib, 2_560);

@@ -377,16 +377,16 @@ fn row(choice: &Choice, workload: &Workload) -> Vec<String> {
     ]
 }
 
-/// Ruled-out counts of a type that have the same kind of reason, with the reason of the first.
+/// Ruled-out counts of a type that have the same kind of reason, with the reason of the most volumes.
 fn grouped(ruled_out: &[RuledOut]) -> Vec<(&str, String, &str)> {
     let kind = |out: &RuledOut| out.reason.split(':').next().unwrap_or_default().to_owned();
-    let mut groups: Vec<(&RuledOut, u32)> = Vec::new();
+    let mut groups: Vec<(&RuledOut, &RuledOut)> = Vec::new();
     for out in ruled_out {
         match groups.last_mut() {
             Some((first, last)) if first.name == out.name && kind(first) == kind(out) => {
-                *last = out.count
+                *last = out
             }
-            _ => groups.push((out, out.count)),
+            _ => groups.push((out, out)),
         }
     }
     let counts = |first: u32, last: u32| match first == last {
@@ -398,8 +398,8 @@ fn grouped(ruled_out: &[RuledOut]) -> Vec<(&str, String, &str)> {
         .map(|(first, last)| {
             (
                 first.name.as_str(),
-                counts(first.count, last),
-                first.reason.as_str(),
+                counts(first.count, last.count),
+                last.reason.as_str(),
             )
         })
         .collect()

@@ -28,6 +28,11 @@ pub fn parse(text: &str) -> Vec<Statement> {
             schema = schema_of(header).or(schema);
             continue;
         }
+        if is_end_of_start(line) && open.contains(", Version: ") {
+            open.clear();
+            within = Within::default();
+            continue;
+        }
         open.push_str(line);
         open.push('\n');
         within = within.after(line);
@@ -40,7 +45,7 @@ pub fn parse(text: &str) -> Vec<Statement> {
         if first.eq_ignore_ascii_case("use") {
             let name = statement[first.len()..].trim().trim_matches('`');
             schema = Some(name.to_owned());
-        } else if !statement.is_empty() && !statement.starts_with("SET timestamp=") {
+        } else if !statement.is_empty() && !is_of_the_log(statement) {
             found.push(Statement {
                 schema: schema.clone(),
                 text: statement.to_owned(),
@@ -55,6 +60,18 @@ pub fn parse(text: &str) -> Vec<Statement> {
         });
     }
     found
+}
+
+/// The last of the lines that a server writes when it starts.
+fn is_end_of_start(line: &str) -> bool {
+    line.split_whitespace()
+        .eq(["Time", "Id", "Command", "Argument"])
+}
+
+/// True of a statement with which the log repeats the session's state.
+fn is_of_the_log(statement: &str) -> bool {
+    let states = ["SET timestamp=", "SET insert_id=", "SET last_insert_id="];
+    states.iter().any(|state| statement.starts_with(state))
 }
 
 /// The first headers of a statement, which also end one that was cut off.
@@ -97,7 +114,13 @@ mod tests {
         # User@Host: app[app] @ localhost []\n\
         use other;\n\
         SET timestamp=1732446001;\n\
-        select * from b where v = 6;\n";
+        select * from b where v = 6;\n\
+        # User@Host: app[app] @ localhost []\n\
+        SET last_insert_id=3,insert_id=4,timestamp=1732446002;\n\
+        insert into b (v) values (7);\n\
+        /usr/sbin/mariadbd, Version: 10.11.6-MariaDB. started with:\n\
+        Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock\n\
+        Time\t\t    Id Command\tArgument\n";
 
     #[test]
     fn a_slow_log_gives_statements_with_their_schema() {
@@ -114,7 +137,8 @@ mod tests {
         );
         assert_eq!(found[0].0, Some("app"));
         assert_eq!(found[1], (Some("other"), "select * from b where v = 6"));
-        assert_eq!(found.len(), 2);
+        assert_eq!(found[2], (Some("other"), "insert into b (v) values (7)"));
+        assert_eq!(found.len(), 3);
     }
 
     #[test]
