@@ -73,6 +73,38 @@ fn the_list_can_be_narrowed_down() {
 }
 
 #[test]
+fn what_only_looks_into_a_ledger_makes_none() {
+    let place = Place::new();
+    let page = place.path("page.html");
+    let (ledger, page) = (place.path("none/ledger.db"), page.to_str().unwrap());
+    let words = ["--ledger", ledger.to_str().unwrap()];
+    for (look, status, answer) in [
+        (&["runs"][..], 0, "No runs are kept"),
+        (&["runs", "recordings"], 0, "Nothing is recorded"),
+        (&["mark", "--list"], 0, "No marks are set"),
+        (&["show", "last"], 2, "no run in the ledger"),
+        (&["compare", "last", "last~1"], 2, "no run in the ledger"),
+        (&["report", "last", "-o", page], 2, "no run in the ledger"),
+        (&["runs", "remove", "last"], 2, "no run in the ledger"),
+        (
+            &["runs", "recordings", "--remove", "1"],
+            2,
+            "no recording 1",
+        ),
+        (&["mark", "--remove", "1"], 2, "no mark 1"),
+        (&["sweep", "--show", "last"], 2, "sweep"),
+    ] {
+        let said = place.run(&[look, &words[..]].concat()).ends_with(status);
+        let text = said.out.clone() + &said.err;
+        assert!(text.contains(answer), "{look:?}: {said:#?}");
+        assert!(
+            !ledger.exists() && !ledger.parent().unwrap().exists(),
+            "{look:?}"
+        );
+    }
+}
+
+#[test]
 fn an_empty_ledger_says_how_to_fill_it() {
     let listed = Place::new().run(&["runs"]).ends_with(0);
     assert!(listed.out.contains("disksmith bench"), "{listed:#?}");

@@ -131,6 +131,25 @@ impl Ledger {
         read_as_it_is(path, seen, known, Unwritable::ReadOnly).map(Some)
     }
 
+    /// An empty ledger for a path where there is no file: it answers as one without runs would, it is in memory, and
+    /// nothing can be added.
+    ///
+    /// # Errors
+    /// When SQLite has no memory.
+    pub fn absent(path: impl AsRef<Path>) -> Result<Ledger> {
+        let path = path.as_ref().to_owned();
+        let connection = Connection::open_in_memory()
+            .and_then(|connection| migrate(&connection, MIGRATIONS).map(|()| connection))
+            .map_err(|error| Error::sqlite(&path, error))?;
+        Ok(Ledger {
+            connection,
+            path,
+            unwritable: Some(Unwritable::ReadOnly),
+            file: (0, 0),
+            is_checked: Cell::new(false),
+        })
+    }
+
     /// Its absolute path without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path

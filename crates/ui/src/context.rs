@@ -69,13 +69,21 @@ impl Context {
         Ledger::open(self.ledger_path()?).refused()
     }
 
+    /// Opens the ledger for what only reads it: where there is none, one without anything in it, and none is made.
+    pub fn open_ledger_to_read(&self) -> Result<Ledger, Failure> {
+        match self.open_ledger_if_there()? {
+            Some(ledger) => Ok(ledger),
+            None => Ledger::absent(self.ledger_path()?).refused(),
+        }
+    }
+
     /// Opens the ledger where there is one, and makes none.
     pub fn open_ledger_if_there(&self) -> Result<Option<Ledger>, Failure> {
         let path = self.ledger_path()?;
-        if path.exists() {
-            Ledger::open(path).refused().map(Some)
-        } else {
-            Ok(None)
+        match path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // What else is in the way is told by the ledger.
+            _ => Ledger::open(path).refused().map(Some),
         }
     }
 

@@ -18,7 +18,10 @@ const LONGEST: usize = 200;
 /// Sets a mark, lists them, or removes one.
 pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     if let Some(number) = args.remove {
-        context.open_ledger()?.remove_mark(number).refused()?;
+        context
+            .open_ledger_to_read()?
+            .remove_mark(number)
+            .refused()?;
         return answer(args, context, &Document::Removed(number), || {
             format!("Removed mark {number}.\n")
         });

@@ -81,7 +81,7 @@ fn drifted(phase: &Phase, slices: &[f64]) -> String {
 }
 
 /// An open loop fell behind its rate: the latencies grow for as long as it lasts.
-pub(super) fn behind_rate(phase: &Phase) -> Option<Finding> {
+pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let rate = phase.workload.rate_per_s?;
     let ops: u64 = phase.windows.iter().map(record::Window::ops).sum();
     // A disk that stalled for a while, and keeps the rate otherwise, is not overloaded.
@@ -89,6 +89,12 @@ pub(super) fn behind_rate(phase: &Phase) -> Option<Finding> {
     let came_back = ops as f64 / seconds;
     // Poisson arrivals differ from their mean by chance; three deviations are no chance.
     let by_chance = 3.0 * (rate / seconds).sqrt();
+    // The burst with which a limit begins is none of its rate.
+    let settled: f64 = [Direction::Read, Direction::Write]
+        .into_iter()
+        .filter_map(|direction| figures.flow(direction))
+        .map(|flow| flow.iops.mean)
+        .sum();
     (came_back < rate * KEPT && came_back < rate - by_chance).then(|| {
         finding(
             Code::Unsteady,
@@ -99,7 +105,7 @@ pub(super) fn behind_rate(phase: &Phase) -> Option<Finding> {
                  and the latencies grow as long as this continues. Give a lower --rate, or use a \
                  faster disk.",
                 number(rate),
-                number(came_back)
+                number(settled)
             ),
         )
     })
@@ -128,7 +134,7 @@ pub(super) fn burst(phase: &Phase) -> Option<Finding> {
 pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let open_loop = phase.workload.rate_per_s.is_some();
     // An open loop that keeps its rate is as flat as its schedule.
-    if phase.sync.is_some() || (open_loop && behind_rate(phase).is_none()) {
+    if phase.sync.is_some() || (open_loop && behind_rate(phase, figures).is_none()) {
         return None;
     }
     let warmup = figures.warmup_slices;
@@ -427,6 +433,18 @@ mod tests {
             found.contains(&Code::Stall) && found.contains(&Code::Unsteady),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn an_overload_is_told_by_the_rate_after_the_opening_burst() {
+        let mut run = Made::new(|t| if t < 0.5 { 3000.0 } else { 300.0 }).run();
+        run.phases[0].workload.rate_per_s = Some(800.0);
+        let text = &made::conclude(&run).findings[0].text;
+        let words = text.strip_prefix("Overload: 800 requests a second were due and ");
+        let completed: f64 = words
+            .and_then(|words| words.split(' ').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("{text}"));
+        assert!((completed / 300.0 - 1.0).abs() < 0.02, "{text}");
     }
 
     #[test]

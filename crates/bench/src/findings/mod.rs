@@ -78,7 +78,7 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let gap = trouble::gap(phase);
     // A stall or a spent burst is why the level is not one, and says more.
     let explained = stall.is_some() || burst.is_some();
-    let behind = level::behind_rate(phase);
+    let behind = level::behind_rate(phase, figures);
     // Where the depth changes the rate is meant to.
     let details = phase.workload.details.as_ref();
     let searched = details.is_some_and(|details| details.depth_search.is_some());

@@ -201,10 +201,13 @@ impl Text {
         if self.blanks.take().is_some_and(|blanks| blanks >= 2) {
             self.reports.omit_boot();
         }
-        // Most lines are of figures, and no landmark has one in its second place but a date.
+        // Most lines are of figures, and no landmark has them behind its first word but a date: the release of a kernel
+        // may look like one.
         let mut words = text.split_whitespace();
         let is_date = words.next().is_some_and(stamp::is_weekday);
-        let has_figures = !is_date && words.next().is_some_and(|word| number(word).is_some());
+        let mut are_figures = words.map(|word| number(word).is_some());
+        let has_figures =
+            !is_date && are_figures.next() == Some(true) && are_figures.next() != Some(false);
         if !has_figures && self.landmark(line.number, text, calendar, notes) {
             self.time_in_front(line.front, calendar);
         } else {

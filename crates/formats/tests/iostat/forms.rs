@@ -200,6 +200,19 @@ fn json_is_read_to_the_figure() {
     }
 }
 
+/// A release that is a number makes the line no row of figures.
+#[test]
+fn the_host_is_named_whatever_its_kernel_is_called() {
+    for kernel in ["6.1.0-13-amd64", "3.10", "6", "5.10.0"] {
+        let text = fixture("12.6-x.txt").replace("6.1.0-13-amd64", kernel);
+        let mut reader = Reader::new(text.as_bytes(), Options::default());
+        assert_eq!(reader.by_ref().count(), 3, "{kernel}");
+        let source = reader.source();
+        assert_eq!(source.hostname.as_deref(), Some("db1"), "{kernel}");
+        assert_eq!(source.kernel.as_deref(), Some(kernel));
+    }
+}
+
 #[test]
 fn the_host_is_named() {
     for (name, kind) in [

@@ -294,15 +294,16 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written, or there is no such recording.
     pub fn remove_recording(&mut self, number: i64) -> Result<()> {
-        let removed = self.changed(|change| {
-            change.execute("DELETE FROM recordings WHERE number = ?1", params![number])
-        })?;
-        match removed {
-            0 => Err(Error::NoSuchRecording {
+        let is_removed = self.has("recordings", number)?
+            && self.changed(|change| {
+                change.execute("DELETE FROM recordings WHERE number = ?1", params![number])
+            })? > 0;
+        match is_removed {
+            true => Ok(()),
+            false => Err(Error::NoSuchRecording {
                 path: self.path.clone(),
                 number,
             }),
-            _ => Ok(()),
         }
     }
 }

@@ -72,15 +72,26 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written, or there is no such mark.
     pub fn remove_mark(&mut self, number: i64) -> Result<()> {
-        let removed =
-            self.changed(|change| change.execute("DELETE FROM marks WHERE number = ?1", [number]))?;
-        match removed {
-            0 => Err(Error::NoSuchMark {
+        let is_removed = self.has("marks", number)?
+            && self.changed(|change| {
+                change.execute("DELETE FROM marks WHERE number = ?1", [number])
+            })? > 0;
+        match is_removed {
+            true => Ok(()),
+            false => Err(Error::NoSuchMark {
                 path: self.path.clone(),
                 number,
             }),
-            _ => Ok(()),
         }
+    }
+
+    /// True if `table` has a row of that number. Asked before a removal, so that a ledger that is absent or may only
+    /// be read says first that there is nothing to remove.
+    pub(super) fn has(&self, table: &str, number: i64) -> Result<bool> {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE number = ?1)");
+        self.connection
+            .query_row(&sql, [number], |row| row.get(0))
+            .map_err(|error| self.explain(error))
     }
 }
 
