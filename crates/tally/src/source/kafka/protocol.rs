@@ -277,5 +277,39 @@ mod tests {
             let _ = earliest(Wire(&bytes));
             let _ = fetched(Wire(&bytes));
         }
+
+        #[test]
+        fn an_answer_that_is_changed_or_cut_is_no_fault(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            length in any::<prop::sample::Index>(),
+        ) {
+            let answer = answer(&[(3, 17)], b"records");
+            prop_assert_eq!(&fetched(Wire(&answer)).unwrap()[0].records, b"records");
+            let mut changed = answer.clone();
+            for (at, byte) in changes {
+                changed[at.index(answer.len())] = byte;
+            }
+            let _ = fetched(Wire(&changed));
+            let _ = metadata(Wire(&changed));
+            let _ = earliest(Wire(&changed));
+            prop_assert!(fetched(Wire(&answer[..length.index(answer.len())])).is_err());
+        }
+    }
+
+    /// A broker's answer with one partition.
+    fn answer(aborted: &[(i64, i64)], records: &[u8]) -> Vec<u8> {
+        let mut answer = vec![0; 4];
+        put_length(&mut answer, 1);
+        put_string(&mut answer, "events");
+        put_length(&mut answer, 1);
+        answer.extend_from_slice(&[0; 4 + 2 + 8 + 8]);
+        put_length(&mut answer, aborted.len());
+        for (producer, first) in aborted {
+            answer.extend_from_slice(&producer.to_be_bytes());
+            answer.extend_from_slice(&first.to_be_bytes());
+        }
+        put_length(&mut answer, records.len());
+        answer.extend_from_slice(records);
+        answer
     }
 }

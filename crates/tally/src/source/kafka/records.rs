@@ -54,7 +54,7 @@ pub(super) fn batches(bytes: &[u8], from: i64, aborted: &[Aborted]) -> io::Resul
         let is_aborted = batch.attributes & TRANSACTIONAL != 0 && open.contains(&batch.producer);
         let mut events = Batch {
             lines: Vec::new(),
-            end: batch.last() + 1,
+            end: batch.last().saturating_add(1),
         };
         if batch.attributes & CONTROL != 0 {
             // The end of a transaction, aborted or not.
@@ -162,13 +162,26 @@ pub(super) fn packed(base: i64, attributes: i16, producer: i64, values: &[&[u8]]
         varint(&mut records, record.len() as i64);
         records.extend_from_slice(&record);
     }
+    let count = values.len() as i32;
+    with_checksum(base, (attributes, count - 1), producer, count, &records)
+}
+
+/// A batch of any fields, whose checksum fits.
+#[cfg(test)]
+fn with_checksum(
+    base: i64,
+    (attributes, last_delta): (i16, i32),
+    producer: i64,
+    count: i32,
+    records: &[u8],
+) -> Vec<u8> {
     let mut body = attributes.to_be_bytes().to_vec();
-    body.extend_from_slice(&(values.len() as i32 - 1).to_be_bytes());
+    body.extend_from_slice(&last_delta.to_be_bytes());
     body.extend_from_slice(&[0; 16]);
     body.extend_from_slice(&producer.to_be_bytes());
     body.extend_from_slice(&[0; 6]);
-    body.extend_from_slice(&(values.len() as i32).to_be_bytes());
-    body.extend_from_slice(&records);
+    body.extend_from_slice(&count.to_be_bytes());
+    body.extend_from_slice(records);
     let mut bytes = base.to_be_bytes().to_vec();
     bytes.extend_from_slice(&(body.len() as i32 + 9).to_be_bytes());
     bytes.extend_from_slice(&[0, 0, 0, 0, 2]);
@@ -207,17 +220,21 @@ mod tests {
         );
     }
 
-    /// Log segments of Kafka's broker 4.3.1, each of what its console producer packed.
+    /// Length of a batch before its records.
+    const HEAD: usize = 61;
+    /// Log segments of Kafka's broker 4.3.1, each of what its console producer packed: by their compression.
+    const RECORDED: [&[u8]; 4] = [
+        include_bytes!("recorded/gzip.batch"),
+        include_bytes!("recorded/snappy.batch"),
+        include_bytes!("recorded/lz4.batch"),
+        include_bytes!("recorded/zstd.batch"),
+    ];
+
     #[test]
     fn batches_of_the_real_broker_are_unpacked() {
         let line = |nth: u32| format!("shop.page.{}:{}|ms|T1760000000\n", nth % 4, nth * 37 % 900);
         let expected: String = (1..=40).map(line).collect();
-        for recorded in [
-            &include_bytes!("recorded/gzip.batch")[..],
-            include_bytes!("recorded/snappy.batch"),
-            include_bytes!("recorded/lz4.batch"),
-            include_bytes!("recorded/zstd.batch"),
-        ] {
+        for recorded in RECORDED {
             let found = batches(recorded, 0, &[]).unwrap();
             let lines: Vec<u8> = found.iter().flat_map(|one| one.lines.clone()).collect();
             assert_eq!(String::from_utf8(lines).unwrap(), expected);
@@ -251,6 +268,39 @@ mod tests {
         #[test]
         fn no_bytes_are_a_fault(bytes in prop::collection::vec(any::<u8>(), 0..300), from in any::<i64>()) {
             let _ = batches(&bytes, from, &[]);
+        }
+
+        #[test]
+        fn no_fields_with_a_right_checksum_are_a_fault(
+            base in prop_oneof![any::<i64>(), Just(i64::MAX)],
+            fields in (0_i16..64, any::<i32>()),
+            producer in 0_i64..3,
+            count in -1_i32..5,
+            records in prop::collection::vec(any::<u8>(), 0..200),
+            from in prop_oneof![Just(0), any::<i64>()],
+        ) {
+            let bytes = with_checksum(base, fields, producer, count, &records);
+            let aborted = [Aborted { producer: 1, first: i64::MIN }];
+            let _ = batches(&bytes, from, &aborted);
+        }
+
+        #[test]
+        fn records_of_the_real_broker_that_are_changed_are_no_fault(
+            which in 0_usize..4,
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            length in any::<prop::sample::Index>(),
+            is_cut in any::<bool>(),
+        ) {
+            // Behind the head of a batch: its checksum is made anew.
+            let mut records = RECORDED[which][HEAD..].to_vec();
+            for (at, byte) in changes {
+                let at = at.index(records.len());
+                records[at] = byte;
+            }
+            if is_cut {
+                records.truncate(length.index(records.len()));
+            }
+            let _ = batches(&with_checksum(0, (which as i16 + 1, 39), -1, 40, &records), 0, &[]);
         }
     }
 }
