@@ -1,5 +1,6 @@
 //! `tally --from kafka://` with Kafka's own broker and console producer, which `make prove` installs
-//! (`bench/install-kafka`): both are killed while events come, and each event counts once.
+//! (`bench/install-kafka`): tally is killed 200 times while events come, the broker in each compression, and each event
+//! counts once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,6 +9,7 @@ mod services;
 mod support;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -16,10 +18,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use services::{free_port, wait_until};
 use support::{Place, has_program, said, skipped};
 
-/// Events of one producer.
-const EVENTS: u64 = 3000;
+/// Events that come at each kill.
+const EVENTS_OF_KILL: u32 = 75;
 /// Kills of tally while a producer's events come.
-const KILLS: u32 = 8;
+const KILLS: usize = 40;
 
 /// A broker with its own folder, in one process with its controller.
 struct Broker {
@@ -119,8 +121,8 @@ impl Broker {
         }
     }
 
-    /// Kafka's console producer for a file of events, one a record.
-    fn produce(&self, path: &PathBuf, compression: &str) -> Child {
+    /// Kafka's console producer: each line of its standard input is a record.
+    fn produce(&self, compression: &str) -> Child {
         let server = format!("127.0.0.1:{}", self.port);
         let mut producer = self.java(
             "org.apache.kafka.tools.ConsoleProducer",
@@ -136,10 +138,7 @@ impl Broker {
         if !compression.is_empty() {
             producer.arg(format!("--compression-codec={compression}"));
         }
-        producer
-            .stdin(fs::File::open(path).unwrap())
-            .spawn()
-            .unwrap()
+        producer.stdin(Stdio::piped()).spawn().unwrap()
     }
 }
 
@@ -205,25 +204,21 @@ fn records_of_the_real_broker_are_counted_once() {
         (random >> 33) % below
     };
     for compression in ["", "gzip", "snappy", "lz4", "zstd"] {
-        let mut text = String::new();
-        for _ in 0..EVENTS {
-            let value = draw(3000);
-            text.push_str(&format!(
-                "t:{value}|ms|T{}\n",
-                1_760_000_000 + draw(3 * 86_400)
-            ));
-            count += 1.0;
-            sum += value as f64;
-        }
-        let path = place.path("events.txt");
-        fs::write(&path, text).unwrap();
-        let mut producer = broker.produce(&path, compression);
+        let mut producer = broker.produce(compression);
+        let mut records = producer.stdin.take().unwrap();
         for _ in 0..KILLS {
+            for _ in 0..EVENTS_OF_KILL {
+                let (value, at) = (draw(3000), 1_760_000_000 + draw(3 * 86_400));
+                writeln!(records, "t:{value}|ms|T{at}").unwrap();
+                count += 1.0;
+                sum += value as f64;
+            }
             let mut tally = start();
-            std::thread::sleep(Duration::from_millis(100 + draw(900)));
+            std::thread::sleep(Duration::from_millis(draw(500)));
             tally.kill().unwrap();
             tally.wait().unwrap();
         }
+        drop(records);
         assert!(producer.wait().unwrap().success());
         let mut tally = start();
         // The broker ends in the middle of a flush, or between two.

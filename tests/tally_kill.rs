@@ -8,7 +8,9 @@ mod support;
 
 use std::fs;
 use std::io::Write as _;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use services::{MariaDb, free_port, gearmand, wait_until};
@@ -17,6 +19,11 @@ use support::Place;
 /// Kills in `make test`, and in `make prove`.
 const FEW: u32 = 10;
 const MANY: u32 = 200;
+
+fn terminate(child: &Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+}
 
 /// Numbers that are drawn, the same in each run.
 struct Draw(u64);
@@ -87,23 +94,34 @@ impl Trial {
         )
     }
 
-    /// Kills it so many times, each a while after its start, then lets it run until all is there, and a little longer.
-    fn kill(&self, times: u32, truth: (f64, f64), sent: impl FnOnce()) {
+    /// Kills it so many times, each a while after its start, then lets it run until all is there. Before each start a
+    /// part of the lines is handed to `write`, in a thread of its own, so that events come at each kill.
+    fn kill(
+        &self,
+        times: u32,
+        (lines, truth): (Vec<String>, (f64, f64)),
+        mut write: impl FnMut(&str) + Send + 'static,
+    ) {
+        let (next, turns) = std::sync::mpsc::channel();
+        let writer = std::thread::spawn(move || {
+            let parts = lines.chunks(lines.len().div_ceil(times as usize));
+            for (some, ()) in parts.zip(turns) {
+                write(&some.concat_lines());
+            }
+        });
         let mut draw = Draw(u64::from(times));
         for _ in 0..times {
+            // The thread is done if the parts are fewer.
+            let _ = next.send(());
             let mut child = self.start();
             std::thread::sleep(Duration::from_millis(draw.below(400)));
             child.kill().unwrap();
             child.wait().unwrap();
         }
         let mut child = self.start();
-        sent();
+        writer.join().unwrap();
         wait_until("not all events are summed", || self.sums().0 >= truth.0);
-        rustix::process::kill_process(
-            rustix::process::Pid::from_child(&child),
-            rustix::process::Signal::TERM,
-        )
-        .unwrap();
+        terminate(&child);
         assert!(child.wait().unwrap().success());
         assert_eq!(self.sums(), truth, "{} to {}", self.source, self.store);
     }
@@ -123,28 +141,22 @@ fn events() -> (Vec<String>, (f64, f64)) {
     (lines, (f64::from(EVENTS), sum))
 }
 
+/// Writes the events to a file, in pieces that are no whole lines.
 fn from_file(place: Place, store: String, kills: u32) {
-    let (lines, truth) = events();
     let path = place.path("events.log");
     fs::write(&path, "").unwrap();
-    let writer = std::thread::spawn(move || {
-        let mut file = fs::File::options().append(true).open(path).unwrap();
-        for some in lines.chunks(EVENTS as usize / kills as usize / 3) {
-            // Lines come in pieces.
-            let text = some.concat_lines();
-            let (first, second) = text.split_at(text.len() / 2);
-            file.write_all(first.as_bytes()).unwrap();
-            std::thread::sleep(Duration::from_millis(30));
-            file.write_all(second.as_bytes()).unwrap();
-            std::thread::sleep(Duration::from_millis(30));
-        }
-    });
+    let mut file = fs::File::options().append(true).open(path).unwrap();
     let trial = Trial {
         place,
         source: "events.log".to_owned(),
         store,
     };
-    trial.kill(kills, truth, || writer.join().unwrap());
+    trial.kill(kills, events(), move |text| {
+        for piece in text.as_bytes().chunks(text.len() / 7 + 1) {
+            file.write_all(piece).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
 }
 
 /// Lines as a text.
@@ -160,17 +172,21 @@ impl ConcatLines for [String] {
 
 /// Sends the events to a source with `tally send`, while it is killed.
 fn from_server(place: Place, source: String, store: String, kills: u32) {
-    let (lines, truth) = events();
-    fs::write(place.path("events.log"), lines.concat_lines()).unwrap();
-    let mut send = place.command(&["tally", "send", "--to", &source, "--batch", "50"]);
-    let input = fs::File::open(place.path("events.log")).unwrap();
-    let mut sender = send.stdin(input).stdout(Stdio::null()).spawn().unwrap();
+    // Two payloads of each part.
+    let batch = (EVENTS / kills / 2).to_string();
+    let mut send = place.command(&["tally", "send", "--to", &source, "--batch", &batch]);
+    let send = send.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut sender = send.spawn().unwrap();
+    let mut input = sender.stdin.take().unwrap();
     let trial = Trial {
         place,
         source,
         store,
     };
-    trial.kill(kills, truth, || assert!(sender.wait().unwrap().success()));
+    trial.kill(kills, events(), move |text| {
+        input.write_all(text.as_bytes()).unwrap();
+    });
+    assert!(sender.wait().unwrap().success());
 }
 
 fn sqlite(place: &Place) -> String {
@@ -321,6 +337,82 @@ fn rows_that_are_moved_to_mariadb_and_back_are_in_one_store_after_many_kills() {
     moved(&place, &server.store(), MANY);
 }
 
+/// The way to a port, which can be cut.
+struct Relay {
+    port: u16,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    fn start(to: u16) -> Relay {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let all = Arc::clone(&streams);
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let Ok(far) = TcpStream::connect(("127.0.0.1", to)) else {
+                    return;
+                };
+                for (from, into) in [(&near, &far), (&far, &near)] {
+                    let (mut from, mut into) =
+                        (from.try_clone().unwrap(), into.try_clone().unwrap());
+                    all.lock().unwrap().push(from.try_clone().unwrap());
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut into);
+                        let _ = into.shutdown(Shutdown::Both);
+                    });
+                }
+            }
+        });
+        Relay { port, streams }
+    }
+
+    /// Ends all connections, with what is on its way.
+    fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+fn jobs_count_once_however_often_the_connection_to_gearmand_ends() {
+    let place = Place::new();
+    let Some((_gearmand, source)) = gearmand(&place) else {
+        return;
+    };
+    let port = source.rsplit(':').next().unwrap();
+    let relay = Relay::start(port.split('/').next().unwrap().parse().unwrap());
+    let (lines, truth) = events();
+    let trial = Trial {
+        store: sqlite(&place),
+        source: format!("gearman://127.0.0.1:{}/events", relay.port),
+        place,
+    };
+    let words = ["tally", "send", "--to", &source, "--batch", "50"];
+    let mut send = trial.place.command(&words);
+    let mut sender = send
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = sender.stdin.take().unwrap();
+    let mut child = trial.start();
+    let mut draw = Draw(3);
+    for some in lines.chunks(lines.len() / 20) {
+        input.write_all(some.concat_lines().as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(draw.below(300)));
+        relay.cut();
+    }
+    drop(input);
+    assert!(sender.wait().unwrap().success());
+    wait_until("not all events are summed", || trial.sums().0 >= truth.0);
+    terminate(&child);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(trial.sums(), truth);
+}
+
 #[test]
 fn a_mariadb_that_is_killed_while_sums_come_counts_nothing_twice() {
     let place = Place::new();
@@ -355,11 +447,7 @@ fn a_mariadb_that_is_killed_while_sums_come_counts_nothing_twice() {
         assert!(child.try_wait().unwrap().is_none(), "{}", trial.log());
         trial.sums().0 >= truth.0
     });
-    rustix::process::kill_process(
-        rustix::process::Pid::from_child(&child),
-        rustix::process::Signal::TERM,
-    )
-    .unwrap();
+    terminate(&child);
     assert!(child.wait().unwrap().success());
     assert_eq!(trial.sums(), truth);
 }
