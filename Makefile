@@ -44,7 +44,7 @@ kafka:
 	@bench/install-kafka $(abspath $(TARGET))/kafka
 
 chdb:
-	@bench/install-needs python3-venv
+	@bench/install-needs python3-venv clickhouse-server
 	@bench/install-chdb $(abspath $(TARGET))/chdb
 
 lint:

@@ -43,6 +43,7 @@ impl ClickhouseStore {
     pub fn open(server: &Server, new: &Settings, most_tags: u64) -> Result<ClickhouseStore> {
         let outbox = Outbox::open(&server.outbox()?, new, most_tags)?;
         let settings = outbox.store.settings().clone();
+        server.check_version()?;
         for statement in tables_of(&settings) {
             server.run(&statement, &[], b"")?;
         }

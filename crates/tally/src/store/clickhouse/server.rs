@@ -13,8 +13,10 @@ const ANSWER: Duration = Duration::from_secs(120);
 /// The largest answer.
 const LARGEST: u64 = 1 << 30;
 const PORT: u16 = 8123;
-/// Statuses with which a server refuses a user, as no retry helps.
-const REFUSALS: [u16; 2] = [401, 403];
+/// Statuses with which a server refuses a user, or has no such database, as no retry helps.
+const REFUSALS: [u16; 3] = [401, 403, 404];
+/// The first version that has all that the tables and inserts need.
+const OLDEST: (u32, u32) = (22, 2);
 
 /// A database: `clickhouse://[USER@]HOST[:PORT]/DATABASE?outbox=FILE[&password-file=FILE]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,11 +169,33 @@ impl Server {
         }
     }
 
+    /// An error unless the server's version is recent enough.
+    pub(super) fn check_version(&self) -> Result<()> {
+        let version = self.run("SELECT version()", &[], b"")?;
+        let version = version.trim();
+        match is_recent(version) {
+            true => Ok(()),
+            false => Err(StoreError::refused(format!(
+                "{self} is ClickHouse {version}; this needs {}.{} or later",
+                OLDEST.0, OLDEST.1
+            ))),
+        }
+    }
+
     /// Rows of a query.
     pub(super) fn rows(&self, query: &str) -> Result<Vec<Vec<String>>> {
         let answer = self.run(&format!("{query} FORMAT TabSeparated"), &[], b"")?;
         let row = |line: &str| line.split('\t').map(unescaped).collect();
         Ok(answer.lines().map(row).collect())
+    }
+}
+
+/// True of a version from [`OLDEST`] on, and of one that is no number.
+fn is_recent(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse().ok());
+    match (parts.next().flatten(), parts.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) >= OLDEST,
+        _ => true,
     }
 }
 
@@ -187,6 +211,20 @@ fn unescaped(field: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (version, expected) in [
+            ("18.16.1", false),
+            ("22.1.4.30", false),
+            ("22.2.2.1", true),
+            ("23.1", true),
+            ("26.10.1.1", true),
+            ("head", true),
+        ] {
+            assert_eq!(is_recent(version), expected, "{version}");
+        }
+    }
 
     #[test]
     fn addresses_are_read_and_written() {
