@@ -82,12 +82,58 @@ impl Datagrams {
     }
 }
 
+/// Number of datagrams that the kernel dropped at a socket since it was made, most of them as its buffer was full
+/// (`SO_MEMINFO`). It begins anew at 2³².
+///
+/// # Errors
+/// Where the kernel does not tell (before Linux 4.12).
+pub fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    /// Numbers of `SO_MEMINFO`, the last of which is `SK_MEMINFO_DROPS` (linux/sock_diag.h).
+    const NUMBERS: usize = 9;
+    let mut numbers = [0_u32; NUMBERS];
+    let mut length = size_of_val(&numbers) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `numbers`, which has as many.
+    let failed = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            numbers.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    match failed {
+        0 if length as usize == size_of_val(&numbers) => Ok(numbers[NUMBERS - 1]),
+        0 => Err(io::ErrorKind::Unsupported.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
     use std::os::fd::AsFd as _;
 
     use super::*;
+
+    #[test]
+    fn each_datagram_is_received_or_dropped() {
+        let to = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(dropped(to.as_fd()).unwrap(), 0);
+        rustix::net::sockopt::set_socket_recv_buffer_size(&to, 4096).unwrap();
+        let sent = 200;
+        for _ in 0..sent {
+            from.send_to(&[b'a'; 1000], to.local_addr().unwrap())
+                .unwrap();
+        }
+        let (mut datagrams, mut received) = (Datagrams::new(8, 2000), 0);
+        while datagrams.receive(to.as_fd()).is_ok() {
+            received += datagrams.iter().count();
+        }
+        let lost = dropped(to.as_fd()).unwrap() as usize;
+        assert!(lost > 0 && received + lost == sent, "{received} {lost}");
+    }
 
     #[test]
     fn datagrams_come_whole_and_in_order() {

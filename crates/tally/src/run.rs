@@ -50,6 +50,11 @@ pub(crate) fn run(
     for address in off {
         context.notice(&format!("{address} is switched off by the configuration."));
     }
+    for address in &on {
+        if let Some(reservation) = address.reservation() {
+            context.notice(&format!("{address}: {reservation}."));
+        }
+    }
     let sources: anyhow::Result<Vec<_>> = on.iter().map(|address| address.open(&options)).collect();
     let sources = sources.refused()?;
     // Made, or compared with what is asked for, before anything is taken.
@@ -181,6 +186,7 @@ fn summary(meters: &[Metered]) -> String {
                     of(&meter.unidentified),
                     "without an identity, at least once",
                 ),
+                (of(&meter.lost), "datagrams dropped by the kernel"),
                 (
                     of(&meter.others),
                     "tags beyond --max-tags, summed as (other)",

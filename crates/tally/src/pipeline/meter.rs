@@ -15,6 +15,8 @@ pub struct Meter {
     pub rejected: AtomicU64,
     /// Deliveries without an identity.
     pub unidentified: AtomicU64,
+    /// Datagrams that the kernel dropped.
+    pub lost: AtomicU64,
     /// Batches that were committed.
     pub flushes: AtomicU64,
     /// Sums of all committed batches.

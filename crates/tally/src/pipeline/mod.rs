@@ -184,6 +184,7 @@ impl Pipeline {
         meter
             .unidentified
             .store(self.source.unidentified(), Relaxed);
+        meter.lost.store(self.source.lost(), Relaxed);
         match polled {
             Polled::More | Polled::Idle => {
                 self.retry = TICK;

@@ -8,6 +8,15 @@ use std::str::FromStr;
 use super::kafka;
 use super::{Source, file, gearman, http, statsd, stdin};
 
+/// Schemes of sources that are servers.
+const SCHEMES: &[&str] = &[
+    "gearman://",
+    "http://",
+    "statsd://",
+    #[cfg(feature = "kafka")]
+    "kafka://",
+];
+
 /// Address of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -48,8 +57,12 @@ impl FromStr for Address {
             Some(("kafka", place)) => kafka::Place::parse(place).map(Address::Kafka),
             Some(("statsd", place)) if place.contains(':') => Ok(Address::Statsd(place.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(Address::File(path.into())),
+            Some(("statsd", _)) => Err(format!(
+                "'{text}' names no port; write it as statsd://127.0.0.1:8125"
+            )),
             _ => Err(format!(
-                "'{text}' is no source; write a file, or - for standard input"
+                "'{text}' is no source; there are files, - for standard input, and {}",
+                SCHEMES.join(", ")
             )),
         }
     }
@@ -70,6 +83,16 @@ impl fmt::Display for Address {
 }
 
 impl Address {
+    /// Reservation that its user should know.
+    pub fn reservation(&self) -> Option<&'static str> {
+        match self {
+            Address::Statsd(_) => Some(
+                "StatsD has no acknowledgement, so that its events are counted at most once; datagrams that the kernel drops are reported",
+            ),
+            _ => None,
+        }
+    }
+
     /// Opens the source.
     ///
     /// # Errors

@@ -112,6 +112,11 @@ pub trait Source: Send {
         None
     }
 
+    /// Number of datagrams that the kernel dropped, since they came faster than they were taken.
+    fn lost(&self) -> u64 {
+        0
+    }
+
     /// Number of deliveries that could only be counted at least once, for want of an identity.
     fn unidentified(&self) -> u64 {
         0

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use linux::datagrams::Datagrams;
+use linux::datagrams::{self, Datagrams};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{Delivery, Identity, Intake, Polled, Source};
@@ -27,6 +27,9 @@ const READ: usize = 16 << 10;
 /// Bytes of datagrams that are handed over at once.
 const AT_ONCE: usize = 512 << 10;
 
+/// Interval between two looks at what the kernel dropped.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A port.
 #[derive(Debug)]
 pub struct Statsd {
@@ -38,6 +41,16 @@ pub struct Statsd {
     received: Datagrams,
     /// Their lines.
     buffer: Vec<u8>,
+    lost: Lost,
+}
+
+/// Datagrams that the kernel dropped.
+#[derive(Debug)]
+struct Lost {
+    /// The kernel's number, when it was looked at last.
+    told: u32,
+    all: u64,
+    looked: Instant,
 }
 
 #[derive(Debug)]
@@ -76,7 +89,33 @@ impl Statsd {
             connections: Vec::new(),
             received: Datagrams::new(CALL, DATAGRAM),
             buffer: Vec::new(),
+            lost: Lost {
+                told: 0,
+                all: 0,
+                looked: Instant::now(),
+            },
         })
+    }
+
+    /// Looks at what the kernel dropped, and tells the first of it.
+    fn look(&mut self) {
+        if self.lost.looked.elapsed() < LOOK {
+            return;
+        }
+        self.lost.looked = Instant::now();
+        // Old kernels do not tell.
+        let Ok(told) = datagrams::dropped(self.datagrams.as_fd()) else {
+            return;
+        };
+        let more = told.wrapping_sub(self.lost.told);
+        if more > 0 && self.lost.all == 0 {
+            crate::news::tell(&format!(
+                "{}: the kernel drops datagrams, as they come faster than they are taken; a larger net.core.rmem_max bridges longer flushes",
+                self.address
+            ));
+        }
+        self.lost.told = told;
+        self.lost.all += u64::from(more);
     }
 
     /// Takes the datagrams that are there.
@@ -183,6 +222,7 @@ impl Source for Statsd {
             // After a stop there is nobody to send it again.
             let _ = intake.take(&[delivery]);
         }
+        self.look();
         self.accept();
         for connection in &mut self.connections {
             came |= connection.read(intake);
@@ -192,4 +232,8 @@ impl Source for Statsd {
     }
 
     fn rewind(&mut self) {}
+
+    fn lost(&self) -> u64 {
+        self.lost.all
+    }
 }
