@@ -64,7 +64,10 @@ impl Lines<'_> {
         let mut lines = self.0.lines().enumerate();
         let line = lines
             .by_ref()
-            .filter(|(_, line)| line.trim_start().trim_start_matches('"').starts_with(begin))
+            .filter(|(_, line)| {
+                let line = line.trim_start();
+                line.starts_with(begin) || line.trim_start_matches(['"', '[']).starts_with(begin)
+            })
             .nth(nth);
         Wrong {
             line: line.map(|(line, _)| line + 1),
@@ -73,13 +76,28 @@ impl Lines<'_> {
     }
 }
 
+impl Lines<'_> {
+    /// An error of the reader of TOML. The line of an unknown key is that of the key, and not of its table's end.
+    fn unread(&self, reason: &str) -> Wrong {
+        let key = reason.strip_prefix("unknown field `");
+        match key.and_then(|rest| rest.split_once('`')) {
+            Some((key, _)) => {
+                let reason = reason.split(" at line ").next().unwrap_or(reason);
+                self.wrong(key, 0, reason.to_owned())
+            }
+            None => Wrong {
+                line: None,
+                reason: reason.to_owned(),
+            },
+        }
+    }
+}
+
 /// Reads and checks a file.
 pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
-    let document: Document = basic_toml::from_str(text).map_err(|error| Wrong {
-        line: None,
-        reason: error.to_string(),
-    })?;
     let lines = Lines(text);
+    let document: Document =
+        basic_toml::from_str(text).map_err(|error| lines.unread(&error.to_string()))?;
     let mut stores = Vec::new();
     for (name, address) in &document.stores {
         let wrong = |reason| lines.wrong(name, 0, reason);
@@ -262,18 +280,25 @@ mod tests {
                 6,
                 "day",
             ),
+            (
+                &format!(
+                    "{STORES}[[route]]\nprefx = \"x\"\nstore = \"a\"\n[[route]]\nstore = \"b\"\n"
+                ),
+                5,
+                "unknown field `prefx`",
+            ),
+            (
+                "[stores]\na = \"sqlite:x\"\n[of]\n",
+                3,
+                "unknown field `of`",
+            ),
         ] {
             let wrong = parse(text).unwrap_err();
             assert_eq!(wrong.line, Some(line), "{wrong:?}");
             assert!(wrong.reason.contains(words), "{wrong:?}");
         }
         // The parser's own errors have their line too.
-        for text in [
-            "[stores]\na = \n",
-            "[stores]\nx = 1\n",
-            "[storse]\n",
-            "[stores]\na = \"sqlite:x\"\n[of]\n",
-        ] {
+        for text in ["[stores]\na = \n", "[stores]\nx = 1\n"] {
             let wrong = parse(text).unwrap_err();
             assert!(wrong.to_string().contains("line"), "{wrong}");
         }
