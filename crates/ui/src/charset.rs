@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 static IS_UTF8: LazyLock<bool> = LazyLock::new(|| is_utf8(|name| std::env::var(name).ok()));
 
 /// The signs that are printed, and the same in ASCII.
-const SIGNS: [(char, &str); 24] = [
+const SIGNS: [(char, &str); 31] = [
     ('µ', "u"),
     ('±', "+/-"),
     ('–', "-"),
@@ -30,6 +30,13 @@ const SIGNS: [(char, &str); 24] = [
     ('•', "*"),
     ('✓', "ok"),
     ('✕', "x"),
+    ('▁', "_"),
+    ('▂', "."),
+    ('▃', "-"),
+    ('▄', "~"),
+    ('▅', "+"),
+    ('▆', "="),
+    ('▇', "*"),
     ('█', "#"),
     ('─', "-"),
     ('│', "|"),
