@@ -194,6 +194,9 @@ fn what_cannot_be_is_refused_before_anything_is_taken() {
     ];
     place.run(&twice).refuses(&["named twice"]);
     place
+        .run(&["tally", "--from", "redis://x"])
+        .refuses(&["gearman://, http://, statsd://, kafka://"]);
+    place
         .run(&["tally", "query", "a"])
         .refuses(&["there is no store"]);
     tally(
@@ -354,8 +357,10 @@ fn a_request_is_answered_when_it_is_committed_and_counts_once() {
         metrics,
         "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     );
+    // Prometheus 3 takes no answer without its form.
+    let form = "content-type: text/plain; version=0.0.4";
     assert!(
-        metrics.contains("disksmith_tally_events_total"),
+        metrics.contains("disksmith_tally_events_total") && metrics.contains(form),
         "{metrics}"
     );
     running.signal(Signal::TERM);
@@ -385,7 +390,35 @@ fn statsd_comes_over_udp_and_tcp() {
         count(&place, "u") == 3.0 && count(&place, "t") == 9.0
     });
     running.signal(Signal::TERM);
-    running.end().ends_with(0);
+    let ended = running.end().ends_with(0);
+    assert!(ended.err.contains("at most once"), "{ended:?}");
+}
+
+#[test]
+fn marks_of_the_time_are_shown_with_the_events() {
+    let place = Place::new();
+    tally(&place, EVENTS, &[]).ends_with(0);
+    let mark = ["mark", "deploy 1.4.2", "--at", "2026-11-24T10:30:00Z"];
+    place.run(&mark).ends_with(0);
+    let of = |from: &str, to: &str, more: &[&str]| {
+        let words = [
+            "tally", "query", "login", "--by", "day", "--from", from, "--to", to,
+        ];
+        place.run(&[&words, more].concat())
+    };
+    let document = of("2026-11-24", "2026-11-25", &["--json"]).json();
+    let markers = document["markers"].as_array().unwrap();
+    assert_eq!(markers.len(), 1, "{document}");
+    assert_eq!(markers[0]["text"], "deploy 1.4.2");
+    let shown = of("2026-11-24", "2026-11-25", &[]);
+    assert!(
+        shown.out.contains("2026-11-24 10:30") && shown.out.contains(": deploy 1.4.2\n"),
+        "{shown:?}"
+    );
+    // Of a day before it there is none, and of a time that ends before it begins no answer.
+    let before = of("2026-11-01", "2026-11-23", &["--json"]);
+    assert_eq!(before.json()["markers"], serde_json::json!([]));
+    of("2026-11-25", "2026-11-24T00:00:00Z", &[]).refuses(&["--to"]);
 }
 
 #[test]

@@ -32,9 +32,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use args::{QueryArgs, TallyArgs, TallyVerb};
+use jiff::Timestamp;
+use ledger::{Ledger, Mark};
+use level::Seconds;
 use query::Reader;
 use ui::context::Context;
-use ui::exit::{Answer, Outcome};
+use ui::exit::{Answer, Failure, Outcome};
 
 /// Takes events and sums them, or answers a query. `reload` is raised to have the configuration read again.
 pub fn tally(
@@ -65,14 +68,18 @@ fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
                 Some(when) => when.day_ends.unwrap_or(when.at).as_second(),
                 None => pipeline::now() + 1,
             };
+            if to <= from {
+                return Err(Failure::refused("--to is not later than --from"));
+            }
             let zone = reader.settings().zone.clone();
             // The period that has begun before is shown too.
             let from = zone.start(args.by, from);
             let rows = reader
                 .rows(selection, args.by, from, to)
                 .map_err(places::refused)?;
-            let report =
-                views::Report::new(selection, args.by, (from, to), &rows, reader.settings());
+            let marks = marks(context, (from, to));
+            let settings = reader.settings();
+            let report = views::Report::new(selection, args.by, (from, to), &rows, marks, settings);
             let text = match args.json {
                 true => report.json(),
                 false => report.text(context.columns),
@@ -82,4 +89,18 @@ fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
     };
     context.print(&text)?;
     Ok(if found { Answer::Done } else { Answer::No })
+}
+
+/// Marks of the ledger in a range. An answer does not depend on a ledger that is not there or cannot be read.
+fn marks(context: &Context, (from, to): (Seconds, Seconds)) -> Vec<Mark> {
+    let path = context.ledger_path().ok();
+    let ledger = path.and_then(|path| Ledger::open_to_read(&path).ok().flatten());
+    let (Some(ledger), Ok(from), Ok(to)) = (
+        ledger,
+        Timestamp::from_second(from),
+        Timestamp::from_second(to),
+    ) else {
+        return Vec::new();
+    };
+    ledger.marks(from, to).unwrap_or_default()
 }

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::pipeline::meter::Meter;
 use crate::server::{Server, answer};
 
 /// A source with its counters.
 pub(crate) type Metered = (String, Arc<Meter>);
+
+/// Prometheus' text format, which Prometheus 3 wants named.
+const FORM: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// Serves metrics.
 pub(crate) fn serve(address: SocketAddr, meters: Vec<Metered>) -> std::io::Result<Server> {
@@ -20,7 +24,11 @@ pub(crate) fn serve(address: SocketAddr, meters: Vec<Metered>) -> std::io::Resul
         let found = (request.uri().path() == "/metrics").then(|| text(&meters));
         async move {
             match found {
-                Some(text) => answer(StatusCode::OK, text),
+                Some(text) => {
+                    let mut answer = answer(StatusCode::OK, text);
+                    answer.headers_mut().insert(CONTENT_TYPE, FORM);
+                    answer
+                }
                 None => answer(StatusCode::NOT_FOUND, "Metrics are at /metrics.\n"),
             }
         }
@@ -31,7 +39,7 @@ pub(crate) fn serve(address: SocketAddr, meters: Vec<Metered>) -> std::io::Resul
 type Counter = fn(&Meter) -> &AtomicU64;
 
 /// Names, types, meanings, and units that a counter's value is divided by.
-const METRICS: [(&str, &str, &str, f64, Counter); 11] = [
+const METRICS: [(&str, &str, &str, f64, Counter); 12] = [
     ("events_total", "counter", "Events summed", 1.0, |meter| {
         &meter.events
     }),
@@ -48,6 +56,13 @@ const METRICS: [(&str, &str, &str, f64, Counter); 11] = [
         "Deliveries counted at least once, for want of an identity",
         1.0,
         |meter| &meter.unidentified,
+    ),
+    (
+        "lost_total",
+        "counter",
+        "Datagrams that the kernel dropped, as they came faster than they were taken",
+        1.0,
+        |meter| &meter.lost,
     ),
     (
         "flushes_total",

@@ -14,6 +14,7 @@ use crate::source::gearman::protocol::{Stream, kind, request};
 use crate::source::{Address, gearman, http};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::format::count;
 
 /// Bytes of a datagram that every network takes.
 const DATAGRAM: usize = 1400;
@@ -47,8 +48,9 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Outcome {
     destination.send(&mut batch).midway()?;
     destination.finish().midway()?;
     context.print(&format!(
-        "Sent {} events in {} payloads.\n",
-        batch.sent, batch.number
+        "Sent {} in {}.\n",
+        count(batch.sent as usize, "event"),
+        count(batch.number as usize, "payload")
     ))?;
     Ok(Answer::Done)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use ledger::Mark;
 use serde::Serialize;
 
 use crate::level::{Level, Seconds, Zone};
@@ -11,8 +12,8 @@ use crate::store::Settings;
 use ui::format::number;
 use ui::table::{Column, layout};
 
-/// Most signs of a sparkline.
-const SPARKS: usize = 60;
+/// Fewest and most signs of a sparkline.
+const SPARKS: (usize, usize) = (8, 60);
 
 /// The answer to a query.
 #[derive(Serialize)]
@@ -25,6 +26,15 @@ pub(crate) struct Report {
     to: Timestamp,
     rows: Vec<Row>,
     total: Row,
+    markers: Vec<Marker>,
+}
+
+/// A moment that `disksmith mark` has named.
+#[derive(Serialize)]
+struct Marker {
+    at: Timestamp,
+    host: String,
+    text: String,
 }
 
 #[derive(Serialize)]
@@ -88,6 +98,7 @@ impl Report {
         by: Level,
         (from, to): (Seconds, Seconds),
         rows: &[RollUp],
+        marks: Vec<Mark>,
         settings: &Settings,
     ) -> Report {
         let mut total = RollUp::empty(rows.first().map_or(from, |row| row.start));
@@ -101,6 +112,14 @@ impl Report {
             to: timestamp(to),
             rows: rows.iter().map(|row| Row::of(row, settings)).collect(),
             total: Row::of(&total, settings),
+            markers: marks
+                .into_iter()
+                .map(|mark| Marker {
+                    at: mark.at,
+                    host: mark.host,
+                    text: mark.text,
+                })
+                .collect(),
         }
     }
 
@@ -121,13 +140,13 @@ impl Report {
             Level::Day => "%Y-%m-%d",
             Level::Month => "%Y-%m",
         };
-        let first = |row: &Row| {
-            row.start
-                .to_zoned(zone.time_zone().clone())
+        let local = |at: Timestamp, form: &str| {
+            at.to_zoned(zone.time_zone().clone())
                 .strftime(form)
                 .to_string()
         };
-        let rows = self.rows.iter().map(|row| row.cells(first(row)));
+        let rows = self.rows.iter();
+        let rows = rows.map(|row| row.cells(local(row.start, form)));
         let rows: Vec<Vec<String>> = rows.chain([self.total.cells("total".to_owned())]).collect();
         let titles: Vec<String> = self.total.buckets.iter().map(Class::title).collect();
         let mut shown = vec![
@@ -143,11 +162,17 @@ impl Report {
         ];
         shown.extend(titles.iter().map(|title| Column::numbers(title, 5)));
         let table = layout(&shown, &rows, columns);
-        format!("{}\n{table}", self.sparkline())
+        let markers = self.markers.iter().map(|marker| {
+            let at = local(marker.at, "%Y-%m-%d %H:%M");
+            format!("{at} {}: {}\n", marker.host, marker.text)
+        });
+        let markers: String = markers.collect();
+        format!("{}\n{table}{markers}", self.sparkline(columns))
     }
 
-    /// Counts over time, periods without events included.
-    fn sparkline(&self) -> String {
+    /// Counts over time, periods without events included. Where they are too many for the columns, a sign is the mean
+    /// of some.
+    fn sparkline(&self, columns: usize) -> String {
         let counts: BTreeMap<Seconds, f64> = self
             .rows
             .iter()
@@ -159,10 +184,14 @@ impl Report {
             return String::new();
         };
         let place = |start: Seconds| ((start - first) as f64 / self.by.seconds()).round() as usize;
-        let each = (place(*last) + 1).div_ceil(SPARKS);
-        let mut sums = vec![0.0; place(*last) / each + 1];
+        let periods = place(*last) + 1;
+        let room = columns.saturating_sub(self.tag.chars().count() + 2);
+        let each = periods.div_ceil(room.clamp(SPARKS.0, SPARKS.1));
+        let mut sums = vec![0.0; periods.div_ceil(each)];
         for (start, count) in &counts {
-            sums[place(*start) / each] += count;
+            let sign = place(*start) / each;
+            let of = each.min(periods - sign * each);
+            sums[sign] += count / of as f64;
         }
         let most = sums.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let signs = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
