@@ -119,18 +119,26 @@ impl Postgres {
     pub(crate) fn quantity(&self, name: &str) -> Option<f64> {
         let one = self.settings.get(name)?;
         let value: f64 = one.setting.parse().ok()?;
-        let unit = match one.unit.as_deref() {
-            Some("B") | None => 1.0,
-            Some("kB") => 1024.0,
-            Some("8kB") => 8192.0,
-            Some("MB") => 1_048_576.0,
-            Some("ms") => 0.001,
-            Some("s") => 1.0,
-            Some("min") => 60.0,
-            // A block size that is not the usual one.
-            Some(other) => other.strip_suffix("kB")?.parse::<f64>().ok()? * 1024.0,
+        // A unit may be a multiple: 8kB of blocks, 16MB of segments before PostgreSQL 10.
+        let unit = one.unit.as_deref().unwrap_or("B");
+        let name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
+        let count = &unit[..unit.len() - name.len()];
+        let times: f64 = if count.is_empty() {
+            1.0
+        } else {
+            count.parse().ok()?
         };
-        Some(value * unit)
+        let of_one = match name {
+            "B" => 1.0,
+            "kB" => 1024.0,
+            "MB" => 1_048_576.0,
+            "us" => 0.000_001,
+            "ms" => 0.001,
+            "s" => 1.0,
+            "min" => 60.0,
+            _ => return None,
+        };
+        Some(value * times * of_one)
     }
 
     /// `server_version_num`, such as 150018.
@@ -187,5 +195,34 @@ fn statistics(version: u32) -> &'static str {
             "checkpoints_req",
             "buffers_checkpoint"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_in_bytes_or_seconds() {
+        for (setting, unit, expected) in [
+            ("16384", Some("8kB"), Some(134_217_728.0)),
+            ("64", Some("16MB"), Some(1_073_741_824.0)),
+            ("1024", Some("MB"), Some(1_073_741_824.0)),
+            ("5", Some("min"), Some(300.0)),
+            ("200", Some("ms"), Some(0.2)),
+            ("7", None, Some(7.0)),
+            ("7", Some("furlongs"), None),
+        ] {
+            let one = Setting {
+                setting: setting.to_owned(),
+                unit: unit.map(str::to_owned),
+                ..Setting::default()
+            };
+            let postgres = Postgres {
+                settings: [("x".to_owned(), one)].into(),
+                ..Postgres::default()
+            };
+            assert_eq!(postgres.quantity("x"), expected, "{setting} {unit:?}");
+        }
     }
 }
