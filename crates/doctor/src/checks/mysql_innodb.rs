@@ -143,9 +143,9 @@ fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
          SET GLOBAL innodb_io_capacity_max = {wanted_high}"
     );
     let judged = match () {
-        () if low > writes.value.max(LEAST) => Judgement::fix(
+        () if low > writes.value.max(LEAST) => Judgement::consider(
             value,
-            "Background flushing alone asks for more than the disk has, and reads wait behind it.",
+            "Background flushing alone may ask for more than the disk has, and reads then wait behind it.",
         ),
         () if high > writes.value.max(LEAST) => Judgement::consider(
             value,

@@ -61,7 +61,7 @@ fn each_setting_of_mysql_that_is_wrong_for_the_measured_disk_is_found_alone() {
     let table: &[(&str, CheckResult, Pairs<'_>, Pairs<'_>)] = &[
         (
             "innodb-io-capacity",
-            Fix,
+            Consider,
             &[
                 ("innodb_io_capacity", "10000"),
                 ("innodb_io_capacity_max", "20000"),
