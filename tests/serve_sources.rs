@@ -11,6 +11,8 @@ mod support;
 mod world;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -124,6 +126,33 @@ fn victoria_metrics(place: &Place, port: u16) -> Scraper {
     )
 }
 
+/// Metrics of a host whose array is checked, as `watch --prometheus` writes them.
+const CHECKED: &str = "node_load1 1
+node_disk_io_time_seconds_total{device=\"md0\"} 5
+node_md_state{device=\"md0\",state=\"active\"} 0
+node_md_state{device=\"md0\",state=\"check\"} 1
+disksmith_md_done_ratio{device=\"md0\"} 0.25
+";
+
+/// Serves metrics to whoever asks; the address.
+fn exporter(metrics: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let length = metrics.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+            );
+            let _ = stream.write_all((head + metrics).as_bytes());
+        }
+    });
+    address
+}
+
 #[test]
 fn prometheus_shows_the_disks_of_other_hosts_and_comes_back() {
     scraped("prometheus", prometheus);
@@ -142,8 +171,9 @@ fn scraped(program: &str, start: Start) {
     let exporter = format!("127.0.0.1:{}", free_port());
     let mut watch = place.command(&["watch", "--json", "--prometheus", &exporter]);
     let _watch = Running::start(&mut watch);
+    let other = self::exporter(CHECKED);
     let config = format!(
-        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: disks\n    static_configs:\n      - targets: ['{exporter}']\n"
+        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: disks\n    static_configs:\n      - targets: ['{exporter}', '{other}']\n"
     );
     fs::write(place.path("scrape.yml"), config).unwrap();
     let port = free_port();
@@ -173,6 +203,16 @@ fn scraped(program: &str, start: Start) {
                     .is_some_and(|disks| disks.iter().any(|disk| disk["busy_fraction"].is_number()))
         })
     });
+    wait_until("the check of an array is not seen", || {
+        let now = server.document("/api/v1/now");
+        let found = hosts(&now, "prometheus");
+        found.iter().any(|host| {
+            let array = &host["disks"][0]["array"];
+            host["hostname"] == other.as_str()
+                && array["action"] == "check"
+                && array["done_fraction"] == 0.25
+        })
+    });
     wait_until("its disks are not on the axis", || {
         let view = server.document("/api/v1/response-times?last=5m");
         let disks = view["disks"].as_array().unwrap();
@@ -183,8 +223,8 @@ fn scraped(program: &str, start: Start) {
         let is_ours = |disk: &Value| disk["hostname"] == exporter.as_str() && known(&disk["iops"]);
         let series = view["series"].as_array().unwrap();
         disks.iter().any(is_ours)
-            && series.len() == 1
-            && series[0]["name"] == "load"
+            && series.len() == 2
+            && series[0]["name"].as_str().unwrap().starts_with("load ")
             && known(&series[0]["values"])
     });
     drop(scraper);

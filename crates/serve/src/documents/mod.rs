@@ -14,7 +14,7 @@ use serde::Serialize;
 pub(crate) use disk_name::DiskName;
 pub(crate) use line::{Figure, Line, figures};
 pub(crate) use listing::{Error, Marker, Markers, Race, Run, Runs, TagRow, Tags};
-pub(crate) use now::{Disk, Finding, FindingFigure, Flow, Host, HostSource, HostState, Now};
+pub(crate) use now::{Array, Disk, Finding, FindingFigure, Flow, Host, HostSource, HostState, Now};
 pub(crate) use response_times::{DiskLines, HostLines, OpenFinding, ResponseTimes, SeriesLine};
 pub(crate) use verdicts::{
     Change, DiskChange, LoadChange, NamedCause, SeriesChange, Span, Verdict, Verdicts,

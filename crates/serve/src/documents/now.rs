@@ -94,6 +94,28 @@ pub(crate) struct Disk {
     pub(crate) busy_fraction: Figure,
     /// Codes of findings that last.
     pub(crate) findings: Vec<String>,
+    /// State of an array.
+    pub(crate) array: Option<Array>,
+}
+
+/// State of an array: whether it is checked or rebuilt, and how far that is.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Array {
+    /// md's sync action, such as `check`; `idle` where none is under way.
+    pub(crate) action: String,
+    /// Share of it that is done.
+    pub(crate) done_fraction: Figure,
+    /// Its speed on each member.
+    pub(crate) speed_bytes_per_s: Figure,
+    /// Number of members that are missing.
+    pub(crate) missing_members: Figure,
+}
+
+impl Array {
+    /// True if it is checked or rebuilt.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.done_fraction.0.is_finite()
+    }
 }
 
 /// Requests of one kind.

@@ -80,6 +80,7 @@ mod tests {
             queue: unknown,
             busy_fraction: unknown,
             findings: Vec::new(),
+            array: None,
         }
     }
 

@@ -44,6 +44,12 @@ pub(super) fn bar(share: &Figure) -> String {
     format!("{:.1}", if share.is_nan() { 0.0 } else { share * 100.0 })
 }
 
+/// The check or rebuild of an array that is under way; empty where there is none.
+pub(super) fn array_work(disk: &Disk) -> &str {
+    let array = disk.array.as_ref().filter(|array| array.is_at_work());
+    array.map_or("", |array| &array.action)
+}
+
 /// A probability.
 pub(super) fn probability(p: Figure) -> String {
     known(p, |p| match p < 0.001 {

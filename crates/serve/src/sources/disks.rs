@@ -1,6 +1,6 @@
 //! Disks and hosts on a time axis, whatever the source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use study::verdict;
@@ -20,8 +20,8 @@ pub(crate) struct DiskSeries {
     pub(crate) busy: Gathered,
     /// Mean number of requests in flight.
     pub(crate) queue: Gathered,
-    /// True of a device that lies on others: its I/O is theirs too.
-    pub(crate) is_stacked: bool,
+    /// Names of the devices that it lies on: its I/O is theirs too.
+    pub(crate) lies_on: BTreeSet<String>,
 }
 
 /// A host.
@@ -129,31 +129,31 @@ impl Hosts {
         chosen.iter().filter_map(lines).collect()
     }
 
-    /// The disks as a verdict sees them: those that do the work, with their findings.
+    /// The disks as a verdict sees them, with their findings.
     pub(crate) fn evidence(&self, axis: &Axis, most: usize) -> Vec<verdict::Disk> {
         let slots = axis.len();
-        let is_below = |name: &DiskName| {
-            let host = self.hosts.get(&name.hostname);
-            host.and_then(|host| host.disks.get(&name.name))
-                .is_some_and(|disk| !disk.is_stacked)
-        };
-        let chosen = self.busiest().into_iter().filter(is_below).take(most);
         let evidence = |disk: DiskName| {
-            let series = self.hosts.get(&disk.hostname)?.disks.get(&disk.name)?;
+            let host = self.hosts.get(&disk.hostname)?;
+            let series = host.disks.get(&disk.name)?;
+            let mut others = host.disks.values();
             Some(verdict::Disk {
                 name: format!("{}/{}", disk.hostname, disk.name),
                 iops: series.iops.means(slots),
                 await_ms: series.await_ms.means(slots),
                 busy: series.busy.means(slots),
                 findings: self.findings_on(&disk, axis),
+                layer: verdict::Layer {
+                    lies_on_others: !series.lies_on.is_empty(),
+                    carries_others: others.any(|other| other.lies_on.contains(&disk.name)),
+                },
             })
         };
+        let chosen = self.busiest().into_iter().take(most);
         chosen.filter_map(evidence).collect()
     }
 
-    /// Findings on a disk, and those on a device above it or on its host, which change it too.
+    /// Findings on a disk.
     fn findings_on(&self, disk: &DiskName, axis: &Axis) -> Vec<verdict::DiskFinding> {
-        let concerns = |finding: &&OpenFinding| finding.disk == *disk;
         let slots = |finding: &OpenFinding| {
             let to = finding.ended.map_or(f64::INFINITY, seconds);
             let first = axis.slots(seconds(finding.began) - axis.slot_s() as f64, to);
@@ -165,9 +165,9 @@ impl Hosts {
                 slots: slots(finding),
             })
         };
-        self.findings
-            .iter()
-            .filter(concerns)
+        let findings = self.findings.iter();
+        findings
+            .filter(|finding| finding.disk == *disk)
             .filter_map(of)
             .collect()
     }

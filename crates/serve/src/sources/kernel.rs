@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use linux::Root;
-use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
+use record::sample::{ArraySample, DeviceKind, DeviceSample, Flow, Sample, SyncAction};
 use study::watch::Event;
 
 use super::disks::severity;
@@ -150,6 +150,19 @@ fn disk(device: &DeviceSample, sample: &Sample, open: &[&Event]) -> Disk {
         queue: Figure(device.mean_in_flight.unwrap_or(f64::NAN)),
         busy_fraction: Figure(busy(device).unwrap_or(f64::NAN)),
         findings: findings.map(|event| event.code.word().to_owned()).collect(),
+        array: device.array.as_ref().map(array),
+    }
+}
+
+fn array(state: &ArraySample) -> documents::Array {
+    let known = |value: Option<f64>| Figure(value.unwrap_or(f64::NAN));
+    let action = state.action.unwrap_or(SyncAction::Idle);
+    let position = state.position.filter(|_| state.is_at_work());
+    documents::Array {
+        action: action.word().to_owned(),
+        done_fraction: known(position.map(|position| position.fraction())),
+        speed_bytes_per_s: known(state.speed.map(|speed| speed.0)),
+        missing_members: known(state.degraded.map(f64::from)),
     }
 }
 
@@ -174,5 +187,42 @@ fn finding(event: &Event) -> Finding {
         text: event.text.clone(),
         advice: event.advice.clone(),
         figures: figures.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Bytes;
+    use record::sample::{BytesPerSecond, Progress};
+
+    use super::*;
+
+    #[test]
+    fn a_check_is_shown_with_its_position_while_it_is_at_work() {
+        let position = Progress {
+            done: Bytes(25),
+            of: Bytes(100),
+        };
+        let mut state = ArraySample {
+            action: Some(SyncAction::Check),
+            position: Some(position),
+            speed: Some(BytesPerSecond(5e6)),
+            ..ArraySample::default()
+        };
+        let shown = array(&state);
+        assert_eq!(
+            (
+                shown.action.as_str(),
+                shown.done_fraction.0,
+                shown.speed_bytes_per_s.0
+            ),
+            ("check", 0.25, 5e6)
+        );
+        assert!(shown.is_at_work());
+        // It waits for another array's turn.
+        state.position = None;
+        assert!(!array(&state).is_at_work());
+        state.action = None;
+        assert_eq!(array(&state).action, "idle");
     }
 }

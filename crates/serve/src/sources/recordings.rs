@@ -168,6 +168,30 @@ fn add_sample(recorded: &record::sample::Recorded, axis: &Axis, host: &mut HostS
             add_device(device, nth, (least, most), (slot, length), host);
         }
     }
+    for device in &sample.devices {
+        add_below(device, sample, host);
+    }
+}
+
+/// Adds the disks that a device lies on; a partition stands for its disk.
+fn add_below(device: &DeviceSample, sample: &Sample, host: &mut HostSeries) {
+    let series = host.disks.get_mut(&device.device.name);
+    let Some(series) = series.filter(|series| series.lies_on.is_empty()) else {
+        return;
+    };
+    for below in sample.below(&device.device) {
+        match below.device.kind {
+            DeviceKind::Partition => {
+                let disks = sample.below(&below.device);
+                series
+                    .lies_on
+                    .extend(disks.map(|disk| disk.device.name.clone()));
+            }
+            _ => {
+                series.lies_on.insert(below.device.name.clone());
+            }
+        }
+    }
 }
 
 fn add_device(
@@ -195,7 +219,6 @@ fn add_device(
         Some(series) => series,
         None => host.disks.entry(device.device.name.clone()).or_default(),
     };
-    series.is_stacked = !device.device.lies_on.is_empty();
     let requests = iops(device).unwrap_or(0.0) * length;
     series.iops.add(slot, spread(iops), length);
     // A latency counts as often as there were requests.
@@ -230,4 +253,45 @@ pub(crate) fn cpu_busy(host: &HostSample) -> Option<f64> {
 /// Share of the time in which a task waited for I/O.
 pub(crate) fn io_pressure(host: &HostSample) -> Option<f64> {
     host.pressure.as_ref()?.some.stalled.map(|share| share.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::sample::{Device, DeviceId, Moment};
+
+    use super::*;
+    use crate::sources::disks::DiskSeries;
+
+    fn device(id: u32, name: &str, kind: DeviceKind, lies_on: &[u32]) -> DeviceSample {
+        let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+        device.kind = kind;
+        device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
+        DeviceSample::unknown(Arc::new(device))
+    }
+
+    #[test]
+    fn an_array_lies_on_disks_also_through_partitions() {
+        let sample = Sample {
+            devices: vec![
+                device(0, "sda", DeviceKind::Disk, &[]),
+                device(1, "sdb", DeviceKind::Disk, &[]),
+                device(2, "sdb1", DeviceKind::Partition, &[1]),
+                device(3, "md0", DeviceKind::Array, &[0, 2]),
+            ],
+            ..Sample::default()
+        };
+        let names = ["sda", "sdb", "md0"].map(str::to_owned);
+        let mut host = HostSeries {
+            disks: names.map(|name| (name, DiskSeries::default())).into(),
+            ..HostSeries::default()
+        };
+        for device in &sample.devices {
+            add_below(device, &sample, &mut host);
+        }
+        let below = |name: &str| Vec::from_iter(host.disks[name].lies_on.clone());
+        assert_eq!(below("md0"), ["sda", "sdb"]);
+        assert!(below("sda").is_empty() && below("sdb").is_empty());
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::watch::{EventCode, Says};
 
-use super::inputs::{Disk, Observed, Windows, pairs, part};
+use super::inputs::{Disk, Layer, Observed, Windows, pairs, part};
 use super::{LEAST_CHANGE, LEVEL};
 use crate::shift::{Effect, Shift, shift, shift_at_equal_load};
 
@@ -28,6 +28,8 @@ pub struct DiskEvidence {
     pub busy: f64,
     /// Milliseconds of disk latency in the I/O of one request: before, after.
     pub per_request_ms: (f64, f64),
+    /// Its place among disks that lie on each other.
+    pub layer: Layer,
 }
 
 impl DiskEvidence {
@@ -62,6 +64,7 @@ impl DiskEvidence {
             began: began.map(|finding| finding.code).collect(),
             busy: crate::noise::mean(part(&disk.busy, after)),
             per_request_ms: (io_time(before), io_time(after)),
+            layer: disk.layer,
         })
     }
 
@@ -76,6 +79,10 @@ impl DiskEvidence {
         if direction > 0.0 && self.began.iter().any(own) {
             return true;
         }
+        // Its latency is that of the disks below, of which the one that is slower is named.
+        if self.layer.lies_on_others {
+            return false;
+        }
         let moved =
             |effect: Effect| effect.p <= LEVEL && effect.size * direction >= LEAST_AWAIT.ln();
         let latency =
@@ -88,7 +95,7 @@ impl DiskEvidence {
     pub(crate) fn demand_moved(&self, direction: f64) -> bool {
         let moved =
             |shift: &Shift| shift.shows(LEVEL, LEAST_AWAIT) && shift.size() * direction > 0.0;
-        self.per_request.as_ref().is_some_and(moved)
+        !self.layer.carries_others && self.per_request.as_ref().is_some_and(moved)
     }
 }
 

@@ -84,6 +84,17 @@ pub struct Disk {
     pub busy: Vec<f64>,
     /// Its findings.
     pub findings: Vec<DiskFinding>,
+    /// Its place among disks that lie on each other.
+    pub layer: Layer,
+}
+
+/// Place of a disk among disks that lie on each other: arrays, mapped devices, their members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layer {
+    /// It lies on others, whose latency is in its own.
+    pub lies_on_others: bool,
+    /// Others lie on it: not all of its I/O is the service's, since a check of an array reads the members too.
+    pub carries_others: bool,
 }
 
 /// Any other series that may name a cause, such as cache evictions a second.

@@ -18,11 +18,15 @@ mod load;
 mod played;
 #[cfg(test)]
 mod proof;
+#[cfg(test)]
+mod stacked;
 mod usual;
 
 pub use causes::{Cause, Certainty, Conclusion, Verdict, judge};
 pub use disks::DiskEvidence;
-pub use inputs::{Disk, DiskFinding, Metric, Moment, NamedSeries, Observed, Service, Windows};
+pub use inputs::{
+    Disk, DiskFinding, Layer, Metric, Moment, NamedSeries, Observed, Service, Windows,
+};
 pub use load::LoadEvidence;
 
 /// Largest p of a change that counts.

@@ -52,13 +52,14 @@ struct Case {
     truth: Conclusion,
 }
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     of("release-sleeps", true, Conclusion::Code),
     of("release-n-plus-1", true, Conclusion::Code),
     of("release-lost-index", true, Conclusion::Code),
     of("more-load", false, Conclusion::Load),
     of("capped-disk", false, Conclusion::System),
     of("stalled-disk", false, Conclusion::System),
+    of("scrub", false, Conclusion::System),
     of("small-cache", false, Conclusion::System),
     of("release-and-capped-disk", true, Conclusion::Several),
     of("nothing", true, Conclusion::NothingChanged),
@@ -90,6 +91,7 @@ fn judged(case: &Case) -> Verdict {
             await_ms: table.column("await_ms"),
             busy: table.column("busy"),
             findings: Vec::new(),
+            layer: Layer::default(),
         }],
         series: vec![NamedSeries {
             name: "cache reads".to_owned(),

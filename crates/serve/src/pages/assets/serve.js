@@ -101,17 +101,18 @@
   };
   const shape = (hosts) =>
     JSON.stringify(hosts.map(([host, ...lists]) => [host, ...lists.map((list) => list.sort())]).sort());
+  const work = ({ array }) => (typeof array?.done_fraction === "number" ? array.action : "");
   const shown = () =>
     shape(all("section[data-host]").map((section) => [
       section.dataset.host,
-      all("[data-disk]", section).map((row) => `${row.dataset.disk}\n${row.dataset.findings}`),
+      all("[data-disk]", section).map((row) => `${row.dataset.disk}\n${row.dataset.findings}\n${row.dataset.array}`),
       all("[data-finding]", section).map((finding) => finding.dataset.finding),
       [section.dataset.state],
     ]));
   const update = (now) => {
     const named = shape(now.hosts.map((host) => [
       host.hostname,
-      host.disks.map((disk) => `${disk.name}\n${disk.findings.join(" ")}`),
+      host.disks.map((disk) => `${disk.name}\n${disk.findings.join(" ")}\n${work(disk)}`),
       host.findings.map((finding) => `${finding.code} ${finding.name}`),
       [host.state],
     ]));

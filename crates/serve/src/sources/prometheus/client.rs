@@ -25,6 +25,9 @@ impl FromStr for Address {
         let is_sound = rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['?', '#', ' ']));
         match is_sound {
             true => Ok(Address(text.to_owned())),
+            false if text.starts_with("https://") => Err(format!(
+                "'{text}' is reached by TLS, which is not spoken here: name http://host:9090 in a private network, or the end of a tunnel"
+            )),
             false => Err(format!(
                 "'{text}' is no address of a server with Prometheus' query API; write it as http://host:9090"
             )),
