@@ -20,49 +20,103 @@ const PERMUTATIONS: usize = 199;
 /// Largest p of a change by permutations.
 const LEVEL: f64 = 0.01;
 /// Largest p of a jump by noise with memory. Smaller, because the place was chosen to make the change large.
-const JUMP_LEVEL: f64 = 3e-4;
+const JUMP_LEVEL: f64 = 1e-4;
+/// Slots by which the largest energy statistic may miss the jump.
+const SCATTER: usize = 3;
 
-/// Indices of the first slot after each change of `values`, in order.
+/// A change of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChangePoint {
+    /// Index of the first slot after it.
+    pub at: usize,
+    /// Probability that noise with the memory of the series jumps as much there.
+    pub p: f64,
+}
+
+/// Changes of `values`, in order.
 ///
 /// A series of up to some hundred values; the time grows with the square of the length. Values that are not finite
 /// count as zero. Empty where there are fewer than two stretches' worth.
-pub fn change_points(values: &[f64]) -> Vec<usize> {
-    let ranks = ranks(
-        &values
-            .iter()
-            .map(|x| if x.is_finite() { *x } else { 0.0 })
-            .collect::<Vec<_>>(),
-    );
+pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
+    let series = Forms::new(values);
     let mut found = Vec::new();
-    let mut open: Vec<Range<usize>> = std::iter::once(0..ranks.len()).collect();
-    let mut random = SplitMix64::new(ranks.len() as u64);
+    let mut open: Vec<Range<usize>> = std::iter::once(0..values.len()).collect();
+    let mut random = SplitMix64::new(values.len() as u64);
     while let Some(stretch) = open.pop() {
-        if let Some(at) = change_within(&ranks[stretch.clone()], &mut random) {
-            let at = stretch.start + at;
-            found.push(at);
+        if let Some(change) = series.change_within(&stretch, &mut random) {
+            let at = stretch.start + change.at;
+            found.push(ChangePoint { at, ..change });
             open.push(stretch.start..at);
             open.push(at..stretch.end);
         }
     }
-    found.sort_unstable();
+    found.sort_unstable_by_key(|change| change.at);
     found
 }
 
-/// The most likely change of one stretch, if it is one.
-fn change_within(values: &[f64], random: &mut SplitMix64) -> Option<usize> {
-    if values.len() < 2 * LEAST_STRETCH {
-        return None;
+/// A series as it is compared.
+struct Forms {
+    ranks: Vec<f64>,
+    /// Logarithms, of a series that has them: ranks do not tell a jump far beyond all noise from one just beyond it.
+    logs: Option<Vec<f64>>,
+}
+
+impl Forms {
+    fn new(values: &[f64]) -> Self {
+        let finite = |x: &f64| if x.is_finite() { *x } else { 0.0 };
+        let values: Vec<f64> = values.iter().map(finite).collect();
+        let is_positive = values.iter().all(|x| *x > 0.0);
+        Self {
+            ranks: ranks(&values),
+            logs: is_positive.then(|| values.iter().map(|x| x.ln()).collect()),
+        }
     }
-    let order: Vec<usize> = (0..values.len()).collect();
-    let best = best_split(values, &order)?;
-    let around = &values[..best.end];
-    let length = block_length(around, Sides { split: best.at });
-    let as_large = (0..PERMUTATIONS).filter(|_| {
-        let order: Vec<usize> = shuffle_blocks(values.len(), length, random).collect();
-        best_split(values, &order).is_some_and(|other| other.statistic >= best.statistic)
-    });
-    let p = (as_large.count() + 1) as f64 / (PERMUTATIONS + 1) as f64;
-    (p <= LEVEL && jump_tail(around, best.at) <= JUMP_LEVEL).then_some(best.at)
+
+    /// The most likely change of one stretch, if it is one; its place counts from the start of the stretch.
+    fn change_within(
+        &self,
+        stretch: &Range<usize>,
+        random: &mut SplitMix64,
+    ) -> Option<ChangePoint> {
+        let values = &self.ranks[stretch.clone()];
+        if values.len() < 2 * LEAST_STRETCH {
+            return None;
+        }
+        let order: Vec<usize> = (0..values.len()).collect();
+        let best = best_split(values, &order)?;
+        let jump = self.jump(stretch.start, &best);
+        if jump.p > JUMP_LEVEL {
+            return None;
+        }
+        let around = &values[..best.end];
+        let length = block_length(around, Sides { split: best.at });
+        let as_large = (0..PERMUTATIONS).filter(|_| {
+            let order: Vec<usize> = shuffle_blocks(values.len(), length, random).collect();
+            best_split(values, &order).is_some_and(|other| other.statistic >= best.statistic)
+        });
+        let p = (as_large.count() + 1) as f64 / (PERMUTATIONS + 1) as f64;
+        (p <= LEVEL).then_some(jump)
+    }
+
+    /// The largest jump at or near a split of the stretch that begins at `start`.
+    fn jump(&self, start: usize, split: &Split) -> ChangePoint {
+        let first = split.at.saturating_sub(SCATTER).max(LEAST_STRETCH);
+        let last = (split.at + SCATTER).min(split.end - LEAST_STRETCH);
+        let stretch = start..start + split.end;
+        let forms = std::iter::once(&self.ranks).chain(&self.logs);
+        let jumps = forms.flat_map(|form| {
+            let values = &form[stretch.clone()];
+            (first..=last).map(|at| ChangePoint {
+                at,
+                p: jump_tail(values, at),
+            })
+        });
+        let none = ChangePoint {
+            at: split.at,
+            p: 1.0,
+        };
+        jumps.fold(none, |best, jump| if jump.p < best.p { jump } else { best })
+    }
 }
 
 /// A split of a stretch, and how large the energy statistic is between what lies before it and what lies from it
@@ -141,19 +195,25 @@ mod tests {
         levels.iter().flat_map(stretch).collect()
     }
 
+    fn places(values: &[f64]) -> Vec<usize> {
+        change_points(values)
+            .iter()
+            .map(|change| change.at)
+            .collect()
+    }
+
     #[test]
     fn short_and_constant_series_have_no_change() {
-        assert_eq!(change_points(&[]), [0; 0]);
-        assert_eq!(change_points(&[1.0, 9.0, 1.0]), [0; 0]);
-        assert_eq!(change_points(&[5.0; 60]), [0; 0]);
-        assert_eq!(change_points(&[f64::NAN; 60]), [0; 0]);
+        for series in [&[][..], &[1.0, 9.0, 1.0], &[5.0; 60], &[f64::NAN; 60]] {
+            assert_eq!(change_points(series), []);
+        }
     }
 
     #[test]
     fn a_change_is_found_at_its_place() {
         let mut rng = Rng::new(1);
         let series = levels(&mut rng, &[(10.0, 45), (14.0, 45)]);
-        let found = change_points(&series);
+        let found = places(&series);
         assert!(found.len() == 1 && found[0].abs_diff(45) <= 1, "{found:?}");
     }
 
@@ -161,7 +221,7 @@ mod tests {
     fn a_change_that_ends_again_is_two() {
         let mut rng = Rng::new(2);
         let series = levels(&mut rng, &[(10.0, 50), (20.0, 20), (10.0, 30)]);
-        let found = change_points(&series);
+        let found = places(&series);
         assert!(
             found.len() == 2 && found[0].abs_diff(50) <= 1 && found[1].abs_diff(70) <= 1,
             "{found:?}"

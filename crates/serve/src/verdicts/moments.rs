@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use study::change_points::{LEAST_STRETCH, change_points};
+use study::change_points::{ChangePoint, LEAST_STRETCH, change_points};
 use study::verdict::Service;
 
 use crate::axis::{Axis, Seconds};
@@ -36,20 +36,26 @@ type Key = (String, &'static str, Seconds, Seconds);
 /// Searches for changes, and remembers where there were some.
 #[derive(Default)]
 pub(crate) struct Search {
-    known: Mutex<HashMap<Key, Vec<usize>>>,
+    known: Mutex<HashMap<Key, Vec<ChangePoint>>>,
 }
 
 impl Search {
     /// Changes of a tag's response times, in order.
     pub(crate) fn changes(&self, tag: &str, axis: &Axis, service: &Service) -> Vec<Found> {
         let figures = [("p50", &service.p50_ms), ("p95", &service.p95_ms)];
-        let mut slots: Vec<usize> = figures
+        let found = figures
             .iter()
-            .flat_map(|(name, values)| self.of_figure((tag, name), axis, values))
-            .collect();
+            .flat_map(|(name, values)| self.of_figure((tag, name), axis, values));
+        let mut found: Vec<ChangePoint> = found.collect();
+        found.sort_by(|one, other| one.p.total_cmp(&other.p));
+        // What is found in two figures, or at the seam of two blocks, is one change, where it is clearest.
+        let mut slots: Vec<usize> = Vec::new();
+        for ChangePoint { at, .. } in found {
+            if slots.iter().all(|slot| !is_one(*slot, at)) {
+                slots.push(at);
+            }
+        }
         slots.sort_unstable();
-        // What is found in two figures, or at the seam of two blocks, is one change.
-        slots.dedup_by(|later, earlier| *later <= *earlier + NEAR);
         slots.into_iter().map(|slot| Found { slot }).collect()
     }
 
@@ -58,7 +64,7 @@ impl Search {
         (tag, name): (&str, &'static str),
         axis: &Axis,
         values: &[f64],
-    ) -> Vec<usize> {
+    ) -> Vec<ChangePoint> {
         let starts = axis.starts();
         let Some(first) = starts.first() else {
             return Vec::new();
@@ -84,9 +90,15 @@ impl Search {
                 self.remember(key, &within);
                 within
             });
-            let is_middle =
-                |at: &usize| (is_first || *at >= STEP / 2) && (is_last || *at < BLOCK - STEP / 2);
-            found.extend(within.into_iter().filter(is_middle).map(|at| begin + at));
+            let is_middle = |change: &ChangePoint| {
+                let is_behind = is_first || change.at >= STEP / 2;
+                is_behind && (is_last || change.at < BLOCK - STEP / 2)
+            };
+            let of_axis = |change: ChangePoint| ChangePoint {
+                at: begin + change.at,
+                ..change
+            };
+            found.extend(within.into_iter().filter(is_middle).map(of_axis));
             if is_last {
                 break;
             }
@@ -94,7 +106,7 @@ impl Search {
         found
     }
 
-    fn remember(&self, key: Key, within: &[usize]) {
+    fn remember(&self, key: Key, within: &[ChangePoint]) {
         let mut known = lock(&self.known);
         if known.len() >= MOST_REMEMBERED {
             known.clear();
@@ -104,14 +116,17 @@ impl Search {
 }
 
 /// Changes within a stretch. Slots without requests are left out: they are no change of a response time.
-fn search(values: &[f64]) -> Vec<usize> {
+fn search(values: &[f64]) -> Vec<ChangePoint> {
     let known: Vec<usize> = (0..values.len())
         .filter(|at| values[*at].is_finite())
         .collect();
     let series: Vec<f64> = known.iter().map(|at| values[*at]).collect();
     change_points(&series)
         .into_iter()
-        .map(|nth| known[nth])
+        .map(|change| ChangePoint {
+            at: known[change.at],
+            ..change
+        })
         .collect()
 }
 

@@ -16,7 +16,7 @@ const EXCESS: f64 = 1.5;
 /// A disk that is busy for so much of the time has a queue before it that its own latency does not show.
 const SATURATED: f64 = 0.95;
 /// "Nothing changed" excludes changes of a percentile by more than this ratio.
-const EXCLUDED: f64 = 1.25;
+const EXCLUDED: f64 = 1.3;
 
 /// One cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
