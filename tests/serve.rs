@@ -166,9 +166,30 @@ fn others_are_let_in_with_tokens_and_tls_or_a_proxy_only() {
     place
         .run(&["serve", "--token-file", plain.to_str().unwrap()])
         .refuses(&["a line that is no token's"]);
+    let missing = place.path("missing");
+    place
+        .run(&["serve", "--token-file", missing.to_str().unwrap()])
+        .refuses(&["is not there", "disksmith serve token"]);
     place
         .run(&["serve", "--slot", "10ms"])
         .refuses(&["--slot is a whole number of seconds"]);
+}
+
+#[test]
+fn addresses_that_cannot_be_served_on_are_refused() {
+    let place = Place::new();
+    for wrong in ["localhost:9188", "127.0.0.1", "999.1.1.1:80", "70000"] {
+        let said = place.run(&["serve", "--listen", wrong]).ends_with(2);
+        assert!(said.err.contains("127.0.0.1:9187"), "{said:#?}");
+    }
+    place
+        .run(&["serve", "--prometheus", "https://prometheus:9090"])
+        .ends_with(2);
+    // A port alone is one of the loopback.
+    let server = Server::start(&place, &[]);
+    place
+        .run(&["serve", "--listen", &server.port.to_string()])
+        .refuses(&["listens on 127.0.0.1", "--listen"]);
 }
 
 #[test]

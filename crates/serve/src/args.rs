@@ -1,12 +1,13 @@
 //! The arguments of `serve`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use record::Nanos;
 use tally::store;
+use watch::args::Address as ListenAddress;
 
 use crate::sources::prometheus::{Address, Named};
 
@@ -28,14 +29,14 @@ pub struct ServeArgs {
     /// Task other than serving
     #[command(subcommand)]
     pub verb: Option<ServeVerb>,
-    /// Address to serve on
+    /// Address to serve on, or a port on the loopback
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Open the page in a browser
     #[arg(long)]
     pub open: bool,
-    /// Response times: sqlite:FILE or mysql://user@host:3306/database [default: tally.db beside the ledger].
-    /// Several are read as one
+    /// Response times: sqlite:FILE, mysql://user@host:3306/database or clickhouse://user@host:8123/database [default:
+    /// tally.db beside the ledger]. Several are read as one
     #[arg(long, value_name = "STORE")]
     pub tally: Vec<store::Address>,
     /// Disks of other hosts: a server with Prometheus' query API that scrapes 'disksmith watch --prometheus'

@@ -1,6 +1,7 @@
 //! Starting the server, and its end.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -42,9 +43,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
     let door = Door::of(args)?;
     let slot_s = slot(args)?;
     let stores = stores(args, context)?;
-    let listener = std::net::TcpListener::bind(args.listen)
-        .with_context(|| format!("{} cannot be listened on", args.listen))
-        .refused()?;
+    let listener = listen(args.listen.0)?;
     listener.set_nonblocking(true).refused()?;
     let address = listener.local_addr().refused()?;
     let live = Live::new();
@@ -118,6 +117,20 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
     Ok(Answer::Done)
 }
 
+fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(address);
+    if let Err(error) = &listener
+        && error.kind() == ErrorKind::AddrInUse
+    {
+        return Err(Failure::refused(format!(
+            "a program listens on {address} already, perhaps another 'disksmith serve'; name another port with --listen"
+        )));
+    }
+    listener
+        .with_context(|| format!("{address} cannot be listened on"))
+        .refused()
+}
+
 /// Tokens and TLS of the server.
 struct Door {
     tokens: Option<Tokens>,
@@ -126,12 +139,12 @@ struct Door {
 
 impl Door {
     fn of(args: &ServeArgs) -> Result<Door, Failure> {
-        let is_reached = !args.listen.ip().is_loopback() || args.behind_proxy.is_some();
+        let is_reached = !args.listen.0.ip().is_loopback() || args.behind_proxy.is_some();
         let is_encrypted = args.tls_cert.is_some() || args.behind_proxy.is_some();
         if is_reached && (args.token_file.is_none() || !is_encrypted) {
             return Err(Failure::refused(format!(
                 "others can reach {}: name --token-file, and either --tls-cert with --tls-key or --behind-proxy; or listen on 127.0.0.1",
-                args.listen
+                args.listen.0
             )));
         }
         let tokens = args.token_file.as_deref().map(Tokens::open);

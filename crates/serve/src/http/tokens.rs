@@ -163,6 +163,13 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
     let name = || format!("the token file {}", path.display());
+    if !path.exists() {
+        bail!(
+            "{} is not there; 'disksmith serve token read --token-file {}' makes it",
+            name(),
+            path.display()
+        );
+    }
     let facts = fs::metadata(path).with_context(name)?;
     if facts.mode() & 0o022 != 0 {
         bail!(

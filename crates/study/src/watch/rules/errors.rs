@@ -26,7 +26,9 @@ impl LoggedErrors {
             1 => "The kernel's log reports".to_owned(),
             count => format!("The kernel's log has {count} errors, the last of them"),
         };
-        format!("{times}: {}", self.last.text)
+        // The log's lines end as their drivers have it, a sentence with a full stop.
+        let last = self.last.text.trim_end_matches(['.', ' ']);
+        format!("{times}: {last}.")
     }
 }
 
