@@ -447,6 +447,7 @@
       if (trace.hide_in_legend || !trace.name) continue;
       const item = element("button", legend, "key", "");
       item.type = "button";
+      item.setAttribute("aria-pressed", "true");
       const line = element("i", item);
       line.style.color = colour(trace.line?.color || trace.marker?.color);
       const symbol = trace.marker?.symbol || "";
@@ -455,6 +456,7 @@
       item.onclick = () => {
         trace.off = !trace.off;
         item.classList.toggle("off", trace.off);
+        item.setAttribute("aria-pressed", String(!trace.off));
         for (const other of model.data) if (trace.group && other.group === trace.group) other.off = trace.off;
         redraw();
       };
@@ -499,6 +501,10 @@
         }],
       },
     }, [model.rx, model.ry], chart);
+    // The image is what is plotted; the keys beside it are buttons.
+    u.root.setAttribute("role", "img");
+    u.root.setAttribute("aria-label", chart.getAttribute("aria-label"));
+    chart.setAttribute("role", "group");
     plots.set(chart, u);
   };
   const drawAll = () => charts.forEach(draw);
