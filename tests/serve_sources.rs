@@ -1,4 +1,4 @@
-//! `serve` over real servers: MariaDB, Prometheus and VictoriaMetrics, which go away and come back.
+//! `serve` over real servers, MariaDB, Prometheus and VictoriaMetrics, which go away and come back; and over a real array.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use server::{Server, wait_until};
 use services::{MariaDb, free_port};
+use support::lab::in_lab;
 use support::{Place, Running, has_program, skipped};
 use world::{Minute, World};
 
@@ -245,4 +246,43 @@ fn scraped(program: &str, start: Start) {
                 .iter()
                 .any(|host| host["state"] == "live")
     });
+}
+
+/// A check of a real array, slowed so that it lasts, while `serve` runs beside it.
+const CHECK: &str = "
+fails() { echo \"$1\" >&2; exit 8; }
+ip link set lo up
+mdadm -q --create /dev/md0 --run --level 1 --raid-devices 2 --assume-clean --bitmap none /dev/vda /dev/vdb >&2 || exit 8
+echo 1000 > /sys/block/md0/md/sync_speed_max
+echo check > /sys/block/md0/md/sync_action
+disksmith serve --listen 9188 >&2 &
+server=$!
+for i in $(seq 100); do
+    sleep 1
+    wget -qO- http://127.0.0.1:9188/api/v1/now > now.json && grep -q '\"action\":\"check\",\"done_fraction\":0' now.json && break
+done
+cat now.json
+echo PAGE
+wget -qO- http://127.0.0.1:9188/
+kill $server
+wait $server || fails 'serve failed'
+";
+
+#[test]
+fn with_qemu_a_check_of_a_real_array_is_seen_while_it_runs() {
+    let place = Place::new();
+    let options = ["--volumes", "2xiops=3000:256MiB", "--timeout", "20m"];
+    let Some(said) = in_lab(&place, &options, CHECK) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let (now, page) = said.out.split_once("PAGE").unwrap();
+    let now: Value = serde_json::from_str(now).unwrap();
+    let disks = now["hosts"][0]["disks"].as_array().unwrap();
+    let array = disks.iter().find(|disk| disk["name"] == "md0").unwrap();
+    assert_eq!(array["array"]["action"], "check", "{array}");
+    let done = array["array"]["done_fraction"].as_f64().unwrap();
+    assert!((0.0..1.0).contains(&done), "{array}");
+    assert_eq!(array["lies_on"], serde_json::json!(["vda", "vdb"]));
+    assert!(page.contains("data-array=\"check\""), "{page}");
 }
