@@ -128,7 +128,7 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
             Some(home) => command.env("HOME", home),
             None => command.env_remove("HOME"),
         };
-        said(command.arg("runs"))
+        said(command.args(["mark", "deploy"]))
     };
     let export = "export DISKSMITH_LEDGER=/var/tmp/disksmith.db".to_owned();
     check(vec![

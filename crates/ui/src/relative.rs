@@ -9,15 +9,19 @@ use crate::format::percent;
 const FACTOR: f64 = 2.0;
 /// Half the width of an interval, as a share of its mean, beyond which the bounds are told.
 const WIDE: f64 = 0.5;
+/// Factors beyond this, or below its inverse, are not told: an interval that reaches there says nothing.
+const FARTHEST: f64 = 1000.0;
 
 /// True if a change, of which this is the largest ratio told, is told as a factor.
 pub fn is_factor(largest: f64) -> bool {
     largest >= FACTOR
 }
 
-/// A ratio as a factor: `3.2`, `0.04`.
+/// A ratio as a factor: `3.2`, `0.04`, `more than 1,000`.
 pub fn factor(ratio: f64) -> String {
     match ratio {
+        r if r > FARTHEST => "more than 1,000".to_owned(),
+        r if r > 0.0 && r < 1.0 / FARTHEST => "less than 0.001".to_owned(),
         r if r < 0.995 => format!("{r:.2}"),
         r => format!("{r:.1}"),
     }
@@ -75,6 +79,12 @@ mod tests {
             (1.1, 1.5, 1.9, "50 % (10 % to 90 %)"),
             (1.2, 1.9, 2.5, "a factor of 1.9 (1.2 to 2.5)"),
             (2.5, 3.2, 4.1, "a factor of 3.2 (2.5 to 4.1)"),
+            (
+                1e-9,
+                1.4,
+                1e16,
+                "a factor of 1.4 (less than 0.001 to more than 1,000)",
+            ),
         ] {
             assert_eq!(by(ratio, low, high), text);
         }
