@@ -436,7 +436,7 @@ fn with_root_someone_else_on_the_device_is_foreign_io() {
     dd.args([&from, "of=/dev/null", "bs=16k", "iflag=direct"]);
     // Several, as the run has several in flight: a busy host takes from all alike.
     let _others = [(); 8].map(|()| Other::start(&mut of_other.hold(&dd)));
-    // Where the host is too busy to tell the rate, nobody can tell that of others: the interval says so.
+    // On a busy host the interval of a run's own rate may be wider than the rate of the others.
     let document = (0..5)
         .map(|_| limited.document(&[&PAGE_READ[..], &["--seconds", "3s"]].concat()))
         .find(|document| finding(document, "foreign-io").is_some())

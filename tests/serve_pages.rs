@@ -163,7 +163,7 @@ const PAGES: [(&str, &str); 8] = [
     ("COMPARE", "document.querySelectorAll('tbody tr').length"),
 ];
 
-/// What the page of a report, a sweep or a run of a fleet holds.
+/// Condition under which the page of a report, a sweep or a run of a fleet is drawn.
 const DRAWN: &str = "document.querySelector('h1') && document.querySelector('table, pre')";
 
 /// Addresses of the pages, with what to wait for.
@@ -198,7 +198,7 @@ fn every_page_is_whole_in_light_and_dark_and_on_a_phone() {
     }
 }
 
-/// Panics unless a page is complete, quiet, asks nobody else, and is no wider than the window.
+/// Asserts that a page is complete, logs nothing, requests nothing of another origin, and is no wider than the window.
 #[track_caller]
 fn assert_whole(chromium: &mut Chromium, origin: &str, path: &str, ready: &str, width: u32) {
     chromium.open(&format!("{origin}{path}"));

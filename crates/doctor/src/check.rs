@@ -109,7 +109,11 @@ pub(crate) struct Judgement {
 }
 
 impl Judgement {
-    fn new(result: CheckResult, value: impl Into<String>, advice: impl Into<String>) -> Judgement {
+    pub(crate) fn new(
+        result: CheckResult,
+        value: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Judgement {
         Judgement {
             result,
             value: value.into(),

@@ -1,5 +1,7 @@
-//! Identity of processes: a process id is given to another process after a while, so that only the id and the
-//! start together name one, and only during one boot.
+//! Identity of processes, and their control groups.
+//!
+//! A process id is given to another process after a while, so that only the id and the start together name one, and
+//! only during one boot.
 
 use std::path::Path;
 use std::{fs, io};
@@ -103,6 +105,13 @@ fn parse(text: &[u8]) -> Option<Stat> {
         },
         state,
     })
+}
+
+/// Controllers of a hierarchy and the path of the group in it, of a line of `/proc/PID/cgroup` (cgroups(7)). The unified
+/// hierarchy has no controllers there.
+pub fn group_membership(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once(':')?;
+    rest.split_once(':')
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) fn show(
     page: Option<&OutputFile>,
     context: &mut Context,
 ) -> Outcome {
-    let ledger = context.open_ledger_to_read()?;
+    let ledger = context.open_ledger_or_empty()?;
     let record = record(&ledger, word)?;
     answer(args, page, context, &record, &ledger)
 }

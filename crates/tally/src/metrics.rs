@@ -10,12 +10,12 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::pipeline::meter::Meter;
 use crate::server::{Server, answer};
+use ui::PROMETHEUS_TEXT;
 
 /// A source with its counters.
 pub(crate) type Metered = (String, Arc<Meter>);
 
-/// Prometheus' text format, which Prometheus 3 wants named.
-const FORM: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const FORM: HeaderValue = HeaderValue::from_static(PROMETHEUS_TEXT);
 
 /// Serves metrics.
 pub(crate) fn serve(address: SocketAddr, meters: Vec<Metered>) -> std::io::Result<Server> {

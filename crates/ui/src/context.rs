@@ -69,8 +69,8 @@ impl Context {
         Ledger::open(self.ledger_path()?).refused()
     }
 
-    /// Opens the ledger for what only reads it: where there is none, one without anything in it, and none is made.
-    pub fn open_ledger_to_read(&self) -> Result<Ledger, Failure> {
+    /// Opens the ledger where there is one, and else one without anything in it that is no file.
+    pub fn open_ledger_or_empty(&self) -> Result<Ledger, Failure> {
         match self.open_ledger_if_there()? {
             Some(ledger) => Ok(ledger),
             None => Ledger::absent(self.ledger_path()?).refused(),

@@ -19,7 +19,7 @@ const LONGEST: usize = 200;
 pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     if let Some(number) = args.remove {
         context
-            .open_ledger_to_read()?
+            .open_ledger_or_empty()?
             .remove_mark(number)
             .refused()?;
         return answer(args, context, &Document::Removed(number), || {
@@ -27,9 +27,7 @@ pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
         });
     }
     let Some(text) = &args.text else {
-        let marks = context
-            .open_ledger_if_there()?
-            .map_or(Ok(Vec::new()), |ledger| all(&ledger))?;
+        let marks = all(&context.open_ledger_or_empty()?)?;
         let listed = Document::Marks(marks.iter().map(MarkDocument::of).collect());
         return answer(args, context, &listed, || list(&marks));
     };

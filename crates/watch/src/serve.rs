@@ -21,6 +21,7 @@ use study::watch::Event;
 use study::watch::{Change, ChangeKind};
 
 use crate::views::prometheus::{self, FindingCounts};
+use ui::PROMETHEUS_TEXT;
 use ui::context::notice;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -198,7 +199,7 @@ fn answer(
         other => other.advice().to_owned(),
     };
     let mut answer = format!(
-        "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+        "HTTP/1.1 {}\r\nContent-Type: {PROMETHEUS_TEXT}\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n",
         reply.status(),
         body.len()

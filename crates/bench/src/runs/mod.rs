@@ -25,7 +25,7 @@ use ui::table::{Column, layout};
 
 /// Lists runs, or removes some.
 pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
-    let mut ledger = context.open_ledger_to_read()?;
+    let mut ledger = context.open_ledger_or_empty()?;
     match &args.verb {
         Some(RunsVerb::Remove { runs }) => return remove(&mut ledger, runs, context),
         Some(RunsVerb::Recordings {
@@ -210,7 +210,7 @@ fn load(ledger: &Ledger, word: &str) -> Result<Concluded, Failure> {
 
 /// Shows a run again.
 pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
-    let ledger = context.open_ledger_to_read()?;
+    let ledger = context.open_ledger_or_empty()?;
     let run = load(&ledger, &args.run)?;
     let text = match (&run, args.format) {
         (Concluded::Measured(run, conclusion), Some(AnswerFormat::Csv)) => {
@@ -239,7 +239,7 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
 
 /// Compares two runs, phase by phase.
 pub fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
-    let ledger = context.open_ledger_to_read()?;
+    let ledger = context.open_ledger_or_empty()?;
     let a = load(&ledger, &args.a)?.side();
     let b = load(&ledger, &args.b)?.side();
     let bar = args.fail_if_slower.map(|bar| compare::Bar {
@@ -259,7 +259,7 @@ pub fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
 /// Draws runs as an HTML page.
 pub fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
     let output = OutputFile::check(&args.output, Format::Page, args.force)?;
-    let ledger = context.open_ledger_to_read()?;
+    let ledger = context.open_ledger_or_empty()?;
     let page = report_page(&ledger, &args.runs)?;
     output.write(&page).midway()?;
     Ok(Answer::Done)

@@ -131,11 +131,7 @@ fn degraded(facts: &Facts) -> Vec<Judgement> {
             };
             let value = format!("{}: {meaning}", disk.name);
             let advice = "Replace it: a cloud volume by a snapshot and a new volume of it. 'disksmith bench' compares the two.";
-            let judgement = match result {
-                CheckResult::Fix => Judgement::fix(value, advice),
-                _ => Judgement::consider(value, advice),
-            };
-            found.push(judgement.evidence(cite(event)));
+            found.push(Judgement::new(result, value, advice).evidence(cite(event)));
         }
     }
     or_silence(

@@ -1,6 +1,7 @@
 //! Database servers that run, with the limits that they run under.
 
 use linux::Root;
+use linux::process::group_membership;
 use linux::root::{attribute, names_in};
 
 /// Programs that are taken for a database server.
@@ -123,11 +124,8 @@ fn unit(cgroup: &str) -> Option<String> {
 
 /// The controllers of each hierarchy and the path in it; version 2, which stands last, has none.
 fn groups(cgroup: &str) -> impl Iterator<Item = (&str, &str)> {
-    cgroup.lines().filter_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        Some((controllers, path.trim_start_matches('/')))
-    })
+    let groups = cgroup.lines().filter_map(group_membership);
+    groups.map(|(controllers, path)| (controllers, path.trim_start_matches('/')))
 }
 
 #[cfg(test)]

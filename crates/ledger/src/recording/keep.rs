@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use record::sample::Recorded;
 use record::{Bytes, Nanos};
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::OptionalExtension as _;
 
 use super::packed::Packed;
 use super::thin::Thinner;
@@ -294,11 +294,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written, or there is no such recording.
     pub fn remove_recording(&mut self, number: i64) -> Result<()> {
-        let is_removed = self.has("recordings", number)?
-            && self.changed(|change| {
-                change.execute("DELETE FROM recordings WHERE number = ?1", params![number])
-            })? > 0;
-        match is_removed {
+        match self.remove_numbered("recordings", number)? {
             true => Ok(()),
             false => Err(Error::NoSuchRecording {
                 path: self.path.clone(),

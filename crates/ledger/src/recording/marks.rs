@@ -72,11 +72,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written, or there is no such mark.
     pub fn remove_mark(&mut self, number: i64) -> Result<()> {
-        let is_removed = self.has("marks", number)?
-            && self.changed(|change| {
-                change.execute("DELETE FROM marks WHERE number = ?1", [number])
-            })? > 0;
-        match is_removed {
+        match self.remove_numbered("marks", number)? {
             true => Ok(()),
             false => Err(Error::NoSuchMark {
                 path: self.path.clone(),
@@ -85,13 +81,20 @@ impl Ledger {
         }
     }
 
-    /// True if `table` has a row of that number. Asked before a removal, so that a ledger that is absent or may only
-    /// be read says first that there is nothing to remove.
-    pub(super) fn has(&self, table: &str, number: i64) -> Result<bool> {
-        let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE number = ?1)");
-        self.connection
-            .query_row(&sql, [number], |row| row.get(0))
-            .map_err(|error| self.explain(error))
+    /// Removes the row of a number from `table`; false where there is none. That is asked first, so that a ledger that is
+    /// absent or may only be read says so too.
+    pub(super) fn remove_numbered(&mut self, table: &str, number: i64) -> Result<bool> {
+        let of_number = format!("FROM {table} WHERE number = ?1");
+        let is_there: bool = self
+            .connection
+            .query_row(
+                &format!("SELECT EXISTS (SELECT 1 {of_number})"),
+                [number],
+                |row| row.get(0),
+            )
+            .map_err(|error| self.explain(error))?;
+        Ok(is_there
+            && self.changed(|change| change.execute(&format!("DELETE {of_number}"), [number]))? > 0)
     }
 }
 

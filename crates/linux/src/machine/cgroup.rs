@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use record::Bytes;
 
 use crate::mounts::{Mount, Mounts};
+use crate::process::group_membership;
 use crate::root::{Root, attribute, number};
 
 /// The tightest limit on this process's memory, from its control group up to the topmost that can be
@@ -20,9 +21,7 @@ pub(super) fn memory_limit(root: &Root) -> Option<Bytes> {
     groups
         .lines()
         .filter_map(|line| {
-            // hierarchy-ID:controller-list:cgroup-path (cgroups(7)); version 2 is `0::path`.
-            let mut fields = line.splitn(3, ':');
-            let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+            let (controllers, path) = group_membership(line)?;
             if controllers.is_empty() {
                 let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
                 tightest(root, mount, path, &["memory.max", "memory.high"])

@@ -6,6 +6,7 @@ use std::fs;
 use record::Bytes;
 
 use super::kept::lines;
+use crate::process::group_membership;
 use crate::root::{Root, attribute};
 
 /// Counters of a process since it began.
@@ -63,10 +64,9 @@ pub fn process_name(root: &Root, pid: u32) -> Option<String> {
 pub fn process_group(root: &Root, pid: u32) -> Option<String> {
     let text = fs::read(root.proc.join(pid.to_string()).join("cgroup")).ok()?;
     let mut groups = lines(&text).filter_map(|line| {
-        let (number, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
+        let (controllers, path) = group_membership(line)?;
         let counts_io = controllers.split(',').any(|name| name == "blkio");
-        (number == "0" || counts_io).then_some((counts_io, path))
+        (controllers.is_empty() || counts_io).then_some((counts_io, path))
     });
     let first = groups.next()?;
     let group = groups.find(|(counts_io, _)| *counts_io).unwrap_or(first);

@@ -22,7 +22,7 @@ const MOST_LOGICAL: u32 = 256;
 /// A GPT with more entries is taken for a damaged one; usual are 128.
 const MOST_ENTRIES: u32 = 1024;
 
-/// What the tables on a device tell.
+/// Partitions of a device and the records of its tables.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     /// The partitions of all tables, in the order of their places, each place once.

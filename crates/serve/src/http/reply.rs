@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
 
 use crate::documents::{self, Document as _};
+use ui::PROMETHEUS_TEXT;
 
 /// Policy of all pages: nothing inline, nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -82,7 +83,7 @@ pub(crate) fn json(body: impl Into<Body>) -> Response {
 
 /// Plain text.
 pub(crate) fn text(body: impl Into<Body>) -> Response {
-    typed("text/plain; version=0.0.4; charset=utf-8", body)
+    typed(PROMETHEUS_TEXT, body)
 }
 
 /// CSV, as a download of this name.

@@ -74,9 +74,7 @@ impl Lines<'_> {
             reason,
         }
     }
-}
 
-impl Lines<'_> {
     /// An error of the reader of TOML. The line of an unknown key is that of the key, and not of its table's end.
     fn unread(&self, reason: &str) -> Wrong {
         let key = reason.strip_prefix("unknown field `");
