@@ -112,10 +112,16 @@ fn with_root_a_group_that_is_held_to_its_limit_is_named() {
     // The disk itself does hardly anything meanwhile: most of a request's time passes before it. Where another program
     // has the processors the disk's part is long, too.
     watching.wait("a short wait at the disk", |line| {
+        let device = &line["devices"][0]["number"];
         let limits = line["host"]["cgroup_limits"].as_array();
-        let reads = limits.and_then(|all| all.iter().find(|one| one["kind"] == "reads"));
-        let used = reads.and_then(|reads| reads["used_per_s"].as_f64());
-        let used = used.filter(|used| *used > 0.0);
+        // Other programs' groups may be limited too, and one may have outlived a disk of the same number.
+        let used = limits.and_then(|all| {
+            let of_disk = all.iter().filter(|one| one["device"] == *device);
+            let reads = of_disk.filter(|one| one["kind"] == "reads");
+            reads
+                .filter_map(|one| one["used_per_s"].as_f64())
+                .find(|used| *used > 0.0)
+        });
         let wait_ns = line["devices"][0]["read"]["await_ns"].as_f64();
         let waits_before = |(used, wait_ns): (f64, f64)| wait_ns / 1e9 < 0.5 / used;
         used.zip(wait_ns).is_some_and(waits_before)
