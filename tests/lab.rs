@@ -40,6 +40,7 @@ fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
 }
 
 #[test]
+#[ignore = "long proof: make prove"]
 fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
     let place = Place::new();
     let script =

@@ -338,6 +338,7 @@ is "$(tunables)" "$before" "after a kill of both, and a recovery"
 "#;
 
 #[test]
+#[ignore = "long proof: make prove"]
 fn with_qemu_a_recovery_gets_past_what_a_killed_scrub_has_left() {
     let place = Place::new();
     let volumes = ["--volumes", "5xthroughput=8MiB:64MiB"];

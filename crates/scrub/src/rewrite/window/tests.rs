@@ -220,7 +220,7 @@ fn some_bytes() -> impl Strategy<Value = Vec<(usize, u8)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn what_one_member_has_wrong_is_restored_bit_for_bit(
