@@ -109,6 +109,11 @@ fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
     let Some(net) = Net::new(&[PLAIN]) else {
         return;
     };
+    // A disk of its own: what happens to disks that are not named is no matter of the answer.
+    let Some(disk) = loops::Loop::new(8) else {
+        return;
+    };
+    let disk = disk.name();
     let check = |more: &str| {
         let remote = format!(
             "{} watch --check --count 1 --interval 100ms {more}",
@@ -132,7 +137,7 @@ fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
         ("-w iops=@0:1000000000", 1, "DISKSMITH WARNING - "),
         ("no-such-disk", 3, "DISKSMITH UNKNOWN - "),
     ] {
-        let said = check(more);
+        let said = check(&format!("{more} {disk}"));
         assert_eq!(said.status, Some(status), "{more}: {said:#?}");
         assert!(said.out.starts_with(begins), "{more}: {said:#?}");
     }

@@ -40,12 +40,18 @@ checks() {
 at_fence() { wait_for checks; }
 # A MB or more is done, and in the ledger.
 kept() { disksmith scrub --status --json | grep -q '"done_bytes": [0-9]\{7,\}'; }
+# Until none is left: one may just have started another.
 kill_all() {
-    program=$(readlink -f "$(command -v disksmith)"); all=
-    for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/exe")" != "$program" ] || all="$all ${process#/proc/}"
+    program=$(readlink -f "$(command -v disksmith)")
+    while :; do
+        all=
+        for process in /proc/[0-9]*; do
+            [ "$(readlink "$process/exe")" != "$program" ] || all="$all ${process#/proc/}"
+        done
+        [ -n "$all" ] || return 0
+        kill -9 $all
+        sleep 0.1
     done
-    kill -9 $all
 }
 # Runs a scrub, and signals it once a condition is true while it is at work; its status is this one's. On a host on
 # which it comes to its end first, since the volumes are as fast as ever, it is run again from its beginning.

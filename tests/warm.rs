@@ -39,12 +39,21 @@ fn set(volume: &Value, name: &str) -> u64 {
     found.map_or(0, |set| number(&set["bytes"]))
 }
 
+/// Findings but `yielded`, which anyone may cause: a file system writes when it likes, another test may look at all disks
+/// of the host, and where a machine is halted between the kernel's count of a completion and the program's, own I/O
+/// looks like the foreground's for a moment.
 fn codes(volume: &Value) -> Vec<String> {
     let findings = volume["findings"].as_array().unwrap();
     findings
         .iter()
         .map(|finding| finding["code"].as_str().unwrap().to_owned())
+        .filter(|code| code != "yielded")
         .collect()
+}
+
+fn has_yielded(volume: &Value) -> bool {
+    let findings = volume["findings"].as_array().unwrap();
+    findings.iter().any(|finding| finding["code"] == "yielded")
 }
 
 #[test]

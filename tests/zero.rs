@@ -357,19 +357,24 @@ fn with_root_places_that_cannot_be_written_are_listed_and_the_rest_is_zeroed() {
 
 #[test]
 fn with_root_the_slow_one_of_two_is_named() {
+    // On a host that gives the fast one no processor for seconds, nothing is sure, and nothing is named.
+    for _ in 0..3 {
+        match slow_one_is_named() {
+            None | Some(true) => return,
+            Some(false) => (),
+        }
+    }
+    panic!("the slow one is named in none of some runs");
+}
+
+/// True if the slow one of two disks was named. The fast one never is.
+fn slow_one_is_named() -> Option<bool> {
     let place = Place::new();
     // At rates that a busy host has too, for some seconds.
-    let sizes = 72 * MIB;
-    let disks = (
-        Disk::new(&place, "fast.img", sizes),
-        Disk::new(&place, "slow.img", sizes),
-    );
-    let (Some(fast), Some(slow)) = disks else {
-        return;
-    };
-    let Some(throttle) = Throttle::on(&slow.device) else {
-        return;
-    };
+    let sizes = 40 * MIB;
+    let fast = Disk::new(&place, "fast.img", sizes)?;
+    let slow = Disk::new(&place, "slow.img", sizes)?;
+    let throttle = Throttle::on(&slow.device)?;
     throttle.limit_bytes(3 * MIB / 2);
     let paths = [fast.path(), slow.path()];
     let consents = [&fast, &slow]
@@ -384,16 +389,19 @@ fn with_root_the_slow_one_of_two_is_named() {
     let running = Running::start(&mut throttle.hold(&place.command(&words)));
     let said = running.end().ends_with(0);
     let document = said.json();
-    let named = format!("{} is slower than its siblings", slow.path());
+    assert_eq!(not_zero(&slow.device.node), 0);
     let notes = document["notes"].to_string();
-    assert!(notes.contains(&named), "{document:#}");
     assert!(
         !notes.contains(&format!("{} is slower", fast.path())),
         "{notes}"
     );
     let disks = &document["disks"];
     assert!(disks[0]["slower_than_siblings"].is_null(), "{document:#}");
+    if !notes.contains(&format!("{} is slower than its siblings", slow.path())) {
+        eprintln!("not named: {document:#}");
+        return Some(false);
+    }
     let ratio = &disks[1]["slower_than_siblings"]["mean"];
     assert!(ratio.as_f64().unwrap() < 0.5, "{document:#}");
-    assert_eq!(not_zero(&slow.device.node), 0);
+    Some(true)
 }

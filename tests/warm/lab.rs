@@ -9,13 +9,6 @@ use crate::support::lab::in_lab;
 use crate::support::{Place, ProgramOutput, number};
 use crate::{MIB, codes, set};
 
-/// Findings but `yielded`: a file system writes when it likes, and where the emulated machine is halted between the
-/// kernel's count of a completion and the program's, own I/O looks like the foreground's for a moment.
-fn found(volume: &Value) -> Vec<String> {
-    let codes = codes(volume).into_iter();
-    codes.filter(|code| code != "yielded").collect()
-}
-
 /// A file on an array of two volumes.
 const ON_AN_ARRAY: &str = r#"
 mdadm --create /dev/md0 --run --level 0 --chunk 256K --raid-devices 2 /dev/vda /dev/vdb >&2 || exit 9
@@ -43,7 +36,7 @@ fn with_qemu_a_file_on_an_array_comes_first_on_each_of_its_volumes() {
             "{volume}"
         );
         assert!(number(&volume["left_out_bytes"]) > 100 * MIB, "{volume}");
-        assert_eq!(found(volume), ["left-cold"]);
+        assert_eq!(codes(volume), ["left-cold"]);
     }
 }
 
@@ -123,7 +116,7 @@ fn with_qemu_a_limit_that_volumes_share_is_found() {
         let document = said.ends_with(0).json();
         for volume in document["volumes"].as_array().unwrap() {
             assert_eq!(number(&volume["read_bytes"]), 52 * MIB, "{volume}");
-            assert!(found(volume).is_empty(), "{volume}");
+            assert!(codes(volume).is_empty(), "{volume}");
         }
         let found = codes(&document);
         if found == ["shared-cap"] {
@@ -212,7 +205,7 @@ fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
     assert!(prose.contains("The same command begins anew"), "{prose}");
     let volume = volume_of(ended("anew", 0));
     assert_eq!(volume["ended"], "interrupted", "{volume:#}");
-    assert_eq!(found(&volume), ["not-kept"], "{volume:#}");
+    assert_eq!(codes(&volume), ["not-kept"], "{volume:#}");
     assert_eq!(number(&volume["before_bytes"]), 0, "{volume:#}");
 
     let left = left[2].as_u64().unwrap();
