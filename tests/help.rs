@@ -113,29 +113,82 @@ fn unknown_verbs_and_options_end_with_status_2_and_the_usage() {
     place.assert_nothing_left();
 }
 
+/// Script that has the words completed as bash would, and prints what it would offer, one a line.
+const ASK_BASH: &str = r#"source "$1"; shift
+COMP_WORDS=(disksmith "$@"); COMP_CWORD=$#; COMP_TYPE=9
+_clap_complete_disksmith disksmith "${!#}" ""
+printf '%s\n' "${COMPREPLY[@]}""#;
+
 #[test]
-fn the_completions_name_every_verb_and_their_shells_can_read_them() {
+fn shells_read_the_completions_and_bash_offers_what_there_is() {
     let place = Place::new();
     for (shell, mark) in [
-        ("bash", "complete -F"),
+        ("bash", "complete -o"),
         ("zsh", "#compdef disksmith"),
-        ("fish", "complete -c disksmith"),
+        ("fish", "complete --keep-order"),
         ("elvish", "edit:completion"),
         ("powershell", "Register-ArgumentCompleter"),
     ] {
         let script = place.run(&["completions", shell]).ends_with(0);
         assert_eq!(script.err, "");
-        for word in [&VERBS[..], &[mark]].concat() {
-            assert!(script.out.contains(word), "{shell}: no {word}");
-        }
+        assert!(script.out.contains(mark), "{shell}: {}", script.out);
+        let file = place.path(shell);
+        std::fs::write(&file, &script.out).unwrap();
         let checks_syntax = ["bash", "zsh", "fish"].contains(&shell);
         if checks_syntax && has_program(shell) {
-            let file = place.path(shell);
-            std::fs::write(&file, &script.out).unwrap();
             let checked = said(Command::new(shell).arg("-n").arg(&file)).ends_with(0);
             assert_eq!(checked.err, "");
         }
     }
+    place.bench(&["--size", "4M", "--seconds", "1s", "--phase", "page-read"]);
+    let run = place.runs().remove(0);
+    let program = assert_cmd::cargo::cargo_bin!("disksmith");
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let ssh = place.path("home/.ssh");
+    std::fs::create_dir_all(&ssh).unwrap();
+    std::fs::write(ssh.join("config"), "Host db1 db2\n").unwrap();
+    let offered = |words: &[&str]| {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", ASK_BASH, "bash"])
+            .arg(place.path("bash"))
+            .args(words);
+        bash.env("PATH", &path)
+            .env("DISKSMITH_LEDGER", place.ledger());
+        bash.env("HOME", place.path("home"));
+        let said = said(&mut bash).ends_with(0);
+        assert_eq!(said.err, "");
+        said.out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let verbs = offered(&[""]);
+    for verb in VERBS {
+        assert!(verbs.contains(&verb.to_owned()), "no {verb} in {verbs:?}");
+    }
+    assert_eq!(
+        offered(&["show", ""])[..2],
+        ["last".to_owned(), run.clone()]
+    );
+    assert_eq!(offered(&["compare", "last", &run[..12]]), [run]);
+    assert_eq!(
+        offered(&["bench", ".", "--phase", "page-m"]),
+        ["page-mixed"]
+    );
+    assert_eq!(
+        offered(&["bench", ".", "--phase", "seek,page-m"]),
+        ["seek,page-mixed"]
+    );
+    assert_eq!(offered(&["fleet", "run", "--hosts", "db"]), ["db1", "db2"]);
+    let disks = offered(&["watch", "/dev/"]);
+    let first = std::fs::read_dir("/sys/class/block").unwrap().count();
+    assert_eq!(disks.is_empty(), first == 0, "{disks:?}");
+    assert!(
+        disks.iter().all(|disk| disk.starts_with("/dev/")),
+        "{disks:?}"
+    );
+    assert!(offered(&["watch", "--no-such-opt"]).concat().is_empty());
 }
 
 #[test]

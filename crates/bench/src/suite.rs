@@ -67,6 +67,12 @@ fn database() -> Vec<PhasePlan> {
     .collect()
 }
 
+/// Names of the phases of suites whose phases are known before they run.
+pub fn phase_names() -> Vec<String> {
+    let all = database().into_iter().chain(seek::phases(false));
+    all.map(|phase| phase.name).collect()
+}
+
 /// The phases that `args` ask for, in the suite's order, with what `args` change in them.
 ///
 /// # Errors

@@ -1,8 +1,9 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
 mod cli;
+mod complete;
+mod man;
 mod service;
-mod shell;
 
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 
 fn main() -> ExitCode {
+    complete::answer_a_shell();
     // Without the handler such a write ends the process, as it would without this.
     let _ = ui::signals::survive_the_limit_of_files();
     // clap takes DISKSMITH_LEDGER for an argument, and would complain instead of helping.
@@ -56,7 +58,7 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             let outcome = run(&service.cli.verb, &mut context)?;
             service.end(outcome)
         }
-        Verb::Completions { shell } => shell::completions(*shell, context),
-        Verb::Man { folder, force } => shell::man_pages(folder, *force),
+        Verb::Completions { shell } => complete::script(*shell, context),
+        Verb::Man { folder, force } => man::man_pages(folder, *force),
     }
 }

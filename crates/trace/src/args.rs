@@ -40,7 +40,7 @@ pub enum TraceAction {
 Needs root. The trace must not lie on a recorded device.")]
 pub struct RecordArgs {
     /// The devices: disks, arrays or volumes, and no partitions
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "DEVICE")]
     pub devices: Vec<PathBuf>,
     /// The file of the trace
     #[arg(short, long, value_name = "FILE")]

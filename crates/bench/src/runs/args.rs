@@ -41,7 +41,7 @@ pub enum RunsVerb {
     #[command(after_help = "Example: disksmith runs remove 20261121-204512-k7q2")]
     Remove {
         /// Their ids, or unique parts of them
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
     },
     /// List what watch --record has kept, or remove some of it
@@ -104,7 +104,7 @@ pub struct CompareArgs {
 #[command(after_help = "Example: disksmith report last~1 last -o before-and-after.html")]
 pub struct ReportArgs {
     /// The runs, which are laid over each other
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
     /// The page to write
     #[arg(short, long, value_name = "FILE.html")]

@@ -1,22 +1,12 @@
-//! Shell completions and man pages, from the same definitions as the command line itself.
+//! Man pages, from the same definitions as the command line itself.
 
 use std::path::Path;
 
 use clap::CommandFactory as _;
-use clap_complete::Shell;
 
 use crate::cli::Cli;
-use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::output::{Format, MAN_PAGE_MARK, OutputFile};
-
-/// Prints the completion script of a shell.
-pub(crate) fn completions(shell: Shell, context: &mut Context) -> Outcome {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "disksmith", &mut script);
-    context.print(&String::from_utf8_lossy(&script))?;
-    Ok(Answer::Done)
-}
 
 /// Writes `disksmith.1` and a page for each verb into `folder`; all of them, or none where one may not be
 /// replaced.

@@ -1,0 +1,258 @@
+//! Completion of a command line by the shell: verbs and options from their definitions, and values from what this host
+//! has: the ledger's runs, the phases of suites, disks, arrays, and the hosts that ssh knows.
+//!
+//! The scripts of `disksmith completions` call the program itself with [`VARIABLE`] in its environment, so that a
+//! completion knows the run that was made a moment ago.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Command, CommandFactory as _};
+use clap_complete::env::{CompleteEnv, Shells};
+use clap_complete::{ArgValueCandidates, CompletionCandidate, Shell};
+use ledger::Ledger;
+use linux::block::{Device, Devices, Kind};
+use linux::root::Root;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Outcome};
+
+use crate::cli::Cli;
+
+/// Names the shell that asks, in the environment.
+const VARIABLE: &str = "DISKSMITH_COMPLETE";
+
+/// Runs that are offered, the newest.
+const RUNS: u32 = 50;
+
+/// Answers a shell that asks for completions, and ends the process then.
+pub(crate) fn answer_a_shell() {
+    CompleteEnv::with_factory(with_values)
+        .var(VARIABLE)
+        .completer("disksmith")
+        .complete();
+}
+
+/// Prints the completion script of a shell.
+pub(crate) fn script(shell: Shell, context: &mut Context) -> Outcome {
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    // Both lists of shells are the library's, and have the same names.
+    if let Some(shell) = shells.completer(&shell.to_string()) {
+        shell
+            .write_registration(VARIABLE, "disksmith", "disksmith", "disksmith", &mut script)
+            .refused()?;
+    }
+    context.print(&String::from_utf8_lossy(&script))?;
+    Ok(Answer::Done)
+}
+
+/// The command line, whose arguments know what may stand there.
+fn with_values() -> Command {
+    values_of(Cli::command())
+}
+
+fn values_of(command: Command) -> Command {
+    command
+        .mut_args(|arg| match Values::of(&arg) {
+            Some(values) => arg.add(ArgValueCandidates::new(move || values.candidates())),
+            None => arg,
+        })
+        .mut_subcommands(values_of)
+}
+
+/// Kind of values that an argument takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    Runs,
+    Phases,
+    Disks,
+    Arrays,
+    Hosts,
+}
+
+impl Values {
+    /// The kind that an argument takes: by the name that its help gives the value, and where that is general, by its
+    /// own.
+    fn of(arg: &Arg) -> Option<Values> {
+        let shown = arg.get_value_names().and_then(|names| names.first());
+        match (shown.map(|name| name.as_str()), arg.get_id().as_str()) {
+            (Some("DEVICE" | "DEVICE,…"), _) => Some(Values::Disks),
+            (Some("ARRAY"), _) => Some(Values::Arrays),
+            (Some("NODESET"), _) => Some(Values::Hosts),
+            // Those that 'compare' takes are A and B.
+            (Some("RUN" | "A" | "B"), _) => Some(Values::Runs),
+            (_, "phase") => Some(Values::Phases),
+            _ => None,
+        }
+    }
+
+    /// What there is. Nothing where it cannot be read: a completion is no place for errors.
+    fn candidates(self) -> Vec<CompletionCandidate> {
+        match self {
+            Values::Runs => runs(),
+            Values::Phases => bench::suite::phase_names()
+                .into_iter()
+                .map(CompletionCandidate::new)
+                .collect(),
+            Values::Disks => devices(|device| !matches!(device.kind, Kind::Ram)),
+            Values::Arrays => devices(|device| matches!(device.kind, Kind::Raid { .. })),
+            Values::Hosts => std::env::home_dir()
+                .map(|home| hosts_of_ssh(&home.join(".ssh")))
+                .unwrap_or_default()
+                .into_iter()
+                .map(CompletionCandidate::new)
+                .collect(),
+        }
+    }
+}
+
+/// The ledger that the command line to complete names, or the default one.
+fn ledger_path() -> Option<PathBuf> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    Context::of_process(
+        named_ledger(&words).or_else(|| std::env::var_os("DISKSMITH_LEDGER").map(PathBuf::from)),
+    )
+    .ledger_path()
+    .ok()
+}
+
+fn named_ledger(words: &[OsString]) -> Option<PathBuf> {
+    let named = words.iter().position(|word| word == "--ledger");
+    let apart = named.and_then(|at| words.get(at + 1));
+    let joined = || {
+        let after = |word: &OsString| word.to_str()?.strip_prefix("--ledger=").map(OsString::from);
+        words.iter().find_map(after)
+    };
+    apart.cloned().or_else(joined).map(PathBuf::from)
+}
+
+fn runs() -> Vec<CompletionCandidate> {
+    let filter = ledger::Filter {
+        limit: Some(RUNS),
+        ..ledger::Filter::default()
+    };
+    let ledger = ledger_path().and_then(|path| Ledger::open_to_read(path).ok().flatten());
+    let listed = ledger.and_then(|ledger| ledger.list(&filter).ok());
+    let listed = listed.unwrap_or_default();
+    let last = (!listed.is_empty()).then(|| CompletionCandidate::new("last"));
+    let run = |run: ledger::RunSummary| {
+        let what = format!(
+            "{}, {} on {} of {}",
+            run.started, run.suite, run.target, run.host
+        );
+        CompletionCandidate::new(run.id.to_string()).help(Some(what.into()))
+    };
+    last.into_iter()
+        .chain(listed.into_iter().map(run))
+        .collect()
+}
+
+fn devices(wanted: impl Fn(&Device) -> bool) -> Vec<CompletionCandidate> {
+    let devices = Devices::read_without_waiting(&Root::host(), |_, _| None).unwrap_or_default();
+    let candidate = |device: &Device| {
+        let what = format!("{}, {}", device.title(), device.size);
+        CompletionCandidate::new(device.node()).help(Some(what.into()))
+    };
+    let there = devices
+        .iter()
+        .filter(|device| !device.is_empty() && !device.hidden);
+    there
+        .filter(|device| wanted(device))
+        .map(candidate)
+        .collect()
+}
+
+/// The hosts that a user's configuration of ssh names (ssh_config(5)) and those that it has seen (sshd(8), known_hosts),
+/// each once. Patterns and hashed names are none.
+fn hosts_of_ssh(folder: &Path) -> Vec<String> {
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let (config, known) = (read("config"), read("known_hosts"));
+    let configured = config.lines().filter_map(|line| {
+        let (word, rest) = line.trim().split_once([' ', '\t', '='])?;
+        word.eq_ignore_ascii_case("host")
+            .then(|| rest.split_whitespace())
+    });
+    let seen = known.lines().filter_map(|line| {
+        let first = line.split_whitespace().next()?;
+        let is_name = !first.starts_with(['#', '@', '|']);
+        is_name.then(|| first.split(','))
+    });
+    let is_plain = |host: &&str| !host.contains(['*', '?', '!', '[', '"', '=']);
+    let mut hosts: Vec<String> = configured
+        .flatten()
+        .chain(seen.flatten())
+        .filter(is_plain)
+        .map(str::to_owned)
+        .collect();
+    hosts.sort();
+    hosts.dedup();
+    hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_know_their_values() {
+        let command = with_values();
+        let kind = |verb: &[&str], id: &str| {
+            let mut at = &command;
+            for word in verb {
+                at = at.find_subcommand(word).unwrap();
+            }
+            let arg = at.get_arguments().find(|arg| arg.get_id() == id);
+            Values::of(arg.unwrap())
+        };
+        for (verb, id, values) in [
+            (&["show"][..], "run", Values::Runs),
+            (&["compare"], "a", Values::Runs),
+            (&["compare"], "b", Values::Runs),
+            (&["report"], "runs", Values::Runs),
+            (&["runs", "remove"], "runs", Values::Runs),
+            (&["bench"], "phase", Values::Phases),
+            (&["sweep"], "phase", Values::Phases),
+            (&["watch"], "devices", Values::Disks),
+            (&["warm"], "devices", Values::Disks),
+            (&["zero"], "devices", Values::Disks),
+            (&["sweep"], "devices", Values::Disks),
+            (&["trace", "record"], "devices", Values::Disks),
+            (&["array", "create"], "members", Values::Disks),
+            (&["array", "stop"], "array", Values::Arrays),
+            (&["scrub"], "arrays", Values::Arrays),
+            (&["fleet", "run"], "hosts", Values::Hosts),
+        ] {
+            assert_eq!(kind(verb, id), Some(values), "{verb:?} {id}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_those_that_ssh_knows_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(hosts_of_ssh(folder.path()).is_empty());
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write(
+            "config",
+            "Host db1 db2\n  User root\nHost *\n\thost=web !old db?\nHostName other\nMatch host x\n",
+        );
+        write(
+            "known_hosts",
+            "db2,10.0.0.2 ssh-ed25519 AAAA\n|1|abc|def ssh-rsa AAAA\n@revoked bad ssh-rsa AAAA\n\
+             [gate]:2222 ssh-rsa AAAA\n# none\n",
+        );
+        assert_eq!(
+            hosts_of_ssh(folder.path()),
+            ["10.0.0.2", "db1", "db2", "web"]
+        );
+    }
+
+    #[test]
+    fn the_ledger_is_the_one_that_the_line_names() {
+        let named =
+            |line: &str| named_ledger(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(named("disksmith show"), None);
+        assert_eq!(named("disksmith --ledger /a show"), Some("/a".into()));
+        assert_eq!(named("disksmith show --ledger=/b"), Some("/b".into()));
+    }
+}
