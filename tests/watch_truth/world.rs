@@ -97,6 +97,7 @@ impl World {
         let caps = Caps {
             iops: Some(iops as f64),
             throughput: None,
+            ..Caps::default()
         };
         self.gate = Some(Gate::new(caps, self.volumes.len()));
     }

@@ -91,6 +91,7 @@ impl FromStr for BoughtVolumes {
         for word in words {
             bought.set(word)?;
         }
+        sold.check_ratios(size, Some(bought.iops), Some(bought.throughput))?;
         match sold.provision {
             Some(limits) if bought.iops < limits.least_iops => Err(format!(
                 "a volume of type {name} is sold with its IOPS; write {name},iops=…:{size}"
@@ -110,23 +111,19 @@ impl BoughtVolumes {
         match word.split_once('=') {
             Some(("iops", value)) => {
                 let iops: f64 = value.parse().map_err(|_| bad("iops=6000"))?;
-                let most = provision
-                    .most_iops
-                    .min(provision.iops_per_gib * self.size.0 as f64 / GIB);
-                if !(provision.least_iops..=most).contains(&iops) {
+                if iops < provision.least_iops || iops.is_nan() {
                     return Err(format!(
-                        "a volume of type {name} and {} has {} to {most} IOPS, not {value}",
-                        self.size, provision.least_iops
+                        "a volume of type {name} has at least {} IOPS, not {value}",
+                        provision.least_iops
                     ));
                 }
                 self.iops = iops;
             }
             Some(("throughput", value)) => {
                 let throughput: Bytes = value.parse().map_err(|_| bad("throughput=250MiB"))?;
-                let most = provision.throughput.map_or(Bytes(0), |(most, _)| most);
-                if throughput > most {
+                if provision.throughput.is_none() {
                     return Err(format!(
-                        "a volume of type {name} has at most {most} a second, not {value}"
+                        "{name} has no throughput to be bought apart from its IOPS"
                     ));
                 }
                 self.throughput = throughput;
@@ -172,7 +169,7 @@ mod tests {
                 "gp2,iops=6000:100GiB",
                 "no IOPS and no throughput to be bought",
             ),
-            ("gp3,iops=90000:100GiB", "IOPS, not 90000"),
+            ("gp3,iops=90000:100GiB", "at most 50000 IOPS"),
             ("gp3,throughput=9GiB:100GiB", "at most"),
             ("gp3,size=3:100GiB", "'size=3' is not understood"),
         ] {

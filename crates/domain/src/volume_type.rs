@@ -22,6 +22,8 @@ pub struct VolumeType {
     pub throughput: BaselineThroughput,
     /// IOPS above the baseline, paid with credits; only volumes with a lower baseline burst.
     pub burst: Option<Burst>,
+    /// Bytes a second above the baseline, paid with credits.
+    pub throughput_burst: Option<ThroughputBurst>,
     /// The largest I/O that counts as one operation: adjacent ones merge up to it, larger ones are split by it.
     pub merge: Bytes,
     /// Mean latency of an I/O that waits for nothing.
@@ -97,6 +99,16 @@ pub struct Burst {
     pub credits: f64,
 }
 
+/// Bytes a second above the baseline, paid with credits of one byte each, which flow back at the baseline's rate. A new
+/// volume has as many as it has bytes, which is also the most that are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThroughputBurst {
+    /// For each TiB of the volume.
+    pub per_tib: Bytes,
+    /// Of any volume, at most.
+    pub most: Bytes,
+}
+
 /// The caps of one volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caps {
@@ -106,6 +118,8 @@ pub struct Caps {
     pub throughput: Bytes,
     /// Its burst, if it has one.
     pub burst: Option<Burst>,
+    /// Bytes a second while the credits of its throughput last, if it has some.
+    pub throughput_burst: Option<Bytes>,
 }
 
 /// The size up to which EBS counts an I/O of an SSD volume as one operation ("I/O characteristics").
@@ -121,6 +135,7 @@ pub static GP3: VolumeType = VolumeType {
     },
     throughput: BaselineThroughput::Constant(Bytes::mib(125)),
     burst: None,
+    throughput_burst: None,
     merge: EBS_IO,
     latency: Nanos(700_000),
     sizes: (Bytes::gib(1), Bytes::gib(64 << 10)),
@@ -150,6 +165,7 @@ pub static GP2: VolumeType = VolumeType {
         iops: 3_000.0,
         credits: 5_400_000.0,
     }),
+    throughput_burst: None,
     merge: EBS_IO,
     latency: Nanos(800_000),
     sizes: (Bytes::gib(1), Bytes::gib(16 << 10)),
@@ -170,6 +186,7 @@ pub static IO1: VolumeType = VolumeType {
         most: Bytes::mib(500),
     },
     burst: None,
+    throughput_burst: None,
     merge: EBS_IO,
     latency: Nanos(700_000),
     sizes: (Bytes::gib(4), Bytes::gib(16 << 10)),
@@ -195,6 +212,7 @@ pub static IO2: VolumeType = VolumeType {
         most: Bytes::mib(4_000),
     },
     burst: None,
+    throughput_burst: None,
     merge: EBS_IO,
     latency: Nanos(400_000),
     sizes: (Bytes::gib(4), Bytes::gib(64 << 10)),
@@ -210,7 +228,7 @@ pub static IO2: VolumeType = VolumeType {
 /// The size up to which EBS counts an I/O of a HDD volume as one operation ("I/O characteristics").
 const EBS_HDD_IO: Bytes = Bytes::mib(1);
 
-/// EBS Throughput Optimized HDD st1, without the burst of its throughput.
+/// EBS Throughput Optimized HDD st1.
 pub static ST1: VolumeType = VolumeType {
     name: "st1",
     iops: BaselineIops {
@@ -223,6 +241,10 @@ pub static ST1: VolumeType = VolumeType {
         most: Bytes::mib(500),
     },
     burst: None,
+    throughput_burst: Some(ThroughputBurst {
+        per_tib: Bytes::mib(250),
+        most: Bytes::mib(500),
+    }),
     merge: EBS_HDD_IO,
     latency: Nanos(8_000_000),
     sizes: (Bytes::gib(125), Bytes::gib(16 << 10)),
@@ -230,7 +252,7 @@ pub static ST1: VolumeType = VolumeType {
     price: price::ST1,
 };
 
-/// EBS Cold HDD sc1, without the burst of its throughput.
+/// EBS Cold HDD sc1.
 pub static SC1: VolumeType = VolumeType {
     name: "sc1",
     iops: BaselineIops {
@@ -243,6 +265,10 @@ pub static SC1: VolumeType = VolumeType {
         most: Bytes::mib(192),
     },
     burst: None,
+    throughput_burst: Some(ThroughputBurst {
+        per_tib: Bytes::mib(80),
+        most: Bytes::mib(250),
+    }),
     merge: EBS_HDD_IO,
     latency: Nanos(10_000_000),
     sizes: (Bytes::gib(125), Bytes::gib(16 << 10)),
@@ -291,11 +317,59 @@ impl VolumeType {
         let baseline = self.iops.of(size);
         let iops = provisioned.unwrap_or(baseline);
         let throughput = self.throughput.of(size, iops);
+        let burst = self.throughput_burst.map(|burst| {
+            let (each, most) = (burst.per_tib, burst.most);
+            BaselineThroughput::ByTib { each, most }.of(size, iops)
+        });
         Caps {
             iops,
             throughput,
             burst: self.burst.filter(|burst| baseline < burst.iops),
+            throughput_burst: burst.filter(|burst| throughput < *burst),
         }
+    }
+
+    /// Checks that a volume of this size is sold with so many IOPS and bytes a second, where they are bought apart from
+    /// its size. For a type that sells none, and for what is `None`, everything is well.
+    ///
+    /// # Errors
+    /// A sentence that says what is sold, in one case of each.
+    pub fn check_ratios(
+        &self,
+        size: Bytes,
+        iops: Option<f64>,
+        throughput: Option<Bytes>,
+    ) -> Result<(), String> {
+        let Some(limits) = self.provision else {
+            return Ok(());
+        };
+        let name = self.name;
+        let per_gib = limits.iops_per_gib * size.0 as f64 / Bytes::GIB.0 as f64;
+        // A small volume has its baseline all the same.
+        let most = limits.most_iops.min(per_gib.max(self.iops.least));
+        if let Some(iops) = iops.filter(|iops| *iops > most) {
+            return Err(format!(
+                "a volume of type {name} and {size} has at most {most:.0} IOPS ({} for each GiB, {} in all), not {iops}",
+                limits.iops_per_gib, limits.most_iops
+            ));
+        }
+        let (Some((most, each)), Some(throughput)) = (limits.throughput, throughput) else {
+            return Ok(());
+        };
+        if throughput > most {
+            return Err(format!(
+                "a volume of type {name} has at most {most} a second, not {throughput}"
+            ));
+        }
+        let iops = iops.unwrap_or(self.iops.of(size)).max(self.iops.least);
+        let by_iops = Bytes((each.0 as f64 * iops) as u64);
+        if throughput > by_iops {
+            return Err(format!(
+                "a volume of type {name} with {iops} IOPS has at most {by_iops} a second ({each} for each of them), not \
+                 {throughput}"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -328,7 +402,64 @@ mod tests {
         assert_eq!(GP3.caps(Bytes::GIB, None).throughput, Bytes::mib(125));
         let st1 = ST1.caps(Bytes::gib(2_048), None);
         assert_eq!((st1.iops, st1.throughput), (500.0, Bytes::mib(80)));
+        assert_eq!(st1.throughput_burst, Some(Bytes::mib(500)));
         let full = ST1.caps(Bytes::gib(12_800), None);
-        assert_eq!(full.throughput, Bytes::mib(500));
+        assert_eq!(
+            (full.throughput, full.throughput_burst),
+            (Bytes::mib(500), None)
+        );
+        let sc1 = SC1.caps(Bytes::gib(1_024), None);
+        assert_eq!(
+            (sc1.throughput, sc1.throughput_burst),
+            (Bytes::mib(12), Some(Bytes::mib(80)))
+        );
+    }
+
+    #[test]
+    fn ratios_are_those_that_are_sold() {
+        let (gib, mib) = (Bytes::gib, Bytes::mib);
+        for (sold, size, iops, throughput) in [
+            (&GP3, gib(1), Some(3_000.0), Some(mib(125))),
+            (&GP3, gib(12), Some(6_000.0), Some(mib(1_500))),
+            (&GP3, gib(160), Some(80_000.0), Some(mib(2_000))),
+            (&GP3, gib(1), None, Some(mib(750))),
+            (&IO2, gib(256), Some(256_000.0), None),
+            (&GP2, gib(1), Some(9_000.0), Some(mib(900))),
+        ] {
+            assert_eq!(
+                sold.check_ratios(size, iops, throughput),
+                Ok(()),
+                "{} {size}",
+                sold.name
+            );
+        }
+        for (sold, size, iops, throughput, words) in [
+            (
+                &GP3,
+                gib(11),
+                Some(6_000.0),
+                None,
+                "and 11 GiB has at most 5500 IOPS (500 for each GiB",
+            ),
+            (&GP3, gib(1_000), Some(90_000.0), None, "at most 80000 IOPS"),
+            (
+                &GP3,
+                gib(100),
+                None,
+                Some(mib(751)),
+                "with 3000 IOPS has at most 750 MiB a second",
+            ),
+            (
+                &GP3,
+                gib(1_000),
+                Some(50_000.0),
+                Some(mib(2_001)),
+                "at most 2.0 GiB a second",
+            ),
+            (&IO1, gib(10), Some(501.0), None, "has at most 500 IOPS"),
+        ] {
+            let refused = sold.check_ratios(size, iops, throughput).unwrap_err();
+            assert!(refused.contains(words), "{refused}");
+        }
     }
 }

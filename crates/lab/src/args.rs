@@ -58,6 +58,15 @@ pub struct VolumesArgs {
     /// Limit of bytes a second over all volumes, as of an instance
     #[arg(long, value_name = "SIZE/s")]
     pub instance_throughput: Option<Throughput>,
+    /// The most operations a second over all volumes while the instance's credits last, as of a small instance
+    #[arg(long, value_name = "N", requires = "instance_iops")]
+    pub instance_most_iops: Option<f64>,
+    /// The most bytes a second over all volumes while the instance's credits last
+    #[arg(long, value_name = "SIZE/s", requires = "instance_throughput")]
+    pub instance_most_throughput: Option<Throughput>,
+    /// Time for which the instance's credits pay for the most at the start, and the most that they are
+    #[arg(long, value_name = "DURATION", default_value = "30m")]
+    pub instance_burst: Span,
     /// At the end, also after an error, write what each volume did and still holds to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,

@@ -33,6 +33,7 @@ fn nothing_is_left_when_the_server_stops() {
             instance: Caps {
                 iops: Some(10.0),
                 throughput: None,
+                ..Caps::default()
             },
             listen: Some("127.0.0.1:0".parse().unwrap()),
             ..Options::default()

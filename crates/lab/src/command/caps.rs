@@ -1,9 +1,11 @@
 //! The caps of the lab's volumes as they are in force, told at the start.
 
+use crate::model::Caps;
 use crate::server::Server;
 use crate::spec::VolumeSpec;
 use record::Bytes;
 
+use super::rehearsal::options;
 use crate::args::VolumesArgs;
 use ui::format::number;
 
@@ -23,17 +25,24 @@ pub(super) fn lines(server: &Server, volumes: &VolumesArgs) -> Vec<String> {
         };
         lines.push(format!("{names}: {}.", group[0].1));
     }
-    let instance = (
-        volumes.instance_iops.map(|iops| iops * volumes.scale),
-        volumes
-            .instance_throughput
-            .map(|rate| Bytes((rate.0.0 as f64 * volumes.scale) as u64)),
-    );
-    if instance != (None, None) {
-        let (iops, bytes) = instance;
-        lines.push(format!("All volumes together: {}.", rates(iops, bytes)));
+    let instance = options(volumes).instance.scaled(volumes.scale);
+    if !instance.is_open() {
+        lines.push(format!("All volumes together: {}.", together(&instance)));
     }
     lines
+}
+
+/// The caps of an instance: `3,000 IOPS, 81.2 MiB/s, up to 18,750 IOPS for 30.0 min`.
+fn together(caps: &Caps) -> String {
+    let mut text = rates(caps.iops, caps.throughput);
+    let burst = caps.burst;
+    if let Some(iops) = caps.most_iops {
+        text.push_str(&format!(", up to {} IOPS for {burst}", whole(iops)));
+    }
+    if let Some(rate) = caps.most_throughput {
+        text.push_str(&format!(", up to {rate}/s for {burst}"));
+    }
+    text
 }
 
 fn scaled(scale: f64) -> String {
@@ -45,20 +54,21 @@ fn scaled(scale: f64) -> String {
 
 /// The caps of one volume: `3,000 IOPS, 125 MiB/s`, with its burst.
 fn caps(spec: &VolumeSpec) -> String {
-    let sustained = rates(spec.iops, spec.throughput);
-    match spec.burst {
-        None => sustained,
-        Some(burst) => format!(
-            "{sustained}, bursts of {} IOPS for {} credits",
-            number(burst.iops),
-            number(burst.credits)
-        ),
+    let mut text = rates(spec.iops, spec.throughput);
+    if let Some(burst) = spec.burst {
+        let (iops, credits) = (number(burst.iops), number(burst.credits));
+        text.push_str(&format!(", bursts of {iops} IOPS for {credits} credits"));
     }
+    if let Some(burst) = spec.throughput_burst {
+        let (rate, credits) = (burst.throughput, burst.credits);
+        text.push_str(&format!(", bursts of {rate}/s for credits of {credits}"));
+    }
+    text
 }
 
 fn rates(iops: Option<f64>, bytes: Option<Bytes>) -> String {
     let iops = iops.map_or("no cap on IOPS".to_owned(), |iops| {
-        format!("{} IOPS", number(iops).trim_end_matches(".0"))
+        format!("{} IOPS", whole(iops))
     });
     let bytes = bytes.map_or("no cap on throughput".to_owned(), |rate| {
         format!("{rate}/s")
@@ -66,10 +76,15 @@ fn rates(iops: Option<f64>, bytes: Option<Bytes>) -> String {
     format!("{iops}, {bytes}")
 }
 
+fn whole(iops: f64) -> String {
+    number(iops).trim_end_matches(".0").to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::spec::VolumeGroup;
+    use record::Nanos;
 
     #[test]
     fn the_caps_in_force_are_told_with_their_units() {
@@ -81,9 +96,23 @@ mod tests {
                 "gp2:100GiB",
                 "300 IOPS, 128 MiB/s, bursts of 3,000 IOPS for 5,400,000 credits",
             ),
+            (
+                "st1:1TiB",
+                "500 IOPS, 40 MiB/s, bursts of 250 MiB/s for credits of 1 TiB",
+            ),
         ] {
             let group: VolumeGroup = text.parse().unwrap();
             assert_eq!(caps(&group.spec), told);
         }
+        let instance = Caps {
+            iops: Some(3_600.0),
+            most_iops: Some(20_000.0),
+            burst: Nanos::from_secs(1800),
+            ..Caps::default()
+        };
+        assert_eq!(
+            together(&instance),
+            "3,600 IOPS, no cap on throughput, up to 20,000 IOPS for 30.0 min"
+        );
     }
 }

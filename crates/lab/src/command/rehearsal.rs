@@ -110,6 +110,9 @@ pub(super) fn options(volumes: &VolumesArgs) -> Options {
         instance: Caps {
             iops: volumes.instance_iops,
             throughput: volumes.instance_throughput.map(|size| size.0),
+            most_iops: volumes.instance_most_iops,
+            most_throughput: volumes.instance_most_throughput.map(|size| size.0),
+            burst: volumes.instance_burst.0,
         },
         requests: volumes.requests.clone(),
         ..Options::default()

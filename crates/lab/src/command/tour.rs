@@ -15,8 +15,8 @@ use crate::args::{LabRunArgs, LabTourArgs, VolumesArgs};
 use crate::machine::{Error, Machine};
 use crate::server::Volume;
 use cast::Cast;
-use domain::values::Size;
-use record::Bytes;
+use domain::values::{Size, Span};
+use record::{Bytes, Nanos};
 
 /// The steps, for the shell of the lab's machine.
 const STEPS: &str = include_str!("tour/tour.sh");
@@ -92,6 +92,9 @@ fn arguments(args: &LabTourArgs, context: &Context) -> Result<LabRunArgs, Failur
             scale: 1.0,
             instance_iops: None,
             instance_throughput: None,
+            instance_most_iops: None,
+            instance_most_throughput: None,
+            instance_burst: Span(Nanos(0)),
             truth: None,
             force: false,
             requests: None,

@@ -1,4 +1,4 @@
-//! A token bucket.
+//! Token buckets.
 
 use record::Nanos;
 
@@ -59,6 +59,47 @@ impl Bucket {
     pub(super) fn take(&mut self, time: Nanos, cost: f64) {
         self.level = self.level_at(time) - cost;
         self.at = self.at.max(time);
+    }
+}
+
+/// A cap on a rate, with credits for more than the sustained rate where it bursts.
+#[derive(Clone, Debug)]
+pub(super) struct Cap {
+    /// At the sustained rate, or at the burst's.
+    fastest: Bucket,
+    /// Flow in at the sustained rate; `None` without a burst.
+    credits: Option<Bucket>,
+}
+
+impl Cap {
+    /// A cap at a sustained rate, with a burst's rate and its credits if it has one.
+    pub(super) fn new(rate: f64, burst: Option<(f64, f64)>) -> Cap {
+        Cap {
+            fastest: Bucket::cap(burst.map_or(rate, |(fastest, _)| fastest)),
+            credits: burst.map(|(_, credits)| Bucket::new(rate, credits)),
+        }
+    }
+
+    /// The first moment from `now` on at which this may be taken. What is slow by a factor spends more tokens on the
+    /// same work; its credits know nothing of that.
+    pub(super) fn earliest(&self, now: Nanos, cost: f64, factor: f64) -> Nanos {
+        let fastest = self.fastest.earliest(now, factor * cost);
+        let credits = self.credits.as_ref();
+        credits.map_or(fastest, |credits| credits.earliest(now, cost).max(fastest))
+    }
+
+    /// Takes it, at a moment that [`Cap::earliest`] gave or a later one.
+    pub(super) fn take(&mut self, time: Nanos, cost: f64, factor: f64) {
+        self.fastest.take(time, factor * cost);
+        if let Some(credits) = &mut self.credits {
+            credits.take(time, cost);
+        }
+    }
+
+    /// Credits that are left; `None` without a burst.
+    pub(super) fn credits_at(&self, time: Nanos) -> Option<f64> {
+        let credits = self.credits.as_ref()?;
+        Some(credits.level_at(time).max(0.0))
     }
 }
 

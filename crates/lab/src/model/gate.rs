@@ -6,16 +6,27 @@ use std::collections::BinaryHeap;
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::bucket::Bucket;
+use super::bucket::Cap;
 use crate::spec::scale_bytes;
 
 /// Caps on operations and bytes a second; `None` for no cap.
+///
+/// Where the most is more than what is sustained, as with small instances of EC2 (Amazon EC2 User Guide, "Amazon EBS-optimized
+/// instances": the maximum for at least 30 minutes once every 24 hours), credits pay for it: at the start they are
+/// enough for the burst's time, they are never more, and what of the sustained rate is not used flows back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
-    /// Operations a second.
+    /// Operations a second, sustained.
     pub iops: Option<f64>,
-    /// Bytes a second.
+    /// Bytes a second, sustained.
     pub throughput: Option<Bytes>,
+    /// The most operations a second, while credits last.
+    pub most_iops: Option<f64>,
+    /// The most bytes a second, while credits last.
+    pub most_throughput: Option<Bytes>,
+    /// Time for which the most of each can be had at the start, in nanoseconds.
+    #[serde(rename = "burst_ns")]
+    pub burst: Nanos,
 }
 
 impl Caps {
@@ -30,7 +41,16 @@ impl Caps {
         Caps {
             iops: self.iops.map(|iops| iops * scale),
             throughput: self.throughput.map(|rate| scale_bytes(rate, scale)),
+            most_iops: self.most_iops.map(|iops| iops * scale),
+            most_throughput: self.most_throughput.map(|rate| scale_bytes(rate, scale)),
+            burst: self.burst,
         }
+    }
+
+    fn cap(self, rate: f64, most: Option<f64>) -> Cap {
+        let credits = |most: f64| (most - rate) * self.burst.as_secs_f64();
+        let most = most.filter(|most| *most > rate && self.burst > Nanos(0));
+        Cap::new(rate, most.map(|most| (most, credits(most))))
     }
 }
 
@@ -76,8 +96,8 @@ pub struct Passed<T> {
 /// takes nothing from one with a shallow queue, and what one leaves the others have.
 pub struct Gate<T> {
     caps: Caps,
-    ops: Option<Bucket>,
-    bytes: Option<Bucket>,
+    ops: Option<Cap>,
+    bytes: Option<Cap>,
     /// Requests that have not yet left their volume, in the order in which they will.
     coming: BinaryHeap<Reverse<Waiting<T>>>,
     /// Requests that wait here, in the order in which they go.
@@ -96,8 +116,11 @@ impl<T> Gate<T> {
     pub fn new(caps: Caps, volumes: usize) -> Gate<T> {
         Gate {
             caps,
-            ops: caps.iops.map(Bucket::cap),
-            bytes: caps.throughput.map(|rate| Bucket::cap(rate.0 as f64)),
+            ops: caps.iops.map(|iops| caps.cap(iops, caps.most_iops)),
+            bytes: caps.throughput.map(|rate| {
+                let most = caps.most_throughput.map(|most| most.0 as f64);
+                caps.cap(rate.0 as f64, most)
+            }),
             coming: BinaryHeap::new(),
             waiting: BinaryHeap::new(),
             work: vec![0; volumes],
@@ -142,8 +165,8 @@ impl<T> Gate<T> {
     /// Time at which the first of those that wait may go.
     fn opens(&self) -> Option<Nanos> {
         let first = &self.waiting.peek()?.0;
-        let earliest = |bucket: &Option<Bucket>, cost: u64| match bucket {
-            Some(bucket) if cost > 0 => bucket.earliest(self.now, cost as f64),
+        let earliest = |cap: &Option<Cap>, cost: u64| match cap {
+            Some(cap) if cost > 0 => cap.earliest(self.now, cost as f64, 1.0),
             _ => self.now,
         };
         Some(earliest(&self.ops, first.ops).max(earliest(&self.bytes, first.bytes)))
@@ -172,9 +195,9 @@ impl<T> Gate<T> {
         let Reverse(one) = self.waiting.pop()?;
         self.now = self.now.max(at);
         self.clock = self.clock.max(one.order.0);
-        for (bucket, cost) in [(&mut self.ops, one.ops), (&mut self.bytes, one.bytes)] {
-            if let Some(bucket) = bucket.as_mut().filter(|_| cost > 0) {
-                bucket.take(at, cost as f64);
+        for (cap, cost) in [(&mut self.ops, one.ops), (&mut self.bytes, one.bytes)] {
+            if let Some(cap) = cap.as_mut().filter(|_| cost > 0) {
+                cap.take(at, cost as f64, 1.0);
             }
         }
         Some(Passed { at, what: one.what })

@@ -1,11 +1,11 @@
 //! One volume in simulated time.
 
-use record::Nanos;
+use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::Flow;
 use super::Random;
-use super::bucket::Bucket;
+use super::bucket::Cap;
 use super::cold::ColdMap;
 use super::merge::{Count, MergeCounter};
 use super::noise::NoiseModel;
@@ -51,9 +51,8 @@ pub struct Counters {
 /// The caps of one volume.
 #[derive(Clone, Debug)]
 struct Buckets {
-    ops: Option<Bucket>,
-    credits: Option<Bucket>,
-    bytes: Option<Bucket>,
+    ops: Option<Cap>,
+    bytes: Option<Cap>,
 }
 
 /// One volume: takes requests in the order of their arrival.
@@ -73,30 +72,25 @@ pub struct Volume {
 
 impl Buckets {
     fn new(spec: &VolumeSpec) -> Buckets {
-        // With a burst, the steady cap is the burst's, and the baseline is what credits flow in at.
-        let fastest = spec.burst.map(|burst| burst.iops).or(spec.iops);
-        let credits = spec.burst.zip(spec.iops);
+        let of_bytes = |bytes: Bytes| bytes.0 as f64;
+        let burst = spec.burst.map(|burst| (burst.iops, burst.credits));
+        let byte_burst = spec.throughput_burst;
+        let byte_burst =
+            byte_burst.map(|burst| (of_bytes(burst.throughput), of_bytes(burst.credits)));
         Buckets {
-            ops: fastest.map(Bucket::cap),
-            credits: credits.map(|(burst, iops)| Bucket::new(iops, burst.credits)),
-            bytes: spec.throughput.map(|rate| Bucket::cap(rate.0 as f64)),
+            ops: spec.iops.map(|iops| Cap::new(iops, burst)),
+            bytes: spec
+                .throughput
+                .map(|rate| Cap::new(of_bytes(rate), byte_burst)),
         }
     }
 
-    /// Each bucket that this request draws on, with what it takes from it.
-    fn costs(
-        &mut self,
-        ops: f64,
-        bytes: f64,
-        factor: f64,
-    ) -> impl Iterator<Item = (&mut Bucket, f64)> {
-        // A slow volume spends more tokens on the same work; its credits know nothing of that.
-        let ops_buckets = [(&mut self.ops, factor * ops), (&mut self.credits, ops)];
-        ops_buckets
+    /// Each cap that this request draws on, with what it takes from it.
+    fn costs(&mut self, ops: f64, bytes: f64) -> impl Iterator<Item = (&mut Cap, f64)> {
+        [(&mut self.ops, ops), (&mut self.bytes, bytes)]
             .into_iter()
-            .chain([(&mut self.bytes, factor * bytes)])
             .filter(|(_, cost)| *cost > 0.0)
-            .filter_map(|(bucket, cost)| Some((bucket.as_mut()?, cost)))
+            .filter_map(|(cap, cost)| Some((cap.as_mut()?, cost)))
     }
 
     /// Takes what the request costs at the first moment, from `from` on, at which all have it.
@@ -104,14 +98,14 @@ impl Buckets {
         let factor = noise.factor(from);
         let (ops, bytes) = (ops as f64, bytes as f64);
         let earliest = self
-            .costs(ops, bytes, factor)
-            .map(|(bucket, cost)| bucket.earliest(from, cost))
+            .costs(ops, bytes)
+            .map(|(cap, cost)| cap.earliest(from, cost, factor))
             .fold(from, Nanos::max);
         let start = noise.settle(earliest);
         // An episode may have begun or ended meanwhile.
         let factor = noise.factor(start);
-        for (bucket, cost) in self.costs(ops, bytes, factor) {
-            bucket.take(start, cost);
+        for (cap, cost) in self.costs(ops, bytes) {
+            cap.take(start, cost, factor);
         }
         start
     }
@@ -269,7 +263,12 @@ impl Volume {
 
     /// I/O credits; `None` without a burst.
     pub fn credits(&self, now: Nanos) -> Option<f64> {
-        let credits = self.buckets.credits.as_ref()?;
-        Some(credits.level_at(now).max(0.0))
+        self.buckets.ops.as_ref()?.credits_at(now)
+    }
+
+    /// Credits of its throughput, in bytes; `None` without a burst of it.
+    pub fn throughput_credits(&self, now: Nanos) -> Option<Bytes> {
+        let left = self.buckets.bytes.as_ref()?.credits_at(now)?;
+        Some(Bytes(left as u64))
     }
 }

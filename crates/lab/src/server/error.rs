@@ -32,6 +32,16 @@ pub enum ServerError {
         /// The least that it may be after scaling.
         least: f64,
     },
+    /// A burst that is none.
+    #[error(
+        "the instance's most is {most} {unit}, which is not above what it sustains; raise it or leave it out"
+    )]
+    NoBurst {
+        /// The most.
+        most: f64,
+        /// Unit of the rate.
+        unit: &'static str,
+    },
     /// The name of a disk that is the machine's own.
     #[error("the serial number {0} is that of the machine's own disk; choose another")]
     Reserved(String),

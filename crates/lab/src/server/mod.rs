@@ -323,6 +323,23 @@ fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError
     check(&instance, options.instance.iops, operations, LEAST_IOPS)?;
     let throughput = of_bytes(options.instance.throughput);
     check(&instance, throughput, bytes, 1.0)?;
+    let burst = || "the instance's most".to_owned();
+    let most = of_bytes(options.instance.most_throughput);
+    check(&burst, options.instance.most_iops, operations, LEAST_IOPS)?;
+    check(&burst, most, bytes, 1.0)?;
+    for (sustained, most, unit) in [
+        (
+            options.instance.iops,
+            options.instance.most_iops,
+            operations,
+        ),
+        (throughput, most, bytes),
+    ] {
+        let is_above = |most: &f64| sustained.is_some_and(|sustained| *most > sustained);
+        if let Some(most) = most.filter(|most| !is_above(most)) {
+            return Err(ServerError::NoBurst { most, unit });
+        }
+    }
     for (number, spec) in (1..).zip(specs) {
         let of = |what: &str| format!("{what} of volume {number}");
         let (cap, burst) = (|| of("the cap"), || of("the burst"));
@@ -332,6 +349,10 @@ fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError
         check(&burst, most, operations, LEAST_IOPS)?;
         let credits = spec.burst.map(|burst| burst.credits);
         check(&burst, credits, "credits", LEAST_IOPS)?;
+        let most = spec.throughput_burst.map(|burst| burst.throughput);
+        check(&burst, of_bytes(most), bytes, 1.0)?;
+        let credits = spec.throughput_burst.map(|burst| burst.credits);
+        check(&burst, of_bytes(credits), "credits", 1.0)?;
     }
     Ok(())
 }

@@ -23,6 +23,8 @@ pub struct Truth {
     pub cold_blocks_left: u64,
     /// I/O credits; `None` for a volume that does not burst.
     pub credits_left: Option<f64>,
+    /// Credits of its throughput, a byte each; `None` for a volume whose throughput does not burst.
+    pub throughput_credits_left: Option<Bytes>,
     /// Places that read back differently now.
     pub corrupt_places: Vec<Span>,
     /// Reads that were answered with changed data.
@@ -53,6 +55,7 @@ impl Truth {
             counters: model.counters(),
             cold_blocks_left: model.cold_blocks_left(),
             credits_left: model.credits(now),
+            throughput_credits_left: model.throughput_credits(now),
             corrupt_places: disk.store().corrupt_places(elapsed),
             corrupt_reads: disk.store().changed_reads(),
             unflushed_blocks: disk.store().unflushed_blocks(),

@@ -3,7 +3,10 @@
 use record::{Bytes, Nanos, has_unit};
 
 use super::error::{KEYS, SpecError};
-use super::{Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, VolumeSpec};
+use super::{
+    Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, ThroughputBurst,
+    VolumeSpec,
+};
 
 /// Keys that may come more than once.
 const REPEATABLE: [&str; 4] = ["slow", "stall", "error", "corrupt"];
@@ -39,7 +42,45 @@ pub(super) fn volume(
     }
     let burst = find("burst").map(Pair::rate).transpose()?;
     let credits = find("credits").map(Pair::rate).transpose()?;
-    set_burst(&mut spec, burst, credits)?;
+    spec.burst = both(
+        "burst",
+        "credits",
+        spec.burst.map(|b| (b.iops, b.credits)),
+        burst,
+        credits,
+    )?
+    .map(|(iops, credits)| Burst { iops, credits });
+    let given = (burst, credits) != (None, None);
+    // A baseline above a profile's burst leaves nothing to burst to.
+    spec.burst = spec
+        .burst
+        .filter(|b| given || spec.iops.is_some_and(|iops| iops < b.iops));
+    let bytes = |key, unit| find(key).map(|pair: Pair<'_>| pair.bytes(unit)).transpose();
+    let (burst, credits) = (
+        bytes("throughput-burst", "MiB")?,
+        bytes("throughput-credits", "GiB")?,
+    );
+    let known = spec.throughput_burst.map(|b| (b.throughput, b.credits));
+    spec.throughput_burst = both(
+        "throughput-burst",
+        "throughput-credits",
+        known,
+        burst,
+        credits,
+    )?
+    .map(|(throughput, credits)| ThroughputBurst {
+        throughput,
+        credits,
+    });
+    let given = (burst, credits) != (None, None);
+    spec.throughput_burst = spec
+        .throughput_burst
+        .filter(|b| given || spec.throughput.is_some_and(|rate| rate < b.throughput));
+    if let Some(Profile::Sold(sold)) = profile {
+        let throughput = find("throughput").and(spec.throughput);
+        sold.check_ratios(size, iops, throughput)
+            .map_err(SpecError::NotSold)?;
+    }
     if find("latency").is_some() && find("latency-min").is_none() {
         spec.latency.min = Nanos(spec.latency.mean.0 / 2);
     }
@@ -99,33 +140,25 @@ fn set(spec: &mut VolumeSpec, pair: Pair<'_>) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Burst and credits come both or not at all; a profile may bring what is not given.
-fn set_burst(
-    spec: &mut VolumeSpec,
-    burst: Option<f64>,
-    credits: Option<f64>,
-) -> Result<(), SpecError> {
-    let known = spec.burst;
-    spec.burst = match (
-        burst.or(known.map(|b| b.iops)),
-        credits.or(known.map(|b| b.credits)),
-    ) {
-        (Some(iops), Some(credits)) => Some(Burst { iops, credits }),
-        (None, None) => None,
-        (Some(_), None) => {
-            return together(
-                "burst is given without credits; give their number, such as credits=5400000",
-            );
-        }
-        (None, Some(_)) => {
-            return together("credits are given without burst; give its rate, such as burst=3000");
-        }
-    };
-    if burst.is_none() && credits.is_none() {
-        // A baseline above a profile's burst leaves nothing to burst to.
-        spec.burst = spec.burst.filter(|b| spec.iops.is_some_and(|i| i < b.iops));
+/// A burst's rate and its credits come both or not at all; a profile may bring what is not given.
+fn both<T>(
+    burst_key: &str,
+    credits_key: &str,
+    known: Option<(T, T)>,
+    burst: Option<T>,
+    credits: Option<T>,
+) -> Result<Option<(T, T)>, SpecError> {
+    let (known_burst, known_credits) = known.unzip();
+    match (burst.or(known_burst), credits.or(known_credits)) {
+        (Some(burst), Some(credits)) => Ok(Some((burst, credits))),
+        (None, None) => Ok(None),
+        (Some(_), None) => together(format!(
+            "{burst_key} is given without {credits_key}; give their number too"
+        )),
+        (None, Some(_)) => together(format!(
+            "{credits_key} are given without {burst_key}; give its rate too"
+        )),
     }
-    Ok(())
 }
 
 fn together<T>(text: impl Into<String>) -> Result<T, SpecError> {
@@ -141,6 +174,20 @@ fn check_together(spec: &VolumeSpec) -> Result<(), SpecError> {
             return together(format!(
                 "burst={} is not above iops={iops}; leave it out or raise it",
                 burst.iops
+            ));
+        }
+        _ => {}
+    }
+    match (spec.throughput_burst, spec.throughput) {
+        (Some(_), None) => {
+            return together(
+                "throughput-burst needs a baseline to fall back to; give throughput too",
+            );
+        }
+        (Some(burst), Some(rate)) if burst.throughput <= rate => {
+            return together(format!(
+                "throughput-burst={} is not above throughput={rate}; leave it out or raise it",
+                burst.throughput
             ));
         }
         _ => {}

@@ -6,11 +6,13 @@ use super::Profile;
 pub(super) const MOST_VOLUMES: u32 = 256;
 
 /// All keys, in the order of the documentation.
-pub const KEYS: [&str; 26] = [
+pub const KEYS: [&str; 28] = [
     "iops",
     "throughput",
     "burst",
     "credits",
+    "throughput-burst",
+    "throughput-credits",
     "merge",
     "latency",
     "latency-min",
@@ -55,6 +57,9 @@ pub enum SpecError {
         profiles = Profile::names()
     )]
     Word(String),
+    /// What is provisioned is not sold for that size.
+    #[error("{0}; without a profile, as in iops=6000:1GiB, a volume takes any")]
+    NotSold(String),
     /// No such key.
     #[error("there is no key '{0}'; the keys are {keys}", keys = KEYS.join(", "))]
     Key(String),

@@ -16,6 +16,8 @@
 //! | `throughput` | sustained bytes a second, such as `125MiB`, or `none` | the profile's, else no cap |
 //! | `burst` | operations a second while credits last | the profile's, else none |
 //! | `credits` | I/O credits at the start, and the most that are kept | the profile's; goes with `burst` |
+//! | `throughput-burst` | bytes a second while its credits last | the profile's, else none |
+//! | `throughput-credits` | credits of a byte at the start, and the most that are kept | the profile's; goes with `throughput-burst` |
 //! | `merge` | the largest I/O that counts as one operation, or `none` | `256KiB`, `none` for `nvme` |
 //! | `latency` | mean time of an I/O that waits for nothing | the profile's, else `500us` |
 //! | `latency-min` | no I/O is faster | half of `latency` |
@@ -78,6 +80,8 @@ pub struct VolumeSpec {
     pub throughput: Option<Bytes>,
     /// More operations a second for a while, as gp2 gives.
     pub burst: Option<Burst>,
+    /// More bytes a second for a while, as st1 and sc1 give.
+    pub throughput_burst: Option<ThroughputBurst>,
     /// The largest I/O that counts as one operation: adjacent ones merge up to it, larger ones
     /// are split by it. `None`: each request counts one.
     pub merge: Option<Bytes>,
@@ -110,6 +114,16 @@ pub struct Burst {
     /// Credits at the start, which is also the most that are kept. An operation takes one; the
     /// baseline's operations a second flow back.
     pub credits: f64,
+}
+
+/// Bytes a second above the baseline, paid with credits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThroughputBurst {
+    /// Bytes a second while credits last.
+    pub throughput: Bytes,
+    /// Credits at the start, which is also the most that are kept. A byte takes one; the baseline's bytes a second
+    /// flow back.
+    pub credits: Bytes,
 }
 
 /// The time of an I/O: `min + (mean - min) * X`, X log-normal with mean 1.
@@ -237,8 +251,8 @@ pub struct Corruption {
 }
 
 impl VolumeSpec {
-    /// The same volume with its rates multiplied by `scale`: `iops`, `throughput`, and `burst`
-    /// with its credits, so that credits last as long as before.
+    /// The same volume with its rates multiplied by `scale`: `iops`, `throughput`, and the bursts with their credits,
+    /// so that credits last as long as before.
     #[must_use]
     pub fn scaled(&self, scale: f64) -> VolumeSpec {
         let mut spec = self.clone();
@@ -247,6 +261,10 @@ impl VolumeSpec {
         spec.burst = self.burst.map(|burst| Burst {
             iops: burst.iops * scale,
             credits: burst.credits * scale,
+        });
+        spec.throughput_burst = self.throughput_burst.map(|burst| ThroughputBurst {
+            throughput: scale_bytes(burst.throughput, scale),
+            credits: scale_bytes(burst.credits, scale),
         });
         spec
     }

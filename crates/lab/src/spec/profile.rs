@@ -7,7 +7,9 @@ use domain::volume_type::{GP3, TABLE, VolumeType};
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::{Burst, Cold, Corruption, Episodes, Errors, Latency, Slow, VolumeSpec};
+use super::{
+    Burst, Cold, Corruption, Episodes, Errors, Latency, Slow, ThroughputBurst, VolumeSpec,
+};
 
 /// A kind of volume.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,6 +85,7 @@ impl VolumeSpec {
             iops: None,
             throughput: None,
             burst: None,
+            throughput_burst: None,
             merge: Some(GP3.merge),
             latency: latency(Nanos(500_000)),
             cold: Cold {
@@ -130,6 +133,10 @@ impl VolumeSpec {
         self.burst = caps.burst.map(|burst| Burst {
             iops: burst.iops,
             credits: burst.credits,
+        });
+        self.throughput_burst = caps.throughput_burst.map(|throughput| ThroughputBurst {
+            throughput,
+            credits: self.size,
         });
         self.merge = Some(sold.merge);
         self.latency = latency(sold.latency);

@@ -54,6 +54,32 @@ fn gp2_follows_its_size() {
 }
 
 #[test]
+fn throughput_of_disks_that_turn_bursts_by_their_size() {
+    let burst = |text| {
+        let spec = one(text);
+        let burst = spec.throughput_burst.map(|b| (b.throughput, b.credits));
+        (spec.throughput.unwrap(), burst)
+    };
+    let mib = Bytes::mib;
+    assert_eq!(
+        burst("st1:1TiB"),
+        (mib(40), Some((mib(250), Bytes::gib(1024))))
+    );
+    assert_eq!(burst("st1:16TiB"), (mib(500), None));
+    assert_eq!(
+        burst("sc1:4TiB"),
+        (mib(48), Some((mib(250), Bytes::gib(4096))))
+    );
+    assert_eq!(
+        burst("sc1,throughput-credits=1GiB:1TiB"),
+        (mib(12), Some((mib(80), Bytes::GIB)))
+    );
+    assert_eq!(burst("st1,throughput=400MiB:1TiB"), (mib(400), None));
+    let small = one("st1:1TiB").scaled(0.01).throughput_burst.unwrap();
+    assert_eq!(small.throughput.0, mib(250).0 / 100);
+}
+
+#[test]
 fn io2_buys_throughput_with_iops() {
     assert_eq!(one("io2,iops=400:16GiB").throughput, Some(Bytes::mib(100)));
     assert_eq!(
@@ -158,6 +184,31 @@ fn every_error_names_what_is_wrong() {
             "burst=30 is not above iops=100",
         ),
         ("burst=30,credits=5:1GiB", "burst needs a baseline"),
+        (
+            "throughput-burst=2MiB,throughput=1MiB:1GiB",
+            "throughput-burst is given without throughput-credits",
+        ),
+        (
+            "throughput-credits=2GiB,throughput=1MiB:1GiB",
+            "throughput-credits are given without throughput-burst",
+        ),
+        (
+            "throughput-burst=1MiB,throughput-credits=2GiB,throughput=1MiB:1GiB",
+            "throughput-burst=1 MiB is not above throughput=1 MiB",
+        ),
+        (
+            "throughput-burst=1MiB,throughput-credits=2GiB:1GiB",
+            "throughput-burst needs a baseline",
+        ),
+        (
+            "gp3,iops=6000:4GiB",
+            "4 GiB has at most 3000 IOPS (500 for each GiB, 80000 in all), not 6000; without a profile",
+        ),
+        (
+            "gp3,throughput=800MiB:100GiB",
+            "with 3000 IOPS has at most 750 MiB a second",
+        ),
+        ("io2,iops=17000:16GiB", "has at most 16000 IOPS"),
         ("latency=1ms,latency-min=2ms:1GiB", "latency-min is 2.00 ms"),
         ("error=1GiB+1:1GiB", "error takes OFFSET+LENGTH inside"),
         ("error=5:1GiB", "error takes OFFSET+LENGTH inside"),

@@ -137,10 +137,52 @@ fn gp2_credits_are_what_the_documentation_reckons() {
 }
 
 #[test]
+fn st1_bursts_until_the_credits_of_its_throughput_are_gone() {
+    // 40 MiB/s, 250 in a burst, 2,100 MiB of credits: (250 - 40) a second are spent, for 10 seconds.
+    let done = run(
+        &mut [volume("st1,throughput-credits=2100MiB:1TiB")],
+        &[random(1024 * KIB, 16)],
+        Caps::default(),
+        20,
+    );
+    let (burst, base) = (&done[0][1..9], &done[0][11..]);
+    assert!(
+        burst.iter().all(|mib| within(*mib as f64, 250.0, 1.0)),
+        "{burst:?}"
+    );
+    assert!(
+        base.iter().all(|mib| within(*mib as f64, 40.0, 3.0)),
+        "{base:?}"
+    );
+}
+
+#[test]
+fn a_small_instance_has_its_most_until_its_credits_are_gone() {
+    let caps = Caps {
+        iops: Some(1000.0),
+        most_iops: Some(3000.0),
+        burst: Nanos::from_secs(10),
+        ..Caps::default()
+    };
+    let mut volumes = [volume("iops=2500:64GiB"), volume("iops=2500:64GiB")];
+    let done = run(&mut volumes, &[random(4096, 32); 2], caps, 20);
+    let sum = |second: usize| (done[0][second] + done[1][second]) as f64;
+    assert!(
+        (1..9).all(|second| within(sum(second), 3000.0, 1.0)),
+        "{done:?}"
+    );
+    assert!(
+        (11..20).all(|second| within(sum(second), 1000.0, 1.0)),
+        "{done:?}"
+    );
+}
+
+#[test]
 fn an_instance_cap_is_shared_fairly() {
     let caps = Caps {
         iops: None,
         throughput: Some(Bytes::mib(100)),
+        ..Caps::default()
     };
     let mut volumes: Vec<Volume> = (0..4).map(|_| volume("gp3:64GiB")).collect();
     // Deep and shallow queues, large and small blocks: 25 MiB/s each.
@@ -162,6 +204,7 @@ fn what_one_volume_leaves_of_the_instance_the_others_have() {
     let caps = Caps {
         iops: Some(1000.0),
         throughput: None,
+        ..Caps::default()
     };
     let mut volumes = [
         volume("iops=100:64GiB"),
