@@ -130,12 +130,14 @@ impl Pty {
                 return seen;
             }
             let ended = self.child.try_wait().unwrap();
-            // What it wrote last may still be on its way.
-            std::thread::sleep(Duration::from_millis(10));
-            let seen = if ended.is_some() { self.seen() } else { seen };
-            if what(&seen) {
-                return seen;
+            if ended.is_some() {
+                self.wait_for_all();
+                let seen = self.seen();
+                if what(&seen) {
+                    return seen;
+                }
             }
+            std::thread::sleep(Duration::from_millis(10));
             assert!(
                 ended.is_none(),
                 "it ended too early: {ended:?}\n{}",
