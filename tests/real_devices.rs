@@ -183,8 +183,8 @@ fn assert_near(value: f64, wanted: f64, tolerance: f64) {
     );
 }
 
-/// The first of some runs in which nobody else used the device. Another program that lists the host's disks reads many
-/// MiB of one without any mark, to say that it is blank.
+/// Document of the first of five runs during which no other program used the device. `disksmith devices` of another test
+/// reads 33 MiB of a disk without a signature, to say that it is blank.
 fn undisturbed(run: impl Fn() -> Value) -> Value {
     let is_alone = |document: &Value| {
         let kernel = number(document, "/phases/0/device/iops");
@@ -194,7 +194,7 @@ fn undisturbed(run: impl Fn() -> Value) -> Value {
     (0..5)
         .map(|_| run())
         .find(is_alone)
-        .unwrap_or_else(|| panic!("in each of some runs somebody else uses the device"))
+        .unwrap_or_else(|| panic!("another program used the device in each of five runs"))
 }
 
 /// The steadiness of a rate that the kernel limits, and so the finding, depends on the host: the kernel has threads of its

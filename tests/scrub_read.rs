@@ -96,8 +96,8 @@ fn wait_for_commit(place: &Place) {
 /// Size of the disk that is read, in MiB: what the kernel's limit lets through in 24 s.
 const SIZE: u64 = 48;
 
-/// With a target that cannot be kept, and somebody there, reading goes on at less than 1 MiB/s. Where the somebody has
-/// no processor for a while, it is the limit of the kernel that leaves something to be read.
+/// With a target that cannot be kept, and a foreground, reading goes on at less than 1 MiB/s. While the foreground gets no
+/// processor, the kernel's limit of 2 MiB/s keeps the reading from its end.
 #[test]
 fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     let (place, Some(device)) = (Place::new(), Loop::new(SIZE)) else {

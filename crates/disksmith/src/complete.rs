@@ -86,7 +86,7 @@ impl Values {
         }
     }
 
-    /// What there is. Nothing where it cannot be read: a completion is no place for errors.
+    /// Values of this kind on this host. None where they cannot be read: a shell shows no errors while it completes.
     fn candidates(self) -> Vec<CompletionCandidate> {
         match self {
             Values::Runs => runs(),
@@ -106,14 +106,13 @@ impl Values {
     }
 }
 
-/// The ledger that the command line to complete names, or the default one.
+/// The ledger that the command line to complete names, or the environment, or the default one. An empty value of the
+/// environment is none, as for the verbs.
 fn ledger_path() -> Option<PathBuf> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    Context::of_process(
-        named_ledger(&words).or_else(|| std::env::var_os("DISKSMITH_LEDGER").map(PathBuf::from)),
-    )
-    .ledger_path()
-    .ok()
+    let in_environment = std::env::var_os("DISKSMITH_LEDGER").filter(|path| !path.is_empty());
+    let named = named_ledger(&words).or_else(|| in_environment.map(PathBuf::from));
+    Context::of_process(named).ledger_path().ok()
 }
 
 fn named_ledger(words: &[OsString]) -> Option<PathBuf> {

@@ -217,14 +217,14 @@ fn a_kill_in_mid_write_leaves_only_complete_runs() {
     assert!(first > 0, "no run was saved before its process was killed");
 }
 
-/// Whatever a kill meets, a batch, a block that takes the place of batches, minutes that take the
-/// place of a block: each sample that was acknowledged is there once.
-/// The number that a process has acknowledged; 0 for none.
-fn acknowledged(scratch: &Scratch) -> u64 {
-    let bytes = fs::read(scratch.path().join("acknowledged")).unwrap_or_default();
-    bytes.try_into().map_or(0, u64::from_le_bytes)
+/// The last number that a process has acknowledged.
+fn acknowledged(scratch: &Scratch) -> Option<u64> {
+    let bytes = fs::read(scratch.path().join("acknowledged")).ok()?;
+    bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
+/// Whatever a kill meets, a batch, a block that takes the place of batches, minutes that take the
+/// place of a block: each sample that was acknowledged is there once.
 #[test]
 fn a_killed_recorder_loses_nothing_that_was_acknowledged() {
     let scratch = Scratch::new();
@@ -235,14 +235,14 @@ fn a_killed_recorder_loses_nothing_that_was_acknowledged() {
         let mut child = start("record-until-killed", &path);
         sleep(Duration::from_millis(150 + 170 * round));
         // The last kill comes when something has been recorded, however long that takes on a busy host.
-        while round == 5 && acknowledged(&scratch) == 0 {
+        while round == 5 && acknowledged(&scratch).is_none() {
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
             sleep(Duration::from_millis(1));
         }
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         child.kill().unwrap();
         child.wait().unwrap();
-        let acknowledged = acknowledged(&scratch);
+        let acknowledged = acknowledged(&scratch).unwrap_or_default();
         let ledger = Ledger::open(&path).unwrap();
         let replay = ledger
             .replay("db-1", Timestamp::MIN, Timestamp::MAX)
@@ -294,7 +294,7 @@ fn a_kill_while_work_is_kept_leaves_the_state_before_or_after() {
         let _ = fs::remove_file(scratch.path().join("acknowledged"));
         let mut child = start("keep-until-killed", &path);
         // Every other kill comes when a further state has been kept, however long that takes on a busy host.
-        while round % 2 == 1 && acknowledged(&scratch) <= kept {
+        while round % 2 == 1 && acknowledged(&scratch).is_none_or(|told| told <= kept) {
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
             sleep(Duration::from_millis(1));
         }
@@ -314,8 +314,7 @@ fn a_kill_while_work_is_kept_leaves_the_state_before_or_after() {
             None => continue,
         };
         assert!(number >= kept, "{number} after {kept}");
-        let told = acknowledged(&scratch);
-        if told > 0 {
+        if let Some(told) = acknowledged(&scratch) {
             assert!(
                 number == told || number == told + 1,
                 "{number}, told {told}"

@@ -44,7 +44,7 @@ fn run(number: u64, seconds: usize, device: impl Fn() -> Made) -> Run {
 fn nine_of_ten_default_runs_are_trusted_and_right() {
     // What is precise enough ends after 3 s.
     let lengths = |noise: f64| if noise <= 0.02 { &[3, 8][..] } else { &[8][..] };
-    for tokens_s in [0.0, 1.0, 5.0] {
+    for tokens_s in [0.0, 0.2, 1.0, 2.0, 5.0] {
         for (noise, memory) in [
             (0.0, 0.0),
             (0.02, 0.0),

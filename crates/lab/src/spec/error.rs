@@ -57,7 +57,7 @@ pub enum SpecError {
         profiles = Profile::names()
     )]
     Word(String),
-    /// What is provisioned is not sold for that size.
+    /// IOPS or throughput that the provider does not sell for the size.
     #[error("{0}; without a profile, as in iops=6000:1GiB, a volume takes any")]
     NotSold(String),
     /// No such key.
