@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "array/life.rs"]
+mod life;
 mod support;
 
 use std::fs;
@@ -72,6 +74,22 @@ fn what_does_not_fit_the_level_is_refused() {
             "--layout is for RAID 10",
         ),
         (
+            ["--level", "0", "--bitmap", "internal"],
+            "--bitmap is for levels with copies or parity",
+        ),
+        (
+            ["--level", "0", "--spares", "/dev/no-such-c"],
+            "--spares is for levels with copies or parity",
+        ),
+        (
+            ["--level", "1", "--spares", "/dev/no-such-a"],
+            "/dev/no-such-a cannot be opened",
+        ),
+        (
+            ["--level", "1", "--bitmap", "lockless"],
+            "a lockless bitmap needs mdadm 4.6",
+        ),
+        (
             ["--level", "10", "--chunk", "2k"],
             "too small; the least is 4 KiB",
         ),
@@ -84,6 +102,10 @@ fn what_does_not_fit_the_level_is_refused() {
         let members = ["--members", "/dev/no-such-a,/dev/no-such-b"];
         create(&place, &[&arguments[..], &members].concat()).refuses(&[words]);
     }
+    let spare = ["--spares", "/dev/no-such-c", "--destroy", "/dev/zero"];
+    let members = ["--level", "1", "--members", "/dev/no-such-a,/dev/no-such-b"];
+    create(&place, &[members, spare].concat())
+        .refuses(&["not among the members and spares", "/dev/no-such-c cannot"]);
     create(&place, &["--level", "3", "--members", "/dev/a"]).refuses(&["invalid value '3'"]);
     create(
         &place,
@@ -129,6 +151,13 @@ fn an_array_that_does_not_exist_is_not_stopped() {
     place
         .run(&["array", "stop", "no-such"])
         .refuses(&["there is no array no-such"]);
+    let replace = ["--member", "/dev/no-such-a", "--with", "/dev/no-such-b"];
+    let mut replace = place.command(&[&["array", "replace", "no-such"], &replace[..]].concat());
+    support::said(replace.env("PATH", with_programs(&["mdadm"]).path("bin")))
+        .refuses(&["there is no array no-such"]);
+    place
+        .run(&["array", "stop", "data", "--destroy", "/dev/no-such"])
+        .refuses(&["--erase"]);
     let listed = place.run(&["array", "list", "--json"]).ends_with(0).json();
     assert_eq!(listed["command"], "array list");
     assert!(listed["arrays"].is_array());

@@ -122,12 +122,11 @@ impl LongWork for Building {
 }
 
 impl Building {
-    /// Record of the array that is about to be built.
+    /// Record of the array that is about to be built. `lines` are for the next boot, each with its file.
     pub(crate) fn of(
         plan: &Plan,
         members: &[Member],
-        persist: bool,
-        etc: &Path,
+        lines: Vec<(PathBuf, String)>,
         devices: &Devices,
         boot: String,
     ) -> Building {
@@ -140,17 +139,11 @@ impl Building {
                 partition: device.and_then(partition_number),
             }
         };
-        let line = |file: PathBuf, line: String| KeptLine {
+        let lines = lines.into_iter().map(|(file, line)| KeptLine {
             existed: file.exists(),
             file: std::fs::canonicalize(&file).unwrap_or(file),
             line,
-        };
-        let mut lines = Vec::new();
-        if persist {
-            lines.push(line(mdadm_conf(etc), plan.conf_line()));
-            let fstab = plan.fstab_line();
-            lines.extend(fstab.map(|text| line(etc.join("fstab"), text)));
-        }
+        });
         let point = plan.fs.as_ref().and_then(|fs| fs.mount.as_deref());
         Building {
             uuid: plan.uuid.clone(),
@@ -163,7 +156,7 @@ impl Building {
                 mount: fs.mount.clone(),
             }),
             folders: point.map(missing).unwrap_or_default(),
-            lines,
+            lines: lines.collect(),
             stage: Stage::Begun,
             undoing: false,
         }

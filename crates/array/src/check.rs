@@ -1,11 +1,12 @@
 //! Checks before anything is touched: every reason not to is named in one answer.
 
-use std::ffi::OsString;
+mod bitmaps;
+mod members;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Devices};
-use linux::consent::{Consent, DestroyTarget, open_for_destroying};
+use linux::block::Devices;
 use linux::exec::Exec;
 use linux::md;
 use linux::mounts::Mounts;
@@ -15,12 +16,13 @@ use super::building;
 use super::building::Member;
 use super::files;
 use super::geometry::{DEFAULT_CHUNK, Geometry, bad_chunk};
-use super::host::{Host, number_at};
+use super::host::Host;
 use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
 use crate::args::CreateArgs;
 use domain::filesystem::Fs;
-use domain::plan_binding;
 use domain::raid::Placement;
+use members::claim_members;
+pub use members::{consents, member};
 
 /// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
 pub const LEAST_XFS: Bytes = Bytes::mib(300);
@@ -32,9 +34,9 @@ const LONGEST_NAME: usize = 32;
 pub(crate) struct Checked {
     /// The plan.
     pub plan: Plan,
-    /// The members, as they were checked.
+    /// The members, as they were checked, and after them the hot spares.
     pub members: Vec<Member>,
-    /// Their sizes.
+    /// The sizes of the members.
     pub sizes: Vec<Bytes>,
     /// Notes for the user, as sentences.
     pub notes: Vec<String>,
@@ -50,6 +52,7 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
     let (name, node) = name(args, host, &devices, &mut problems);
     let mount = mount_point(args, host, &mut problems);
     missing_programs(args, host, &mut problems);
+    problems.extend(bitmaps::problems(args.bitmap, args.level, host));
     let (members, sizes) = claim_members(args, host, &devices, &mut problems);
 
     let geometry = Geometry {
@@ -84,10 +87,12 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
             plan: Plan {
                 geometry,
                 members: args.members.clone(),
+                spares: args.spares.clone(),
                 name,
                 node,
                 uuid: md_uuid(&array),
                 capacity,
+                bitmap: args.bitmap,
                 assume_clean: args.assume_clean,
                 fs: args.fs.map(|kind| FsPlan {
                     fs: kind,
@@ -122,6 +127,12 @@ fn shape_problems(args: &CreateArgs) -> Vec<String> {
     if args.layout.is_some() && level.placement() != Placement::StripedCopies {
         problems.push(format!(
             "--layout is for RAID 10, and {title} has no copies to lay out; leave it out"
+        ));
+    }
+    if !args.spares.is_empty() && !level.is_redundant() {
+        problems.push(format!(
+            "--spares is for levels with copies or parity: of {title} nothing can be rebuilt onto a \
+             spare; leave it out"
         ));
     }
     problems.extend(bad_chunk(level, args.chunk.map(|chunk| chunk.0)));
@@ -260,93 +271,6 @@ fn missing_programs(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) 
             ));
         }
     }
-}
-
-/// The `--destroy` values; those that cannot be read, or name no member, are problems.
-pub fn consents(
-    destroy: &[OsString],
-    members: &[PathBuf],
-    called: &str,
-    problems: &mut Vec<String>,
-) -> Vec<Consent> {
-    let parse = |text: &OsString| Consent::parse(text).map_err(|error| error.to_string());
-    let mut consents = Vec::new();
-    for consent in destroy.iter().map(parse) {
-        match consent {
-            Ok(consent) => consents.push(consent),
-            Err(error) => problems.push(error),
-        }
-    }
-    for consent in &consents {
-        // One with a mistyped signature is left to the claim, which explains it.
-        if !members.iter().any(|member| consent.names(member)) {
-            problems.push(format!(
-                "--destroy names {}, which is not among the {called}",
-                consent.path.display()
-            ));
-        }
-    }
-    consents
-}
-
-/// Claims all members, or says everything that speaks against any of them.
-fn claim_members(
-    args: &CreateArgs,
-    host: &mut Host,
-    devices: &Devices,
-    problems: &mut Vec<String>,
-) -> (Vec<Member>, Vec<Bytes>) {
-    let consents = consents(&args.destroy, &args.members, "members", problems);
-    let mut seen: Vec<(DevNum, &Path)> = Vec::new();
-    let (mut members, mut sizes) = (Vec::new(), Vec::new());
-    for path in &args.members {
-        let number = number_at(&host.root, devices, path);
-        if let Some(number) = number {
-            if let Some((_, first)) = seen.iter().find(|(known, _)| *known == number) {
-                problems.push(if *first == path {
-                    format!("{} is named twice among the members", path.display())
-                } else {
-                    format!(
-                        "{} and {} are the same device",
-                        first.display(),
-                        path.display()
-                    )
-                });
-                continue;
-            }
-            seen.push((number, path));
-        }
-        match open_for_destroying(&host.root, path, &consents) {
-            Ok(target) => match plan_binding::check(&args.planned, &target, &host.root)
-                .and_then(|()| member(&target))
-            {
-                Ok(member) => {
-                    members.push(member);
-                    sizes.push(target.size);
-                    host.claims.push(target);
-                }
-                Err(why) => problems.push(why),
-            },
-            Err(refusal) => problems.push(refusal.to_string()),
-        }
-    }
-    (members, sizes)
-}
-
-/// A claimed target as a member.
-///
-/// # Errors
-/// When it is a file; as a sentence.
-pub fn member(target: &DestroyTarget) -> Result<Member, String> {
-    let shown = target.path.display();
-    let number = target
-        .device
-        .ok_or_else(|| format!("{shown} is a file; the members of an array are block devices"))?;
-    Ok(Member {
-        path: target.path.clone(),
-        number,
-        signed: target.content.has_signature(),
-    })
 }
 
 /// Checks that this kernel can do it. Its module is requested only when all else is well, and never in a dry

@@ -7,9 +7,10 @@ use linux::block::{DevNum, Devices, Kind};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
-use super::building::{Member, Stage, mdadm_conf, missing};
+use super::building::{Member, Stage, missing};
 use super::files::AddLine;
 use super::host::{Built, Host, number_at};
+use super::persist;
 use super::plan::{self, Plan};
 use super::steps::{Step, Undone};
 use super::teardown;
@@ -18,7 +19,7 @@ use super::teardown;
 pub fn steps<'a>(
     plan: &Plan,
     members: &[Member],
-    persist: bool,
+    persisted: bool,
     etc: &Path,
 ) -> Vec<Box<dyn Step<Host<'a>>>> {
     let mut steps: Vec<Box<dyn Step<Host<'a>>>> = Vec::new();
@@ -39,10 +40,9 @@ pub fn steps<'a>(
             steps.push(Box::new(Mount::of(plan)));
         }
     }
-    if persist {
-        steps.push(Box::new(AddLine::new(mdadm_conf(etc), plan.conf_line())));
-        if let Some(line) = plan.fstab_line() {
-            steps.push(Box::new(AddLine::new(etc.join("fstab"), line)));
+    if persisted {
+        for (file, line) in persist::lines(plan, etc) {
+            steps.push(Box::new(AddLine::new(file, line)));
         }
     }
     steps

@@ -36,8 +36,8 @@ pub struct Geometry {
 impl Geometry {
     /// Number of chunks of data in a stripe, to which a file system aligns. At RAID 10 it is what the kernel
     /// tells as the best size (linux, drivers/md/raid10.c, raid10_set_io_opt): half the members with n2, or
-    /// all where these are odd, since the pattern repeats only then; and all with f2, where the first copy
-    /// lies over all members as at RAID 0.
+    /// all where these are odd, since the pattern repeats only then; and all with f2 and o2, where the first copies
+    /// lie over all members as at RAID 0.
     pub(crate) fn data_members(self) -> u64 {
         if !self.level.has_chunks() {
             return 1;
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_file_system_is_aligned_to_chunk_and_stripe() {
-        use Layout::{F2, N2};
+        use Layout::{F2, N2, O2};
         use Level::{Five, Six, Ten, Zero};
         for (level, members, layout, data) in [
             (Zero, 8, N2, 8),
@@ -173,6 +173,7 @@ mod tests {
             (Ten, 2, N2, 1),
             (Ten, 3, N2, 3),
             (Ten, 8, F2, 8),
+            (Ten, 8, O2, 8),
             (Five, 5, N2, 4),
             (Six, 6, N2, 4),
         ] {
@@ -237,9 +238,11 @@ mod tests {
             assert_eq!(geometry.capacity(&sizes), Bytes::gib(gib), "{level:?}");
             assert_eq!(geometry.lost(&sizes), lost.map(Bytes::gib), "{level:?}");
         }
-        let far = of(Level::Ten, 3, Layout::F2);
         let equal = [Bytes::gib(2); 3];
-        assert_eq!(far.capacity(&equal), Bytes::gib(3));
+        for layout in [Layout::N2, Layout::F2, Layout::O2] {
+            let ten = of(Level::Ten, 3, layout);
+            assert_eq!(ten.capacity(&equal), Bytes::gib(3), "{layout:?}");
+        }
     }
 
     #[test]

@@ -119,13 +119,15 @@ pub(super) fn left(context: &Context) -> String {
     sentences.collect()
 }
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 10] = [
     Column::words("array"),
     Column::words("level"),
     Column::numbers("size", 0),
     Column::numbers("chunk", 2),
+    Column::words("bitmap").ranked(4),
     Column::words("state"),
     Column::words("in sync").ranked(3),
+    Column::numbers("spares", 1),
     Column::words("doing").ranked(1),
     Column::words("used as"),
 ];
@@ -206,7 +208,7 @@ impl Used {
     fn row(&self) -> Vec<String> {
         let array = &self.array;
         let in_use: Vec<String> = self.mounts.iter().chain(&self.above).cloned().collect();
-        let in_sync = |member: &&md::Member| member.state.iter().any(|word| word == "in_sync");
+        let in_sync = |member: &&md::Member| member.has("in_sync");
         let members = array.members.iter().filter(in_sync).count();
         let members = match array.wanted {
             Some(wanted) => format!("{members} of {wanted}"),
@@ -217,8 +219,14 @@ impl Used {
             or_nothing(self.level()),
             array.size.to_string(),
             or_nothing(array.chunk.map(|chunk| chunk.to_string())),
+            or_nothing(array.bitmap.clone()),
             or_nothing(self.state()),
             members,
+            or_nothing(
+                Some(array.spares())
+                    .filter(|count| *count > 0)
+                    .map(|count| count.to_string()),
+            ),
             or_nothing(self.doing()),
             or_nothing(Some(in_use.join(" "))),
         ]
@@ -284,6 +292,8 @@ struct ArrayDocument<'a> {
     names: &'a [String],
     level: Option<&'a MdLevel>,
     layout: Option<&'a str>,
+    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none.
+    bitmap: Option<&'a str>,
     size_bytes: Bytes,
     chunk_bytes: Option<Bytes>,
     state: Option<&'a str>,
@@ -292,6 +302,8 @@ struct ArrayDocument<'a> {
     members_wanted: Option<u32>,
     /// Number of members that are missing.
     degraded: Option<u32>,
+    /// Number of hot spares that wait.
+    spares: usize,
     sync: SyncDocument<'a>,
     /// Mount points.
     mounted: &'a [String],
@@ -338,12 +350,14 @@ impl<'a> ArrayDocument<'a> {
             names: &array.names,
             level: array.level.as_ref(),
             layout: array.layout.as_deref(),
+            bitmap: array.bitmap.as_deref(),
             size_bytes: array.size,
             chunk_bytes: array.chunk,
             state: array.state.as_deref(),
             metadata: array.metadata.as_deref(),
             members_wanted: array.wanted,
             degraded: array.degraded,
+            spares: array.spares(),
             sync: SyncDocument {
                 action: array.action.as_deref(),
                 done_bytes: array.position.map(|(done, _)| done),

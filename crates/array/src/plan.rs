@@ -7,9 +7,10 @@ use linux::exec::Exec;
 use linux::{Root, root};
 use record::Bytes;
 
+use super::bitmap::Bitmap;
 use super::geometry::Geometry;
 use domain::filesystem::Fs;
-use domain::raid::Placement;
+use domain::raid::{Layout, Placement};
 
 /// From this size on mdadm keeps a bitmap of what is being written, so that after a crash only that
 /// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
@@ -25,6 +26,8 @@ pub struct Plan {
     pub geometry: Geometry,
     /// The members, as the user wrote them.
     pub members: Vec<PathBuf>,
+    /// The hot spares, likewise.
+    pub spares: Vec<PathBuf>,
     /// Its name; `None` for one that only has a number.
     pub name: Option<String>,
     /// Its node: `/dev/md/NAME` or `/dev/mdN`.
@@ -34,6 +37,8 @@ pub struct Plan {
     pub uuid: String,
     /// Bytes left for data.
     pub capacity: Bytes,
+    /// The bitmap; `None` leaves it to the capacity.
+    pub bitmap: Option<Bitmap>,
     /// True if copies or parity are taken to be in step.
     pub assume_clean: bool,
     /// The file system.
@@ -74,12 +79,7 @@ impl Plan {
     /// Command that makes the array. It belongs to no host, so that it keeps its name when the instance's
     /// changes, as cloud images do.
     pub fn mdadm(&self) -> Exec {
-        let Geometry {
-            level,
-            chunk,
-            layout,
-            ..
-        } = self.geometry;
+        let Geometry { level, chunk, .. } = self.geometry;
         let mut mdadm = Exec::new("mdadm").arg("--create").arg(&self.node).args([
             "--run",
             "--metadata=1.2",
@@ -92,26 +92,33 @@ impl Plan {
             mdadm = mdadm.arg(format!("--name={name}"));
         }
         mdadm = mdadm.arg(format!("--level={}", level.word()));
-        if level.placement() == Placement::StripedCopies {
+        if let Some(layout) = self.layout() {
             mdadm = mdadm.arg(format!("--layout={}", layout.word()));
         }
         if let Some(chunk) = chunk {
             mdadm = mdadm.arg(format!("--chunk={}", chunk.0 >> 10));
         }
-        if level.is_redundant() {
-            let bitmap = if self.capacity >= BITMAP_FROM {
-                "internal"
-            } else {
-                "none"
-            };
-            mdadm = mdadm.arg(format!("--bitmap={bitmap}"));
-            if self.assume_clean {
-                mdadm = mdadm.arg("--assume-clean");
-            }
+        if let Some(bitmap) = self.bitmap() {
+            mdadm = mdadm.arg(format!("--bitmap={}", bitmap.word()));
         }
-        mdadm
-            .arg(format!("--raid-devices={}", self.members.len()))
-            .args(&self.members)
+        if level.is_redundant() && self.assume_clean {
+            mdadm = mdadm.arg("--assume-clean");
+        }
+        mdadm = mdadm.arg(format!("--raid-devices={}", self.members.len()));
+        if !self.spares.is_empty() {
+            mdadm = mdadm.arg(format!("--spare-devices={}", self.spares.len()));
+        }
+        mdadm.args(&self.members).args(&self.spares)
+    }
+
+    /// The bitmap that it gets; `None` at levels that can have none.
+    pub(crate) fn bitmap(&self) -> Option<Bitmap> {
+        let by_capacity = match self.capacity >= BITMAP_FROM {
+            true => Bitmap::Internal,
+            false => Bitmap::None,
+        };
+        let is_redundant = self.geometry.level.is_redundant();
+        is_redundant.then(|| self.bitmap.unwrap_or(by_capacity))
     }
 
     /// Command that makes the file system on the array's node. Whatever the members held before shows through
@@ -182,6 +189,24 @@ impl Plan {
         )
     }
 
+    /// Layout of the copies; `None` at levels other than RAID 10.
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        let Geometry { level, layout, .. } = self.geometry;
+        (level.placement() == Placement::StripedCopies).then_some(layout)
+    }
+
+    /// The rule for udev that sets the read-ahead whenever the array is assembled (udev(7)). The array's id is what
+    /// mdadm's own rules tell of it; its number may be another after a boot.
+    pub(crate) fn udev_rule(&self) -> Option<String> {
+        let read_ahead = self.geometry.read_ahead()?;
+        Some(format!(
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", ENV{{MD_UUID}}==\"{}\", \
+             ATTR{{queue/read_ahead_kb}}=\"{}\"",
+            self.uuid,
+            read_ahead.0 >> 10
+        ))
+    }
+
     /// The line for fstab. `nofail`, since an instance that waits for a volume that does not exist
     /// cannot be reached to mend that.
     pub(crate) fn fstab_line(&self) -> Option<String> {
@@ -229,7 +254,6 @@ pub(crate) fn stop(node: &Path) -> Exec {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use domain::raid::Layout;
     use domain::raid::Level;
 
     pub(crate) fn plan(level: Level, members: &[&str]) -> Plan {
@@ -241,10 +265,12 @@ pub(crate) mod tests {
                 layout: Layout::N2,
             },
             members: members.iter().map(PathBuf::from).collect(),
+            spares: Vec::new(),
             name: Some("data".to_owned()),
             node: "/dev/md/data".into(),
             uuid: md_uuid("01234567-89ab-cdef-0123-456789abcdef"),
             capacity: Bytes::gib(2),
+            bitmap: None,
             assume_clean: false,
             fs: Some(FsPlan {
                 fs: Fs::Xfs,
@@ -280,6 +306,25 @@ pub(crate) mod tests {
             plan.conf_line(),
             "ARRAY /dev/md/data metadata=1.2 UUID=01234567:89abcdef:01234567:89abcdef"
         );
+    }
+
+    #[test]
+    fn spares_stand_behind_the_members_and_a_bitmap_is_as_it_was_chosen() {
+        let mut plan = plan(Level::Ten, &["/dev/b", "/dev/c"]);
+        plan.spares = vec!["/dev/d".into(), "/dev/e".into()];
+        plan.bitmap = Some(Bitmap::Internal);
+        plan.geometry.layout = Layout::O2;
+        let line = plan.mdadm().line();
+        for words in [
+            " --layout=o2 --chunk=256 --bitmap=internal --raid-devices=2 --spare-devices=2 ",
+            " /dev/b /dev/c /dev/d /dev/e",
+        ] {
+            assert!(line.contains(words), "no '{words}' in {line}");
+        }
+        plan.capacity = Bytes::gib(200);
+        plan.bitmap = Some(Bitmap::None);
+        let line = plan.mdadm().line();
+        assert!(line.contains("--bitmap=none "), "{line}");
     }
 
     #[test]

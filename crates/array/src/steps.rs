@@ -93,7 +93,7 @@ impl Undone {
 /// # Errors
 /// The failure, with what was undone and what is left.
 pub fn run<H>(
-    steps: &mut [Box<dyn Step<H>>],
+    steps: &mut [Box<dyn Step<H> + '_>],
     host: &mut H,
     interrupt: &AtomicBool,
     undoing: impl FnOnce(&mut H),

@@ -1,4 +1,8 @@
-//! `array stop`: takes an array down that nothing uses.
+//! `array stop`: takes an array down that nothing uses, and erases its members' superblocks when that is asked.
+
+mod erase;
+
+use std::sync::atomic::AtomicBool;
 
 use linux::block::{Device, Devices, Kind};
 use linux::consent::Uses;
@@ -6,23 +10,31 @@ use linux::md;
 use serde::Serialize;
 
 use super::host::Host;
-use super::{building, files, repair, teardown};
+use super::{building, files, persist, plan, repair, steps, teardown};
+use crate::args::StopArgs;
+use erase::Erasure;
 use job::Store;
 use ui::exit::{ExitClass as _, Failure, listed};
 
 /// Takes an array down, after what a killed `array create` has left.
-pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<String, Failure> {
+pub(super) fn stop(
+    args: &StopArgs,
+    host: &mut Host,
+    store: Option<Store>,
+    interrupt: &AtomicBool,
+) -> Result<String, Failure> {
+    let word = &args.array;
     let before = Uses::read(&host.root).refused()?;
     let named = md::find(&host.root, before.devices(), word).map(|array| array.number);
-    if let Some(mut store) = store {
-        repair::repair(host, &mut store, &[]);
+    if let Some(mut store) = store.filter(|_| !args.dry_run) {
+        repair::repair(host, &mut store, &args.planned);
     }
     let uses = Uses::read(&host.root).refused()?;
     let devices = uses.devices();
     let Some(array) = md::find(&host.root, devices, word) else {
         if named.is_some() {
             // It was one that was left half built, and the repair has taken it down.
-            return Ok(document(word, &[]));
+            return Ok(document(&Document::of(word)));
         }
         return Err(Failure::refused(unknown(word, devices)));
     };
@@ -34,56 +46,120 @@ pub(super) fn stop(word: &str, host: &mut Host, store: Option<Store>) -> Result<
             listed(&reasons)
         )));
     }
-    if !host.programs.has("mdadm") {
-        return Err(Failure::refused(format!(
-            "the program mdadm is not on the PATH; {}",
-            linux::remedy::install("mdadm")
-        )));
-    }
+    require_mdadm(host)?;
+    let erasure = match args.erase {
+        true => Some(erase::check(args, host, devices, array)?),
+        false => None,
+    };
+    let node = array.node();
     let members: Vec<String> = devices
         .parents(array.number)
         .iter()
         .map(|member| member.node().display().to_string())
         .collect();
-    let lines = lines_for(host, devices, array);
-    // mdadm stops an array or leaves it as it is, so nothing was touched when it fails.
-    teardown::stop_with_retries(host, &array.node()).refused()?;
-    let answer = document(&array.node().display().to_string(), &members);
-    let (node, members) = (array.node(), members.join(" "));
-    (host.report)(&format!(
-        "{label} is stopped. Its members keep their content:\n  \
-         mdadm --assemble {} {members}\nbrings it back, and\n  \
-         mdadm --zero-superblock {members}\nends it for good.\n",
-        node.display(),
-    ));
-    if !lines.is_empty() {
-        let conf = building::mdadm_conf(&host.etc);
+    let mut answer = Document {
+        members: &members,
+        dry_run: args.dry_run,
+        ..Document::of(&node.display().to_string())
+    };
+    answer.commands.push(plan::stop(&node).line());
+    let wipes = erasure.iter().flat_map(Erasure::commands);
+    answer.commands.extend(wipes);
+    if args.dry_run {
+        let commands: Vec<String> = answer
+            .commands
+            .iter()
+            .map(|line| format!("+ {line}\n"))
+            .collect();
         (host.report)(&format!(
-            "{} still has a line for it, and fstab may have one; take them out if it is not to \
-             come back:\n{lines}",
-            conf.display()
+            "This would be run, and nothing of it was:\n{}",
+            commands.concat()
+        ));
+        return Ok(document(&answer));
+    }
+    let lines = lines_for(host, devices, array);
+    match erasure {
+        None => {
+            // mdadm stops an array or leaves it as it is, so nothing was touched when it fails.
+            teardown::stop_with_retries(host, &node).refused()?;
+            let (node, members) = (node.display(), members.join(" "));
+            (host.report)(&format!(
+                "{label} is stopped. Its members keep their content:\n  \
+                 mdadm --assemble {node} {members}\nbrings it back, and\n  \
+                 mdadm --zero-superblock {members}\nends it for good.\n",
+            ));
+        }
+        Some(erasure) => {
+            answer.erased = erasure.paths();
+            steps::run(&mut erasure.steps(), host, interrupt, |_| ()).midway()?;
+            (host.report)(&format!(
+                "{label} is stopped, and the superblocks of {} are erased.\n",
+                answer.erased.join(", ")
+            ));
+        }
+    }
+    if !lines.is_empty() {
+        (host.report)(&format!(
+            "For the next boot there are still lines for it, and fstab may have one; take them out \
+             if it is not to come back:\n{lines}"
         ));
     }
-    Ok(answer)
+    Ok(document(&answer))
+}
+
+/// # Errors
+/// When mdadm is not installed.
+pub(super) fn require_mdadm(host: &Host) -> Result<(), Failure> {
+    if host.programs.has("mdadm") {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "the program mdadm is not on the PATH; {}",
+        linux::remedy::install("mdadm")
+    )))
 }
 
 /// The document of `array stop --json`.
 #[derive(Serialize)]
 struct Document<'a> {
+    dry_run: bool,
     /// The array, by its path or as it was named.
-    stopped: &'a str,
+    stopped: String,
     /// Paths of its members.
     members: &'a [String],
+    /// Paths of the members whose superblocks are erased.
+    erased: Vec<String>,
+    /// The commands, as lines of a shell.
+    commands: Vec<String>,
 }
 
-fn document(stopped: &str, members: &[String]) -> String {
-    ui::json::document("array stop", &Document { stopped, members })
+impl Document<'_> {
+    fn of(stopped: &str) -> Document<'static> {
+        Document {
+            dry_run: false,
+            stopped: stopped.to_owned(),
+            members: &[],
+            erased: Vec::new(),
+            commands: Vec::new(),
+        }
+    }
 }
 
-/// The lines of mdadm.conf that name an array.
+fn document(document: &Document) -> String {
+    ui::json::document("array stop", document)
+}
+
+/// The lines for the next boot that name an array, each below its file.
 fn lines_for(host: &Host, devices: &Devices, array: &Device) -> String {
-    let conf = files::content(&building::mdadm_conf(&host.etc)).unwrap_or_default();
-    let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
+    let read = |file: &std::path::Path| {
+        let bytes = files::content(file).unwrap_or_default();
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    };
+    let (conf, rules) = (
+        building::mdadm_conf(&host.etc),
+        persist::read_ahead_rules(&host.etc),
+    );
+    let text = read(&conf);
     let names_it = |line: &&str| {
         let mut words = line.split_whitespace();
         words.next() == Some("ARRAY")
@@ -92,11 +168,25 @@ fn lines_for(host: &Host, devices: &Devices, array: &Device) -> String {
                 .and_then(|node| md::find(&host.root, devices, node))
                 .is_some_and(|named| named.number == array.number)
     };
-    let lines = conf.lines().filter(names_it);
-    lines.map(|line| format!("  {line}\n")).collect()
+    let of_array: Vec<&str> = text.lines().filter(names_it).collect();
+    let words = of_array.iter().flat_map(|line| line.split_whitespace());
+    let ids: Vec<&str> = words
+        .filter_map(|word| word.strip_prefix("UUID="))
+        .collect();
+    let ruled = read(&rules);
+    let has_id = |line: &&str| ids.iter().any(|id| line.contains(&format!("\"{id}\"")));
+    let of_rules: Vec<&str> = ruled.lines().filter(has_id).collect();
+    let mut shown = String::new();
+    for (file, lines) in [(conf, of_array), (rules, of_rules)] {
+        for line in lines {
+            shown.push_str(&format!("  {}: {line}\n", file.display()));
+        }
+    }
+    shown
 }
 
-fn unknown(word: &str, devices: &Devices) -> String {
+/// Refusal of a word that names no array.
+pub(super) fn unknown(word: &str, devices: &Devices) -> String {
     let arrays: Vec<&str> = devices
         .iter()
         .filter(|device| matches!(device.kind, Kind::Raid { .. }))

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::consent::{Reason, Uses};
 use linux::exec::{self, Exec};
@@ -145,6 +146,19 @@ pub(crate) fn has_uuid(
         }
         Err(error) => Err(error),
     }
+}
+
+/// The id of an assembled array, as mdadm writes it.
+///
+/// # Errors
+/// When mdadm cannot tell it.
+pub(crate) fn uuid_of(host: &mut Host, node: &Path) -> anyhow::Result<String> {
+    let detail = Exec::new("mdadm").args(["--detail", "--export"]).arg(node);
+    let text = host.ask(&detail.bound())?.text();
+    let mut lines = text.lines();
+    let uuid = lines.find_map(|line| line.trim().strip_prefix("MD_UUID="));
+    let uuid = uuid.filter(|uuid| !uuid.is_empty()).map(str::to_owned);
+    uuid.with_context(|| format!("mdadm tells no id of {}", node.display()))
 }
 
 /// Stops an array.

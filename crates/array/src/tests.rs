@@ -1,6 +1,7 @@
 //! Building and taking back, with programs that only pretend, on a modelled tree.
 
 mod repair;
+mod replace;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use super::plan::Plan;
 use super::plan::tests::plan;
 use super::programs::Programs;
 use super::{steps as work, stop};
+use crate::args::{ArrayArgs, ArrayVerb};
 use domain::raid::Level;
 use ui::exit::Failure;
 
@@ -40,6 +42,10 @@ struct FakeHost {
     superblocks: BTreeMap<String, String>,
     /// After how many more moments the process that works here is killed.
     life: Rc<Cell<Option<u32>>>,
+    /// True if md has copied to a replacement by the time that this is looked at. Otherwise a signal comes first.
+    copies: bool,
+    /// The signal.
+    signal: Rc<AtomicBool>,
 }
 
 /// Payload with which a killed process unwinds.
@@ -77,6 +83,7 @@ impl FakeHost {
         )
         .unwrap();
         fs::create_dir_all(folder.path().join("etc/mdadm")).unwrap();
+        fs::create_dir_all(folder.path().join("etc/udev/rules.d")).unwrap();
         fs::write(folder.path().join("etc/fstab"), "# mine").unwrap();
         FakeHost {
             folder,
@@ -86,6 +93,8 @@ impl FakeHost {
             uuid: plan(Level::Zero, &[]).uuid,
             superblocks: BTreeMap::new(),
             life: Rc::default(),
+            copies: true,
+            signal: Rc::default(),
         }
     }
 
@@ -195,6 +204,28 @@ impl FakeHost {
     }
 }
 
+/// `array stop` with these arguments.
+fn stop_array(host: &mut FakeHost, arguments: &[&str]) -> (Result<String, Failure>, String) {
+    let words = ["array", "stop"].iter().chain(arguments);
+    let ArrayVerb::Stop(args) = parse(words) else {
+        panic!("{arguments:?}");
+    };
+    let never = AtomicBool::new(false);
+    host.with(|host| stop::stop(&args, host, None, &never))
+}
+
+fn parse<'a>(words: impl Iterator<Item = &'a &'a str>) -> ArrayVerb {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ArrayArgs,
+    }
+    <Line as clap::Parser>::try_parse_from(words)
+        .unwrap()
+        .args
+        .verb
+}
+
 /// The beginning of an XFS with so many inodes in use.
 fn write_xfs(node: &Path, uuid: &str, used: u64) {
     let mut image = vec![0; 1 << 20];
@@ -251,6 +282,8 @@ impl Programs for FakeHost {
             self.disassemble();
         } else if line.starts_with("mdadm --zero-superblock") {
             self.superblocks.remove(&last);
+        } else if line.starts_with("mdadm --manage") {
+            self.manage(&line);
         } else if line.starts_with("mdadm --examine") {
             let uuid = self.superblocks.get(&last);
             stdout = uuid
@@ -304,6 +337,12 @@ fn an_array_is_built_and_every_command_is_shown() {
     );
     let conf = fs::read_to_string(host.etc("mdadm/mdadm.conf")).unwrap();
     assert_eq!(conf, format!("{}\n", plan.conf_line()));
+    let rules = host.etc("udev/rules.d/65-disksmith-read-ahead.rules");
+    assert_eq!(
+        fs::read_to_string(rules).unwrap(),
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", \
+         ENV{MD_UUID}==\"01234567:89abcdef:01234567:89abcdef\", ATTR{queue/read_ahead_kb}=\"1024\"\n"
+    );
 }
 
 #[test]
@@ -384,7 +423,7 @@ fn an_array_that_is_used_is_not_stopped_and_its_user_is_named() {
     host.assemble();
     let mounts = host.folder.path().join("proc/self/mountinfo");
     fs::write(mounts, "40 27 9:127 / /data rw - xfs /dev/md127 rw\n").unwrap();
-    let (outcome, _) = host.with(|host| stop::stop("md127", host, None));
+    let (outcome, _) = stop_array(&mut host, &["md127"]);
     let Err(Failure::Refused(error)) = outcome else {
         panic!("{outcome:?}");
     };
@@ -403,15 +442,106 @@ fn an_array_that_nothing_uses_is_stopped() {
     host.assemble();
     let conf = "ARRAY /dev/md127 UUID=1\nARRAY /dev/md/other UUID=2\n";
     fs::write(host.etc("mdadm/mdadm.conf"), conf).unwrap();
-    let (outcome, shown) = host.with(|host| stop::stop("/dev/md127", host, None));
+    let rules = host.etc("udev/rules.d/65-disksmith-read-ahead.rules");
+    fs::write(rules, "ENV{MD_UUID}==\"1\"\nENV{MD_UUID}==\"2\"\n").unwrap();
+    let (outcome, shown) = stop_array(&mut host, &["/dev/md127"]);
     outcome.unwrap();
     assert_eq!(host.lines, ["mdadm --stop /dev/md127"]);
     assert!(
         shown.contains("mdadm --zero-superblock /dev/vdb /dev/vdc\nends it"),
         "{shown}"
     );
-    assert!(shown.contains("\n  ARRAY /dev/md127 UUID=1\n"), "{shown}");
-    assert!(!shown.contains("other"), "{shown}");
-    let (outcome, _) = host.with(|host| stop::stop("data", host, None));
+    assert!(
+        shown.contains("mdadm.conf: ARRAY /dev/md127 UUID=1\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("rules: ENV{MD_UUID}==\"1\""), "{shown}");
+    assert!(
+        !shown.contains("UUID=2") && !shown.contains("\"2\""),
+        "{shown}"
+    );
+    let (outcome, _) = stop_array(&mut host, &["data"]);
     assert!(matches!(outcome, Err(Failure::Refused(_))));
+}
+
+#[test]
+fn a_rehearsal_of_a_stop_runs_nothing() {
+    let mut host = FakeHost::new("");
+    host.assemble();
+    let (outcome, shown) = stop_array(&mut host, &["md127", "--dry-run"]);
+    let document: serde_json::Value = serde_json::from_str(&outcome.unwrap()).unwrap();
+    assert_eq!(host.lines, [""; 0]);
+    assert!(shown.contains("+ mdadm --stop /dev/md127\n"), "{shown}");
+    assert_eq!(document["dry_run"], true);
+    assert_eq!(document["erased"], serde_json::json!([]));
+}
+
+/// A mirror of vdb and vdc.
+fn mirror(host: &mut FakeHost) {
+    host.assemble();
+    for (file, text) in [
+        ("level", "raid1"),
+        ("raid_disks", "2"),
+        ("degraded", "0"),
+        ("array_state", "active"),
+        ("sync_action", "idle"),
+        ("metadata_version", "1.2"),
+        ("component_size", "1024"),
+    ] {
+        fs::write(host.array().join("md").join(file), text).unwrap();
+    }
+    host.put("vdb", "0", "in_sync");
+    host.put("vdc", "1", "in_sync");
+}
+
+#[test]
+fn superblocks_are_erased_only_where_every_member_is_there_and_named() {
+    let named = ["--destroy", "/dev/vdb", "--destroy", "/dev/vdc"];
+    let erase = |host: &mut FakeHost, destroy: &[&str]| {
+        let words = [&["md127", "--erase"], destroy].concat();
+        let (outcome, _) = stop_array(host, &words);
+        let Err(Failure::Refused(error)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        let touches = |line: &String| !line.contains("--detail");
+        assert!(!host.lines.iter().any(touches), "{:?}", host.lines);
+        error.to_string()
+    };
+    let mut host = FakeHost::new("");
+    mirror(&mut host);
+    let text = erase(&mut host, &["--destroy", "/dev/vdd"]);
+    for words in [
+        "--destroy names /dev/vdd, which is not among the members",
+        "the superblock of /dev/vdb is erased only if that is named too",
+        "the superblock of /dev/vdc is erased only if that is named too",
+    ] {
+        assert!(text.contains(words), "no '{words}' in {text}");
+    }
+
+    // One that has failed is still there; one that was taken out is not.
+    host.put("vdc", "none", "faulty");
+    let (outcome, shown) = stop_array(
+        &mut host,
+        &[&["md127", "--erase", "--dry-run"], &named[..]].concat(),
+    );
+    outcome.unwrap();
+    assert!(
+        shown.contains("+ wipefs --all --force --quiet /dev/vdc\n"),
+        "{shown}"
+    );
+    fs::remove_dir_all(host.array().join("md/dev-vdc")).unwrap();
+    let text = erase(&mut host, &named[..2]);
+    assert!(text.contains("1 of its members is not here"), "{text}");
+
+    fs::write(host.array().join("md/metadata_version"), "external:imsm").unwrap();
+    let text = erase(&mut host, &named[..2]);
+    assert!(
+        text.contains("(external:imsm), which mdmon keeps"),
+        "{text}"
+    );
+
+    let mounts = host.folder.path().join("proc/self/mountinfo");
+    fs::write(mounts, "40 27 9:127 / /data rw - xfs /dev/md127 rw\n").unwrap();
+    let text = erase(&mut host, &named);
+    assert!(text.contains("is in use and not stopped"), "{text}");
 }

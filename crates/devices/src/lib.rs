@@ -1,15 +1,17 @@
 //! The verb `devices`: each disk with what is stacked on it, and whether it may be written.
 
 pub mod args;
+mod raid;
 
 use linux::block::{DevNum, Device};
 use linux::consent::{Reason, Uses};
 use linux::signature::Content;
-use linux::{mounts::Mounts, swaps};
+use linux::{md, mounts::Mounts, swaps};
 use record::Bytes;
 use serde::Serialize;
 
 use crate::args::DevicesArgs;
+use crate::raid::{ArrayPart, Membership};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::table::{Column, layout, wrap};
@@ -28,6 +30,10 @@ struct Branch {
     signatures: Option<Vec<String>>,
     /// Reasons for which it may not be overwritten; empty when it may.
     reasons: Vec<Reason>,
+    /// Properties of an array.
+    array: Option<ArrayPart>,
+    /// The arrays that have it.
+    member_of: Vec<Membership>,
     above: Vec<Branch>,
 }
 
@@ -39,6 +45,7 @@ pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
         uses: &uses,
         mounts: Mounts::read(&context.root).refused()?,
         swaps: swaps::read(&context.root).refused()?,
+        arrays: md::arrays(&context.root, uses.devices()).refused()?,
         all: args.all,
     };
     let disks = lists.disks();
@@ -58,6 +65,7 @@ struct KernelLists<'a> {
     uses: &'a Uses,
     mounts: Mounts,
     swaps: Vec<swaps::Swap>,
+    arrays: Vec<md::Array>,
     all: bool,
 }
 
@@ -86,6 +94,8 @@ impl KernelLists<'_> {
             used_as: self.used_as(device),
             signatures: content.as_ref().map(own_words),
             reasons,
+            array: raid::array(&self.arrays, device.number),
+            member_of: raid::memberships(&self.arrays, device.number),
             above: devices
                 .children(device.number)
                 .into_iter()
@@ -155,6 +165,14 @@ impl Branch {
         self.reasons.is_empty()
     }
 
+    /// Its kind, with what is to be known of it as an array or as a member.
+    fn title(&self) -> String {
+        let array = self.array.iter().flat_map(ArrayPart::words);
+        let member = self.member_of.iter().filter_map(Membership::words);
+        let words = [self.what.clone()].into_iter().chain(array).chain(member);
+        words.collect::<Vec<String>>().join(", ")
+    }
+
     fn add_rows(&self, depth: usize, rows: &mut Vec<Vec<String>>) {
         let or_dash = |text: String| {
             if text.is_empty() {
@@ -169,7 +187,7 @@ impl Branch {
         };
         rows.push(vec![
             format!("{}{}", "  ".repeat(depth), self.name),
-            self.what.clone(),
+            self.title(),
             self.size.to_string(),
             or_dash(self.model.clone().unwrap_or_default()),
             carries,
@@ -218,6 +236,10 @@ struct DeviceDocument<'a> {
     may_be_written: bool,
     /// Reasons for which it may not be written, as sentences.
     reasons: Vec<String>,
+    /// Properties of an array; `null` of any other device.
+    array: Option<&'a ArrayPart>,
+    /// The arrays of Linux software RAID that have it as a member or spare.
+    member_of: &'a [Membership],
     above: Vec<DeviceDocument<'a>>,
 }
 
@@ -234,6 +256,8 @@ impl<'a> DeviceDocument<'a> {
             signatures: branch.signatures.as_deref(),
             may_be_written: branch.may_be_written(),
             reasons: branch.reasons.iter().map(ToString::to_string).collect(),
+            array: branch.array.as_ref(),
+            member_of: &branch.member_of,
             above: branch.above.iter().map(DeviceDocument::of).collect(),
         }
     }

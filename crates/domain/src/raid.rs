@@ -12,6 +12,8 @@ pub enum Layout {
     N2,
     /// The second copy in the second half of the next member
     F2,
+    /// The second copy in the next row of chunks, one member further
+    O2,
 }
 
 impl Layout {
@@ -20,6 +22,7 @@ impl Layout {
         match self {
             Layout::N2 => "n2",
             Layout::F2 => "f2",
+            Layout::O2 => "o2",
         }
     }
 }

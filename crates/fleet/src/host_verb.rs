@@ -130,6 +130,8 @@ impl HostVerb {
             }
             HostVerb::Array(args) => match &args.verb {
                 ArrayVerb::Create(args) if !args.dry_run => &args.destroy,
+                ArrayVerb::Replace(args) if !args.dry_run => &args.destroy,
+                ArrayVerb::Stop(args) if !args.dry_run => &args.destroy,
                 _ => &[],
             },
             _ => &[],
@@ -175,8 +177,11 @@ impl HostVerb {
                 })
             }
             HostVerb::Array(mut args) => {
-                if let ArrayVerb::Create(args) = &mut args.verb {
-                    args.dry_run = true;
+                match &mut args.verb {
+                    ArrayVerb::Create(args) => args.dry_run = true,
+                    ArrayVerb::Replace(args) => args.dry_run = true,
+                    ArrayVerb::Stop(args) => args.dry_run = true,
+                    ArrayVerb::List(_) => {}
                 }
                 silently(context, |context| array::array(&args, context, &interrupt))
             }

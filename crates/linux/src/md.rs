@@ -35,6 +35,9 @@ pub struct Array {
     pub chunk: Option<Bytes>,
     /// Layout of RAID 10's copies: `n2`, `f2`, `o2`; `None` at other levels.
     pub layout: Option<String>,
+    /// Its write-intent bitmap: `internal`, `external` (in a file), `lockless` or `none`; `None` at levels that can
+    /// have none, and where the kernel does not tell.
+    pub bitmap: Option<String>,
     /// The form of its superblocks, such as `1.2`.
     pub metadata: Option<String>,
     /// Number of members that it should have.
@@ -149,6 +152,10 @@ fn array(
         layout: number(&folder.join("layout"))
             .filter(|_| is_ten)
             .map(copies_word),
+        bitmap: raid
+            .filter(|raid| raid.is_redundant())
+            .and_then(|_| bitmap(&folder))
+            .map(str::to_owned),
         metadata: attribute(&folder.join("metadata_version")),
         wanted: number(&folder.join("raid_disks")),
         degraded: number(&folder.join("degraded")),
@@ -157,6 +164,40 @@ fn array(
         members: members(&folder, devices)?,
         level,
     })
+}
+
+/// Kind of bitmap. Linux has chosen between kinds since 6.17, and shows the one in brackets in `bitmap_type`;
+/// `location` is that of the usual kind, as an offset from the superblock or a file.
+fn bitmap(folder: &Path) -> Option<&'static str> {
+    let kinds = attribute(&folder.join("bitmap_type")).unwrap_or_default();
+    if kinds.contains("[llbitmap]") {
+        return Some("lockless");
+    }
+    Some(match attribute(&folder.join("bitmap/location"))?.as_str() {
+        "none" => "none",
+        place if place.starts_with(['+', '-']) => "internal",
+        _ => "external",
+    })
+}
+
+impl Array {
+    /// Number of hot spares: those that wait, without a place in the array.
+    pub fn spares(&self) -> usize {
+        let waits = |member: &&Member| member.is_spare();
+        self.members.iter().filter(waits).count()
+    }
+}
+
+impl Member {
+    /// True if it waits as a hot spare.
+    pub fn is_spare(&self) -> bool {
+        self.slot.is_none() && self.has("spare") && !self.has("faulty")
+    }
+
+    /// True if this is one of its states.
+    pub fn has(&self, state: &str) -> bool {
+        self.state.iter().any(|word| word == state)
+    }
 }
 
 /// The members have folders `dev-NAME`.
@@ -216,6 +257,7 @@ fn position(text: &str) -> Option<(Bytes, Bytes)> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::*;
     use proptest::prelude::*;
 
@@ -228,6 +270,25 @@ mod tests {
             (0x103, "n3"),
         ] {
             assert_eq!(copies_word(layout), word);
+        }
+    }
+
+    #[test]
+    fn a_bitmap_is_told_by_its_kind_and_place() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        assert_eq!(bitmap(folder), None);
+        std::fs::create_dir(folder.join("bitmap")).unwrap();
+        for (location, kinds, word) in [
+            ("none", "[none] bitmap", "none"),
+            ("+8", "none [bitmap]", "internal"),
+            ("-16", "", "internal"),
+            ("file", "", "external"),
+            ("none", "none bitmap [llbitmap]", "lockless"),
+        ] {
+            std::fs::write(folder.join("bitmap/location"), location).unwrap();
+            std::fs::write(folder.join("bitmap_type"), kinds).unwrap();
+            assert_eq!(bitmap(folder), Some(word), "{location} {kinds}");
         }
     }
 

@@ -47,6 +47,8 @@ fn an_array_that_rebuilds_onto_a_spare_is_described() {
             ("vdh", None, "spare"),
         ]
     );
+    assert_eq!(data.spares(), 1);
+    assert_eq!(data.bitmap, None);
     assert_eq!(data.members[0].number, Some(DevNum::new(254, 0)));
     assert_eq!(data.members[0].used, Some(Bytes::mib(1022)));
     assert_eq!(data.members[0].errors, Some(0));

@@ -105,10 +105,12 @@ fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Plan {
     Plan {
         geometry,
         members: members.to_vec(),
+        spares: Vec::new(),
         name: None,
         node: PathBuf::new(),
         uuid: String::new(),
         capacity: record::Bytes(0),
+        bitmap: None,
         assume_clean: false,
         fs: Some(FsPlan {
             fs,

@@ -204,10 +204,12 @@ impl Testbed {
         Plan {
             geometry,
             members: paths.into_iter().take(layout.members).collect(),
+            spares: Vec::new(),
             name: None,
             node: underway.node.clone(),
             uuid: underway.array.clone(),
             capacity: layout.capacity(&self.sizes()),
+            bitmap: None,
             // What is measured reads only what it wrote, so copies and parity need not agree
             // elsewhere; bringing them in step would take from every figure.
             assume_clean: true,

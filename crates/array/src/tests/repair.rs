@@ -8,7 +8,7 @@ use record::Bytes;
 use super::super::building::{Building, Stage};
 use super::super::check::Checked;
 use super::super::repair::repair;
-use super::super::{construct, follow};
+use super::super::{construct, follow, persist};
 use super::*;
 use domain::plan_binding::{DiskIdentity, Planned};
 use job::{ProcessIdentity, Store};
@@ -136,7 +136,11 @@ impl World {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        assert_eq!(names, ["fstab", "mdadm"], "{case}");
+        assert_eq!(names, ["fstab", "mdadm", "udev"], "{case}");
+        let rules: Vec<_> = fs::read_dir(self.host.etc("udev/rules.d"))
+            .unwrap()
+            .collect();
+        assert_eq!(rules.len(), 0, "{case}: {rules:?}");
         let fstab = fs::read_to_string(self.host.etc("fstab")).unwrap();
         assert_eq!(fstab, "# mine", "{case}");
     }
@@ -597,11 +601,16 @@ fn what_is_kept_of_a_building_names_members_folders_and_lines() {
     let etc = world.host.folder.path().join("etc");
     let (plan, members) = (&checked.plan, &checked.members);
     let boot = world.here().owner().boot.clone();
-    let building = Building::of(plan, members, true, &etc, &devices, boot);
+    let building = Building::of(plan, members, persist::lines(plan, &etc), &devices, boot);
     assert_eq!(building.members[1].number, "254:32");
     assert_eq!(building.boot, "b1");
     let above = world.host.folder.path().join("a");
     assert_eq!(building.folders, [above.clone(), above.join("data")]);
     let existed: Vec<bool> = building.lines.iter().map(|line| line.existed).collect();
-    assert_eq!(existed, [false, true]);
+    assert_eq!(existed, [false, true, false]);
+    assert!(
+        building.lines[2]
+            .file
+            .ends_with("etc/udev/rules.d/65-disksmith-read-ahead.rules")
+    );
 }

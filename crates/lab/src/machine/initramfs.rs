@@ -23,7 +23,7 @@ const MODPROBE: &str = include_str!("modprobe.sh");
 
 /// Tools that busybox does not have, or has in a form that these commands' users do not mean. Its shell, for
 /// one, prefers its own commands to all others.
-const TOOLS: [&str; 34] = [
+const TOOLS: [&str; 35] = [
     "bash",
     "dash",
     "mdadm",
@@ -58,6 +58,17 @@ const TOOLS: [&str; 34] = [
     "swapon",
     "swapoff",
     "mkswap",
+    "udevadm",
+];
+
+/// Files of the packages: their paths there, which may be those of an unmerged system, and in the machine. The
+/// rules tell udev of arrays; it runs only where a command starts it.
+const FILES: [(&str, &str); 2] = [
+    ("etc/mke2fs.conf", "etc/mke2fs.conf"),
+    (
+        "lib/udev/rules.d/63-md-raid-arrays.rules",
+        "usr/lib/udev/rules.d/63-md-raid-arrays.rules",
+    ),
 ];
 
 /// Links that are before anything else: the folders that newer systems have merged.
@@ -192,11 +203,12 @@ impl<W: Write> Image<'_, W> {
                 )));
             }
         }
-        if let Some(path) = self.tree.file("etc/mke2fs.conf") {
+        for (from, to) in FILES {
+            let Some(path) = self.tree.file(from).or_else(|| self.tree.file(to)) else {
+                continue;
+            };
             let bytes = fs::read(&path).map_err(|source| Error::file("read", &path, source))?;
-            self.archive
-                .file("etc/mke2fs.conf", 0o644, &bytes)
-                .map_err(unwritten)?;
+            self.archive.file(to, 0o644, &bytes).map_err(unwritten)?;
         }
         Ok(())
     }

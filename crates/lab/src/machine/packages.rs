@@ -15,10 +15,10 @@ use super::arch::Arch;
 use super::{Error, Result};
 
 /// Raised when the list below changes, so that an older cache is not taken for a whole one.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// Packages of the tools. Their libraries are found by what the packages depend on.
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 11] = [
     "bash",
     "dash",
     "busybox-static",
@@ -28,6 +28,7 @@ const TOOLS: [&str; 10] = [
     "btrfs-progs",
     "util-linux",
     "mount",
+    "udev",
     "libgcc-s1",
 ];
 

@@ -1,0 +1,126 @@
+//! The exchange of a member, and the commands that do it.
+
+use std::path::{Path, PathBuf};
+
+use linux::block::{DevNum, Devices};
+use linux::consent::Consent;
+use linux::exec::Exec;
+use linux::md;
+
+use super::super::building::Member;
+use super::super::host::Host;
+use super::super::plan;
+
+/// A device of the exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// As the user wrote it.
+    pub path: PathBuf,
+    /// The device that was checked.
+    pub number: DevNum,
+    /// Its place in the array.
+    pub slot: Option<u32>,
+}
+
+/// Course of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// The member serves while the disk becomes a copy of it (mdadm(8), `--replace`).
+    Replace,
+    /// The member has failed: the disk is rebuilt from the others.
+    Rebuild,
+    /// The member has failed and a spare has its place: the disk becomes a hot spare.
+    Spare,
+    /// An exchange of the same two is under way.
+    Continue,
+}
+
+/// An exchange that may be done.
+#[derive(Clone, Debug)]
+pub(super) struct Exchange {
+    /// The array's number.
+    pub array: DevNum,
+    /// Its node.
+    pub node: PathBuf,
+    /// Its name in sysfs.
+    pub sysfs_name: String,
+    /// Its id.
+    pub uuid: String,
+    /// The member that goes.
+    pub old: Part,
+    /// The disk that comes.
+    pub new: Part,
+    /// The disk as it was claimed; `None` for one that is in the array.
+    pub claimed: Option<Member>,
+    /// Course of it.
+    pub course: Course,
+    /// The consents to erase the superblock of the member that goes; empty where it stays.
+    pub erase: Vec<Consent>,
+}
+
+impl Exchange {
+    fn manage(&self) -> Exec {
+        Exec::new("mdadm").arg("--manage").arg(&self.node)
+    }
+
+    /// Command that adds the disk to the array.
+    pub(super) fn add(&self, path: &Path) -> Exec {
+        self.manage().arg("--add-spare").arg(path)
+    }
+
+    /// Command that begins to copy. md copies while the member serves.
+    pub(super) fn copy(&self) -> Exec {
+        let old = self.manage().arg("--replace").arg(&self.old.path);
+        old.arg("--with").arg(&self.new.path)
+    }
+
+    /// Command that declares a device to have failed.
+    pub(super) fn fail(&self, path: &Path) -> Exec {
+        self.manage().arg("--fail").arg(path)
+    }
+
+    /// Command that takes a device that has failed, or is a spare, out of the array.
+    pub(super) fn remove(&self, path: &Path) -> Exec {
+        self.manage().arg("--remove").arg(path)
+    }
+
+    /// The commands, as lines of a shell.
+    pub(super) fn commands(&self) -> Vec<String> {
+        let claimed = self.claimed.as_ref();
+        let signed = claimed.filter(|member| member.signed);
+        let copies = self.course == Course::Replace;
+        [
+            signed.map(|member| plan::wipe(&member.path)),
+            claimed.map(|member| self.add(&member.path)),
+            copies.then(|| self.copy()),
+            Some(self.remove(&self.old.path)),
+            (!self.erase.is_empty()).then(|| plan::wipe(&self.old.path)),
+        ]
+        .into_iter()
+        .flatten()
+        .map(|command| command.line())
+        .collect()
+    }
+
+    /// The array as it is now.
+    ///
+    /// # Errors
+    /// When it is gone, or cannot be read.
+    pub(super) fn now(&self, host: &Host) -> anyhow::Result<md::Array> {
+        let devices = Devices::read(&host.root)?;
+        let arrays = md::arrays(&host.root, &devices)?;
+        let found = arrays.into_iter().find(|array| array.number == self.array);
+        found.ok_or_else(|| anyhow::anyhow!("{} is gone", self.node.display()))
+    }
+}
+
+/// A device among the members of an array.
+pub(super) fn member(array: &md::Array, number: DevNum) -> Option<&md::Member> {
+    let mut members = array.members.iter();
+    members.find(|member| member.number == Some(number))
+}
+
+/// True if a member has its place in the array and all of its content.
+pub(super) fn serves(member: &md::Member) -> bool {
+    member.slot.is_some() && member.has("in_sync") && !member.has("faulty")
+}

@@ -1,0 +1,331 @@
+//! The steps of an exchange, each with its undo. The array serves all the time, and loses no copy by any of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use linux::exec;
+use linux::md;
+use ui::progress;
+
+use super::super::create::{Erase, check_paths};
+use super::super::host::Host;
+use super::super::steps::{Step, Undone};
+use super::super::{superblock, teardown};
+use super::exchange::{Course, Exchange, member, serves};
+
+/// Interval at which the copying is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Attempts to take a device out: md holds one that has failed until its superblocks say so.
+const REMOVALS: u32 = 60;
+
+const BAR: &str = "{prefix} [{bar:20}] {bytes} of {total_bytes}";
+
+/// The steps.
+pub(super) fn steps<'i, 'h: 'i>(
+    exchange: &Exchange,
+    interrupt: &'i AtomicBool,
+) -> Vec<Box<dyn Step<Host<'h>> + 'i>> {
+    let mut steps: Vec<Box<dyn Step<Host<'h>> + 'i>> = Vec::new();
+    let of = || exchange.clone();
+    if let Some(member) = &exchange.claimed {
+        if member.signed {
+            steps.push(Box::new(Erase::of(std::slice::from_ref(member))));
+        }
+        steps.push(Box::new(Add {
+            exchange: of(),
+            begun: false,
+        }));
+    }
+    if matches!(exchange.course, Course::Replace | Course::Continue) {
+        steps.push(Box::new(Replace {
+            exchange: of(),
+            begun: false,
+        }));
+    }
+    if exchange.course != Course::Spare {
+        steps.push(Box::new(Wait {
+            exchange: of(),
+            interrupt,
+        }));
+    }
+    steps.push(Box::new(Remove(of())));
+    if !exchange.erase.is_empty() {
+        steps.push(Box::new(EraseOld {
+            exchange: of(),
+            erased: Vec::new(),
+        }));
+    }
+    steps
+}
+
+/// Adds the disk to the array.
+struct Add {
+    exchange: Exchange,
+    begun: bool,
+}
+
+impl Step<Host<'_>> for Add {
+    fn name(&self) -> String {
+        format!("adding {}", self.exchange.new.path.display())
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        let exchange = &self.exchange;
+        let claimed = exchange.claimed.iter().cloned().collect::<Vec<_>>();
+        check_paths(host, &claimed)?;
+        self.begun = true;
+        // mdadm claims it itself.
+        host.claims.clear();
+        host.run(&exchange.add(&exchange.new.path))?;
+        let array = exchange.now(host)?;
+        if member(&array, exchange.new.number).is_none() {
+            bail!(
+                "mdadm reports no error, but {} has not the disk {} that was checked",
+                exchange.node.display(),
+                exchange.new.path.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+        if !self.begun {
+            return Vec::new();
+        }
+        let exchange = &self.exchange;
+        let mut undone: Vec<Undone> = give_up(host, exchange, false).into_iter().collect();
+        let array = exchange.now(host);
+        let is_out = array.is_ok_and(|array| member(&array, exchange.new.number).is_none());
+        if is_out {
+            undone.extend(teardown::release(host, &exchange.uuid, &exchange.new.path));
+        }
+        undone
+    }
+}
+
+/// Begins the copying.
+struct Replace {
+    exchange: Exchange,
+    begun: bool,
+}
+
+impl Step<Host<'_>> for Replace {
+    fn name(&self) -> String {
+        format!("replacing {}", self.exchange.old.path.display())
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        self.begun = true;
+        if self.exchange.course == Course::Replace {
+            host.run(&self.exchange.copy())?;
+        }
+        Ok(())
+    }
+
+    /// A disk that was added is taken out by the undo of that. A hot spare of the array becomes one again.
+    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+        if !self.begun || self.exchange.claimed.is_some() {
+            return Vec::new();
+        }
+        give_up(host, &self.exchange, true).into_iter().collect()
+    }
+}
+
+/// Waits until the disk has all of the content.
+struct Wait<'i> {
+    exchange: Exchange,
+    interrupt: &'i AtomicBool,
+}
+
+impl Step<Host<'_>> for Wait<'_> {
+    fn name(&self) -> String {
+        format!("copying to {}", self.exchange.new.path.display())
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        let exchange = &self.exchange;
+        let shown = exchange.new.path.display().to_string();
+        (host.report)(&format!(
+            "md copies to {shown}; the array can be used meanwhile.\n"
+        ));
+        let bar = progress::alone(None, BAR);
+        bar.set_prefix(self.name());
+        while !self.interrupt.load(Ordering::Relaxed) {
+            let array = exchange.now(host)?;
+            let new = member(&array, exchange.new.number)
+                .with_context(|| format!("{shown} is no longer in the array"))?;
+            if serves(new) {
+                break;
+            }
+            if new.has("faulty") {
+                bail!("{shown} has failed while it was written");
+            }
+            if let Some((done, of)) = array.position {
+                bar.set_length(of.0);
+                bar.set_position(done.0);
+            }
+            std::thread::sleep(LOOK);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+        Vec::new()
+    }
+}
+
+/// Takes the old member out. md has declared it faulty when the copy was complete.
+struct Remove(Exchange);
+
+impl Step<Host<'_>> for Remove {
+    fn name(&self) -> String {
+        format!("taking {} out", self.0.old.path.display())
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        let exchange = &self.0;
+        remove(host, exchange, &exchange.old.path)?;
+        let array = exchange.now(host)?;
+        if member(&array, exchange.old.number).is_some() {
+            bail!("mdadm reports no error, but it is still in the array");
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+        Vec::new()
+    }
+}
+
+/// Erases the superblock of the old member.
+struct EraseOld {
+    exchange: Exchange,
+    erased: Vec<PathBuf>,
+}
+
+impl Step<Host<'_>> for EraseOld {
+    fn name(&self) -> String {
+        format!(
+            "erasing the superblock of {}",
+            self.exchange.old.path.display()
+        )
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        let Exchange { old, erase, .. } = &self.exchange;
+        let claim = superblock::claim(host, &old.path, erase)?;
+        if claim.device != Some(old.number) {
+            bail!(
+                "{} no longer leads to the device that was checked",
+                old.path.display()
+            );
+        }
+        superblock::erase(host, &[claim], &mut self.erased)
+    }
+
+    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+        let shown = self.exchange.old.path.display();
+        match self.erased.is_empty() {
+            true => vec![Undone::Leftover(format!(
+                "{shown} is out of the array and may still carry its superblock"
+            ))],
+            false => vec![Undone::Leftover(format!(
+                "the superblock of {shown} is erased"
+            ))],
+        }
+    }
+}
+
+/// Takes a device out of the array.
+fn remove(host: &mut Host, exchange: &Exchange, path: &Path) -> Result<(), exec::Error> {
+    let remove = exchange.remove(path).bound();
+    let mut outcome = host.run(&remove);
+    for _ in 1..REMOVALS {
+        if outcome.is_ok() {
+            break;
+        }
+        std::thread::sleep(LOOK);
+        outcome = host.ask(&remove);
+    }
+    outcome.map(|_| ())
+}
+
+/// Takes the new disk out again, unless it serves: then the old one has been given up by md. `None` where there is
+/// nothing to take out. md is halted first, so that the copying does not end between the look and the deed.
+/// With `is_spare` the disk becomes the hot spare again that it was.
+fn give_up(host: &mut Host, exchange: &Exchange, is_spare: bool) -> Option<Undone> {
+    let shown = exchange.new.path.display().to_string();
+    let halted = write(host, exchange, "sync_action", "frozen");
+    let outcome = halted.and_then(|()| take_out(host, exchange, is_spare));
+    let resumed = write(host, exchange, "sync_action", "idle");
+    match outcome.and_then(|outcome| resumed.map(|()| outcome)) {
+        Ok(undone) => undone,
+        Err(error) => Some(Undone::Leftover(format!(
+            "{shown} in {}: {error:#}",
+            exchange.node.display()
+        ))),
+    }
+}
+
+fn take_out(
+    host: &mut Host,
+    exchange: &Exchange,
+    is_spare: bool,
+) -> anyhow::Result<Option<Undone>> {
+    let path = &exchange.new.path;
+    let shown = path.display();
+    let array = exchange.now(host)?;
+    let Some(new) = member(&array, exchange.new.number) else {
+        return Ok(None);
+    };
+    if serves(new) {
+        return Ok(Some(Undone::Leftover(format!(
+            "{shown} has the place of {}",
+            exchange.old.path.display()
+        ))));
+    }
+    let waits = new.is_spare();
+    if !waits && !new.has("faulty") {
+        host.run(&exchange.fail(path).bound())?;
+    }
+    if !(waits && is_spare) {
+        remove(host, exchange, path)?;
+    }
+    want_no_replacement(host, exchange, &array)?;
+    if is_spare && !waits {
+        host.run(&exchange.add(path).bound())?;
+    }
+    Ok(Some(Undone::Reverted(match is_spare {
+        true => format!("{shown} is a hot spare again"),
+        false => format!("{shown} was taken out of the array"),
+    })))
+}
+
+/// Withdraws the request, with which md would replace the old member by the next spare that it finds.
+fn want_no_replacement(
+    host: &mut Host,
+    exchange: &Exchange,
+    array: &md::Array,
+) -> anyhow::Result<()> {
+    let old = member(array, exchange.old.number);
+    let Some(old) = old.filter(|old| old.has("want_replacement")) else {
+        return Ok(());
+    };
+    let file = format!("dev-{}/state", old.name.replace('/', "!"));
+    write(host, exchange, &file, "-want_replacement")
+}
+
+/// Writes a word to a file of the array in sysfs.
+fn write(host: &mut Host, exchange: &Exchange, file: &str, word: &str) -> anyhow::Result<()> {
+    let below = Path::new("class/block")
+        .join(&exchange.sysfs_name)
+        .join("md")
+        .join(file);
+    (host.report)(&format!("+ echo {word} > /sys/{}\n", below.display()));
+    let path = host.root.sys.join(&below);
+    std::fs::write(&path, word).with_context(|| format!("{} cannot be written", path.display()))
+}

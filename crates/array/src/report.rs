@@ -1,0 +1,190 @@
+//! The array that `array create` builds, or would build, as text and as a document.
+
+use std::path::{Path, PathBuf};
+
+use linux::block::Devices;
+use record::Bytes;
+use serde::Serialize;
+
+use super::bitmap::Bitmap;
+use super::check::Checked;
+use super::host::Host;
+use super::persist::{self, has_udev};
+use super::plan::Plan;
+use crate::args::CreateArgs;
+use domain::raid::Layout;
+use ui::table::wrap;
+
+/// The document of `array create --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    dry_run: bool,
+    /// Path of the array's device.
+    node: &'a Path,
+    name: Option<&'a str>,
+    uuid: &'a str,
+    level: &'static str,
+    /// Layout of the copies of RAID 10.
+    layout: Option<&'static str>,
+    /// Paths of its members.
+    members: &'a [PathBuf],
+    /// Paths of its hot spares.
+    spares: &'a [PathBuf],
+    /// Its write-intent bitmap; `null` at levels that can have none.
+    bitmap: Option<&'static str>,
+    chunk_bytes: Option<Bytes>,
+    capacity_bytes: Bytes,
+    filesystem: Option<&'static str>,
+    /// Mount point.
+    mount: Option<&'a Path>,
+    /// The commands that build it, as lines of a shell.
+    commands: Vec<String>,
+    /// Lines of mdadm.conf and fstab.
+    mdadm_conf: String,
+    fstab: Option<String>,
+    /// The rule for udev that sets the read-ahead; `null` where there is none to set, or no udev.
+    udev_rule: Option<String>,
+    /// True if these lines were written.
+    persisted: bool,
+}
+
+/// The array that was built, or would be where there is no node.
+pub(super) fn document(plan: &Plan, args: &CreateArgs, etc: &Path, node: Option<&Path>) -> String {
+    let geometry = plan.geometry;
+    let at = node.unwrap_or(&plan.node);
+    let commands = [Some(plan.mdadm()), plan.mkfs(at)];
+    let mount = plan.mount(at);
+    let commands = commands.into_iter().flatten();
+    let commands = commands.chain(mount.as_ref().map(|(_, mount)| mount.clone()));
+    let document = Document {
+        dry_run: node.is_none(),
+        node: at,
+        name: plan.name.as_deref(),
+        uuid: &plan.uuid,
+        level: geometry.level.word(),
+        layout: plan.layout().map(Layout::word),
+        members: &plan.members,
+        spares: &plan.spares,
+        bitmap: plan.bitmap().map(Bitmap::word),
+        chunk_bytes: geometry.chunk,
+        capacity_bytes: plan.capacity,
+        filesystem: plan.fs.as_ref().map(|fs| fs.fs.word()),
+        commands: commands.map(|command| command.line()).collect(),
+        mount: mount.map(|(point, _)| point),
+        mdadm_conf: plan.conf_line(),
+        fstab: plan.fstab_line(),
+        udev_rule: plan.udev_rule().filter(|_| has_udev(etc)),
+        persisted: args.persist && node.is_some(),
+    };
+    ui::json::document("array create", &document)
+}
+
+/// Commands that would be run.
+pub(super) fn rehearsal(checked: &Checked, persist: bool, etc: &Path) -> String {
+    let plan = &checked.plan;
+    let mut lines = vec!["This would be run, and nothing of it was:".to_owned()];
+    let signed = checked.members.iter().filter(|member| member.signed);
+    lines.extend(
+        signed.map(|member| format!("+ wipefs --all --force --quiet {}", member.path.display())),
+    );
+    lines.push(format!("+ {}", plan.mdadm().line()));
+    if let Some(read_ahead) = plan.geometry.read_ahead() {
+        // The number of a named array is not known before.
+        let node = plan.node.display();
+        lines.push(format!(
+            "+ echo {} > /sys/class/block/$(basename $(readlink -f {node}))/queue/read_ahead_kb",
+            read_ahead.0 >> 10
+        ));
+    }
+    lines.extend(
+        plan.mkfs(&plan.node)
+            .map(|mkfs| format!("+ {}", mkfs.line())),
+    );
+    if let Some((point, mount)) = plan.mount(&plan.node) {
+        if !point.exists() {
+            lines.push(format!("+ mkdir -p {}", point.display()));
+        }
+        lines.push(format!("+ {}", mount.line()));
+    }
+    let mut text = lines.join("\n");
+    text.push_str("\n\n");
+    text.push_str(&kept(checked, persist, etc, "would be"));
+    text
+}
+
+/// The lines for the files that are read at boot.
+fn kept(checked: &Checked, persist: bool, etc: &Path, verb: &str) -> String {
+    let heads = match persist {
+        true => format!("For the next boot, this {verb} in"),
+        false => "For the next boot (--persist writes it), this belongs in".to_owned(),
+    };
+    let lines = persist::lines(&checked.plan, etc).into_iter();
+    let lines = lines.map(|(file, line)| format!("{heads} {}:\n  {line}\n", file.display()));
+    lines.collect()
+}
+
+/// The array that was built.
+pub(super) fn summary(
+    checked: &Checked,
+    persist: bool,
+    host: &Host,
+    columns: usize,
+) -> anyhow::Result<String> {
+    let (plan, array) = (&checked.plan, host.built()?);
+    let node = array.node.display();
+    let geometry = plan.geometry;
+    // What md made of it: chunks and superblocks take a little.
+    let devices = Devices::read(&host.root)?;
+    let size = devices.get(array.number).map(|device| device.size);
+    let spares = match plan.spares.len() {
+        0 => String::new(),
+        1 => " and a hot spare".to_owned(),
+        count => format!(" and {count} hot spares"),
+    };
+    let mut text = format!(
+        "\n{node} is {} of {} members{spares}, with {} for data.\n",
+        geometry.level.title(),
+        geometry.members,
+        size.unwrap_or(plan.capacity)
+    );
+    let mut report = |sentence: String| {
+        text.push_str(&wrap(&sentence, columns, "  "));
+        text.push('\n');
+    };
+    if let Some(read_ahead) = geometry.read_ahead() {
+        let stripes = geometry.stripe().map(|stripe| stripe.0.saturating_mul(2));
+        let why = if stripes == Some(read_ahead.0) {
+            "two stripes of data, so that a scan keeps all members at work"
+        } else {
+            "as near to two stripes of data as is useful; two let a scan keep all members at work"
+        };
+        let lasts = match persist && persist::has_udev(&host.etc) {
+            true => "udev sets it again whenever the array is assembled.",
+            false => {
+                "It lasts until the array is stopped; newer kernels choose two stripes by themselves."
+            }
+        };
+        report(format!("Read-ahead is {read_ahead}: {why}. {lasts}"));
+    }
+    if geometry.level.is_redundant() && !plan.assume_clean {
+        report(format!(
+            "It can be used at once. Its {} brought in step meanwhile, which takes from its \
+             speed{}: 'disksmith array list' shows how far that is; measure after.",
+            if geometry.level.has_parity() {
+                "parity is"
+            } else {
+                "copies are"
+            },
+            if geometry.level.is_built_degraded() {
+                ", and until then no member may fail"
+            } else {
+                ""
+            }
+        ));
+    }
+    text.push_str(&kept(checked, persist, &host.etc, "is now"));
+    if persist && host.etc.join("initramfs-tools").is_dir() {
+        text.push_str("The initramfs has a copy of mdadm.conf: update-initramfs -u renews it.\n");
+    }
+    Ok(text)
+}

@@ -1,0 +1,116 @@
+//! Arrays of Linux software RAID, and the part that a device has in them.
+
+use linux::block::DevNum;
+use linux::md;
+use serde::Serialize;
+
+/// Properties of an array.
+#[derive(Debug, Serialize)]
+pub(crate) struct ArrayPart {
+    /// Layout of RAID 10's copies.
+    layout: Option<String>,
+    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none.
+    bitmap: Option<String>,
+    /// Number of hot spares that wait.
+    spares: usize,
+}
+
+/// Part of a device in an array.
+#[derive(Debug, Serialize)]
+pub(crate) struct Membership {
+    /// The array's name.
+    array: String,
+    /// Its place; `null` of a spare.
+    slot: Option<u32>,
+    /// md's words for it, such as `in_sync`.
+    state: Vec<String>,
+    #[serde(skip)]
+    is_spare: bool,
+}
+
+impl ArrayPart {
+    /// Its properties as words.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let bitmap = self.bitmap.as_ref().filter(|bitmap| *bitmap != "none");
+        let spares = match self.spares {
+            0 => None,
+            1 => Some("1 spare".to_owned()),
+            count => Some(format!("{count} spares")),
+        };
+        let bitmap = bitmap.map(|bitmap| format!("{bitmap} bitmap"));
+        [self.layout.clone(), bitmap, spares]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+impl Membership {
+    /// The part of a device that does not serve; that of one that does is the usual one.
+    pub(crate) fn words(&self) -> Option<String> {
+        let is = |word: &str| self.state.iter().any(|state| state == word);
+        if is("faulty") {
+            Some(format!("failed in {}", self.array))
+        } else if self.is_spare {
+            Some(format!("spare of {}", self.array))
+        } else {
+            None
+        }
+    }
+}
+
+/// Properties of the array of this number, if it is one.
+pub(crate) fn array(arrays: &[md::Array], number: DevNum) -> Option<ArrayPart> {
+    let array = arrays.iter().find(|array| array.number == number)?;
+    Some(ArrayPart {
+        layout: array.layout.clone(),
+        bitmap: array.bitmap.clone(),
+        spares: array.spares(),
+    })
+}
+
+/// The parts that a device has in arrays.
+pub(crate) fn memberships(arrays: &[md::Array], number: DevNum) -> Vec<Membership> {
+    let parts = arrays.iter().flat_map(|array| {
+        let own = array.members.iter();
+        let own = own.filter(move |member| member.number == Some(number));
+        own.map(|member| Membership {
+            array: array.name.clone(),
+            slot: member.slot,
+            state: member.state.clone(),
+            is_spare: member.is_spare(),
+        })
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_and_its_members_are_told_by_what_is_not_usual() {
+        let array = |bitmap: &str, spares| ArrayPart {
+            layout: Some("o2".to_owned()),
+            bitmap: Some(bitmap.to_owned()),
+            spares,
+        };
+        assert_eq!(array("none", 0).words(), ["o2"]);
+        assert_eq!(
+            array("internal", 2).words(),
+            ["o2", "internal bitmap", "2 spares"]
+        );
+        let member = |state: &str, is_spare| Membership {
+            array: "md0".to_owned(),
+            slot: None,
+            state: vec![state.to_owned()],
+            is_spare,
+        };
+        let words = |state, is_spare| member(state, is_spare).words().unwrap_or_default();
+        assert_eq!(words("in_sync", false), "");
+        assert_eq!(words("spare", true), "spare of md0");
+        // One that md is rebuilding has its place already.
+        assert_eq!(words("spare", false), "");
+        assert_eq!(words("faulty", false), "failed in md0");
+    }
+}
