@@ -1,10 +1,12 @@
 //! The start of a scrub: tunables that a killed one has left are put back, and it goes on where the last one of its
 //! array was left.
 
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use job::{CheckpointWriter, Interval, Job, Previous, Request, Store, Takeover};
+use ledger::{OwnerLiveness, WorkSummary};
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
@@ -13,6 +15,7 @@ use record::Ranges;
 use super::checkpoint::Checkpoint;
 use super::guard;
 use super::health::Errors;
+use super::lock;
 use super::repair;
 use super::saved_tunables::{By, RestoreResult, SavedTunables};
 use super::target::Target;
@@ -21,6 +24,10 @@ use ui::exit::Failure;
 
 /// The time between two checkpoints. The ledger may lie on the array, where each is work for the members.
 const INTERVAL: Duration = Duration::from_secs(10);
+/// So long a start waits for another process that tidies up after a kill.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Interval between two looks.
+const LOOK: Duration = Duration::from_millis(50);
 /// An array may move to another host with its members, so that an owner there has lost it; and this process may
 /// have claimed the scrub already, to tidy up after a kill.
 pub(crate) const FROM: Takeover = Takeover::WithTargetOrOwn;
@@ -62,7 +69,28 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
             )),
         }
     }
+    let is_scrubbed = |uuid: &str| array_of(uuid, root, devices).is_some_and(lock::is_taken);
+    wait_for_others(store, is_scrubbed, Instant::now() + PATIENCE);
     sentences
+}
+
+/// Waits until no other process tidies up: it has claimed the work and sets tunables, and a scrub that starts
+/// meanwhile would be refused, or would take tunables that are half put back for the array's own.
+fn wait_for_others(store: &Store, is_scrubbed: impl Fn(&str) -> bool, until: Instant) {
+    let is_tidied = |work: &WorkSummary| {
+        let found = store.find::<Checkpoint>(&work.key);
+        work.owner != *store.owner()
+            && store.liveness(&work.owner) == OwnerLiveness::Alive
+            && matches!(found, Ok(Some(work)) if work.document.old.is_some())
+            && !is_scrubbed(&work.key)
+    };
+    let any = || {
+        let works = store.unfinished::<Checkpoint>();
+        works.is_ok_and(|works| works.iter().any(is_tidied))
+    };
+    while any() && Instant::now() < until {
+        sleep(LOOK);
+    }
 }
 
 /// Puts back what one has left. The work stays, to be gone on with.
@@ -229,4 +257,52 @@ fn go_on(ask: &Ask, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<
     kept.ran_s = before.ran_s;
     kept.starts = before.starts.saturating_add(1);
     kept.errors = before.errors.clone();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    use super::*;
+    use crate::checkpoint::example;
+
+    #[test]
+    fn another_process_that_tidies_up_is_waited_for_and_a_scrub_that_runs_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let context = Context::of_process(Some(folder.path().join("ledger.db")));
+        let mut store = Store::open(&context).unwrap();
+        let mut other = Command::new("sleep").arg("600").spawn().unwrap();
+        let seen = process::of(&Root::host(), other.id()).unwrap().unwrap();
+        let mut owner = store.owner().clone();
+        (owner.pid, owner.started) = (seen.pid, seen.started);
+        let kept = Checkpoint {
+            old: Some(SavedTunables {
+                settings: Vec::new(),
+                repairs: false,
+            }),
+            ..example()
+        };
+        let begun = store
+            .ledger_mut()
+            .begin_work("a", &owner, &kept, |_| OwnerLiveness::Alive);
+        begun.unwrap();
+
+        let far = Instant::now() + Duration::from_secs(600);
+        wait_for_others(&store, |uuid| uuid == "a", far);
+        wait_for_others(&store, |_| false, Instant::now());
+        let is_killed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                sleep(LOOK * 3);
+                is_killed.store(true, SeqCst);
+                other.kill().unwrap();
+            });
+            wait_for_others(&store, |_| false, far);
+            assert!(is_killed.load(SeqCst));
+        });
+        other.wait().unwrap();
+    }
 }
