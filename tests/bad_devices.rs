@@ -167,10 +167,9 @@ fn with_root_a_file_that_is_cut_short_in_mid_run_ends_it() {
         "--seconds",
         "30s",
     ];
-    let before = loops::bytes_read(&files.device);
-    let running = Running::start(&mut place.command(&words));
-    // Far more than a look at the file reads.
-    loops::wait_for(&files.device, before + (16 << 20));
+    let mut running = Running::start(&mut place.command(&words));
+    // Far more than the program itself and a look at the file.
+    running.wait_for_io("read_bytes", 128 << 20);
     File::options()
         .write(true)
         .open(&path)

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use loops::{Loop, Throttle, bytes_read, wait_for};
+use loops::{Loop, Throttle, wait_for};
 use rustix::process::Signal;
 use serde_json::json;
 use support::lab::in_lab;
@@ -107,7 +107,6 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
         return;
     };
     throttle.limit_bytes(2 * MIB);
-    let mut before = bytes_read(&device);
     // Somebody who is there all the time, so that the pace is kept.
     let node = device.path().to_owned();
     let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -130,7 +129,7 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     ];
     let running = Running::start(&mut throttle.hold(&place.command(&slow)));
     // Soon the foreground is measured, by probes, and the rate doubles each second after that.
-    wait_for(&device, before + MIB / 4);
+    wait_for(running.id(), &device, MIB / 4);
     // How far it is is kept after two seconds, and later after half of the time.
     wait_for_commit(&place);
     place
@@ -141,9 +140,8 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
         .refuses(&["another disksmith is reading", device.path()]);
     running.signal(Signal::KILL);
     assert_eq!(running.end().status, None);
-    before = bytes_read(&device);
     let running = Running::start(&mut throttle.hold(&place.command(&slow)));
-    wait_for(&device, before + MIB / 4);
+    wait_for(running.id(), &device, MIB / 4);
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);
     assert!(said.err.contains("The same command goes on"), "{said:#?}");

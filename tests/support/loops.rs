@@ -285,10 +285,35 @@ pub fn bytes_read(device: &Loop) -> u64 {
     512 * sectors
 }
 
-/// Waits until so much was read from a device.
-pub fn wait_for(device: &Loop, bytes: u64) {
+/// Waits until a process has read so much of a device. Tests of other devices may read this one too: `disksmith devices`
+/// looks at all. So the device must be open in the process, and the process and the device must both have read so much
+/// since then; that of the process counts what it reads elsewhere, such as its own program.
+pub fn wait_for(process: u32, device: &Loop, bytes: u64) {
+    let node = Path::new(device.path());
+    let is_open = || {
+        let files = fs::read_dir(format!("/proc/{process}/fd"))
+            .into_iter()
+            .flatten();
+        files
+            .flatten()
+            .any(|file| fs::read_link(file.path()).is_ok_and(|target| target == node))
+    };
+    let read = || {
+        let text = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("read_bytes: "));
+        line.and_then(|bytes| bytes.parse::<u64>().ok())
+    };
+    let mut begun = None;
     for _ in 0..6000 {
-        if bytes_read(device) >= bytes {
+        if begun.is_none() && is_open() {
+            begun = read().map(|by_process| (by_process, bytes_read(device)));
+        }
+        if let Some((by_process, of_device)) = begun
+            && read().is_some_and(|now| now >= by_process + bytes)
+            && bytes_read(device) >= of_device + bytes
+        {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));

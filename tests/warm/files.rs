@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 
-use crate::loops::{FileSystem, Loop, Mounted, bytes_read, fill, run, wait_for};
+use crate::loops::{FileSystem, Loop, Mounted, fill, run, wait_for};
 use crate::support::{Place, ProgramOutput, Running, number};
 use crate::{MIB, codes, set};
 
@@ -210,10 +210,9 @@ fn as_root_named_files_may_be_empty_and_may_shrink_or_go_meanwhile() {
     run("sync", &["-f", &kept]);
     let first = ["--first", &system.join("app")];
     let slow = ["--limit", "8MiB/s", "--json", "--until-hot"];
-    let before = bytes_read(device);
     let mut command = place.command(&[&["warm", device.path()], &first[..], &slow].concat());
     let running = Running::start(&mut command);
-    wait_for(device, before + MIB);
+    wait_for(running.id(), device, MIB);
     File::options()
         .write(true)
         .open(&kept)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::loops::{FileSystem, Loop, Throttle, bytes_read, wait_for};
+use crate::loops::{FileSystem, Loop, Throttle, wait_for};
 use crate::support::{Place, Running, TIMEOUT, number};
 use crate::{MIB, codes, has_yielded};
 
@@ -69,10 +69,9 @@ fn as_root_one_who_reads_page_after_page_is_seen_by_default_and_not_starved() {
     };
     throttle.limit_bytes(10 * MIB);
     let alone = Reader::start(&device, &throttle, &place).pages_per_s(3);
-    let before = bytes_read(&device);
     let warm = place.command(&["warm", device.path(), "--json"]);
     let running = Running::start(&mut throttle.hold(&warm));
-    wait_for(&device, before + 4 * MIB);
+    wait_for(running.id(), &device, 4 * MIB);
     let reader = Reader::start(&device, &throttle, &place);
     let unseen = reader.pages_per_s(3);
     let began = Instant::now();

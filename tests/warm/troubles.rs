@@ -22,6 +22,10 @@ const RATE: u64 = 24 * MIB;
 /// 36 MiB on average, and told once a second, 14 MiB.
 const LOST: u64 = RATE / 4 + 8 * MIB / 2;
 
+/// What others may have read of a device meanwhile: `disksmith devices` of another test looks at all, and reads 33 MiB
+/// of one that is blank. It is less than what a warming that forgot one start would read again.
+const OTHERS: u64 = 34 * MIB;
+
 /// Waits until a device has done what a program asked for before it was killed: it is counted then.
 fn wait_until_idle(device: &Loop) {
     let inflight = format!("/sys/block/{}/inflight", device.name());
@@ -64,7 +68,7 @@ fn killed(kills: u64) {
     let mut last = start;
     for _ in 0..kills {
         let running = Running::start(&mut place.command(&slow));
-        wait_for(&device, last + MIB);
+        wait_for(running.id(), &device, MIB);
         let nanos = UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
         sleep(Duration::from_millis(1000 + u64::from(nanos / 1000 % 1000)));
         running.signal(Signal::KILL);
@@ -84,14 +88,17 @@ fn killed(kills: u64) {
     assert_eq!(codes(volume), ["resumed"]);
     // Exactly the rest was read.
     let rest = bytes_read(&device) - last;
-    assert!(rest.abs_diff(read) <= MIB, "{rest} {read}");
+    assert!(
+        (read - MIB..=read + OTHERS).contains(&rest),
+        "{rest} {read}"
+    );
     let twice = (bytes_read(&device) - start).saturating_sub(size);
     println!(
         "{kills} kills: {twice} bytes were read twice, {} before the last start",
         last - start
     );
     assert!(
-        twice <= kills * LOST,
+        twice <= kills * LOST + OTHERS,
         "{twice} bytes were read twice, more than {LOST} for each kill"
     );
 }
@@ -113,9 +120,8 @@ fn as_root_a_second_warming_of_the_same_device_says_so() {
         return;
     };
     let first = ["warm", device.path(), "--limit", "8MiB/s"];
-    let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&first));
-    wait_for(&device, before + MIB);
+    wait_for(running.id(), &device, MIB);
     place
         .run(&["warm", device.path()])
         .refuses(&["another disksmith is reading", device.path()]);
@@ -172,9 +178,8 @@ fn as_root_a_device_that_grows_is_read_to_its_old_end() {
         return;
     };
     let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
-    let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&arguments));
-    wait_for(&device, before + MIB);
+    wait_for(running.id(), &device, MIB);
     resize(&file, 48, &device);
     let said = running.end().ends_with(0);
     let volume = &said.json()["volumes"][0];
@@ -188,9 +193,8 @@ fn as_root_a_device_that_shrinks_is_read_to_its_new_end() {
         return;
     };
     let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
-    let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&arguments));
-    wait_for(&device, before + MIB);
+    wait_for(running.id(), &device, MIB);
     resize(&file, 24, &device);
     let said = running.end().ends_with(0);
     let volume = &said.json()["volumes"][0];
@@ -206,10 +210,9 @@ fn as_root_what_a_device_loses_and_gets_back_is_read_by_the_next_start() {
         return;
     };
     let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
-    let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&arguments));
-    for (mib, read) in [(24, 1), (48, 7)] {
-        wait_for(&device, before + read * MIB);
+    for (mib, read) in [(24, 1), (48, 6)] {
+        wait_for(running.id(), &device, read * MIB);
         resize(&file, mib, &device);
     }
     // It is looked at four times a second, and 6 MiB take longer than that at the limit.
@@ -253,9 +256,8 @@ fn as_root_what_need_not_be_true_any_more_is_not_believed() {
         return;
     };
     let limited = ["warm", device.path(), "--limit", "8MiB/s", "--json"];
-    let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&limited));
-    wait_for(&device, before + 8 * MIB);
+    wait_for(running.id(), &device, 8 * MIB);
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);
     assert!(
@@ -355,9 +357,8 @@ fn as_root_a_ledger_that_cannot_be_written_is_said_and_no_reason_to_stop() {
         "--limit",
         "2MiB/s",
     ];
-    let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&limited));
-    wait_for(&device, before + MIB / 2);
+    wait_for(running.id(), &device, MIB / 2);
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);
     assert!(said.err.contains("begins anew"), "{said:#?}");
