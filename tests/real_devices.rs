@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "real_devices/contents.rs"]
+mod contents;
 #[path = "support/loops.rs"]
 mod loops;
 mod support;

@@ -62,7 +62,7 @@ pub struct BenchArgs {
         conflicts_with_all = [
             "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
             "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99", "files",
-            "file_size", "directories", "sync",
+            "file_size", "directories", "sync", "compressible", "dedupe",
         ]
     )]
     pub fio: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub struct BenchArgs {
         conflicts_with_all = [
             "suite", "phase", "workload", "fio", "threads", "block", "read_fraction", "span", "rate",
             "seconds", "precision", "buffered", "quick", "p99", "files", "file_size", "directories",
-            "sync",
+            "sync", "dedupe",
         ]
     )]
     pub replay: Option<PathBuf>,
@@ -103,6 +103,10 @@ pub struct BenchArgs {
     /// Use only this much of the target, from its start
     #[arg(long, value_name = "SIZE")]
     pub span: Option<Size>,
+    /// Share of writes whose data is that of the write before, such as 0.5; as with --compressible, such data and
+    /// random data are written in turn at the end, and it is found out whether the target is the faster for it
+    #[arg(long, value_name = "FRACTION")]
+    pub dedupe: Option<Fraction>,
     /// Open loop: so many requests a second at Poisson times, whether or not earlier ones have
     /// come back; latency then counts from when a request was due
     #[arg(long, value_name = "PER_SECOND")]

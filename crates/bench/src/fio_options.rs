@@ -12,7 +12,7 @@ use clap::Args;
     conflicts_with_all = [
         "suite", "phase", "workload", "fio", "replay", "threads", "depth", "block", "read_fraction",
         "span", "rate", "seconds", "precision", "engine", "buffered", "quick", "p99", "files",
-        "file_size", "directories", "sync",
+        "file_size", "directories", "sync", "compressible", "dedupe",
     ]
 )]
 pub struct FioOptions {

@@ -1,10 +1,10 @@
-//! Lays out the test file: written fully, with data that does not compress, and synced.
+//! Lays out the test file: written fully, with data that does not compress unless that is asked for, and synced.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use engine::{Choice, Control, Engine, EngineError, Job, Observer};
-use record::{Bytes, Nanos, Pattern, Window, Workload};
+use record::{Bytes, Contents, Details, Nanos, Pattern, Window, Workload};
 
 use super::progress::Progress;
 use super::target::Prepared;
@@ -17,49 +17,49 @@ const LOOK: Nanos = Nanos(250_000_000);
 /// Longer than any lay-out.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
-/// Lays the test file out and sets the target's size to what was written. `fixed` says that the
-/// size was asked for, so that it is written whatever time it takes.
+/// What a test file is made of.
+pub(crate) struct Layout<'a> {
+    /// Its size, a whole number of MiB.
+    pub most: Bytes,
+    /// True if the size was asked for, so that it is written whatever time it takes.
+    pub fixed: bool,
+    /// Its data; `None` is random.
+    pub contents: Option<&'a Contents>,
+}
+
+/// Lays the test file out and sets the target's size to what was written.
 ///
 /// # Errors
 /// When there is no room, or a write fails.
 pub(crate) fn lay_out(
     engine: &dyn Engine,
     prepared: &mut Prepared,
-    fixed: bool,
+    layout: &Layout<'_>,
     seed: u64,
     interrupt: &AtomicBool,
     progress: &mut Progress,
 ) -> Result<(), EngineError> {
-    let most = prepared.target.size;
-    prepared.target.size = fill(
-        engine,
-        &prepared.file,
-        most,
-        fixed,
-        seed,
-        interrupt,
-        progress,
-    )?;
+    prepared.target.size = fill(engine, &prepared.file, layout, seed, interrupt, progress)?;
     Ok(())
 }
 
-/// Writes a file fully, up to `most`, which is a whole number of MiB, and gives what was written.
+/// Writes a file fully, up to its size, and gives what was written.
 ///
 /// # Errors
 /// When there is no room, or a write fails.
 pub(crate) fn fill(
     engine: &dyn Engine,
     file: &File,
-    most: Bytes,
-    fixed: bool,
+    layout: &Layout<'_>,
     seed: u64,
     interrupt: &AtomicBool,
     progress: &mut Progress,
 ) -> Result<Bytes, EngineError> {
+    let Layout { most, fixed, .. } = *layout;
     // Allocated first: writes that extend a file are made one after another (ext4 holds its inode
     // lock for them), and a disk that is full is found now.
     testfile::reserve(file, most).map_err(EngineError::Setup)?;
-    let workload = workload(most);
+    let workload = workload(layout);
     let mut watch = Watch {
         written: Bytes(0),
         most,
@@ -88,7 +88,7 @@ pub(crate) fn fill(
     Ok(written)
 }
 
-fn workload(size: Bytes) -> Workload {
+fn workload(layout: &Layout<'_>) -> Workload {
     Workload {
         pattern: Pattern::Sequential,
         read_fraction: 0.0,
@@ -102,8 +102,13 @@ fn workload(size: Bytes) -> Workload {
         longest: NEVER,
         shortest: Nanos(0),
         precision: 0.0,
-        ops: Some(size.0 / Bytes::MIB.0),
-        details: None,
+        ops: Some(layout.most.0 / Bytes::MIB.0),
+        details: layout.contents.map(|contents| {
+            Box::new(Details {
+                contents: Some(contents.clone()),
+                ..Details::default()
+            })
+        }),
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub mod args;
 mod around;
 pub mod conclusion;
+mod contents;
 pub mod descriptors;
 pub mod figures;
 mod findings;

@@ -8,6 +8,7 @@ use linux::{Root, extents};
 use record::TargetKind;
 
 use crate::args::BenchArgs;
+use crate::layout::Layout;
 use crate::phase_plan::PhasePlan;
 use crate::progress::Progress;
 use crate::session::{Ran, Session};
@@ -138,7 +139,13 @@ pub(crate) fn lay_out_in_directory(
     let spans = phases.iter().any(|plan| plan.workload.span.is_some());
     let fixed = args.size.is_some() || spans;
     let path = prepared.target.path.clone();
-    layout::lay_out(engine, prepared, fixed, seed, interrupt, progress)
+    let contents = args.contents();
+    let data = Layout {
+        most: prepared.target.size,
+        fixed,
+        contents: contents.as_ref(),
+    };
+    layout::lay_out(engine, prepared, &data, seed, interrupt, progress)
         .map_err(|error| {
             anyhow::Error::new(error).context(format!(
                 "the test file in {path} could not be laid out; it is removed"

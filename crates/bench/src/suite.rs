@@ -5,6 +5,7 @@ use record::{Bytes, Pattern, Workload};
 use super::phase_plan::{OPEN_LOOP_DEPTH, PhasePlan, base};
 use super::suites::{bonnie, curve, seek, zones};
 use crate::args::{BenchArgs, SuiteName};
+use crate::contents;
 use domain::values::{Fraction, WorkloadText, check_rate};
 
 /// The suite `database`.
@@ -86,6 +87,11 @@ pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String
     for phase in &mut phases {
         change(&mut phase.workload, args)?;
     }
+    if let Some(data) = args.contents() {
+        let writing = phases.iter_mut().filter(|phase| phase.workload.writes());
+        writing.for_each(|phase| contents::set(&mut phase.workload, &data));
+        phases.extend(contents::comparison(&data));
+    }
     Ok(phases)
 }
 
@@ -136,6 +142,11 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
     }
     if args.workload.is_some() {
         return Ok(());
+    }
+    if suite != SuiteName::Database {
+        let why = "its data is not chosen; --workload and the suite database take it";
+        let data = args.contents().is_some();
+        refuse(data, "--compressible or --dedupe", why)?;
     }
     match suite {
         SuiteName::Database => Ok(()),
@@ -262,6 +273,40 @@ mod tests {
 
     fn names(phases: &[PhasePlan]) -> Vec<&str> {
         phases.iter().map(|phase| phase.name.as_str()).collect()
+    }
+
+    #[test]
+    fn data_that_compresses_is_set_where_phases_write_and_compared_at_the_end() {
+        let phases = planned(". --compressible 50% --dedupe 0.25").unwrap();
+        let contents = |phase: &PhasePlan| {
+            let details = phase.workload.details.as_ref()?;
+            details
+                .contents
+                .as_ref()
+                .map(|data| (data.compressible, data.repeated))
+        };
+        let (suite, compared) = phases.split_at(phases.len() - 12);
+        for phase in suite {
+            let expected = phase.workload.writes().then_some((0.5, 0.25));
+            assert_eq!(contents(phase), expected, "{}", phase.name);
+        }
+        assert_eq!(contents(&compared[0]), Some((0.5, 0.25)));
+        assert_eq!(
+            planned(". --compressible 0").unwrap(),
+            planned(".").unwrap()
+        );
+        for suite in ["seek", "zones", "curve", "sysbench", "bonnie"] {
+            let refused = planned(&format!(". --suite {suite} --dedupe 0.5")).unwrap_err();
+            assert!(refused.contains("--dedupe"), "{refused}");
+        }
+        for wrong in [
+            "--fio a.fio --dedupe 0.5",
+            "--rw read --compressible 0.5",
+            "--replay a --dedupe 1",
+            "--dedupe 2",
+        ] {
+            assert!(planned(&format!(". {wrong}")).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -401,6 +401,7 @@ fn round(text: &str) -> Result<Span, String> {
 
 /// Arguments of `rounds`: the targets on a host of a race.
 #[derive(Args, Debug)]
+#[command(mut_arg("compressible", |arg| arg.requires("replay")))]
 pub struct RoundsArgs {
     /// A target: a directory on each disk, where a test file is laid out and removed again, or the disks
     /// themselves, which are only read unless --destroy names them

@@ -42,6 +42,8 @@ pub enum Code {
     Short,
     /// The span is smaller than memory or a likely device cache.
     SmallSpan,
+    /// The target compresses data, or stores equal blocks once.
+    Compressed,
     /// The two ends of the target are not as fast as each other, or parts of it were cold.
     Zones,
     /// Another tool measured: there are no windows to study.
@@ -68,7 +70,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 21] = [
+    pub const ALL: [Code; 22] = [
         Code::Unwritten,
         Code::Cached,
         Code::Unsteady,
@@ -80,6 +82,7 @@ impl Code {
         Code::ForeignIo,
         Code::Short,
         Code::SmallSpan,
+        Code::Compressed,
         Code::Zones,
         Code::Imported,
         Code::Failed,
@@ -106,6 +109,7 @@ impl Code {
             Code::ForeignIo => "foreign-io",
             Code::Short => "short",
             Code::SmallSpan => "small-span",
+            Code::Compressed => "compressed",
             Code::Zones => "zones",
             Code::Imported => "imported",
             Code::Failed => "failed",

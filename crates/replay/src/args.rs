@@ -28,7 +28,7 @@ pub struct ReplayOptions {
     #[arg(long, requires = "replay", conflicts_with = "reads_only")]
     pub discards: bool,
     /// Share of the data written that compresses away, such as 0.5 [default: 0]
-    #[arg(long, value_name = "FRACTION", requires = "replay", value_parser = share)]
+    #[arg(long, value_name = "FRACTION", value_parser = share)]
     pub compressible: Option<f64>,
 }
 

@@ -22,7 +22,8 @@ use replay::args::ReplayOptions;
   disksmith sweep --devices … --replay mysql.trace --map compact --require 'replay.commit.p99<5ms'
   disksmith sweep --show last --report sweep.html
 
-A sweep that was killed goes on where it was when the same command is run again.")]
+A sweep that was killed goes on where it was when the same command is run again.",
+    mut_arg("compressible", |arg| arg.requires("replay")))]
 pub struct SweepArgs {
     /// The disks, with commas between. Each must also be named by a --destroy
     #[arg(

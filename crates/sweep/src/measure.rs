@@ -47,6 +47,7 @@ pub(crate) fn bench_args(
         block: None,
         read_fraction: None,
         span: None,
+        dedupe: None,
         rate: None,
         p99: None,
         files: None,

@@ -20,6 +20,7 @@ mod trouble;
 use record::{Finding, Phase, Run};
 
 use super::answer::SuiteResult;
+use super::contents;
 use super::figures::PhaseFigures;
 
 /// All that speaks against the figures of `run`, the heaviest first.
@@ -38,6 +39,7 @@ pub(super) fn of(
         source::served(run),
         source::cached_below(run),
         source::small_span(run),
+        source::compressed(run),
         bonnie::through_cache(run),
     ];
     findings.extend(of_run.into_iter().flatten());
@@ -49,7 +51,8 @@ pub(super) fn of(
     );
     for (phase, figures) in run.phases.iter().zip(figures) {
         findings.extend(rules::floor_missed(phase));
-        findings.extend(match suites::has_level(answer, phase) {
+        let has_level = suites::has_level(answer, phase) && !contents::is_compared(&phase.name);
+        findings.extend(match has_level {
             true => of_phase(run, phase, figures),
             false => of_source(run, phase, figures),
         });

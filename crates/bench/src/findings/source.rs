@@ -4,7 +4,9 @@ use record::{Bytes, Cache, CacheKind, Code, Finding, Phase, Run, Severity, Targe
 
 use super::bonnie;
 use super::finding::finding;
+use crate::contents::{self, Faster};
 use ui::format::{number, percent};
+use ui::units::rate;
 
 /// Below this share of unwritten blocks, reads are not distorted by much.
 const SOME_UNWRITTEN: f64 = 0.01;
@@ -44,6 +46,36 @@ pub(super) fn unwritten(run: &Run) -> Option<Finding> {
              measure.",
             percent(share),
             run.target.path
+        ),
+    ))
+}
+
+/// The target writes data that compresses or repeats faster than random data.
+pub(super) fn compressed(run: &Run) -> Option<Finding> {
+    let Faster {
+        given,
+        random,
+        contents,
+    } = contents::faster(run)?;
+    let shares = [
+        (contents.compressible, "compresses away"),
+        (contents.repeated, "repeats"),
+    ];
+    let shares = shares.into_iter().filter(|(share, _)| *share > 0.0);
+    let shares: Vec<String> = shares
+        .map(|(share, what)| format!("{} {what}", percent(share)))
+        .collect();
+    Some(finding(
+        Code::Compressed,
+        Severity::Warn,
+        None,
+        format!(
+            "{} compresses data or stores equal blocks once: data of which {} is written at {}, random data at {}. \
+             The figures hold for data like this alone; measure with the shares of your own.",
+            run.target.path,
+            shares.join(" and "),
+            rate(given),
+            rate(random),
         ),
     ))
 }
@@ -289,6 +321,49 @@ mod tests {
             run.target.unwritten_fraction = fine;
             assert_eq!(codes(&run), [], "{fine:?}");
         }
+    }
+
+    /// A run in which data that compresses is written at these rates, and random data at 1000 a second.
+    fn compared(given: [f64; 6]) -> Run {
+        let mut run = Made::steady(1000.0).run();
+        let phases = (1..=6).zip(given).flat_map(|(turn, rate)| {
+            [("given", rate), ("random", 1000.0)].map(|(kind, rate)| {
+                let made = Made::steady(rate).seed(turn).writing().lasting(1);
+                let mut phase = made.run().phases.remove(0);
+                phase.name = format!("{kind}-data-{turn}");
+                if kind == "given" {
+                    phase.workload.details.get_or_insert_default().contents =
+                        Some(record::Contents {
+                            compressible: 0.5,
+                            ..record::Contents::default()
+                        });
+                }
+                phase
+            })
+        });
+        run.phases.extend(phases);
+        run
+    }
+
+    #[test]
+    fn a_disk_that_writes_such_data_faster_compresses_also_where_one_turn_was_disturbed() {
+        let warned = [(Code::Compressed, Severity::Warn)];
+        assert_eq!(codes(&compared([2000.0; 6])), warned);
+        assert_eq!(
+            codes(&compared([2000.0, 2000.0, 1002.0, 2000.0, 2000.0, 2000.0])),
+            warned
+        );
+        for same in [
+            [1000.0; 6],
+            [1050.0; 6],
+            [500.0; 6],
+            [2000.0, 2000.0, 500.0, 2000.0, 2000.0, 2000.0],
+        ] {
+            assert_eq!(codes(&compared(same)), [], "{same:?}");
+        }
+        let mut cut = compared([2000.0; 6]);
+        cut.phases.pop();
+        assert_eq!(codes(&cut), []);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use record::{Bytes, Pattern, TargetKind};
 use rustix::fs::{Advice, OFlags, fadvise};
 
 use super::plan::{Plan, Stream};
+use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::target::{Prepared, keep_access_time, set_direct};
@@ -61,8 +62,11 @@ impl Opened {
             layout::fill(
                 session.engine,
                 self.file(file),
-                *size,
-                true,
+                &Layout {
+                    most: *size,
+                    fixed: true,
+                    contents: None,
+                },
                 session.seed,
                 session.interrupt,
                 progress,

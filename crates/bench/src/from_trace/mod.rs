@@ -17,6 +17,7 @@ use replay::{Disk, PlayError, Survey};
 use trace::{ReadError, TraceReader};
 
 use crate::args::BenchArgs;
+use crate::layout::Layout;
 use crate::measure::{Measured, Watch};
 use crate::phase_plan::{PhasePlan, base};
 use crate::progress::Progress;
@@ -314,7 +315,12 @@ fn lay_out_for_trace(
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     let path = target.target.path.clone();
-    layout::lay_out(engine, target, true, seed, interrupt, progress)
+    let data = Layout {
+        most: target.target.size,
+        fixed: true,
+        contents: None,
+    };
+    layout::lay_out(engine, target, &data, seed, interrupt, progress)
         .map_err(|error| {
             anyhow::Error::new(error).context(format!(
                 "the test file in {path} could not be laid out; it is removed"

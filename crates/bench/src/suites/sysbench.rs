@@ -10,6 +10,7 @@ use engine::{Engine, part_of_seed};
 use record::{Bytes, Details, Nanos, TargetKind, Workload};
 
 use crate::args::BenchArgs;
+use crate::layout::Layout;
 use crate::measure::{self, Measured};
 use crate::phase_plan::{PhasePlan, base};
 use crate::progress::Progress;
@@ -241,15 +242,26 @@ impl Session<'_> {
             if prepared.target.direct {
                 let _ = set_direct(&file).midway()?;
             }
-            let (size, seed, stop) = (set.each, self.seed, self.interrupt);
-            layout::fill(self.engine, &file, size, true, seed, stop, progress)
-                .map_err(|error| {
-                    anyhow::Error::new(error).context(format!(
-                        "the test files in {} could not be laid out; they are removed",
-                        folder.display()
-                    ))
-                })
-                .midway()?;
+            let data = Layout {
+                most: set.each,
+                fixed: true,
+                contents: None,
+            };
+            layout::fill(
+                self.engine,
+                &file,
+                &data,
+                self.seed,
+                self.interrupt,
+                progress,
+            )
+            .map_err(|error| {
+                anyhow::Error::new(error).context(format!(
+                    "the test files in {} could not be laid out; they are removed",
+                    folder.display()
+                ))
+            })
+            .midway()?;
             files.push(file);
             if self.interrupt.load(Relaxed) {
                 break;
