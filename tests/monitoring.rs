@@ -62,6 +62,25 @@ fn query(port: u16, promql: &str) -> Vec<Value> {
     answer["data"]["result"].as_array().unwrap().clone()
 }
 
+/// A Prometheus by `scrape.yml` of the place, and its port.
+fn prometheus(place: &Place) -> (u16, Killed) {
+    let port = free_port();
+    let mut command = Command::new("prometheus");
+    command
+        .arg(format!(
+            "--config.file={}",
+            place.path("scrape.yml").display()
+        ))
+        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+        .arg(format!(
+            "--storage.tsdb.path={}",
+            place.path("data").display()
+        ))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    (port, Killed(command.spawn().unwrap()))
+}
+
 /// The queries of the dashboard, with its variables as Grafana would fill them in.
 fn queries() -> Vec<String> {
     let text = fs::read_to_string(packaged("grafana/disksmith.json")).unwrap();
@@ -108,21 +127,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_loads_the_rules() 
         rules.display()
     );
     fs::write(place.path("scrape.yml"), config).unwrap();
-    let port = free_port();
-    let mut command = Command::new("prometheus");
-    command
-        .arg(format!(
-            "--config.file={}",
-            place.path("scrape.yml").display()
-        ))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .arg(format!(
-            "--storage.tsdb.path={}",
-            place.path("data").display()
-        ))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let _prometheus = Killed(command.spawn().unwrap());
+    let (port, _prometheus) = prometheus(&place);
 
     let asked = Instant::now();
     let is_there = || {
@@ -155,6 +160,166 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_loads_the_rules() 
     assert_eq!(loaded.len(), 7);
     for rule in loaded {
         assert_ne!(rule["health"], "err", "{rule}");
+    }
+}
+
+/// Certificates of the server and of two clients, by one authority, with openssl as users have it.
+fn certificates(place: &Place) {
+    let openssl = |words: &str| {
+        let mut openssl = Command::new("openssl");
+        openssl.args(words.split(' ')).current_dir(place.path(""));
+        said(&mut openssl).ends_with(0);
+    };
+    let new_key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+    openssl(&format!(
+        "req -x509 {new_key} -keyout ca.key -out ca.crt -days 2 -subj /CN=authority"
+    ));
+    for (name, subject) in [
+        ("server", "IP:127.0.0.1"),
+        ("scraper", "DNS:scraper.example"),
+        ("stranger", "DNS:stranger.example"),
+    ] {
+        fs::write(place.path("names"), format!("subjectAltName={subject}\n")).unwrap();
+        openssl(&format!(
+            "req {new_key} -keyout {name}.key -out {name}.csr -subj /CN={name}"
+        ));
+        openssl(&format!(
+            "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out {name}.crt -days 2 -extfile names"
+        ));
+    }
+}
+
+/// The health of each target and its last error, by job.
+fn targets(port: u16) -> Option<Vec<(String, String, String)>> {
+    let answer: Value = serde_json::from_str(&get(port, "/api/v1/targets")?).ok()?;
+    let targets = answer["data"]["activeTargets"].as_array()?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of = |target: &Value| {
+        (
+            text(&target["labels"]["job"]),
+            text(&target["health"]),
+            text(&target["lastError"]),
+        )
+    };
+    Some(targets.iter().map(of).collect())
+}
+
+#[test]
+fn a_real_prometheus_scrapes_by_a_web_configuration_with_its_certificate_and_password_alone() {
+    for program in ["prometheus", "openssl"] {
+        if !has_program(program) {
+            return skipped(&format!("{program} is not installed"));
+        }
+    }
+    let place = Place::new();
+    certificates(&place);
+    // Of "secret", by crypt(3) of glibc's libxcrypt.
+    let hash = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
+    let web = format!(
+        "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n  \
+         client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n  \
+         client_allowed_sans: [scraper.example]\nbasic_auth_users:\n  scraper: {hash}\n"
+    );
+    fs::write(place.path("web.yml"), web).unwrap();
+    let exporter = free_port();
+    let address = format!("127.0.0.1:{exporter}");
+    let file = place.path("web.yml").display().to_string();
+    let words = [
+        "watch",
+        "--interval",
+        "500ms",
+        "--prometheus",
+        &address,
+        "--web.config.file",
+        &file,
+    ];
+    let mut watch = Running::start(&mut place.command(&words));
+    watch.wait_for_text(&format!("https://{address}/metrics."));
+
+    // What is needed to read a renewed key (CAP_DAC_READ_SEARCH, bit 2), and nothing else.
+    let threads = fs::read_dir(format!("/proc/{}/task", watch.id())).unwrap();
+    let capabilities = threads.filter_map(|thread| {
+        let folder = thread.ok()?.path();
+        let name = fs::read_to_string(folder.join("comm")).ok()?;
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        let permitted = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapPrm:"))?;
+        Some((
+            name.trim().to_owned(),
+            u64::from_str_radix(permitted.trim(), 16).unwrap(),
+        ))
+    });
+    let capabilities: Vec<_> = capabilities.collect();
+    for name in ["disksmith", "metrics"] {
+        assert!(
+            capabilities.contains(&(name.to_owned(), 1 << 2)),
+            "{name}: {capabilities:?}"
+        );
+    }
+
+    let job = |name: &str, certificate: &str, password: &str| {
+        let path = |name: &str| place.path(name).display().to_string();
+        format!(
+            "  - job_name: {name}\n    scheme: https\n    tls_config:\n      ca_file: {}\n      \
+             cert_file: {}\n      key_file: {}\n    basic_auth:\n      username: scraper\n      \
+             password: {password}\n    static_configs:\n      - targets: ['{address}']\n",
+            path("ca.crt"),
+            path(&format!("{certificate}.crt")),
+            path(&format!("{certificate}.key")),
+        )
+    };
+    let config = format!(
+        "global:\n  scrape_interval: 1s\nscrape_configs:\n{}{}{}  - job_name: plain\n    static_configs:\n      \
+         - targets: ['{address}']\n",
+        job("right", "scraper", "secret"),
+        job("wrong", "scraper", "Secret"),
+        job("stranger", "stranger", "secret"),
+    );
+    fs::write(place.path("scrape.yml"), config).unwrap();
+    let (port, _prometheus) = prometheus(&place);
+    let asked = Instant::now();
+    let targets = loop {
+        let targets = targets(port).unwrap_or_default();
+        if targets.len() == 4 && targets.iter().all(|(_, health, _)| health != "unknown") {
+            break targets;
+        }
+        assert!(
+            asked.elapsed() < TIMEOUT,
+            "not all were scraped: {targets:?}"
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    for (job, health, error) in targets {
+        match job.as_str() {
+            "right" => assert_eq!((health.as_str(), error.as_str()), ("up", "")),
+            "wrong" => assert!(error.contains("401"), "{error}"),
+            "plain" => assert!(error.contains("400"), "{error}"),
+            _ => assert!(health == "down" && error.contains("tls: "), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_web_configuration_that_cannot_be_used_is_refused_before_anything_is_served() {
+    let place = Place::new();
+    let address = format!("127.0.0.1:{}", free_port());
+    for (text, words) in [
+        (
+            "basic_auth_users:\n  scraper: secret\n",
+            "not a bcrypt hash",
+        ),
+        (
+            "tls_server_config:\n  cert_file: absent.crt\n  key_file: absent.key\n",
+            "absent.crt",
+        ),
+        ("tls_config: 1\n", "tls_config"),
+    ] {
+        fs::write(place.path("web.yml"), text).unwrap();
+        let file = place.path("web.yml").display().to_string();
+        place
+            .run(&["watch", "--prometheus", &address, "--web-config", &file])
+            .refuses(&[words, "web.yml"]);
     }
 }
 

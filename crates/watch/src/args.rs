@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::args_log::LogArgs;
@@ -82,6 +83,15 @@ pub struct WatchArgs {
     /// nothing unless --plain or --json is given too
     #[arg(long, value_name = "[ADDR:]PORT", conflicts_with = "check")]
     pub prometheus: Option<Address>,
+    /// With --prometheus: TLS, passwords, headers and a limit on requests by a web configuration file, as
+    /// Prometheus' exporters take it; it is read anew for each request
+    #[arg(
+        long,
+        alias = "web.config.file",
+        value_name = "FILE",
+        requires = "prometheus"
+    )]
+    pub web_config: Option<PathBuf>,
     /// Look for a while (5 intervals, or --count), and answer as a Nagios plugin: one line with
     /// performance data, and the status 0 (well), 1 (warning), 2 (critical) or 3 (unknown)
     #[arg(long, conflicts_with_all = ["json", "plain", "all"])]

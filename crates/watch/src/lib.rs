@@ -3,6 +3,7 @@
 pub mod args;
 pub mod args_log;
 pub mod args_record;
+mod capabilities;
 mod check;
 mod collect;
 mod filter;
@@ -18,6 +19,7 @@ mod report;
 pub(crate) mod screen;
 mod serve;
 mod thresholds;
+pub mod tls;
 mod view;
 mod views;
 
@@ -80,10 +82,15 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     let notes = notes.unwrap_or_default();
     notes.iter().for_each(|sentence| context.notice(sentence));
     let mut view = View::live(args, &source, interrupt)?;
-    let server = args
-        .prometheus
-        .map(|address| Server::start(address.0, &context.root))
-        .transpose()?;
+    if args.prometheus.is_some() {
+        let needed = capabilities::of_watch(args, collector.reads_vendor_pages());
+        if let Err(error) = capabilities::keep_only(needed) {
+            context.notice(&format!(
+                "disksmith: capabilities could not be dropped: {error}"
+            ));
+        }
+    }
+    let server = Server::start(args, &context.root)?;
     view.begin(&source, context)?;
     if let View::Live(screen) = &view {
         notes.iter().for_each(|sentence| screen.note(sentence));

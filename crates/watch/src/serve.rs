@@ -4,11 +4,13 @@
 //! scrapes whatever the interval of the watch; what was found comes from the watch. Few connections
 //! are served at once, each for a short time: a scraper needs no more.
 
+mod guard;
 mod request;
+mod web_config;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -17,15 +19,20 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use linux::Root;
 use record::sample::Sample;
+use rustls::{ServerConnection, StreamOwned};
 use study::watch::Event;
 use study::watch::{Change, ChangeKind};
 
+use crate::args::{Address, WatchArgs};
+use crate::capabilities;
 use crate::views::prometheus::{self, FindingCounts};
 use ui::PROMETHEUS_TEXT;
 use ui::context::notice;
 use ui::exit::{ExitClass as _, Failure};
 
+use guard::Guard;
 use request::Reply;
+use web_config::WebConfig;
 
 /// A request must come and its answer be taken within this time.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -35,6 +42,8 @@ const MOST: usize = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A request's head is not longer.
 const HEAD: usize = 8192;
+/// First byte of a TLS handshake (RFC 8446, 5.1), with which no request of HTTP begins.
+const HANDSHAKE: u8 = 22;
 
 /// Serves metrics from a thread of its own until the process ends.
 pub(super) struct Server {
@@ -42,23 +51,40 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Begins to serve.
+    /// Begins to serve, if that is asked for.
     ///
     /// # Errors
-    /// When the address cannot be had.
-    pub(super) fn start(address: SocketAddr, root: &Root) -> Result<Server, Failure> {
+    /// When the address cannot be had, or the web-config file not be used.
+    pub(super) fn start(args: &WatchArgs, root: &Root) -> Result<Option<Server>, Failure> {
+        let Some(Address(address)) = args.prometheus else {
+            return Ok(None);
+        };
         let cannot = || format!("metrics cannot be served at {address}");
+        let guard = Guard::new(args.web_config.clone()).refused()?;
         let listener = TcpListener::bind(address).with_context(cannot).refused()?;
         let bound = listener.local_addr().with_context(cannot).refused()?;
         let found = Arc::new(Mutex::new(FindingCounts::default()));
-        let (shared, root) = (Arc::clone(&found), root.clone());
+        let scheme = if guard.has_tls() { "https" } else { "http" };
+        let site = Site {
+            is_local: bound.ip().is_loopback(),
+            root: root.clone(),
+            guard,
+            found: Arc::clone(&found),
+        };
+        let needed = capabilities::of_answers(args);
         thread::Builder::new()
             .name("metrics".to_owned())
-            .spawn(move || serve(&listener, &root, &shared))
+            .spawn(move || {
+                // Where this is refused, it was told for the whole process.
+                let _ = capabilities::keep_only(needed);
+                serve(&listener, &Arc::new(site));
+            })
             .with_context(cannot)
             .refused()?;
-        notice(&format!("Metrics are served at http://{bound}/metrics."));
-        Ok(Server { found })
+        notice(&format!(
+            "Metrics are served at {scheme}://{bound}/metrics."
+        ));
+        Ok(Some(Server { found }))
     }
 
     /// Takes what was found: the events that last, and what began.
@@ -103,9 +129,17 @@ impl Server {
     }
 }
 
+/// What every answer is made from.
+struct Site {
+    /// True if only this host can ask.
+    is_local: bool,
+    root: Root,
+    guard: Guard,
+    found: Arc<Mutex<FindingCounts>>,
+}
+
 /// Answers whoever asks, each in a thread of its own, so that one who is slow keeps nobody waiting.
-fn serve(listener: &TcpListener, root: &Root, found: &Arc<Mutex<FindingCounts>>) {
-    let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
+fn serve(listener: &TcpListener, site: &Arc<Site>) {
     let busy = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
         let Ok(connection) = connection else {
@@ -116,12 +150,12 @@ fn serve(listener: &TcpListener, root: &Root, found: &Arc<Mutex<FindingCounts>>)
         let Some(slot) = Slot::take(&busy) else {
             continue;
         };
-        let (root, found) = (root.clone(), Arc::clone(found));
+        let site = Arc::clone(site);
         // Whoever breaks off, or is too slow, gets no answer; nor does anybody without a thread.
         let _ = thread::Builder::new()
             .name("scrape".to_owned())
             .spawn(move || {
-                let _ = answer(connection, local, &root, &found);
+                let _ = site.answer(connection);
                 drop(slot);
             });
     }
@@ -159,6 +193,13 @@ impl Timed {
         }
         Ok(Some(left))
     }
+
+    /// True if the first byte that comes is this one; it is left to be read.
+    fn begins_with(&self, byte: u8) -> io::Result<bool> {
+        self.connection.set_read_timeout(self.left()?)?;
+        let mut first = [0];
+        Ok(self.connection.peek(&mut first)? == 1 && first[0] == byte)
+    }
 }
 
 impl Read for Timed {
@@ -179,47 +220,87 @@ impl Write for Timed {
     }
 }
 
-fn answer(
-    connection: TcpStream,
-    local: bool,
-    root: &Root,
-    found: &Mutex<FindingCounts>,
-) -> io::Result<()> {
-    let deadline = Instant::now() + TIMEOUT;
-    let mut connection = Timed {
-        connection,
-        deadline,
-    };
-    let reply = Reply::to(&head(&mut connection)?, local);
-    let body = match reply {
-        Reply::Metrics { .. } => {
-            let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            prometheus::text(root, &found)
+impl Site {
+    fn answer(&self, connection: TcpStream) -> io::Result<()> {
+        let mut connection = Timed {
+            connection,
+            deadline: Instant::now() + TIMEOUT,
+        };
+        let config = self.guard.now();
+        if !self.guard.has_tls() {
+            self.exchange(&mut connection, config.as_ref())?;
+        } else if !connection.begins_with(HANDSHAKE)? {
+            send(&mut connection, Reply::Plain, &[], Reply::Plain.advice())?;
+        } else if let Some((config, tls)) = config.and_then(|config| {
+            let tls = config.tls.clone()?;
+            Some((config, tls))
+        }) {
+            let session = ServerConnection::new(tls).map_err(io::Error::other)?;
+            let mut stream = StreamOwned::new(session, connection);
+            self.exchange(&mut stream, Some(&config))?;
+            stream.conn.send_close_notify();
+            stream.flush()?;
+            connection = stream.sock;
         }
-        other => other.advice().to_owned(),
-    };
+        // Where something that was sent is not read, closing would take the answer back.
+        connection.connection.shutdown(Shutdown::Write)?;
+        io::copy(&mut connection.take(HEAD as u64 * 8), &mut io::sink())?;
+        Ok(())
+    }
+
+    /// Takes a request, and answers it.
+    fn exchange(
+        &self,
+        stream: &mut (impl Read + Write),
+        config: Option<&WebConfig>,
+    ) -> io::Result<()> {
+        let head = head(stream)?;
+        let Some(config) = config else {
+            return send(stream, Reply::Unguarded, &[], Reply::Unguarded.advice());
+        };
+        let reply = Reply::to(&head, self.is_local, |authorization| {
+            self.guard.refuses(config, authorization, Instant::now())
+        });
+        let body = match reply {
+            Reply::Metrics { .. } => {
+                let found = &self.found;
+                let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                prometheus::text(&self.root, &found)
+            }
+            other => other.advice().to_owned(),
+        };
+        send(stream, reply, &config.headers, &body)
+    }
+}
+
+/// Sends an answer.
+fn send(
+    stream: &mut impl Write,
+    reply: Reply,
+    headers: &[(String, String)],
+    body: &str,
+) -> io::Result<()> {
     let mut answer = format!(
-        "HTTP/1.1 {}\r\nContent-Type: {PROMETHEUS_TEXT}\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {}\r\nContent-Type: {PROMETHEUS_TEXT}\r\nContent-Length: {}\r\nConnection: close\r\n",
         reply.status(),
         body.len()
     );
-    if reply != (Reply::Metrics { text: false }) {
-        answer.push_str(&body);
+    for (name, value) in headers {
+        answer.push_str(&format!("{name}: {value}\r\n"));
     }
-    connection.write_all(answer.as_bytes())?;
-    // Where something that was sent is not read, closing would take the answer back.
-    connection.connection.shutdown(Shutdown::Write)?;
-    io::copy(&mut connection.take(HEAD as u64 * 8), &mut io::sink())?;
-    Ok(())
+    answer.push_str("\r\n");
+    if reply != (Reply::Metrics { text: false }) {
+        answer.push_str(body);
+    }
+    stream.write_all(answer.as_bytes())
 }
 
 /// The request's head, as far as it comes and is of use.
-fn head(connection: &mut Timed) -> io::Result<Vec<u8>> {
+fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut piece = [0; 1024];
     while head.len() < HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        match connection.read(&mut piece)? {
+        match stream.read(&mut piece)? {
             0 => break,
             length => head.extend_from_slice(&piece[..length]),
         }
@@ -230,12 +311,26 @@ fn head(connection: &mut Timed) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+    use std::net::SocketAddr;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: WatchArgs,
+    }
 
     /// A server of its own, and where it is.
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || serve(&listener, &Root::host(), &Arc::default()));
+        let site = Site {
+            is_local: true,
+            root: Root::host(),
+            guard: Guard::new(None).unwrap(),
+            found: Arc::default(),
+        };
+        thread::spawn(move || serve(&listener, &Arc::new(site)));
         address
     }
 
@@ -312,6 +407,8 @@ mod tests {
     fn an_address_that_is_taken_is_refused() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = listener.local_addr().unwrap();
-        assert!(Server::start(taken, &Root::host()).is_err());
+        let words = ["watch", "--prometheus", &taken.to_string()];
+        let Line { args } = Line::parse_from(words);
+        assert!(Server::start(&args, &Root::host()).is_err());
     }
 }

@@ -153,6 +153,11 @@ impl Collector {
         std::mem::take(&mut self.notes)
     }
 
+    /// True if statistics pages of volumes are read, which takes a capability each time.
+    pub(crate) fn reads_vendor_pages(&self) -> bool {
+        !self.roster.devices_of_vendors().is_empty()
+    }
+
     /// The host.
     pub(crate) fn source(&self) -> Source {
         let facts = machine::facts(&self.root, None, None);

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use super::guard::Refusal;
+
 /// Answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
@@ -18,17 +20,31 @@ pub(super) enum Reply {
     Nonsense,
     /// It was sent to a name that is not this host's loopback.
     Foreign,
+    /// It comes without TLS where TLS is spoken.
+    Plain,
+    /// The guard lets it not pass.
+    Refused(Refusal),
+    /// The guard's file cannot be used.
+    Unguarded,
 }
 
 impl Reply {
     /// The reply to a head. `local` says that only this host can ask: then a browser on it could be
     /// made to, by a page whose name leads here (DNS rebinding), and would send that name along.
-    pub(super) fn to(head: &[u8], local: bool) -> Reply {
+    /// `refuses` is asked with the request's `Authorization`.
+    pub(super) fn to(
+        head: &[u8],
+        local: bool,
+        refuses: impl FnOnce(Option<&str>) -> Option<Refusal>,
+    ) -> Reply {
         let Some(request) = Request::parse(head) else {
             return Reply::Nonsense;
         };
         if local && !request.host.is_none_or(is_this_host) {
             return Reply::Foreign;
+        }
+        if let Some(refusal) = refuses(request.authorization) {
+            return Reply::Refused(refusal);
         }
         match (request.method, request.path) {
             ("GET", "/metrics") => Reply::Metrics { text: true },
@@ -46,6 +62,10 @@ impl Reply {
             Reply::OtherMethod => "405 Method Not Allowed\r\nAllow: GET, HEAD",
             Reply::Nonsense => "400 Bad Request",
             Reply::Foreign => "421 Misdirected Request",
+            Reply::Plain => "400 Bad Request",
+            Reply::Refused(Refusal::Unauthorized) => "401 Unauthorized\r\nWWW-Authenticate: Basic",
+            Reply::Refused(Refusal::TooMany) => "429 Too Many Requests",
+            Reply::Unguarded => "500 Internal Server Error",
         }
     }
 
@@ -57,6 +77,12 @@ impl Reply {
             Reply::OtherMethod => "Only GET and HEAD are answered.\n",
             Reply::Nonsense => "This is not an HTTP request.\n",
             Reply::Foreign => "Ask for localhost or an address, or serve at another address.\n",
+            Reply::Plain => "TLS is spoken here: ask with https.\n",
+            Reply::Refused(Refusal::Unauthorized) => "A user and a password are needed.\n",
+            Reply::Refused(Refusal::TooMany) => "Too many requests came.\n",
+            Reply::Unguarded => {
+                "The web configuration cannot be used; the program's log says why.\n"
+            }
         }
     }
 }
@@ -68,25 +94,30 @@ struct Request<'a> {
     path: &'a str,
     /// The host that was asked for, perhaps with a port.
     host: Option<&'a str>,
+    /// The value of `Authorization`.
+    authorization: Option<&'a str>,
 }
 
 impl<'a> Request<'a> {
     fn parse(head: &'a [u8]) -> Option<Request<'a>> {
         let text = std::str::from_utf8(head).ok()?;
         let (head, _) = text.split_once("\r\n\r\n")?;
-        let mut lines = head.split("\r\n");
-        let mut words = lines.next()?.split(' ');
+        let (first, fields) = head.split_once("\r\n").unwrap_or((head, ""));
+        let field = |sought: &str| {
+            fields
+                .split("\r\n")
+                .filter_map(|line| line.split_once(':'))
+                .find(|(name, _)| name.eq_ignore_ascii_case(sought))
+                .map(|(_, value)| value.trim())
+        };
+        let mut words = first.split(' ');
         let (method, target, version) = (words.next()?, words.next()?, words.next()?);
         if !version.starts_with("HTTP/1.") || words.next().is_some() || method.is_empty() {
             return None;
         }
-        let named = lines
-            .filter_map(|line| line.split_once(':'))
-            .find(|(name, _)| name.eq_ignore_ascii_case("host"))
-            .map(|(_, host)| host.trim());
         // A proxy is sent the whole address, and any server must take it (RFC 9112, 3.2.2).
         let (host, target) = match target.strip_prefix("http://") {
-            None => (named, target),
+            None => (field("host"), target),
             Some(rest) => {
                 let at = rest.find('/').unwrap_or(rest.len());
                 (Some(&rest[..at]), &rest[at..])
@@ -96,6 +127,7 @@ impl<'a> Request<'a> {
             method,
             path: target.split('?').next()?,
             host,
+            authorization: field("authorization"),
         })
     }
 }
@@ -119,7 +151,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn reply(text: &str) -> Reply {
-        Reply::to(text.as_bytes(), true)
+        Reply::to(text.as_bytes(), true, |_| None)
     }
 
     #[test]
@@ -144,7 +176,10 @@ mod tests {
         ] {
             assert_eq!(reply(head), expected, "{head}");
         }
-        assert_eq!(Reply::to(b"\xff\xfe\r\n\r\n", true), Reply::Nonsense);
+        assert_eq!(
+            Reply::to(b"\xff\xfe\r\n\r\n", true, |_| None),
+            Reply::Nonsense
+        );
     }
 
     #[test]
@@ -167,7 +202,7 @@ mod tests {
             "[evil.example]",
         ] {
             assert_eq!(reply(&get(host)), Reply::Foreign, "{host}");
-            let public = Reply::to(get(host).as_bytes(), false);
+            let public = Reply::to(get(host).as_bytes(), false, |_| None);
             assert_eq!(public, Reply::Metrics { text: true }, "{host}");
         }
         assert_eq!(
@@ -176,12 +211,25 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_guard_is_asked_before_anything_is_told() {
+        let refusal = Refusal::Unauthorized;
+        for target in ["/metrics", "/", "/other"] {
+            let head = format!("GET {target} HTTP/1.1\r\nAuthorization:  Basic eA==\r\n\r\n");
+            let reply = Reply::to(head.as_bytes(), true, |authorization| {
+                assert_eq!(authorization, Some("Basic eA=="));
+                Some(refusal)
+            });
+            assert_eq!(reply, Reply::Refused(refusal));
+        }
+    }
+
     proptest! {
         #[test]
         fn any_head_is_answered(head: Vec<u8>, target: String, host: String, local: bool) {
-            let _ = Reply::to(&head, local).status();
+            let _ = Reply::to(&head, local, |_| None).status();
             let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-            let _ = Reply::to(request.as_bytes(), local).advice();
+            let _ = Reply::to(request.as_bytes(), local, |_| None).advice();
         }
     }
 }

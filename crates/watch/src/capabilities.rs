@@ -1,0 +1,72 @@
+//! Capabilities (capabilities(7)) of a watch that answers the network: what it no longer needs is dropped once its
+//! sources are open, for this thread and those that it starts later. A process of an ordinary user has none.
+
+use std::io;
+
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
+};
+
+use crate::args::WatchArgs;
+
+/// What the watch itself needs further.
+pub(crate) fn of_watch(args: &WatchArgs, reads_vendor_pages: bool) -> CapabilitySet {
+    let mut needed = of_answers(args);
+    // The statistics page of a volume is asked of the NVMe controller anew for each look.
+    if reads_vendor_pages || args.latency {
+        needed |= CapabilitySet::SYS_ADMIN;
+    }
+    // The ledger may lie in another user's folder.
+    if args.record.record {
+        needed |= CapabilitySet::DAC_OVERRIDE;
+    }
+    needed
+}
+
+/// What the threads need that answer: to read a renewed key, which may be another user's.
+pub(crate) fn of_answers(args: &WatchArgs) -> CapabilitySet {
+    match args.web_config {
+        Some(_) => CapabilitySet::DAC_READ_SEARCH,
+        None => CapabilitySet::empty(),
+    }
+}
+
+/// Drops all but these, of those that this thread has.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn keep_only(needed: CapabilitySet) -> io::Result<()> {
+    set_no_new_privs(true)?;
+    let kept = capabilities(None)?.permitted & needed;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: kept,
+            permitted: kept,
+            inheritable: CapabilitySet::empty(),
+        },
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn a_thread_and_its_threads_keep_only_what_is_named() {
+        let before = capabilities(None).unwrap();
+        let kept = CapabilitySet::DAC_READ_SEARCH;
+        let seen = thread::spawn(move || {
+            keep_only(kept).unwrap();
+            let of_later = thread::spawn(|| capabilities(None).unwrap());
+            [capabilities(None).unwrap(), of_later.join().unwrap()]
+        });
+        for after in seen.join().unwrap() {
+            assert_eq!(after.permitted, before.permitted & kept);
+            assert_eq!(after.effective, before.permitted & kept);
+        }
+        assert_eq!(capabilities(None).unwrap(), before);
+    }
+}
