@@ -23,7 +23,7 @@ const MODPROBE: &str = include_str!("modprobe.sh");
 
 /// Tools that busybox does not have, or has in a form that these commands' users do not mean. Its shell, for
 /// one, prefers its own commands to all others.
-const TOOLS: [&str; 35] = [
+const TOOLS: [&str; 38] = [
     "bash",
     "dash",
     "mdadm",
@@ -59,6 +59,9 @@ const TOOLS: [&str; 35] = [
     "swapoff",
     "mkswap",
     "udevadm",
+    "lvm",
+    "dmsetup",
+    "integritysetup",
 ];
 
 /// Files of the packages: their paths there, which may be those of an unmerged system, and in the machine. The

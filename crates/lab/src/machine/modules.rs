@@ -37,6 +37,7 @@ pub(super) const ON_DEMAND: &[&str] = &[
     "dm_mod",
     "dm_delay",
     "dm_flakey",
+    "dm_integrity",
     "nbd",
 ];
 

@@ -15,10 +15,10 @@ use super::arch::Arch;
 use super::{Error, Result};
 
 /// Raised when the list below changes, so that an older cache is not taken for a whole one.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// Packages of the tools. Their libraries are found by what the packages depend on.
-const TOOLS: [&str; 11] = [
+const TOOLS: [&str; 14] = [
     "bash",
     "dash",
     "busybox-static",
@@ -29,6 +29,9 @@ const TOOLS: [&str; 11] = [
     "util-linux",
     "mount",
     "udev",
+    "lvm2",
+    "dmsetup",
+    "cryptsetup-bin",
     "libgcc-s1",
 ];
 
