@@ -5,6 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};
+use linux::volume_id::VolumeId;
 use record::sample::{DeviceKind, DeviceSample};
 use record::{Bytes, Nanos, Run};
 
@@ -228,7 +229,9 @@ impl Workload {
                 ),
             })
         })?;
-        let intervals = intervals(ledger, recording, device)?;
+        // A recording has the volume's id as the serial number.
+        let volume = device.and_then(VolumeId::parse).map(|id| id.serial());
+        let intervals = intervals(ledger, recording, volume.as_deref().or(device))?;
         if intervals.is_empty() {
             return Err(Failure::refused(match device {
                 Some(name) => format!("the recording {number} has no rates of a device {name}"),

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         ui::context::notice(help.trim_end());
         return ExitCode::from(2);
     }
-    let cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && watch::args::asks_for_check(std::env::args_os()) => {
             return ExitCode::from(watch::misused_check(&error));
@@ -38,11 +38,11 @@ fn main() -> ExitCode {
         }
     };
     let mut context = Context::of_process(cli.ledger.named());
-    ui::exit::exit_code(run(&cli.verb, &mut context))
+    ui::exit::exit_code(run(&mut cli.verb, &mut context))
 }
 
 /// Runs a verb.
-fn run(verb: &Verb, context: &mut Context) -> Outcome {
+fn run(verb: &mut Verb, context: &mut Context) -> Outcome {
     match verb {
         Verb::Host(verb) => verb.run(context),
         Verb::Agent(verb) => fleet::agent(verb, context),
@@ -53,9 +53,9 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         }
         Verb::Config(args) => admin::config::config(args, &Cli::command(), context),
         Verb::Service(args) => {
-            let service = Service::begin(args)?;
+            let mut service = Service::begin(args)?;
             let mut context = Context::of_process(service.cli.ledger.named());
-            let outcome = run(&service.cli.verb, &mut context)?;
+            let outcome = run(&mut service.cli.verb, &mut context)?;
             service.end(outcome)
         }
         Verb::Completions { shell } => complete::script(*shell, context),

@@ -16,10 +16,11 @@ use devices::args::DevicesArgs;
 use doctor::args::{DoctorArgs, PlaybookArgs};
 use engine::Disks;
 use lab::args::LabArgs;
+use linux::Root;
 use scrub::args::ScrubArgs;
 use sweep::args::SweepArgs;
 use tally::args::TallyArgs;
-use trace::args::TraceArgs;
+use trace::args::{TraceAction, TraceArgs};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, Outcome};
 use ui::signals;
@@ -27,6 +28,8 @@ use warm::args::WarmArgs;
 use watch::args::WatchArgs;
 use watch::mark::MarkArgs;
 use zero::args::ZeroArgs;
+
+use crate::disk_arguments::{self, DiskArgument, paths, with_consents};
 
 /// Verbs that work on one host.
 #[derive(Debug, Subcommand)]
@@ -79,7 +82,8 @@ pub enum HostVerb {
 
 impl HostVerb {
     /// Runs it on this host.
-    pub fn run(&self, context: &mut Context) -> Outcome {
+    pub fn run(&mut self, context: &mut Context) -> Outcome {
+        self.name_disks(&context.root)?;
         let interrupt = || signals::interrupt_flag().refused();
         match self {
             HostVerb::Bench(args) => bench::bench(args, context, &Disks, &*interrupt()?),
@@ -113,6 +117,41 @@ impl HostVerb {
             HostVerb::Playbook(args) => doctor::playbook(args, context),
             HostVerb::Ledger(args) => admin::ledger(args, context),
             HostVerb::Lab(args) => lab::command::lab(args, context, &*interrupt()?),
+        }
+    }
+
+    /// Puts the paths of disks in the place of the ids of volumes in all arguments that name disks of this host.
+    ///
+    /// # Errors
+    /// When one is not attached here.
+    pub(crate) fn name_disks(&mut self, root: &Root) -> Result<(), Failure> {
+        disk_arguments::name_disks(self.disk_arguments(), root)
+    }
+
+    /// Arguments that name disks of this host. (`watch` looks its words up by itself, which may also name what was
+    /// there in a recording.)
+    fn disk_arguments(&mut self) -> Vec<DiskArgument<'_>> {
+        match self {
+            HostVerb::Bench(args) => {
+                // A target that stands behind --phase is read as one more of its names.
+                let targets = paths(&mut args.target).chain(paths(&mut args.more_targets));
+                let words = args.phase.iter_mut().chain(&mut args.destroy);
+                targets.chain(words.map(DiskArgument::Word)).collect()
+            }
+            HostVerb::Replay(args) => with_consents(&mut args.targets, &mut args.destroy),
+            HostVerb::Array(args) => match &mut args.verb {
+                ArrayVerb::Create(args) => with_consents(&mut args.members, &mut args.destroy),
+                _ => Vec::new(),
+            },
+            HostVerb::Sweep(args) => with_consents(&mut args.devices, &mut args.destroy),
+            HostVerb::Zero(args) => with_consents(&mut args.devices, &mut args.destroy),
+            HostVerb::Warm(args) => paths(&mut args.devices).collect(),
+            HostVerb::Scrub(args) => args.arrays.iter_mut().map(DiskArgument::Text).collect(),
+            HostVerb::Trace(args) => match &mut args.action {
+                TraceAction::Record(args) => paths(&mut args.devices).collect(),
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
         }
     }
 
@@ -202,4 +241,108 @@ fn silently(
     let rehearsed = rehearsal(context);
     context.out = out;
     rehearsed.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::{Arg, Command, CommandFactory as _};
+
+    use super::*;
+    use crate::host_line::{HostLine, LineVerb, parse};
+
+    const ID: &str = "vol-0123456789abcdef0";
+
+    /// Names by which the help calls values that name a disk.
+    const DISKS: [&str; 5] = ["DEVICE", "DEVICE,…", "TARGET", "ARRAY", "PATH[=SIGNATURE]"];
+
+    /// Command lines that name disks by all arguments of these names.
+    const LINES: [&str; 8] = [
+        "bench ID --destroy ID=ext4",
+        "replay a.dst ID --destroy ID=ext4",
+        "array create --level 0 --members ID,ID --destroy ID=ext4 --destroy ID",
+        "sweep --devices ID,ID --destroy ID=ext4 --destroy ID",
+        "zero ID --destroy ID=ext4",
+        "warm ID",
+        "scrub --read ID",
+        "trace record ID -o a.dst",
+    ];
+
+    /// Arguments of these names that are looked up elsewhere, name an array, or filter what the ledger has.
+    const OTHERS: [&str; 3] = ["watch devices", "array stop array", "runs target"];
+
+    fn named(verb: &mut HostVerb) -> Vec<String> {
+        let word = |argument: DiskArgument<'_>| match argument {
+            DiskArgument::Word(word) => word.to_string_lossy().into_owned(),
+            DiskArgument::Text(text) => text.clone(),
+        };
+        verb.disk_arguments().into_iter().map(word).collect()
+    }
+
+    fn add_disks(command: &Command, verb: &str, found: &mut BTreeSet<String>) {
+        let is_disk = |arg: &&Arg| {
+            let names = arg.get_value_names().unwrap_or_default();
+            names.iter().any(|name| DISKS.contains(&name.as_str()))
+        };
+        let own = command.get_arguments().filter(is_disk);
+        found.extend(own.map(|arg| format!("{verb}{}", arg.get_id())));
+        let is_host_verb = |command: &&Command| {
+            let name = command.get_name();
+            !["fleet", "rounds", "look", "help"].contains(&name)
+        };
+        for command in command.get_subcommands().filter(is_host_verb) {
+            add_disks(command, &format!("{verb}{} ", command.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn a_volume_may_stand_wherever_a_disk_does() {
+        for line in LINES {
+            let words = line.replace("ID", ID);
+            let verb = parse(words.split(' '));
+            let Ok(LineVerb::Host(mut verb)) = verb else {
+                panic!("{line}: {verb:?}");
+            };
+            let count = words.matches(ID).count();
+            let named = named(&mut verb);
+            let volumes = named.iter().filter(|word| word.starts_with(ID));
+            assert_eq!(volumes.count(), count, "{line}: {named:?}");
+            let root = Root::under(std::path::Path::new("/no/such"));
+            let refused = verb.name_disks(&root).unwrap_err();
+            assert!(refused.error().to_string().contains(ID), "{line}");
+        }
+        let behind_phase = format!("bench --phase page-read {ID}");
+        let Ok(LineVerb::Host(mut verb)) = parse(behind_phase.split(' ')) else {
+            panic!("{behind_phase}");
+        };
+        assert!(named(&mut verb).contains(&ID.to_owned()));
+    }
+
+    #[test]
+    fn no_argument_that_names_a_disk_is_left_out() {
+        let mut found = BTreeSet::new();
+        add_disks(&HostLine::command(), "", &mut found);
+        let known = [
+            "bench target",
+            "bench destroy",
+            "replay targets",
+            "replay destroy",
+            "array create members",
+            "array create destroy",
+            "sweep devices",
+            "sweep destroy",
+            "zero devices",
+            "zero destroy",
+            "warm devices",
+            "scrub arrays",
+            "trace record devices",
+        ];
+        let known: BTreeSet<String> = known
+            .iter()
+            .chain(&OTHERS)
+            .map(|one| (*one).to_owned())
+            .collect();
+        assert_eq!(found, known);
+    }
 }

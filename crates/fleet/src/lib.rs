@@ -3,6 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `args` | the arguments of all verbs |
+//! | `disk_arguments` | arguments that name disks, and the volumes in them |
 //! | `host_verb` | the verbs of one host, and what `fleet` must know of them |
 //! | `host_line` | command lines that a host runs, and the checks on them |
 //! | `hosts`, `reach` | sources of hosts and their selection; hosts and connections by the arguments |
@@ -19,6 +20,7 @@ mod agent;
 pub mod args;
 pub(crate) mod connection;
 mod destroy;
+mod disk_arguments;
 pub(crate) mod floor;
 mod host_line;
 mod host_verb;
@@ -50,10 +52,12 @@ pub use host_verb::HostVerb;
 pub use show::{FleetPage, document, report_page};
 
 /// Runs a verb that `fleet` started on this host.
-pub fn agent(verb: &AgentVerb, context: &mut Context) -> Outcome {
+pub fn agent(verb: &mut AgentVerb, context: &mut Context) -> Outcome {
     match verb {
         AgentVerb::Agent => agent::agent(context),
         AgentVerb::Rounds(args) => {
+            let disks = disk_arguments::with_consents(&mut args.target, &mut args.destroy);
+            disk_arguments::name_disks(disks, &context.root)?;
             let interrupt = signals::interrupt_flag().refused()?;
             rounds::rounds(args, context, &engine::Disks, &interrupt)
         }

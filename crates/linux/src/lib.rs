@@ -29,5 +29,6 @@ pub mod space;
 pub mod spacemap;
 pub mod swaps;
 pub mod tracefs;
+pub mod volume_id;
 
 pub use root::{Error, Result, Root};

@@ -1,11 +1,13 @@
 //! Devices that are shown.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::Path;
 
 use linux::Root;
 use linux::block::{Device, Devices, Kind};
 use linux::diskstats::AllCounters;
+use linux::volume_id::{VolumeId, name_disk};
 use record::Subject;
 use record::sample::{DeviceKind, DeviceSample, Sample};
 use study::watch::Event;
@@ -34,16 +36,23 @@ impl Filter {
             Vec::new()
         } else {
             let devices = Devices::read(root).refused()?;
-            let name = |word: &String| name_of(word, &devices, root);
+            let name = |word: &String| {
+                let mut word = OsString::from(word);
+                name_disk(&mut word, root).refused()?;
+                name_of(&word.to_string_lossy(), &devices, root)
+            };
             words.iter().map(name).collect::<Result<_, _>>()?
         };
         Ok(Filter::of_names(names, all))
     }
 
-    /// The devices of a log or a recording, which these words name as their paths and the screen do:
-    /// nobody can look them up any more.
+    /// The devices of a log or a recording, which these words name as their paths and the screen do, or as
+    /// volumes: nobody can look them up any more.
     pub(super) fn of_words(words: &[String], all: bool) -> Filter {
-        let name = |word: &String| name_in_path(word).to_owned();
+        let name = |word: &String| match VolumeId::parse(word) {
+            Some(volume) => volume.serial(),
+            None => name_in_path(word).to_owned(),
+        };
         Filter::of_names(words.iter().map(name).collect(), all)
     }
 
@@ -212,12 +221,14 @@ mod tests {
             "/dev/mapper/data",
             "md0",
             "/dev/md0",
+            "vol-0123456789abcdef0",
         ] {
             let filter = Filter::of_words(&[word.to_owned()], false);
             let mut sample = sample();
             let array = Device::clone(&sample.devices[0].device);
             sample.devices[0].device = Arc::new(Device {
                 alias: Some("data".to_owned()),
+                serial: Some("vol0123456789abcdef0".to_owned()),
                 ..array
             });
             filter.cut(&mut sample);
@@ -293,6 +304,15 @@ mod tests {
         std::fs::write(mapper.join("size"), "2048\n").unwrap();
         std::fs::write(mapper.join("dm/name"), "vg-data\n").unwrap();
         assert_eq!(named("vg-data"), Some(vec!["dm-0".to_owned()]));
+        let volume = root.sys.join("class/block/nvme1n1");
+        std::fs::create_dir_all(volume.join("device")).unwrap();
+        std::fs::write(volume.join("dev"), "259:0\n").unwrap();
+        std::fs::write(volume.join("size"), "2048\n").unwrap();
+        std::fs::write(volume.join("device/serial"), "vol0123456789abcdef0\n").unwrap();
+        for word in ["vol-0123456789abcdef0", "vol0123456789abcdef0"] {
+            assert_eq!(named(word), Some(vec!["nvme1n1".to_owned()]));
+        }
+        assert_eq!(named("vol-0123456789abcdef1"), None);
     }
 
     #[test]

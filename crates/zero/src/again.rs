@@ -1,14 +1,18 @@
 //! The command that goes on, as the user is told to type it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use linux::Root;
 use linux::consent::Consent;
 use linux::exec;
+use linux::volume_id::name_disk;
 
 /// State of the disks of a command that is to be run again.
 pub(crate) struct Settled<'a> {
+    /// The kernel's files, by which a volume's id is the path of its disk.
+    pub root: &'a Root,
     /// Those that carry a stamp and no signature. What they carried need not be named any more, and
     /// is not: after a reboot the path may lead to another disk that carries it.
     pub erased: Vec<&'a Path>,
@@ -28,14 +32,14 @@ pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &Settled
                 kept.extend([word, value]);
             }
         } else if let Some(value) = joined {
-            let value = OsString::from(std::ffi::OsStr::from_bytes(value));
+            let value = OsString::from(OsStr::from_bytes(value));
             if let Some(value) = settled.consent(value) {
                 kept.extend(["--destroy".into(), value]);
             }
         } else if word == "--planned" {
             // The plan was of then; where a disk was begun it is known by its stamp.
             words.next();
-        } else if word != "--anew" && !settled.done.contains(&Path::new(&word)) {
+        } else if word != "--anew" && !settled.is_done(&word) {
             kept.push(word);
         }
     }
@@ -43,12 +47,25 @@ pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &Settled
 }
 
 impl Settled<'_> {
+    /// The path of the disk that a word names.
+    fn path_of(&self, word: &OsStr) -> PathBuf {
+        let mut path = word.to_owned();
+        // A volume that is detached by now names no disk, and so none that is done.
+        let _ = name_disk(&mut path, self.root);
+        path.into()
+    }
+
+    fn is_done(&self, word: &OsStr) -> bool {
+        !self.done.is_empty() && self.done.contains(&self.path_of(word).as_path())
+    }
+
     /// The value of a `--destroy` that is still needed.
     fn consent(&self, value: OsString) -> Option<OsString> {
         let Ok(consent) = Consent::parse(&value) else {
             return Some(value);
         };
-        let is_in = |paths: &[&Path]| paths.contains(&consent.path.as_path());
+        let path = self.path_of(consent.path.as_os_str());
+        let is_in = |paths: &[&Path]| paths.contains(&path.as_path());
         if is_in(&self.done) {
             return None;
         }
@@ -74,7 +91,12 @@ mod tests {
     use super::*;
 
     fn message(words: &[&str], erased: &[&str], done: &[&str]) -> String {
+        message_on(&Root::under(Path::new("/no/such")), words, erased, done)
+    }
+
+    fn message_on(root: &Root, words: &[&str], erased: &[&str], done: &[&str]) -> String {
         let settled = Settled {
+            root,
             erased: erased.iter().map(Path::new).collect(),
             done: done.iter().map(Path::new).collect(),
         };
@@ -122,6 +144,33 @@ mod tests {
         assert_eq!(
             message(&words, &[], &["/dev/a"]),
             "disksmith zero /dev/b --destroy /dev/b --json"
+        );
+    }
+
+    #[test]
+    fn a_volume_is_known_by_its_id() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::under(place.path());
+        for (index, name) in ["nvme1n1", "nvme2n1"].into_iter().enumerate() {
+            let folder = root.sys.join("class/block").join(name);
+            std::fs::create_dir_all(folder.join("device")).unwrap();
+            let put = |file: &str, text: String| std::fs::write(folder.join(file), text).unwrap();
+            put("dev", format!("259:{index}\n"));
+            put("size", "2048\n".to_owned());
+            put("device/serial", format!("vol0000000{index}\n"));
+        }
+        let words = [
+            "disksmith",
+            "zero",
+            "vol-00000000",
+            "vol-00000001",
+            "--destroy=vol-00000000=ext4",
+            "--destroy",
+            "vol-00000001=xfs",
+        ];
+        assert_eq!(
+            message_on(&root, &words, &["/dev/nvme2n1"], &["/dev/nvme1n1"]),
+            "disksmith zero vol-00000001 --destroy vol-00000001"
         );
     }
 }

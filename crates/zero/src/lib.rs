@@ -73,7 +73,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     );
     if let Some(why) = unfinished(&ready.checkpoint.disks, &ended) {
         let hint = Resumable::if_written(ready.writer.writes()).hint();
-        let command = command(&ready, &[]);
+        let command = command(&ready, &[], &context.root);
         return Err(Failure::Midway(anyhow!("{why}\n{hint}\n  {command}")));
     }
     let (finished, failures) = finish(&ready.places, &ready.checkpoint.disks, &foreground);
@@ -96,7 +96,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     };
     let done = |path: &Path| finished.iter().any(|one| one.disk.path == path);
     let paths: Vec<&Path> = finished.iter().map(|one| one.disk.path.as_path()).collect();
-    let command = command(&ready, &paths);
+    let command = command(&ready, &paths, &context.root);
     ready.checkpoint.disks.retain(|disk| !done(&disk.path));
     let Ready {
         checkpoint, writer, ..
@@ -142,10 +142,11 @@ fn tell_failure(error: &dyn std::fmt::Display) {
 }
 
 /// The command that goes on, without the disks that are done.
-fn command(ready: &Ready, done: &[&Path]) -> String {
+fn command(ready: &Ready, done: &[&Path], root: &Root) -> String {
     let disks = ready.places.iter().zip(&ready.checkpoint.disks);
     let erased = disks.filter(|(place, disk)| !disk.zeroed.is_empty() && place.is_bare());
     let settled = Settled {
+        root,
         erased: erased.map(|(_, disk)| disk.path.as_path()).collect(),
         done: done.to_vec(),
     };

@@ -46,7 +46,7 @@ struct DiskReport {
 
 /// Prints the disks that a verb would overwrite.
 pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
-    let verb = match parse(&args.verb).map_err(Failure::refused)? {
+    let mut verb = match parse(&args.verb).map_err(Failure::refused)? {
         LineVerb::Host(verb) if !verb.overwrites().is_empty() => verb,
         _ => {
             return Err(Failure::refused(format!(
@@ -55,6 +55,7 @@ pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
             )));
         }
     };
+    verb.name_disks(&context.root)?;
     let named = verb.overwrites().to_vec();
     verb.rehearse(context)?;
     let devices = Devices::read(&context.root).refused()?;

@@ -153,9 +153,13 @@ pub struct Device {
 }
 
 impl Device {
-    /// True if this is its name, the kernel's or one given by people.
+    /// True if this is its name, the kernel's or one given by people, or its serial number.
     pub fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.alias.as_deref() == Some(name)
+        let others = [&self.alias, &self.serial];
+        self.name == name
+            || others
+                .into_iter()
+                .any(|other| other.as_deref() == Some(name))
     }
 
     /// The RAID level of an array; `None` for any other device, and where md has no name of a level for it.

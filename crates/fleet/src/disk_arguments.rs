@@ -1,0 +1,53 @@
+//! Arguments that name disks of a host: each takes the id of an EBS volume in the place of a path.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use linux::Root;
+use linux::volume_id::name_disk;
+use ui::exit::{ExitClass as _, Failure};
+
+/// Value of an argument that names a disk, or consents to overwriting one.
+pub(crate) enum DiskArgument<'a> {
+    /// As the command line has it.
+    Word(&'a mut OsString),
+    /// As text.
+    Text(&'a mut String),
+}
+
+/// Arguments that are paths.
+pub(crate) fn paths<'a>(
+    paths: impl IntoIterator<Item = &'a mut PathBuf>,
+) -> impl Iterator<Item = DiskArgument<'a>> {
+    paths
+        .into_iter()
+        .map(|path| DiskArgument::Word(path.as_mut_os_string()))
+}
+
+/// Disks, and the consents to overwrite them.
+pub(crate) fn with_consents<'a>(
+    disks: &'a mut [PathBuf],
+    consents: &'a mut [OsString],
+) -> Vec<DiskArgument<'a>> {
+    let consents = consents.iter_mut().map(DiskArgument::Word);
+    paths(disks).chain(consents).collect()
+}
+
+/// Puts the paths of disks in the place of the ids of volumes.
+///
+/// # Errors
+/// When one is not a disk of this host.
+pub(crate) fn name_disks(arguments: Vec<DiskArgument<'_>>, root: &Root) -> Result<(), Failure> {
+    for argument in arguments {
+        match argument {
+            DiskArgument::Word(word) => name_disk(word, root).refused()?,
+            DiskArgument::Text(text) => {
+                let mut word = OsString::from(&*text);
+                name_disk(&mut word, root).refused()?;
+                // The node of a disk has the kernel's name, which is ASCII.
+                *text = word.to_string_lossy().into_owned();
+            }
+        }
+    }
+    Ok(())
+}
