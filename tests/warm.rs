@@ -29,7 +29,8 @@ use std::time::Instant;
 
 use loops::Loop;
 use serde_json::Value;
-use support::{Place, number};
+use support::moto::Moto;
+use support::{Place, number, said};
 
 const MIB: u64 = 1 << 20;
 
@@ -129,6 +130,97 @@ fn as_root_only_the_blocks_of_the_snapshot_are_read() {
     place
         .run(&arguments)
         .refuses(&["cannot be used", "list-snapshot-blocks"]);
+}
+
+#[test]
+fn as_root_a_snapshot_of_which_aws_says_nothing_is_refused_with_what_to_do() {
+    let (place, Some(device)) = (Place::new(), Loop::new(16)) else {
+        return;
+    };
+    let programs = place.path("programs");
+    fs::create_dir(&programs).unwrap();
+    let run = |script: &str, words: &[&str]| {
+        support::write_script(&programs.join("aws"), script);
+        let arguments = [&["warm", device.path(), "--json"], words].concat();
+        let mut command = place.command(&arguments);
+        let path = std::env::var("PATH").unwrap_or_default();
+        said(command.env("PATH", format!("{}:{path}", programs.display())))
+    };
+    let fails = |text: &str| format!("#!/bin/sh\necho '{text}' >&2; exit 254\n");
+    let id = ["--snapshot", "snap-0123456789abcdef0"];
+    for (text, advice) in [
+        (
+            "An error occurred (ExpiredTokenException) when calling the operation: expired",
+            "aws sso login",
+        ),
+        (
+            "Unable to locate credentials. You can configure credentials by running aws configure.",
+            "give this host a role",
+        ),
+        (
+            "An error occurred (AccessDeniedException) when calling the operation: None",
+            "the permission ebs:ListSnapshotBlocks",
+        ),
+        (
+            "An error occurred (ResourceNotFoundException) when calling the operation: None",
+            "the right region",
+        ),
+    ] {
+        run(&fails(text), &id).refuses(&["snap-0123456789abcdef0", advice]);
+    }
+    run("#!/bin/sh\necho nothing\n", &id).refuses(&["not the JSON"]);
+    for wrong in ["vol-0123456789abcdef0", "--x", "blocks.json"] {
+        let said = run("#!/bin/sh\ntouch asked\n", &["--snapshot", wrong]);
+        assert_eq!(said.status, Some(2), "{said:#?}");
+    }
+    assert!(!place.path("asked").exists());
+    // The second page is throttled once.
+    let pages = r#"#!/bin/sh
+case "$*" in
+*--next-token*)
+    if [ ! -e throttled ]; then
+        touch throttled
+        echo 'An error occurred (ThrottlingException) when calling the operation: slow down' >&2
+        exit 254
+    fi
+    echo '{"Blocks":[{"BlockIndex":31}],"BlockSize":524288}';;
+*) echo '{"Blocks":[{"BlockIndex":1}],"BlockSize":524288,"NextToken":"more"}';;
+esac
+"#;
+    let said = run(pages, &id).ends_with(0).json();
+    assert_eq!(number(&said["volumes"][0]["read_bytes"]), 2 << 19);
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn as_root_the_blocks_of_a_snapshot_are_those_that_the_real_aws_lists() {
+    let (place, Some(device), Some(moto)) = (Place::new(), Loop::new(1024), Moto::start()) else {
+        return;
+    };
+    let begun = ["ebs", "start-snapshot", "--volume-size", "1"];
+    let begun = moto.aws(&begun).unwrap();
+    let id = begun["SnapshotId"].as_str().unwrap();
+    fs::write(place.path("block"), [7; 512]).unwrap();
+    let block = place.path("block").display().to_string();
+    // moto has blocks of 512 bytes.
+    for index in ["0", "1", "1000000"] {
+        let put = [
+            &["ebs", "put-snapshot-block", "--snapshot-id", id][..],
+            &["--block-index", index, "--block-data", &block],
+            &["--data-length", "512", "--checksum-algorithm", "SHA256"],
+            &["--checksum", "RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o="],
+        ];
+        moto.aws(&put.concat()).unwrap();
+    }
+    let arguments = ["warm", device.path(), "--snapshot", id, "--json"];
+    let said = said(moto.ask(&mut place.command(&arguments)))
+        .ends_with(0)
+        .json();
+    // Two of three blocks lie in one piece of 512 KiB.
+    assert_eq!(number(&said["volumes"][0]["read_bytes"]), 2 << 19);
+    let unknown = ["warm", device.path(), "--snapshot", "snap-00000000"];
+    let unknown = support::said(moto.ask(&mut place.command(&unknown)));
+    unknown.refuses(&["the blocks of snap-00000000 are not known"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 pub(crate) mod documents;
 pub(crate) mod lab;
+pub(crate) mod moto;
 
 use std::fs;
 use std::io::Read;

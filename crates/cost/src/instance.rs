@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
-use linux::exec::Exec;
+use linux::aws;
 use serde::{Deserialize, Serialize};
 
 use crate::workload::Demand;
@@ -64,27 +64,19 @@ struct EbsOptimizedInfo {
 impl InstanceLimits {
     /// The limits of a type, from a file or from the user's own `aws`.
     pub(crate) fn find(name: &str, file: Option<&Path>) -> Result<InstanceLimits, Failure> {
-        let command = [
-            "ec2",
-            "describe-instance-types",
-            "--output",
-            "json",
-            "--instance-types",
-        ];
         let text = match file {
             Some(path) => fs::read_to_string(path)
                 .with_context(|| format!("{} cannot be read", path.display()))
                 .refused()?,
-            None => Exec::new("aws")
-                .args(command)
-                .arg(name)
-                .run()
-                .context(
+            None => {
+                let program = aws::command(&["ec2", "describe-instance-types"])
+                    .args(["--instance-types", name]);
+                let answer = aws::run(&program).context(
                     "the limits of the instance are not known; give what 'aws ec2 \
-                          describe-instance-types' printed with --instances FILE",
-                )
-                .refused()?
-                .text(),
+                     describe-instance-types' printed with --instances FILE",
+                );
+                String::from_utf8_lossy(&answer.refused()?).into_owned()
+            }
         };
         let origin = file.map_or("aws".to_owned(), |path| path.display().to_string());
         InstanceLimits::parse(name, &text)

@@ -2,7 +2,12 @@
 
 pub mod args;
 mod raid;
+mod ec2;
 
+use std::sync::atomic::AtomicBool;
+
+use linux::aws;
+use linux::aws::volumes::Volume;
 use linux::block::{DevNum, Device};
 use linux::consent::{Reason, Uses};
 use linux::signature::Content;
@@ -12,6 +17,7 @@ use serde::Serialize;
 
 use crate::args::DevicesArgs;
 use crate::raid::{ArrayPart, Membership};
+use ec2::{VolumeDocument, Volumes};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::table::{Column, layout, wrap};
@@ -34,15 +40,25 @@ struct Branch {
     array: Option<ArrayPart>,
     /// The arrays that have it.
     member_of: Vec<Membership>,
+    /// Its EBS volume; `None` where it is none, or none was asked for.
+    volume: Option<Volume>,
     above: Vec<Branch>,
 }
 
 /// Lists the disks.
-pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
+pub fn devices(args: &DevicesArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let uses = Uses::read(&context.root).refused()?;
+    let volumes = match args.ec2 {
+        true => ec2::ask(uses.devices(), interrupt, &mut aws::run).refused()?,
+        false => Volumes::default(),
+    };
+    for note in &volumes.notes {
+        context.notice(note);
+    }
     let lists = KernelLists {
         context,
         uses: &uses,
+        volumes: &volumes,
         mounts: Mounts::read(&context.root).refused()?,
         swaps: swaps::read(&context.root).refused()?,
         arrays: md::arrays(&context.root, uses.devices()).refused()?,
@@ -53,7 +69,7 @@ pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
         let devices = disks.iter().map(DeviceDocument::of).collect();
         ui::json::document("devices", &Document { devices })
     } else {
-        text(&disks, context.columns)
+        text(&disks, args.ec2, context.columns)
     };
     context.print(&text)?;
     Ok(Answer::Done)
@@ -63,6 +79,7 @@ pub fn devices(args: &DevicesArgs, context: &mut Context) -> Outcome {
 struct KernelLists<'a> {
     context: &'a Context,
     uses: &'a Uses,
+    volumes: &'a Volumes,
     mounts: Mounts,
     swaps: Vec<swaps::Swap>,
     arrays: Vec<md::Array>,
@@ -96,6 +113,7 @@ impl KernelLists<'_> {
             reasons,
             array: raid::array(&self.arrays, device.number),
             member_of: raid::memberships(&self.arrays, device.number),
+            volume: self.volumes.of(device).cloned(),
             above: devices
                 .children(device.number)
                 .into_iter()
@@ -146,7 +164,7 @@ const COLUMNS: [Column; 7] = [
     Column::words("may be written"),
 ];
 
-fn text(disks: &[Branch], columns: usize) -> String {
+fn text(disks: &[Branch], ec2: bool, columns: usize) -> String {
     if disks.is_empty() {
         return "No disk is listed by this kernel.\n".to_owned();
     }
@@ -154,6 +172,9 @@ fn text(disks: &[Branch], columns: usize) -> String {
     disks.iter().for_each(|disk| disk.add_rows(0, &mut rows));
     let mut text = layout(&COLUMNS, &rows, columns);
     text.push('\n');
+    if ec2 {
+        text.push_str(&ec2::text(disks, columns));
+    }
     disks
         .iter()
         .for_each(|disk| disk.add_reasons(columns, &mut text));
@@ -240,6 +261,8 @@ struct DeviceDocument<'a> {
     array: Option<&'a ArrayPart>,
     /// The arrays of Linux software RAID that have it as a member or spare.
     member_of: &'a [Membership],
+    /// Its EBS volume, with `--ec2`; `null` where it is none.
+    ec2: Option<VolumeDocument<'a>>,
     above: Vec<DeviceDocument<'a>>,
 }
 
@@ -258,6 +281,7 @@ impl<'a> DeviceDocument<'a> {
             reasons: branch.reasons.iter().map(ToString::to_string).collect(),
             array: branch.array.as_ref(),
             member_of: &branch.member_of,
+            ec2: branch.volume.as_ref().map(VolumeDocument::of),
             above: branch.above.iter().map(DeviceDocument::of).collect(),
         }
     }

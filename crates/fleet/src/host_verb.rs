@@ -87,7 +87,7 @@ impl HostVerb {
         let interrupt = || signals::interrupt_flag().refused();
         match self {
             HostVerb::Bench(args) => bench::bench(args, context, &Disks, &*interrupt()?),
-            HostVerb::Devices(args) => devices::devices(args, context),
+            HostVerb::Devices(args) => devices::devices(args, context, &*interrupt()?),
             HostVerb::Runs(args) => bench::runs::runs(args, context),
             HostVerb::Show(args) => bench::runs::show(args, context),
             HostVerb::Compare(args) => bench::runs::compare(args, context),

@@ -4,6 +4,7 @@
 //! The kernel's files are read under a [`Root`], which a test points at a captured tree. Nothing here decides
 //! what a figure is worth, and nothing is printed.
 
+pub mod aws;
 pub mod block;
 pub mod cache;
 pub mod cloud;

@@ -16,6 +16,7 @@ use reader::ReportArgs;
   disksmith warm /dev/nvme1n1 --first /var/lib/mysql/ibdata1 --first '/var/lib/mysql/app/*.ibd'
   disksmith warm /dev/nvme1n1 --first /data --until-hot
   disksmith warm /dev/nvme1n1 --keep-p99 5ms --limit 100MiB/s
+  disksmith warm vol-0123456789abcdef0 --snapshot snap-0123456789abcdef0
   disksmith warm --check /dev/nvme1n1 --ready-by 18:00
   disksmith warm --plan 200GiB --rate 50MB/s --ready-by 18:00
 
@@ -37,8 +38,12 @@ pub struct WarmArgs {
     /// End as soon as what --first names is warm
     #[arg(long, requires = "first")]
     pub until_hot: bool,
-    /// Warm only the blocks that the snapshot holds: the JSON that `aws ebs list-snapshot-blocks`
-    /// prints, also several pages of it one after the other. With one DEVICE
+    /// Warm only the blocks that this snapshot holds, which `aws ebs list-snapshot-blocks` is asked for. With one
+    /// DEVICE, which was restored from it
+    #[arg(long, value_name = "SNAPSHOT", conflicts_with_all = ["check", "plan", "blocks"], value_parser = snapshot)]
+    pub snapshot: Option<String>,
+    /// The same by a file: the JSON that `aws ebs list-snapshot-blocks` prints, also several pages of it one after
+    /// the other
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "plan"])]
     pub blocks: Option<PathBuf>,
 
@@ -85,4 +90,38 @@ pub struct WarmArgs {
     /// Do not keep in the ledger what is warm
     #[arg(long)]
     pub no_ledger: bool,
+}
+
+/// Id of a snapshot. Another word could be an option to `aws`.
+fn snapshot(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("snap-").unwrap_or_default();
+    match !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "'{text}' is not the id of a snapshot, such as snap-0123456789abcdef0; a list of its blocks is given \
+             with --blocks"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_id_of_a_snapshot_is_one() {
+        assert_eq!(snapshot("snap-0123abcd").as_deref(), Ok("snap-0123abcd"));
+        for wrong in [
+            "",
+            "snap-",
+            "snap",
+            "vol-0123abcd",
+            "--x",
+            "snap-x",
+            "snap-1 2",
+            "a.json",
+        ] {
+            assert!(snapshot(wrong).is_err(), "{wrong}");
+        }
+    }
 }

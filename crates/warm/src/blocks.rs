@@ -5,10 +5,60 @@
 
 use std::io::Read;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use linux::aws::{self, RunProgram};
 use record::{Bytes, Ranges};
 use serde::Deserialize;
+
+/// Asks `aws` for the blocks of a snapshot, page by page: botocore follows no pages of this answer (its paginators of
+/// ebs are empty), and one has 10,000 blocks at most. `told` takes the number of blocks so far.
+///
+/// # Errors
+/// When `aws` fails, or answers what is no such list.
+pub(crate) fn ask(
+    snapshot: &str,
+    interrupt: &AtomicBool,
+    run: RunProgram<'_>,
+    told: &mut dyn FnMut(usize),
+) -> anyhow::Result<Held> {
+    let program = aws::command(&["ebs", "list-snapshot-blocks", "--snapshot-id", snapshot])
+        .args(["--max-results", MOST_RESULTS]);
+    let mut seen = ScannedPages::default();
+    let mut count = 0;
+    let mut wrong = None;
+    aws::pages(
+        &program,
+        "--next-token",
+        interrupt,
+        run,
+        |answer: Answer| {
+            let page = answer.0?;
+            let next = page.next_token.clone();
+            count += page.blocks.len();
+            told(count);
+            match seen.add(page) {
+                Ok(()) => next,
+                Err(error) => {
+                    wrong = Some(error);
+                    None
+                }
+            }
+        },
+    )?;
+    match wrong {
+        Some(error) => Err(error),
+        None => seen.held(),
+    }
+}
+
+/// Most blocks of a page (Amazon EBS API Reference, ListSnapshotBlocks).
+const MOST_RESULTS: &str = "10000";
+
+/// Answer of `aws`; nothing where it wrote nothing.
+#[derive(Default, Deserialize)]
+struct Answer(Option<Page>);
 
 /// One page of the answer. What else stands in it (the blocks' tokens, the time when they expire) is
 /// not needed.
@@ -192,6 +242,64 @@ mod tests {
         }
         let last = NEXT.replace("}]", r#"}],"NextToken":"""#);
         assert_eq!(parse(last.as_bytes()).unwrap().ranges.total(), Bytes(block));
+    }
+
+    fn asked(answers: &[Result<&str, &str>]) -> (anyhow::Result<Held>, Vec<String>, Vec<usize>) {
+        let (mut lines, mut counts) = (Vec::new(), Vec::new());
+        let mut answers = answers.iter();
+        let held = ask(
+            "snap-1",
+            &AtomicBool::new(false),
+            &mut |program| {
+                lines.push(program.line());
+                match answers.next() {
+                    Some(Ok(text)) => Ok(text.as_bytes().to_vec()),
+                    Some(Err(text)) => Err(aws::Error::of(text, &["ebs", "list-snapshot-blocks"])),
+                    None => panic!("one page more is asked for"),
+                }
+            },
+            &mut |count| counts.push(count),
+        );
+        (held, lines, counts)
+    }
+
+    #[test]
+    fn aws_is_asked_for_all_pages() {
+        let block = 512 << 10;
+        let (held, lines, counts) = asked(&[Ok(PAGE), Ok(NEXT)]);
+        let held = held.unwrap();
+        let wanted: Ranges = [0..block, 2 * block..4 * block].into_iter().collect();
+        assert_eq!((held.ranges, held.volume), (wanted, Some(Bytes::gib(8))));
+        let first =
+            "aws ebs list-snapshot-blocks --snapshot-id snap-1 --output json --max-results 10000";
+        assert_eq!(lines, [first.to_owned(), format!("{first} --next-token y")]);
+        assert_eq!(counts, [2, 3]);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_list_or_an_error_is_told() {
+        let other = PAGE.replace("524288", "4096");
+        for (answers, words) in [
+            (vec![Ok("")], "how large a block is"),
+            (vec![Ok("{}")], "not the JSON"),
+            (vec![Ok(PAGE), Ok(other.as_str())], "different snapshots"),
+            (
+                vec![Err(
+                    "An error occurred (ExpiredTokenException) when calling x",
+                )],
+                "aws sso login",
+            ),
+            (
+                vec![
+                    Ok(PAGE),
+                    Err("An error occurred (AccessDeniedException) when calling x"),
+                ],
+                "ebs:ListSnapshotBlocks",
+            ),
+        ] {
+            let error = format!("{:#}", asked(&answers).0.unwrap_err());
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

@@ -37,16 +37,19 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
 use engine::list::Lister;
 use formats::text::Utf8;
 use job::ProgressLines;
 use linux::Root;
+use linux::aws;
 use linux::block::{DevNum, Devices};
 use record::{Bytes, Ranges};
 
 use crate::args::WarmArgs;
+use blocks::Held;
 use finding::{Code, Finding};
 use later::Wanted;
 use limit::Limit;
@@ -63,6 +66,9 @@ use ui::output::OutputFile;
 const SMALLEST_BLOCK: Bytes = Bytes(4096);
 /// The largest: 128 requests of it take 2 GiB of memory.
 const LARGEST_BLOCK: Bytes = Bytes::mib(16);
+
+/// Interval at which a long list is told of.
+const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Warms volumes, checks how cold they are, or computes how long it takes.
 pub fn warm(
@@ -135,15 +141,7 @@ fn warm_all(
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    let held = args.blocks.as_deref();
-    if held.is_some() && volumes.len() > 1 {
-        return Err(Failure::refused(
-            "--blocks is the list of one snapshot, and goes with the one volume that was restored from \
-             it; warm each with its own list",
-        ));
-    }
-    let held = held.map(|path| held_of(path, &volumes));
-    let held = held.transpose().refused()?;
+    let held = held(args, &volumes, context, interrupt)?;
     let locks = reader::lock_disks(&volumes).map_err(Failure::refused)?;
     let are_parts = locks.len() < volumes.len();
     let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
@@ -212,12 +210,60 @@ fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<De
     })
 }
 
-/// The blocks that a list names, which may be the one of each volume's snapshot.
-fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
+/// The blocks that the volume's snapshot holds, where it or a list of them is named.
+fn held(
+    args: &WarmArgs,
+    volumes: &[Volume],
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<Option<Ranges>, Failure> {
+    let option = match (&args.snapshot, &args.blocks) {
+        (Some(_), _) => "--snapshot is",
+        (None, Some(_)) => "--blocks is the list of",
+        (None, None) => return Ok(None),
+    };
+    if volumes.len() > 1 {
+        return Err(Failure::refused(format!(
+            "{option} one snapshot, and goes with the one volume that was restored from it; warm each with its own"
+        )));
+    }
+    let (shown, held) = match (&args.snapshot, &args.blocks) {
+        (Some(id), _) => (id.clone(), ask(id, context, interrupt).refused()?),
+        (None, blocks) => {
+            let path = blocks.clone().unwrap_or_default();
+            (path.display().to_string(), read(&path).refused()?)
+        }
+    };
+    fits(&shown, &held, volumes).refused()?;
+    Ok(Some(held.ranges))
+}
+
+/// The blocks that `aws` lists of a snapshot.
+fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<Held> {
+    let mut said = Instant::now();
+    let mut told = |count: usize| {
+        // A snapshot of 1 TiB has 200 pages, which take minutes.
+        if context.watched && said.elapsed() >= SAY_EVERY {
+            said = Instant::now();
+            context.notice(&format!(
+                "disksmith: aws has listed {count} blocks of {id} so far."
+            ));
+        }
+    };
+    blocks::ask(id, interrupt, &mut aws::run, &mut told)
+        .with_context(|| format!("the blocks of {id} are not known"))
+}
+
+/// The blocks that a list names.
+fn read(path: &Path) -> anyhow::Result<Held> {
     let shown = path.display();
     let list = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
-    let held = blocks::parse(BufReader::new(Utf8::new(list)))
-        .with_context(|| format!("{shown} cannot be used"))?;
+    blocks::parse(BufReader::new(Utf8::new(list)))
+        .with_context(|| format!("{shown} cannot be used"))
+}
+
+/// Makes sure that a list can be the one of each volume's snapshot.
+fn fits(shown: &str, held: &Held, volumes: &[Volume]) -> anyhow::Result<()> {
     for volume in volumes {
         let device = volume.path.display();
         ensure!(
@@ -228,7 +274,7 @@ fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
         held.check(volume.size)
             .with_context(|| format!("{shown} cannot be used for {device}"))?;
     }
-    Ok(held.ranges)
+    Ok(())
 }
 
 /// Extent of the reading. Where the place of hot data is not known, it is hot only when all space in use is.

@@ -8,8 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use linux::exec::Exec;
+use linux::aws;
 use linux::root::{attribute, names_in};
+use linux::volume_id::VolumeId;
 use serde_json::Value;
 
 use super::host::Host;
@@ -70,25 +71,22 @@ impl Safety {
             .disks()
             .into_iter()
             .filter_map(|disk| disk.serial.clone());
-        let volumes: Vec<String> = serials.filter_map(|serial| volume_id(&serial)).collect();
+        let ids = serials.filter_map(|serial| VolumeId::parse(serial.trim()));
+        let volumes: Vec<String> = ids.map(|id| id.to_string()).collect();
         if volumes.is_empty() {
             self.failed
                 .push("no disk of the data is an EBS volume".to_owned());
             return;
         }
-        let exec = Exec::new("aws")
-            .args([
-                "ec2",
-                "describe-snapshots",
-                "--owner-ids",
-                "self",
-                "--output",
-                "json",
-                "--filters",
-            ])
-            .arg(format!("Name=volume-id,Values={}", volumes.join(",")));
-        match exec.bound().limit(Duration::from_secs(60)).run() {
-            Ok(output) => self.backups.extend(snapshots(&output.text(), &volumes)),
+        let filter = format!("Name=volume-id,Values={}", volumes.join(","));
+        let exec = aws::command(&["ec2", "describe-snapshots"])
+            .args(["--owner-ids", "self", "--filters", &filter])
+            .limit(Duration::from_secs(60));
+        match aws::run(&exec) {
+            Ok(answer) => {
+                let text = String::from_utf8_lossy(&answer);
+                self.backups.extend(snapshots(&text, &volumes));
+            }
             Err(error) => self.failed.push(error.to_string()),
         }
     }
@@ -98,12 +96,6 @@ impl Safety {
         let whole = self.backups.iter().filter(|backup| backup.is_whole);
         whole.max_by_key(|backup| backup.ended)
     }
-}
-
-/// `vol-0123` of a serial number `vol0123`.
-fn volume_id(serial: &str) -> Option<String> {
-    let number = serial.trim().strip_prefix("vol")?.trim_start_matches('-');
-    Some(format!("vol-{number}"))
 }
 
 /// The newest moment at which each of the volumes has a complete snapshot that began before.
@@ -306,7 +298,6 @@ mod tests {
             Some("2026-11-19T00:00:00Z")
         );
         assert_eq!(of(&["vol-3"]), None);
-        assert_eq!(volume_id("vol0abc").as_deref(), Some("vol-0abc"));
     }
 
     proptest! {

@@ -4,6 +4,7 @@ pub(super) mod now;
 
 use std::collections::BTreeMap;
 
+use linux::aws;
 use linux::exec::Exec;
 use serde::Deserialize;
 
@@ -183,7 +184,7 @@ fn bad_filter(text: &str) -> Option<String> {
 
 /// The command for one page. `aws` follows pages itself, unless it is configured otherwise.
 fn program(filters: &[String], token: Option<&str>) -> Exec {
-    let mut program = Exec::new("aws").args(["ec2", "describe-instances", "--output", "json"]);
+    let mut program = aws::command(&["ec2", "describe-instances"]);
     if !filters.is_empty() {
         program = program.arg("--filters").args(filters);
     }

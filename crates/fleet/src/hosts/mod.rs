@@ -16,7 +16,9 @@ pub(crate) mod view;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(crate) use command::{LIMIT, run};
+use linux::aws;
+
+use command::{LIMIT, run};
 pub(crate) use ec2::now::{InstanceState, now as instances_now};
 pub(crate) use ec2::{Address, is_instance_id, is_keep};
 pub(crate) use grouping::{Per, Ties};
@@ -72,7 +74,7 @@ impl Source {
                 inventory::parse(&file.display().to_string(), &json)
             }
             Source::Ec2(filters, address) => ec2::ask(filters, *address, &mut |page| {
-                run(&page.clone().limit(LIMIT))
+                aws::run(page).map_err(|why| why.to_string())
             }),
         }?;
         Ok(HostList {

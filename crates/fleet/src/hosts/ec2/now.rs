@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use linux::exec::Exec;
 
-use crate::hosts::command::LIMIT;
 use crate::hosts::ec2::{Instance, Tag, is_keep, page, program};
 
 /// An instance as it is now.
@@ -56,7 +55,7 @@ pub(crate) fn now(
     run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
 ) -> Result<Vec<InstanceState>, String> {
     let filter = format!("Name=instance-id,Values={}", ids.join(","));
-    let page = page(&run(&program(&[filter], None).limit(LIMIT))?)?;
+    let page = page(&run(&program(&[filter], None))?)?;
     let instances = page.reservations.into_iter().flatten();
     let of = |instance: Instance| {
         let is_keep = |tag: &Tag| tag.key.as_ref().is_some_and(|key| is_keep(key));

@@ -1,9 +1,9 @@
 //! Commands of the user's own `aws` about instances, and their answers.
 
+use linux::aws;
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use crate::hosts;
 use ui::exit::Failure;
 
 /// Instances that one command describes or terminates (Amazon EC2 API Reference, TerminateInstances: a batch
@@ -20,7 +20,7 @@ pub(crate) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, Str
 /// # Errors
 /// A sentence, where it fails.
 pub(crate) fn really(program: &Exec) -> Result<Vec<u8>, String> {
-    hosts::run(program)
+    aws::run(program).map_err(|why| why.to_string())
 }
 
 /// Dry run that did not end with the error code of one that would have worked.
@@ -95,19 +95,10 @@ pub(super) fn terminate(
     Ok(changes.filter_map(state).collect())
 }
 
-/// Ctrl-C in a terminal does not reach it: it could end when its request is sent and not answered.
 fn command(ids: &[String]) -> Exec {
-    Exec::new("aws")
-        .args([
-            "ec2",
-            "terminate-instances",
-            "--output",
-            "json",
-            "--instance-ids",
-        ])
+    aws::command(&["ec2", "terminate-instances"])
+        .arg("--instance-ids")
         .args(ids)
-        .limit(hosts::LIMIT)
-        .bound()
 }
 
 /// Answer of `aws ec2 terminate-instances` (Amazon EC2 API Reference, TerminateInstances).
