@@ -26,6 +26,38 @@ pub struct BoughtVolumes {
 }
 
 impl BoughtVolumes {
+    /// Number of volumes.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Their type, as AWS names it.
+    pub fn kind(&self) -> &'static str {
+        self.sold.name
+    }
+
+    /// Size of each.
+    pub fn size(&self) -> Bytes {
+        self.size
+    }
+
+    /// IOPS of each that are provisioned; `None` where the size decides.
+    pub fn iops(&self) -> Option<u64> {
+        self.sold.provision.map(|_| self.iops as u64)
+    }
+
+    /// Throughput of each that is provisioned; `None` where the size or the IOPS decide, or it is what comes with
+    /// the type.
+    pub fn throughput(&self) -> Option<Bytes> {
+        let sells = self.sold.provision.and_then(|sold| sold.throughput);
+        sells.map(|_| self.throughput).filter(|it| it.0 > 0)
+    }
+
+    /// Currency of the price.
+    pub fn currency(&self) -> &'static str {
+        self.sold.price.currency
+    }
+
     /// Price of all of them for an hour, in the currency of the table.
     pub fn per_hour(&self) -> f64 {
         let price = &self.sold.price;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use domain::bought::BoughtVolumes;
 use domain::filesystem::Fs;
 use domain::plan_binding::Planned;
 use domain::raid::{Level, level_parser};
@@ -21,6 +22,7 @@ use replay::args::ReplayOptions;
   disksmith sweep --devices … --price gp3.prices --objective 'page-mixed.iops/$'
   disksmith sweep --devices … --replay mysql.trace --map compact --require 'replay.commit.p99<5ms'
   disksmith sweep --show last --report sweep.html
+  disksmith sweep --ec2 gp3:100GiB --ec2 gp3,iops=6000:100GiB --ec2 io2,iops=6000:100GiB --dry-run
 
 A sweep that was killed goes on where it was when the same command is run again.",
     mut_arg("compressible", |arg| arg.requires("replay")))]
@@ -31,8 +33,8 @@ pub struct SweepArgs {
         value_name = "DEVICE,…",
         num_args = 1..,
         value_delimiter = ',',
-        required_unless_present_any = ["show", "abandon"],
-        conflicts_with_all = ["show", "abandon"]
+        required_unless_present_any = ["show", "abandon", "ec2"],
+        conflicts_with_all = ["show", "abandon", "ec2"]
     )]
     pub devices: Vec<PathBuf>,
     /// Allow this device to be overwritten. What it carries must be named too: PATH=ext4
@@ -41,6 +43,28 @@ pub struct SweepArgs {
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
+
+    /// Compare types of EBS volumes instead of layouts, such as gp3:100GiB and io2,iops=6000:100GiB; repeatable. Each
+    /// is created in this instance's zone, attached, measured, detached and deleted, after its price was shown and
+    /// confirmed
+    #[arg(
+        long,
+        value_name = "TYPE:SIZE",
+        conflicts_with_all = [
+            "destroy", "members", "level", "chunk", "fs", "scheduler", "replay", "survives", "price", "full", "show",
+            "abandon", "report",
+        ]
+    )]
+    pub ec2: Vec<BoughtVolumes>,
+    /// The instance of EC2 that this host is [default: what its firmware or metadata say]
+    #[arg(long, value_name = "ID", value_parser = instance)]
+    pub instance: Option<String>,
+    /// With --ec2: timeout for a volume to be created, and to be seen as a disk
+    #[arg(long, value_name = "TIME", default_value = "3m")]
+    pub attach_timeout: Span,
+    /// Confirm the volumes to create and their price; with --abandon, those to delete
+    #[arg(long)]
+    pub yes: bool,
 
     /// Numbers of members; 1 is a single disk [default: 1, 2, 4, 8, … and all]
     #[arg(long, value_name = "N,…", num_args = 1.., value_delimiter = ',')]
@@ -134,10 +158,11 @@ pub struct SweepArgs {
     /// Check everything and list the layouts, but build nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Show a sweep again: its id, or last
+    /// Show a sweep again: its id, or last; of --ec2 its whole id
     #[arg(long, value_name = "SWEEP", conflicts_with_all = ["abandon", "dry_run", "destroy"])]
     pub show: Option<String>,
-    /// Take down what an unfinished sweep left, and do not go on with it: its id, or last
+    /// Take down what an unfinished sweep left, and do not go on with it: its id, or last. Of --ec2 its whole id, also
+    /// where its ledger is lost: its volumes are found by their tag, and deleted
     #[arg(long, value_name = "SWEEP", conflicts_with_all = ["dry_run", "destroy"])]
     pub abandon: Option<String>,
     /// Answer with one JSON document
@@ -149,6 +174,17 @@ pub struct SweepArgs {
     /// With --report: replace a file that is not a report of disksmith
     #[arg(long, requires = "report")]
     pub force: bool,
+}
+
+/// Id of an instance. Another word could be an option to `aws`.
+fn instance(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("i-").unwrap_or_default();
+    match !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "'{text}' is not the id of an instance, such as i-0123456789abcdef0"
+        )),
+    }
 }
 
 /// More than this many blocks tell no more.

@@ -7,6 +7,7 @@ mod checkpoint;
 mod commands;
 mod decide;
 mod decided;
+mod ec2;
 mod figure;
 mod figures;
 mod html;
@@ -55,13 +56,23 @@ use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
-/// Finds the layout of the devices that is best, or shows what was found before.
+/// Finds the layout of the devices, or the type of volume, that is best; or shows what was found before.
 pub fn sweep(
     args: &SweepArgs,
     context: &mut Context,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> Outcome {
+    let of_ec2 = |word: &&String| ec2::is_named(word);
+    if let Some(word) = args.abandon.as_ref().filter(of_ec2) {
+        return ec2::abandon(args, word, context, interrupt);
+    }
+    if let Some(word) = args.show.as_ref().filter(of_ec2) {
+        return ec2::show(args, word, context);
+    }
+    if !args.ec2.is_empty() {
+        return ec2::sweep(args, context, engine, interrupt);
+    }
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(word) = &args.show {
         return past::show(args, word, page.as_ref(), context);

@@ -2,6 +2,7 @@
 //! formats of numbers and times, signals, and exit statuses.
 
 pub mod charset;
+pub mod confirm;
 pub mod context;
 pub mod csv;
 pub mod exit;

@@ -4,7 +4,6 @@
 //! again when the disk is opened to be written; a disk that is not the one that was shown then is refused.
 //! Where one host refuses, nothing is written anywhere.
 
-pub(crate) mod confirm;
 pub(crate) mod inspect;
 pub(crate) mod targets;
 
@@ -20,8 +19,8 @@ use crate::reach::find;
 use crate::run;
 use crate::run::{Limits, Work};
 use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
-use confirm::confirm;
 use targets::DestroyTarget;
+use ui::confirm::confirm;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, listed};
 use ui::json::Document;

@@ -50,7 +50,6 @@ use domain::bought::BoughtVolumes;
 use study::burnin::End;
 
 use crate::args::RaceArgs;
-use crate::destroy::confirm::require_terminal;
 use crate::floor::Floor;
 use crate::host_line::{AgentVerb, LineVerb, parse};
 use crate::hosts::Ties;
@@ -66,6 +65,7 @@ use runner::RunnerContext;
 use setup::Setup;
 use sweep::{Figure, Metric};
 use terminate::DryRunError;
+use ui::confirm::require_terminal;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::{Format, OutputFile};

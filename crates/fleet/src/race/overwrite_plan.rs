@@ -4,12 +4,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::destroy::confirm::confirm;
 use crate::destroy::targets;
 use crate::destroy::targets::DestroyTarget;
 use crate::protocol::rounds::TargetFacts;
 use crate::race::field::{Field, State};
 use crate::store::FleetRun;
+use ui::confirm::confirm;
 use ui::context::notice;
 use ui::exit::Failure;
 use ui::format::count;

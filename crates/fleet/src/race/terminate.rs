@@ -31,10 +31,10 @@ use anyhow::anyhow;
 use job::CheckpointWriter;
 
 use crate::args::RaceArgs;
-use crate::destroy::confirm::confirm;
 use crate::hosts::{Host, InstanceState, instances_now, is_instance_id, is_keep};
 use crate::race::conclude::RaceConclusion;
 use crate::store::FleetRun;
+use ui::confirm::confirm;
 use ui::context::Context;
 use ui::exit::{Failure, listed};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::termios::{QueueSelector, tcflush};
 
-use ui::exit::{ExitClass as _, Failure};
+use crate::exit::{ExitClass as _, Failure};
 
 /// The word that agrees to a plan.
 const AGREED: &str = "yes";
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// Refused, where the user cannot be asked.
-pub(crate) fn require_terminal(done: &str) -> Result<(), Failure> {
+pub fn require_terminal(done: &str) -> Result<(), Failure> {
     askable(io::stdin().is_terminal(), io::stderr().is_terminal(), done)
 }
 
@@ -46,10 +46,10 @@ fn forget_typed(from: impl AsFd) {
 ///
 /// # Errors
 /// Refused, where the user cannot be asked, or a signal came instead of an answer.
-pub(crate) fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
+pub fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
     require_terminal(done)?;
     forget_typed(io::stdin());
-    let words = ui::charset::printable(words);
+    let words = crate::charset::printable(words);
     let _ = write!(io::stderr(), "{words} Write {AGREED} to continue: ");
     // On a thread of its own, since a read continues after a signal. It ends with the process.
     let (sender, heard) = channel();

@@ -1,0 +1,327 @@
+//! The answer of a sweep of volume types: each with its figures and its price, and the best.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use study::compare::ratio_of_intervals;
+use study::few::means_of_blocks;
+use study::interval::Interval;
+
+use super::checkpoint::{Checkpoint, Spec};
+use super::plan::{MONTH_H, figures};
+use crate::figure::{Figure, Metric};
+use crate::objective::Objective;
+use ui::format;
+use ui::table::{Column, layout, wrap};
+
+/// A type, and what its volume gave.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Outcome {
+    /// As the user wrote it.
+    volume: String,
+    /// The id that the volume had.
+    id: Option<String>,
+    price_per_month: f64,
+    currency: String,
+    /// Means over the rounds, of what was asked for; latencies in nanoseconds.
+    figures: BTreeMap<String, Mean>,
+    /// The objective; `None` where it was not measured.
+    objective: Option<Mean>,
+    /// Requirements that it misses.
+    missed: Vec<String>,
+    /// Runs in the ledger.
+    runs: Vec<String>,
+    /// Reasons to doubt the figures.
+    doubts: Vec<String>,
+    /// Reasons for which measurements failed.
+    failed: Vec<String>,
+}
+
+/// A mean with its 95 % interval, where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Mean {
+    mean: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+/// All of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Compared {
+    sweep: String,
+    instance: String,
+    zone: String,
+    objective: String,
+    rounds: usize,
+    /// True if all was measured.
+    over: bool,
+    volumes: Vec<Outcome>,
+    /// The best that meets the requirements.
+    best: Option<String>,
+    /// Those that are not shown to be worse.
+    as_good: Vec<String>,
+}
+
+/// Compares the volumes.
+pub(crate) fn compare(checkpoint: &Checkpoint) -> Compared {
+    let of_figure: BTreeMap<&Figure, Vec<Option<Mean>>> =
+        figures(&checkpoint.objective, &checkpoint.requires)
+            .into_iter()
+            .map(|figure| (figure, means(checkpoint, figure)))
+            .collect();
+    let mean = |figure: &Figure, at: usize| of_figure.get(figure).and_then(|all| all[at]);
+    let volumes: Vec<Outcome> = checkpoint
+        .specs
+        .iter()
+        .enumerate()
+        .map(|(at, spec)| {
+            let missed = checkpoint.requires.iter().filter(|require| {
+                !mean(&require.figure, at).is_some_and(|found| require.is_met_by(found.mean))
+            });
+            let cells = checkpoint.cells.iter().filter(|cell| cell.spec == at);
+            let mut doubts: Vec<String> =
+                cells.clone().flat_map(|cell| cell.doubts.clone()).collect();
+            doubts.sort();
+            doubts.dedup();
+            Outcome {
+                volume: spec.text.clone(),
+                id: checkpoint.volumes.get(at).and_then(|made| made.id.clone()),
+                price_per_month: month(spec),
+                currency: spec.currency.clone(),
+                figures: of_figure
+                    .iter()
+                    .filter_map(|(figure, all)| Some((figure.to_string(), all[at]?)))
+                    .collect(),
+                objective: objective(checkpoint, at, &mean),
+                missed: missed.map(ToString::to_string).collect(),
+                runs: cells
+                    .clone()
+                    .filter_map(|cell| Some(cell.run.as_ref()?.to_string()))
+                    .collect(),
+                doubts,
+                failed: cells.filter_map(|cell| cell.failed.clone()).collect(),
+            }
+        })
+        .collect();
+    let less = checkpoint.objective.less_is_better();
+    let best = best(&volumes, less);
+    let as_good = best.map_or_else(Vec::new, |best| ties(&volumes, best, less));
+    let name = |at: usize| volumes[at].volume.clone();
+    Compared {
+        sweep: checkpoint.id.clone(),
+        instance: checkpoint.instance.clone(),
+        zone: checkpoint.zone.clone(),
+        objective: checkpoint.objective.to_string(),
+        rounds: checkpoint.rounds,
+        over: checkpoint.cells.len() == checkpoint.rounds * checkpoint.specs.len(),
+        best: best.map(name),
+        as_good: as_good.into_iter().map(name).collect(),
+        volumes,
+    }
+}
+
+/// Price of a month.
+fn month(spec: &Spec) -> f64 {
+    spec.per_hour * MONTH_H
+}
+
+/// Means of a figure, one for each type, without what rounds have in common.
+fn means(checkpoint: &Checkpoint, figure: &Figure) -> Vec<Option<Mean>> {
+    let values = |at: usize| -> Vec<(usize, f64)> {
+        let cells = checkpoint.cells.iter().filter(|cell| cell.spec == at);
+        cells
+            .filter_map(|cell| Some((cell.round, cell.figures.get(figure)?.mean)))
+            .collect()
+    };
+    let groups: Vec<Vec<(usize, f64)>> = (0..checkpoint.specs.len()).map(values).collect();
+    let known = means_of_blocks(&groups);
+    let alone = |group: &Vec<(usize, f64)>| {
+        // A single round has no interval.
+        let sum: f64 = group.iter().map(|(_, value)| value).sum();
+        (!group.is_empty()).then(|| Mean {
+            mean: sum / group.len() as f64,
+            low: None,
+            high: None,
+        })
+    };
+    let mean = |(group, interval): (&Vec<(usize, f64)>, Option<Interval>)| match interval {
+        Some(interval) => Some(Mean {
+            mean: interval.mean,
+            low: Some(interval.low),
+            high: Some(interval.high),
+        }),
+        None => alone(group),
+    };
+    groups.iter().zip(known).map(mean).collect()
+}
+
+fn objective(
+    checkpoint: &Checkpoint,
+    at: usize,
+    mean: &dyn Fn(&Figure, usize) -> Option<Mean>,
+) -> Option<Mean> {
+    let price = month(&checkpoint.specs[at]);
+    match &checkpoint.objective {
+        Objective::Figure(figure) => mean(figure, at),
+        Objective::PerDollar(figure) => mean(figure, at).map(|found| Mean {
+            mean: found.mean / price,
+            low: found.low.map(|low| low / price),
+            high: found.high.map(|high| high / price),
+        }),
+        Objective::Cost => Some(Mean {
+            mean: price,
+            low: None,
+            high: None,
+        }),
+    }
+}
+
+/// The best of those that meet the requirements.
+fn best(volumes: &[Outcome], less: bool) -> Option<usize> {
+    let rank = |outcome: &Outcome| {
+        let value = outcome.objective.map(|it| it.mean)?;
+        outcome
+            .missed
+            .is_empty()
+            .then_some(if less { value } else { -value })
+    };
+    let ranked = volumes.iter().enumerate();
+    ranked
+        .filter_map(|(at, outcome)| Some((at, rank(outcome)?)))
+        .min_by(|(_, one), (_, other)| one.total_cmp(other))
+        .map(|(at, _)| at)
+}
+
+/// Those that meet the requirements too and are not shown to be worse.
+fn ties(volumes: &[Outcome], best: usize, less: bool) -> Vec<usize> {
+    let interval = |at: usize| {
+        let mean = volumes[at].objective?;
+        Some(Interval {
+            mean: mean.mean,
+            low: mean.low?,
+            high: mean.high?,
+        })
+    };
+    let is_tied = |at: &usize| {
+        if *at == best || !volumes[*at].missed.is_empty() {
+            return false;
+        }
+        match (interval(best), interval(*at)) {
+            (Some(first), Some(other)) => {
+                let (one, two) = if less { (other, first) } else { (first, other) };
+                !ratio_of_intervals(one, two).is_some_and(|ratio| ratio.shows_difference())
+            }
+            // Without intervals equal ones are as good, as where only the price counts.
+            _ => {
+                let mean = |at: usize| volumes[at].objective.map(|it| it.mean);
+                mean(best) == mean(*at)
+            }
+        }
+    };
+    (0..volumes.len()).filter(is_tied).collect()
+}
+
+impl Compared {
+    /// True if a type meets the requirements.
+    pub(crate) fn has_best(&self) -> bool {
+        self.best.is_some()
+    }
+
+    /// True if anything was measured.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.volumes.iter().any(|outcome| !outcome.runs.is_empty())
+    }
+
+    /// The document.
+    pub(crate) fn document(&self) -> String {
+        ui::json::document(super::DOCUMENT, self)
+    }
+
+    /// The table, and what follows from it.
+    pub(crate) fn text(&self, columns: usize) -> String {
+        let mut heads = vec![Column::words("volume"), Column::numbers("a month", 1)];
+        let mut names: Vec<&String> = self
+            .volumes
+            .iter()
+            .flat_map(|outcome| outcome.figures.keys())
+            .collect();
+        names.sort();
+        names.dedup();
+        for name in &names {
+            heads.push(Column::numbers(name, 0));
+        }
+        heads.push(Column::words("misses").ranked(1));
+        let row = |outcome: &Outcome| {
+            let price = format!("{:.2} {}", outcome.price_per_month, outcome.currency);
+            let mut row = vec![outcome.volume.clone(), price];
+            for name in &names {
+                row.push(
+                    outcome
+                        .figures
+                        .get(*name)
+                        .map_or("–".to_owned(), |mean| mean.shown(name)),
+                );
+            }
+            row.push(outcome.missed.join(", "));
+            row
+        };
+        let rows: Vec<Vec<String>> = self.volumes.iter().map(row).collect();
+        let mut text = layout(&heads, &rows, columns);
+        text.push('\n');
+        for sentence in self.sentences() {
+            let _ = writeln!(text, "{}", wrap(&sentence, columns, "  "));
+        }
+        text
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        match &self.best {
+            Some(best) => sentences.push(format!("The best by {} is {best}.", self.objective)),
+            None => sentences.push("No volume meets the requirements.".to_owned()),
+        }
+        if !self.as_good.is_empty() {
+            sentences.push(format!(
+                "Not shown to be worse: {}.",
+                self.as_good.join("; ")
+            ));
+        }
+        if !self.over {
+            sentences.push("Not all rounds were measured.".to_owned());
+        }
+        for outcome in &self.volumes {
+            if !outcome.doubts.is_empty() {
+                let doubts = outcome.doubts.join(", ");
+                sentences.push(format!("warning: {}: {doubts}", outcome.volume));
+            }
+            for failed in &outcome.failed {
+                sentences.push(format!("{} failed: {failed}", outcome.volume));
+            }
+        }
+        sentences.push(format!(
+            "disksmith sweep --show {} shows this again; the runs of the volumes are in the ledger.",
+            self.sweep
+        ));
+        sentences
+    }
+}
+
+impl Mean {
+    /// In the unit of a figure, with half the width of its interval.
+    fn shown(&self, figure: &str) -> String {
+        let metric = figure.parse::<Figure>().map(|figure| figure.metric);
+        let value = match metric {
+            Ok(metric) if metric.is_latency() => format::latency(self.mean.max(0.0) as u64),
+            Ok(Metric::Bytes) => format!("{}/s", record::Bytes(self.mean.max(0.0) as u64)),
+            _ => format::number(self.mean),
+        };
+        match (self.low, self.high) {
+            (Some(low), Some(high)) if self.mean > 0.0 => {
+                let share = 50.0 * (high - low) / self.mean;
+                format!("{value} ± {share:.1} %")
+            }
+            _ => value,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The checkpoint of a sweep of volume types: what was asked for, which volumes it has made, and what was measured.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use ledger::LongWork;
+use record::{Bytes, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::figure::Figure;
+use crate::objective::{Objective, Requirement};
+use crate::record::Value;
+
+/// Beginning of the names of these sweeps, by which they are told from sweeps of layouts.
+pub(crate) const PREFIX: &str = "ec2-";
+
+/// A type of volume that is compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    /// As the user wrote it, such as `gp3,iops=6000:100GiB`.
+    pub text: String,
+    /// The type.
+    pub kind: String,
+    /// Its size in GiB.
+    pub gib: u64,
+    /// Provisioned IOPS.
+    pub iops: Option<u64>,
+    /// Provisioned MiB/s.
+    pub mibps: Option<u64>,
+    /// Price of an hour.
+    pub per_hour: f64,
+    /// Currency of that.
+    pub currency: String,
+}
+
+impl Spec {
+    /// Its size.
+    pub(crate) fn size(&self) -> Bytes {
+        Bytes::gib(self.gib)
+    }
+}
+
+/// Stage of a volume that the sweep makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Stage {
+    /// Its creation was to be requested: it may or may not be there.
+    Requested,
+    /// It was created.
+    Created,
+    /// It is deleted, or was never created.
+    Gone,
+}
+
+/// A volume that the sweep makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// Its stage.
+    pub stage: Stage,
+    /// Its id, once it is known.
+    pub id: Option<String>,
+}
+
+/// Measurement of a volume in a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    /// The volume, by its place among the types.
+    pub spec: usize,
+    /// The round.
+    pub round: usize,
+    /// The run in the ledger; `None` where it failed.
+    pub run: Option<RunId>,
+    /// Its figures.
+    pub figures: BTreeMap<Figure, Value>,
+    /// Reasons to doubt it.
+    pub doubts: Vec<String>,
+    /// The reason for which it failed.
+    pub failed: Option<String>,
+}
+
+/// A sweep of volume types.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// Its name, which the volumes carry as a tag.
+    pub id: String,
+    /// Start.
+    pub started: Timestamp,
+    /// The instance that the volumes are attached to.
+    pub instance: String,
+    /// Its availability zone.
+    pub zone: String,
+    /// Its region, where the zone tells it.
+    pub region: Option<String>,
+    /// The types.
+    pub specs: Vec<Spec>,
+    /// The volumes, one for each type in their order, as far as it has come.
+    pub volumes: Vec<Made>,
+    /// The objective.
+    pub objective: Objective,
+    /// The requirements.
+    pub requires: Vec<Requirement>,
+    /// Number of rounds.
+    pub rounds: usize,
+    /// Measurements, in order of time.
+    pub cells: Vec<Cell>,
+    /// True if it was ended before all was measured.
+    pub given_up: bool,
+}
+
+impl LongWork for Checkpoint {
+    const KIND: &'static str = "sweep-ec2";
+    const FORM: u32 = 1;
+}
+
+/// The region of an availability zone, such as `us-east-1` of `us-east-1a`. Local zones have other names, which do not
+/// tell it so.
+pub(crate) fn region_of(zone: &str) -> Option<String> {
+    let region = zone.strip_suffix(|last: char| last.is_ascii_lowercase())?;
+    let is_region = region.ends_with(|last: char| last.is_ascii_digit())
+        && region.split('-').count() >= 3
+        && !region.split('-').any(str::is_empty);
+    is_region.then(|| region.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_tells_its_region() {
+        for (zone, region) in [
+            ("us-east-1a", Some("us-east-1")),
+            ("us-gov-west-1b", Some("us-gov-west-1")),
+            ("us-east-1", None),
+            ("", None),
+            ("a", None),
+        ] {
+            assert_eq!(region_of(zone).as_deref(), region, "{zone}");
+        }
+    }
+}

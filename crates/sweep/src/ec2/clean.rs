@@ -1,0 +1,159 @@
+//! Detaching and deleting the volumes of a sweep: at its end, after a kill, and by the user's word.
+//!
+//! A volume is touched only if EC2 shows it with the tag of the sweep at that moment, and it is attached to nothing or
+//! to the instance of the sweep.
+
+use std::time::Duration;
+
+use linux::aws::volumes::Volume;
+
+use super::checkpoint::{Checkpoint, Made, Stage};
+use super::clock::Clock;
+use super::cloud::{Ec2, TAG, is_gone, is_of};
+
+/// Longest wait for a volume to be detached.
+const DETACHED: Duration = Duration::from_secs(300);
+/// Interval between two looks.
+pub(crate) const POLL: Duration = Duration::from_secs(2);
+/// Looks for a volume whose creation was requested and not answered, which a listing shows after some seconds (Amazon
+/// EC2 API Reference, "Eventual consistency").
+const LOOKS: usize = 5;
+
+/// Deletes all volumes of a sweep, and gives what is left, as sentences. `save` writes the state, after each.
+pub(crate) fn clean(
+    checkpoint: &mut Checkpoint,
+    ec2: &mut Ec2<'_>,
+    clock: &mut dyn Clock,
+    save: &mut dyn FnMut(&Checkpoint),
+) -> Vec<String> {
+    let mut left = Vec::new();
+    if let Err(why) = adopt(checkpoint, ec2, clock) {
+        left.push(format!(
+            "the volumes with the tag {TAG}={} could not be listed: {why}",
+            checkpoint.id
+        ));
+    }
+    save(checkpoint);
+    for at in 0..checkpoint.volumes.len() {
+        let Made { stage, id } = checkpoint.volumes[at].clone();
+        let (Some(id), true) = (id, stage != Stage::Gone) else {
+            continue;
+        };
+        match remove(&id, checkpoint, ec2, clock) {
+            Ok(()) => checkpoint.volumes[at].stage = Stage::Gone,
+            Err(why) => left.push(why),
+        }
+        save(checkpoint);
+    }
+    left
+}
+
+/// Takes the volumes into the checkpoint that carry its tag and that it does not know: a kill came between the request
+/// and the answer.
+fn adopt(
+    checkpoint: &mut Checkpoint,
+    ec2: &mut Ec2<'_>,
+    clock: &mut dyn Clock,
+) -> Result<(), linux::aws::Error> {
+    let is_open = |made: &Made| made.stage == Stage::Requested && made.id.is_none();
+    for look in 0..LOOKS {
+        for volume in ec2.tagged(&checkpoint.id)? {
+            let known = |made: &Made| made.id.as_ref() == Some(&volume.id);
+            if checkpoint.volumes.iter().any(known) || is_gone(&volume) {
+                continue;
+            }
+            let found = Made {
+                stage: Stage::Created,
+                id: Some(volume.id),
+            };
+            match checkpoint.volumes.iter_mut().find(|made| is_open(made)) {
+                Some(open) => *open = found,
+                None => checkpoint.volumes.push(found),
+            }
+        }
+        if !checkpoint.volumes.iter().any(is_open) {
+            return Ok(());
+        }
+        if look + 1 < LOOKS {
+            clock.pause(POLL);
+        }
+    }
+    let open = checkpoint.volumes.iter_mut().filter(|made| is_open(made));
+    open.for_each(|made| made.stage = Stage::Gone);
+    Ok(())
+}
+
+/// Detaches and deletes a volume.
+///
+/// # Errors
+/// Why it is left, as a sentence.
+fn remove(
+    id: &str,
+    checkpoint: &Checkpoint,
+    ec2: &mut Ec2<'_>,
+    clock: &mut dyn Clock,
+) -> Result<(), String> {
+    let failed = |why: linux::aws::Error| format!("{id}: {why}");
+    let began = clock.now();
+    let mut detaching = false;
+    loop {
+        let Some(volume) = ec2.volume(id).map_err(failed)? else {
+            return Ok(());
+        };
+        if is_gone(&volume) {
+            return Ok(());
+        }
+        may_be_removed(&volume, checkpoint)?;
+        let Some(held) = attached(&volume) else {
+            break;
+        };
+        if !detaching {
+            ec2.detach(id, &checkpoint.instance).map_err(failed)?;
+            detaching = true;
+            continue;
+        }
+        if clock.now().saturating_sub(began) > DETACHED {
+            return Err(format!(
+                "{id} is still {held} after {} s; detach it with 'aws ec2 detach-volume --volume-id {id}'",
+                DETACHED.as_secs()
+            ));
+        }
+        clock.pause(POLL);
+    }
+    match ec2.delete(id) {
+        Err(why) if why.code() == Some("InvalidVolume.NotFound") => Ok(()),
+        other => other.map_err(failed),
+    }
+}
+
+/// # Errors
+/// Why a volume is not this sweep's to remove, as a sentence.
+pub(crate) fn may_be_removed(volume: &Volume, checkpoint: &Checkpoint) -> Result<(), String> {
+    if !is_of(volume, &checkpoint.id) {
+        return Err(format!(
+            "{} does not carry the tag {TAG}={} any more, and is not touched",
+            volume.id, checkpoint.id
+        ));
+    }
+    let strange = volume.attachments.iter().find(|one| {
+        one.state.as_deref() != Some("detached")
+            && one.instance_id.as_deref() != Some(&checkpoint.instance)
+    });
+    match strange {
+        Some(one) => Err(format!(
+            "{} is attached to {}, and not to {}: it is not touched",
+            volume.id,
+            one.instance_id.as_deref().unwrap_or("an unknown instance"),
+            checkpoint.instance
+        )),
+        None => Ok(()),
+    }
+}
+
+/// State of the attachment of a volume; `None` where it has none.
+fn attached(volume: &Volume) -> Option<&str> {
+    let states = volume.attachments.iter();
+    states
+        .map(|one| one.state.as_deref().unwrap_or("attached"))
+        .find(|state| *state != "detached")
+}

@@ -1,0 +1,227 @@
+//! The course of a sweep of volume types: volumes are created, attached and measured in rounds. Whatever ends it, the
+//! caller removes them (`clean`).
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use record::Bytes;
+
+use super::checkpoint::{Cell, Checkpoint, Made, Stage};
+use super::clean::POLL;
+use super::clock::Clock;
+use super::cloud::{Ec2, Instance};
+use ui::exit::Failure;
+
+/// Last letters of the names that EC2 recommends for volumes of data (EC2 User Guide, "Device names for volumes").
+const LETTERS: std::ops::RangeInclusive<char> = 'f'..='p';
+
+/// The host's side: its disks, and measuring them.
+pub(crate) trait Testbench {
+    /// Path and size of the disk that a volume is; `None` while it is not seen.
+    fn find(&mut self, volume: &str) -> Option<(std::path::PathBuf, Bytes)>;
+    /// Fills the beginning of a new disk, which must be blank: reading what was never written tells nothing.
+    ///
+    /// # Errors
+    /// When it is not blank or cannot be written, as a sentence.
+    fn fill(&mut self, disk: &std::path::Path) -> Result<(), String>;
+    /// Measures a disk; `None` when a signal ended it early.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    fn measure(
+        &mut self,
+        disk: &std::path::Path,
+        spec: usize,
+        round: usize,
+    ) -> Result<Option<Cell>, Failure>;
+    /// Writes the state.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure>;
+    /// Tells the user.
+    fn tell(&mut self, text: &str);
+}
+
+/// End of a course that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// All was measured.
+    Over,
+    /// A signal ended it.
+    Interrupted,
+}
+
+/// All that a course needs.
+pub(crate) struct Course<'a, 'b> {
+    pub(crate) ec2: &'a mut Ec2<'b>,
+    pub(crate) bench: &'a mut dyn Testbench,
+    pub(crate) clock: &'a mut dyn Clock,
+    pub(crate) place: &'a Instance,
+    /// Timeout for a volume to be created, and to be seen as a disk.
+    pub(crate) timeout: Duration,
+    pub(crate) interrupt: &'a AtomicBool,
+}
+
+impl Course<'_, '_> {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What failed. The volumes are there still.
+    pub(crate) fn run(&mut self, checkpoint: &mut Checkpoint) -> Result<Ending, Failure> {
+        let names = free_names(self.place, checkpoint.specs.len()).map_err(midway)?;
+        for at in 0..checkpoint.specs.len() {
+            if self.interrupt.load(Relaxed) {
+                return Ok(Ending::Interrupted);
+            }
+            self.create(checkpoint, at)?;
+        }
+        let mut disks = Vec::new();
+        for (at, name) in names.iter().enumerate() {
+            let id = checkpoint.volumes[at].id.clone().unwrap_or_default();
+            if !self.until_available(&id)? {
+                return Ok(Ending::Interrupted);
+            }
+            let attached = self.ec2.attach(&id, &checkpoint.instance, name);
+            attached.map_err(|why| midway(format!("{id} cannot be attached: {why}")))?;
+            let Some(disk) = self.until_seen(&id, checkpoint.specs[at].size())? else {
+                return Ok(Ending::Interrupted);
+            };
+            self.bench.tell(&format!(
+                "disksmith: {}: {id} is {}.",
+                checkpoint.specs[at].text,
+                disk.display()
+            ));
+            self.bench.fill(&disk).map_err(midway)?;
+            disks.push(disk);
+        }
+        for round in 0..checkpoint.rounds {
+            for step in 0..disks.len() {
+                // What changes in the course of a round does not always meet the same volume.
+                let at = (step + round) % disks.len();
+                if self.interrupt.load(Relaxed) {
+                    return Ok(Ending::Interrupted);
+                }
+                match self.bench.measure(&disks[at], at, round)? {
+                    Some(cell) => checkpoint.cells.push(cell),
+                    None => return Ok(Ending::Interrupted),
+                }
+                self.bench.save(checkpoint)?;
+            }
+        }
+        Ok(Ending::Over)
+    }
+
+    /// Creates a volume. That it is requested is on the disk before, and its id after that.
+    fn create(&mut self, checkpoint: &mut Checkpoint, at: usize) -> Result<(), Failure> {
+        checkpoint.volumes.push(Made {
+            stage: Stage::Requested,
+            id: None,
+        });
+        self.bench.save(checkpoint)?;
+        let spec = &checkpoint.specs[at];
+        let token = format!("{}-{at}", checkpoint.id);
+        let created = self.ec2.create(spec, self.place, &checkpoint.id, &token);
+        let id =
+            created.map_err(|why| midway(format!("{} cannot be created: {why}", spec.text)))?;
+        checkpoint.volumes[at] = Made {
+            stage: Stage::Created,
+            id: Some(id),
+        };
+        self.bench.save(checkpoint)
+    }
+
+    /// Waits until a volume can be attached; false when a signal came.
+    fn until_available(&mut self, id: &str) -> Result<bool, Failure> {
+        let began = self.clock.now();
+        loop {
+            let found = self.ec2.volume(id).map_err(|why| midway(why.to_string()))?;
+            let state = found.and_then(|volume| volume.state).unwrap_or_default();
+            match state.as_str() {
+                "available" => return Ok(true),
+                "error" | "deleting" | "deleted" => {
+                    return Err(midway(format!("{id} is in the state {state}")));
+                }
+                _ => {}
+            }
+            if !self.goes_on(began, &format!("{id} is not available, but {state}"))? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Waits until the disk of a volume is seen, which must have its size; `None` when a signal came.
+    fn until_seen(&mut self, id: &str, size: Bytes) -> Result<Option<std::path::PathBuf>, Failure> {
+        let began = self.clock.now();
+        loop {
+            match self.bench.find(id) {
+                Some((disk, found)) if found == size => return Ok(Some(disk)),
+                Some((disk, found)) => {
+                    return Err(midway(format!(
+                        "{} has {}, and {id} has {}: it is not its disk, and is not touched",
+                        disk.display(),
+                        found.exact(),
+                        size.exact()
+                    )));
+                }
+                None => {}
+            }
+            let why = format!(
+                "no disk of this host has the id of {id}; is {} this instance, and of the Nitro system?",
+                self.place.id
+            );
+            if !self.goes_on(began, &why)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Lets time pass; false when a signal came.
+    fn goes_on(&mut self, began: Duration, why: &str) -> Result<bool, Failure> {
+        if self.interrupt.load(Relaxed) {
+            return Ok(false);
+        }
+        if self.clock.now().saturating_sub(began) >= self.timeout {
+            return Err(midway(format!(
+                "after {} s {why} (--attach-timeout waits longer)",
+                self.timeout.as_secs()
+            )));
+        }
+        self.clock.pause(POLL);
+        Ok(true)
+    }
+}
+
+fn midway(why: String) -> Failure {
+    Failure::Midway(anyhow!(why))
+}
+
+/// Names for as many volumes that the instance has free.
+///
+/// # Errors
+/// When there are not so many, as a sentence.
+pub(crate) fn free_names(place: &Instance, count: usize) -> Result<Vec<String>, String> {
+    let is_taken = |letter: char| {
+        let named = |name: &String| {
+            let name = name.strip_prefix("/dev/").unwrap_or(name);
+            ["sd", "xvd"]
+                .iter()
+                .any(|kind| name.strip_prefix(kind) == Some(&*letter.to_string()))
+        };
+        place.taken.iter().any(named)
+    };
+    let free: Vec<String> = LETTERS
+        .filter(|letter| !is_taken(*letter))
+        .map(|letter| format!("/dev/sd{letter}"))
+        .collect();
+    match free.len() >= count {
+        true => Ok(free.into_iter().take(count).collect()),
+        false => Err(format!(
+            "{} has {} of the names /dev/sdf to /dev/sdp free for volumes, and {count} are compared; compare fewer at \
+             once",
+            place.id,
+            free.len()
+        )),
+    }
+}

@@ -1,0 +1,167 @@
+//! The host's side of a sweep of volume types: the disks of its volumes, filled and measured.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use engine::{Engine, part_of_seed};
+use job::Job;
+use linux::block::Devices;
+use linux::consent::{Consent, open_for_destroying};
+use linux::volume_id::name_disk;
+use record::{Bytes, Severity};
+use rustix::fs::OFlags;
+
+use super::checkpoint::{Cell, Checkpoint};
+use super::course::Testbench;
+use crate::args::SweepArgs;
+use crate::figures::figures_of;
+use array::host::number_at;
+use bench::Ran;
+use bench::args::BenchArgs;
+use bench::conclusion::Conclusion;
+use domain::values::Size;
+use ui::context::Context;
+use ui::exit::{ExitClass as _, Failure, sentence};
+
+/// Bytes that are written at once.
+const PIECE: usize = 1 << 20;
+
+/// This host.
+pub(crate) struct HostBench<'a> {
+    pub(crate) args: &'a SweepArgs,
+    pub(crate) phases: Vec<String>,
+    /// The part of each volume that is measured.
+    pub(crate) span: Bytes,
+    pub(crate) context: &'a mut Context,
+    pub(crate) engine: &'a dyn Engine,
+    pub(crate) interrupt: &'a AtomicBool,
+    /// The job, with the ledger of the runs.
+    pub(crate) job: Job<Checkpoint>,
+}
+
+/// Arguments of `bench` for a disk, whose content is this sweep's own by now.
+///
+/// # Errors
+/// When the workload of the user's own makes none, as a sentence.
+pub(crate) fn bench_args(
+    args: &SweepArgs,
+    phases: &[String],
+    span: Bytes,
+    disk: &Path,
+    round: usize,
+) -> Result<BenchArgs, String> {
+    let workload = args.workload.as_ref().map(|text| {
+        text.parse()
+            .map_err(|why| format!("--workload {text}: {why}"))
+    });
+    let workload = workload.transpose()?;
+    let mut consent = disk.as_os_str().to_owned();
+    consent.push("=unknown");
+    Ok(BenchArgs {
+        target: Some(disk.to_path_buf()),
+        phase: match workload.is_some() {
+            true => Vec::new(),
+            false => phases.iter().map(OsString::from).collect(),
+        },
+        workload,
+        threads: args.threads,
+        depth: args.depth,
+        span: Some(Size(span)),
+        seconds: Some(args.seconds),
+        precision: Some(args.precision),
+        destroy: vec![consent],
+        seed: Some(part_of_seed(args.seed, round as u64)),
+        no_ledger: true,
+        ..BenchArgs::default()
+    })
+}
+
+impl Testbench for HostBench<'_> {
+    fn find(&mut self, volume: &str) -> Option<(PathBuf, Bytes)> {
+        let root = &self.context.root;
+        let mut word = OsString::from(volume);
+        name_disk(&mut word, root).ok()?;
+        let path = PathBuf::from(word);
+        let devices = Devices::read(root).ok()?;
+        let device = devices.get(number_at(root, &devices, &path)?)?;
+        Some((path, device.size))
+    }
+
+    fn fill(&mut self, disk: &Path) -> Result<(), String> {
+        // Nothing that it may carry is consented to.
+        let consent = Consent::parse(disk.as_os_str()).map_err(|why| why.to_string())?;
+        let claim = open_for_destroying(&self.context.root, disk, &[consent])
+            .map_err(|refusal| format!("the new volume is not written to: {refusal}"))?;
+        let failed = |why: std::io::Error| format!("{} cannot be written: {why}", disk.display());
+        let mut file = claim.reopen(OFlags::CLOEXEC).map_err(failed)?;
+        let mut piece = vec![0_u8; PIECE];
+        let mut state = self.args.seed | 1;
+        let mut left = self.span.0;
+        while left > 0 && !self.interrupt.load(Relaxed) {
+            for word in piece.chunks_exact_mut(8) {
+                // xorshift64: no volume can compress it.
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                word.copy_from_slice(&state.to_le_bytes());
+            }
+            let part = left.min(PIECE as u64) as usize;
+            file.write_all(&piece[..part]).map_err(failed)?;
+            left -= part as u64;
+        }
+        file.sync_all().map_err(failed)
+    }
+
+    fn measure(&mut self, disk: &Path, spec: usize, round: usize) -> Result<Option<Cell>, Failure> {
+        let args = bench_args(self.args, &self.phases, self.span, disk, round)
+            .map_err(Failure::refused)?;
+        let ran = bench::run_once(&args, self.context, self.engine, self.interrupt);
+        if self.interrupt.load(Relaxed) {
+            return Ok(None);
+        }
+        let mut cell = Cell {
+            spec,
+            round,
+            run: None,
+            figures: Default::default(),
+            doubts: Vec::new(),
+            failed: None,
+        };
+        match ran {
+            Ok(Ran { run, failed: None }) => {
+                let conclusion = Conclusion::of(&run);
+                let ledger = self.job.store_mut().ledger_mut();
+                ledger
+                    .save(&run, conclusion.verdict, &conclusion.findings)
+                    .midway()?;
+                let doubts = conclusion.findings.iter();
+                cell.doubts = doubts
+                    .filter(|finding| finding.severity > Severity::Note)
+                    .map(|finding| finding.code.word().to_owned())
+                    .collect();
+                cell.doubts.sort();
+                cell.doubts.dedup();
+                cell.figures = figures_of(&run, &conclusion);
+                cell.run = Some(run.id);
+            }
+            Ok(Ran {
+                failed: Some(error),
+                ..
+            })
+            | Err(Failure::Refused(error) | Failure::Midway(error)) => {
+                cell.failed = Some(sentence(&error));
+            }
+        }
+        Ok(Some(cell))
+    }
+
+    fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+        self.job.save(checkpoint).midway()
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.context.notice(text);
+    }
+}

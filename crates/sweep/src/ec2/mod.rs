@@ -1,0 +1,406 @@
+//! `sweep --ec2`: volumes of several types are created, attached to this instance, measured, detached and deleted.
+//!
+//! - `plan`: what is compared and what it costs, before anything is created;
+//! - `cloud`: requests to EC2; `checkpoint`: what is there by now, kept in the ledger before each request;
+//! - `course`: creating, attaching, measuring; `host`: the disks; `clean`: detaching and deleting, whatever ended it;
+//! - `answer`: the comparison.
+//!
+//! A volume carries the name of its sweep as a tag from its creation on. What a killed sweep has left is found by that
+//! tag, by the next start or by `sweep --abandon`, and nothing without it is ever touched.
+
+mod answer;
+mod checkpoint;
+mod clean;
+mod clock;
+mod cloud;
+mod course;
+mod host;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::anyhow;
+use engine::Engine;
+use jiff::Timestamp;
+use job::{Job, Store, Takeover};
+use linux::{aws, cloud as metadata};
+use record::RunId;
+use serde::Serialize;
+
+use crate::args::SweepArgs;
+use answer::{Compared, compare};
+use checkpoint::{Checkpoint, Made, PREFIX, Stage, region_of};
+use clean::clean;
+use clock::HostClock;
+use cloud::{Ec2, Instance, TAG, is_gone};
+use course::{Course, Ending, free_names};
+use host::HostBench;
+use plan::Plan;
+use ui::confirm::confirm;
+use ui::context::Context;
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+/// Name of the documents.
+const DOCUMENT: &str = "sweep ec2";
+
+/// True if a word names a sweep of volume types.
+pub(crate) fn is_named(word: &str) -> bool {
+    word.starts_with(PREFIX)
+}
+
+/// Compares types of volumes.
+pub(crate) fn sweep(
+    args: &SweepArgs,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let plan = Plan::of(args).map_err(|problems| refused(&problems))?;
+    if !args.dry_run && !rustix::process::geteuid().is_root() {
+        return Err(refused(&[
+            "the disks of the volumes are written to, which needs root".to_owned(),
+        ]));
+    }
+    let mut store = Store::open(context)?;
+    if !store.ledger().is_writable() && !args.dry_run {
+        return Err(Failure::refused(format!(
+            "{} is read-only, and a sweep must record which volumes it has made; name another ledger with --ledger",
+            store.ledger().path().display()
+        )));
+    }
+    store = repair(store, args.dry_run, context)?;
+    let id = instance(args, context)?;
+    let mut run = aws::run;
+    let mut ec2 = Ec2::new(&mut run, None);
+    let place = ec2.instance(&id).map_err(Failure::refused)?;
+    let started = Timestamp::now();
+    let sweep = format!(
+        "{PREFIX}{}",
+        RunId::new(started, u64::from(std::process::id()))
+    );
+    let mut problems: Vec<String> = free_names(&place, plan.specs.len())
+        .err()
+        .into_iter()
+        .collect();
+    for spec in &plan.specs {
+        let may = ec2.may_create(spec, &place, &sweep);
+        problems.extend(may.err().map(|why| format!("{}: {why}", spec.text)));
+    }
+    if !problems.is_empty() {
+        return Err(refused(&problems));
+    }
+    if args.dry_run {
+        let text = match args.json {
+            true => plan.document(&place),
+            false => plan.text(&place, &sweep, context.columns),
+        };
+        context.print(&text)?;
+        return Ok(Answer::Done);
+    }
+    context.notice(&plan.text(&place, &sweep, context.columns));
+    if !args.yes && !confirm("Create and measure these volumes?", "created", interrupt)? {
+        return Err(refused(&["the plan was not confirmed".to_owned()]));
+    }
+    let checkpoint = Checkpoint {
+        id: sweep.clone(),
+        started,
+        instance: place.id.clone(),
+        zone: place.zone.clone(),
+        region: ec2.region.clone(),
+        specs: plan.specs,
+        volumes: Vec::new(),
+        objective: plan.objective,
+        requires: plan.requires,
+        rounds: plan.rounds,
+        cells: Vec::new(),
+        given_up: false,
+    };
+    let job = Job::begin(store, &sweep, &checkpoint, Takeover::FromDead).refused()?;
+    let bench = HostBench {
+        args,
+        phases: plan.phases,
+        span: plan.span,
+        context,
+        engine,
+        interrupt,
+        job,
+    };
+    carry_out(checkpoint, &place, &mut ec2, bench)
+}
+
+/// Runs a sweep, and removes its volumes whatever came of it.
+fn carry_out(
+    mut checkpoint: Checkpoint,
+    place: &Instance,
+    ec2: &mut Ec2<'_>,
+    mut bench: HostBench<'_>,
+) -> Outcome {
+    let mut clock = HostClock::start();
+    let (interrupt, args) = (bench.interrupt, bench.args);
+    let ended = Course {
+        ec2,
+        bench: &mut bench,
+        clock: &mut clock,
+        place,
+        timeout: args.attach_timeout.0.into(),
+        interrupt,
+    }
+    .run(&mut checkpoint);
+    let HostBench { context, job, .. } = bench;
+    let (job, left) = remove_all(&mut checkpoint, job, ec2, &mut clock, context);
+    checkpoint.given_up = !matches!(ended, Ok(Ending::Over));
+    let left = match left.is_empty() {
+        true => job.finish(&checkpoint).map(drop).midway().err(),
+        // The next start tries again.
+        false => {
+            drop(job.suspend());
+            Some(Failure::Midway(anyhow!(
+                "{}",
+                remains(&left, &checkpoint.id)
+            )))
+        }
+    };
+    let compared = compare(&checkpoint);
+    if compared.is_measured() {
+        print(&compared, args.json, context)?;
+    }
+    match (ended, left) {
+        (Err(error), None) => {
+            Err(Failure::Midway(error.error().context(
+                "the sweep failed, and all of its volumes are deleted",
+            )))
+        }
+        (Err(error), Some(left)) => Err(Failure::Midway(anyhow!(
+            "{:#}\n{:#}",
+            error.error(),
+            left.error()
+        ))),
+        (Ok(_), Some(left)) => Err(left),
+        (Ok(Ending::Interrupted), None) => Err(Failure::Midway(anyhow!(
+            "interrupted; all of its volumes are deleted"
+        ))),
+        (Ok(Ending::Over), None) => status(&compared),
+    }
+}
+
+/// Removes all volumes. That the ledger cannot be written does not keep it from that.
+fn remove_all(
+    checkpoint: &mut Checkpoint,
+    mut job: Job<Checkpoint>,
+    ec2: &mut Ec2<'_>,
+    clock: &mut HostClock,
+    context: &Context,
+) -> (Job<Checkpoint>, Vec<String>) {
+    let left = clean(checkpoint, ec2, clock, &mut |state| {
+        if let Err(error) = job.save(state) {
+            context.notice(&format!("disksmith: {error}."));
+        }
+    });
+    (job, left)
+}
+
+fn remains(left: &[String], sweep: &str) -> String {
+    format!(
+        "volumes are left, which cost money:\n  {}\nThis tries again, and so does the next sweep with --ec2:\n  disksmith \
+         sweep --abandon {sweep}",
+        left.join("\n  ")
+    )
+}
+
+fn status(compared: &Compared) -> Outcome {
+    match (compared.has_best(), compared.is_measured()) {
+        (true, _) => Ok(Answer::Done),
+        (false, true) => Ok(Answer::No),
+        (false, false) => Err(Failure::Midway(anyhow!(
+            "nothing could be measured; all volumes are deleted"
+        ))),
+    }
+}
+
+fn print(compared: &Compared, json: bool, context: &mut Context) -> Result<(), Failure> {
+    let text = match json {
+        true => compared.document(),
+        false => compared.text(context.columns),
+    };
+    context.print(&text)
+}
+
+fn refused(problems: &[String]) -> Failure {
+    Failure::refused_for("no volume is created", problems)
+}
+
+/// The instance that this host is.
+///
+/// # Errors
+/// When that is not known, or another one is named.
+fn instance(args: &SweepArgs, context: &Context) -> Result<String, Failure> {
+    let own = metadata::detect(&context.root).filter(|cloud| cloud.provider == "aws");
+    let own = own.and_then(|cloud| cloud.instance_id);
+    match (&args.instance, own) {
+        (Some(named), Some(own)) if *named != own => Err(refused(&[format!(
+            "this host is the instance {own}, and volumes that are attached to {named} are not seen here"
+        )])),
+        (Some(id), _) => Ok(id.clone()),
+        (None, Some(own)) => Ok(own),
+        (None, None) => Err(refused(&[
+            "neither firmware nor metadata service says which instance of EC2 this host is; name it with --instance"
+                .to_owned(),
+        ])),
+    }
+}
+
+/// Removes what sweeps have left that were killed on this host.
+///
+/// # Errors
+/// When the ledger cannot be read, or volumes are left.
+fn repair(mut store: Store, dry_run: bool, context: &Context) -> Result<Store, Failure> {
+    for summary in store.abandoned::<Checkpoint>().refused()? {
+        let key = summary.key;
+        if dry_run {
+            context.notice(&format!(
+                "disksmith: the sweep {key} was killed; its volumes would be deleted first."
+            ));
+            continue;
+        }
+        context.notice(&format!(
+            "disksmith: the sweep {key} was killed; its volumes are deleted."
+        ));
+        store = give_up(store, &key, Takeover::FromDead, context)?;
+    }
+    Ok(store)
+}
+
+/// Removes the volumes of an unfinished sweep of the ledger, and keeps it as finished.
+fn give_up(store: Store, key: &str, from: Takeover, context: &Context) -> Result<Store, Failure> {
+    let (job, work) = Job::<Checkpoint>::claim(store, key, from).refused()?;
+    let mut checkpoint = work.document;
+    let mut run = aws::run;
+    let mut ec2 = Ec2::new(&mut run, checkpoint.region.clone());
+    let mut clock = HostClock::start();
+    let (job, left) = remove_all(&mut checkpoint, job, &mut ec2, &mut clock, context);
+    if !left.is_empty() {
+        drop(job.suspend());
+        return Err(Failure::Midway(anyhow!("{}", remains(&left, key))));
+    }
+    checkpoint.given_up = true;
+    job.finish(&checkpoint).midway()
+}
+
+/// Body of the document of `sweep --abandon --json`.
+#[derive(Serialize)]
+struct AbandonedBody<'a> {
+    /// The sweep's name.
+    abandoned: &'a str,
+}
+
+/// Deletes what a sweep has left: one of the ledger, or one whose ledger is lost, by the tag of its volumes.
+pub(crate) fn abandon(
+    args: &SweepArgs,
+    key: &str,
+    context: &mut Context,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let store = Store::open(context)?;
+    match store.find::<Checkpoint>(key).refused()? {
+        Some(work) if work.summary.finished.is_none() => {
+            // Whether one of another host still runs only the user can know, who writes its whole name.
+            give_up(store, key, Takeover::WithTarget, context)?;
+        }
+        _ => drop(lost(args, key, context, interrupt)?),
+    }
+    let text = match args.json {
+        true => ui::json::document(DOCUMENT, &AbandonedBody { abandoned: key }),
+        false => format!("The sweep {key} is given up, and none of its volumes is left.\n"),
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// Deletes the volumes with the tag of a sweep that no ledger here knows as unfinished, after they were shown.
+fn lost(
+    args: &SweepArgs,
+    key: &str,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    let mut run = aws::run;
+    let mut ec2 = Ec2::new(&mut run, None);
+    let mut volumes = ec2.tagged(key).refused()?;
+    volumes.retain(|volume| !is_gone(volume));
+    let Some(first) = volumes.first() else {
+        return Err(Failure::refused(format!(
+            "neither the ledger nor EC2 has anything left of a sweep {key}: no volume has the tag {TAG}={key} in the \
+             region that aws asks"
+        )));
+    };
+    let zone = first.zone.clone().unwrap_or_default();
+    let mut checkpoint = Checkpoint {
+        id: key.to_owned(),
+        started: Timestamp::now(),
+        // Where this host is none, nothing is attached to it.
+        instance: instance(args, context).unwrap_or_default(),
+        region: region_of(&zone),
+        zone,
+        specs: Vec::new(),
+        volumes: volumes
+            .iter()
+            .map(|volume| Made {
+                stage: Stage::Created,
+                id: Some(volume.id.clone()),
+            })
+            .collect(),
+        objective: crate::Objective::Cost,
+        requires: Vec::new(),
+        rounds: 0,
+        cells: Vec::new(),
+        given_up: true,
+    };
+    let problems: Vec<String> = volumes
+        .iter()
+        .filter_map(|volume| clean::may_be_removed(volume, &checkpoint).err())
+        .collect();
+    if !problems.is_empty() {
+        return Err(Failure::refused_for("no volume is deleted", &problems));
+    }
+    for volume in &volumes {
+        context.notice(&format!(
+            "{}: {}, {} GiB, {}",
+            volume.id,
+            volume.kind.as_deref().unwrap_or("?"),
+            volume.gib.unwrap_or(0),
+            volume.state.as_deref().unwrap_or("?")
+        ));
+    }
+    if !args.yes && !confirm("Delete these volumes?", "deleted", interrupt)? {
+        return Err(Failure::refused(
+            "nothing is deleted: the list was not confirmed",
+        ));
+    }
+    let left = clean(
+        &mut checkpoint,
+        &mut ec2,
+        &mut HostClock::start(),
+        &mut |_| (),
+    );
+    match left.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Midway(anyhow!("{}", remains(&left, key)))),
+    }
+}
+
+/// Shows a sweep of the ledger again.
+pub(crate) fn show(args: &SweepArgs, key: &str, context: &mut Context) -> Outcome {
+    let store = Store::open_if_there(context)?;
+    let work = match &store {
+        Some(store) => store.find::<Checkpoint>(key).refused()?,
+        None => None,
+    };
+    let Some(work) = work else {
+        return Err(Failure::refused(format!("the ledger has no sweep {key}")));
+    };
+    let compared = compare(&work.document);
+    print(&compared, args.json, context)?;
+    Ok(Answer::Done)
+}

@@ -1,0 +1,286 @@
+//! The plan of a sweep of volume types, with its price, which the user agrees to before anything is created.
+
+use std::fmt::Write as _;
+
+use domain::bought::BoughtVolumes;
+use record::Bytes;
+use serde::Serialize;
+
+use super::checkpoint::Spec;
+use super::cloud::{Instance, TAG};
+use crate::args::SweepArgs;
+use crate::figure::{Figure, Metric};
+use crate::objective::{Objective, Requirement};
+use bench::suite;
+use ui::table::{Column, layout, wrap};
+
+/// Time that creating, attaching, detaching and deleting a volume takes, roughly, in seconds.
+const OVERHEAD_S: f64 = 60.0;
+/// The phase of a workload of the user's own.
+const OWN: &str = "workload";
+/// Hours of a month, as AWS bills it.
+pub(crate) const MONTH_H: f64 = 730.0;
+/// The part of each volume that is written and measured when no size is named.
+const DEFAULT_SPAN: Bytes = Bytes::gib(1);
+
+/// A plan that can be carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) specs: Vec<Spec>,
+    pub(crate) objective: Objective,
+    pub(crate) requires: Vec<Requirement>,
+    pub(crate) phases: Vec<String>,
+    pub(crate) span: Bytes,
+    pub(crate) rounds: usize,
+    /// Seconds that it takes, roughly.
+    pub(crate) seconds: f64,
+    /// Region, currency and date of the prices.
+    pub(crate) prices_of: String,
+}
+
+impl Plan {
+    /// The plan of these arguments.
+    ///
+    /// # Errors
+    /// All that is wrong with them, as sentences.
+    pub(crate) fn of(args: &SweepArgs) -> Result<Plan, Vec<String>> {
+        let mut problems = Vec::new();
+        let mut keep = |result: Result<(), String>| problems.extend(result.err());
+        let mut specs: Vec<Spec> = Vec::new();
+        for volume in &args.ec2 {
+            let spec = spec(volume);
+            keep(alone(volume, &spec));
+            if specs.contains(&spec) {
+                keep(Err(format!("{} is named twice", spec.text)));
+            }
+            specs.push(spec);
+        }
+        let span = args.size.map_or(DEFAULT_SPAN, |size| size.0);
+        for spec in specs.iter().filter(|spec| span > spec.size()) {
+            keep(Err(format!(
+                "{} has no room for --size {}",
+                spec.text,
+                span.exact()
+            )));
+        }
+        let objective = objective(args);
+        let requires: Result<Vec<Requirement>, String> =
+            args.require.iter().map(|text| text.parse()).collect();
+        let (objective, requires) = match (objective, requires) {
+            (Ok(objective), Ok(requires)) => (objective, requires),
+            (objective, requires) => {
+                problems.extend(objective.err());
+                problems.extend(requires.err());
+                return Err(problems);
+            }
+        };
+        if objective == Objective::Cost && requires.is_empty() {
+            problems.push(
+                "the objective cost alone would choose the cheapest without measuring anything; give with --require \
+                 what a volume must reach"
+                    .to_owned(),
+            );
+        }
+        let phases = phases(args, &objective, &requires);
+        let mut seconds = 0.0;
+        let planned = super::host::bench_args(args, &phases, span, std::path::Path::new("/"), 0)
+            .and_then(|bench| {
+                let own = args.workload.is_some();
+                suite::plan(&bench, if own { &[] } else { &phases })
+            });
+        match planned {
+            Ok(planned) => {
+                let each = planned.len() as f64 * args.seconds.0.0 as f64 / 1e9;
+                let rounds = (args.blocks * specs.len()) as f64;
+                seconds = each * rounds + OVERHEAD_S * specs.len() as f64;
+                let never = |figure: &Figure| {
+                    let phase = planned.iter().find(|phase| phase.name == figure.phase)?;
+                    crate::figures::why_never(figure, &phase.workload)
+                };
+                problems.extend(figures(&objective, &requires).into_iter().filter_map(never));
+            }
+            Err(why) => problems.push(why),
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Plan {
+            prices_of: args
+                .ec2
+                .first()
+                .map(BoughtVolumes::price_source)
+                .unwrap_or_default(),
+            specs,
+            objective,
+            requires,
+            phases,
+            span,
+            rounds: args.blocks,
+            seconds,
+        })
+    }
+
+    fn per_hour(&self) -> f64 {
+        self.specs.iter().map(|spec| spec.per_hour).sum()
+    }
+
+    fn cost(&self) -> f64 {
+        self.per_hour() * self.seconds / 3600.0
+    }
+
+    fn currency(&self) -> &str {
+        self.specs.first().map_or("USD", |spec| &spec.currency)
+    }
+
+    /// The plan as text.
+    pub(crate) fn text(&self, place: &Instance, sweep: &str, columns: usize) -> String {
+        const COLUMNS: [Column; 5] = [
+            Column::words("volume"),
+            Column::numbers("GiB", 0),
+            Column::numbers("IOPS", 0),
+            Column::numbers("MiB/s", 0),
+            Column::numbers("an hour", 0),
+        ];
+        let number = |number: Option<u64>| number.map_or("–".to_owned(), |it| it.to_string());
+        let row = |spec: &Spec| {
+            vec![
+                spec.text.clone(),
+                spec.gib.to_string(),
+                number(spec.iops),
+                number(spec.mibps),
+                format!("{:.4} {}", spec.per_hour, spec.currency),
+            ]
+        };
+        let rows: Vec<Vec<String>> = self.specs.iter().map(row).collect();
+        let mut text = layout(&COLUMNS, &rows, columns);
+        let told = format!(
+            "These volumes are created in {}, attached to {}, written and measured in {} of {}, detached and deleted \
+             again, also when it is interrupted. They carry the tag {TAG}={sweep}. That takes some {} min and costs \
+             about {:.2} {currency} (prices of {}), and {:.4} {currency} for each hour that they exist longer.",
+            place.zone,
+            place.id,
+            ui::format::count(self.rounds, "round"),
+            self.phases.join(", "),
+            (self.seconds / 60.0).ceil(),
+            (self.cost() * 100.0).ceil() / 100.0,
+            self.prices_of,
+            self.per_hour(),
+            currency = self.currency(),
+        );
+        let _ = writeln!(text, "{}", wrap(&told, columns, ""));
+        text
+    }
+
+    /// The plan as a document.
+    pub(crate) fn document(&self, place: &Instance) -> String {
+        ui::json::document(
+            super::DOCUMENT,
+            &PlanDocument {
+                dry_run: true,
+                instance: &place.id,
+                zone: &place.zone,
+                volumes: &self.specs,
+                seconds: self.seconds,
+                cost: self.cost(),
+                cost_per_hour: self.per_hour(),
+                currency: self.currency(),
+            },
+        )
+    }
+}
+
+/// Body of the document of `sweep --ec2 --dry-run --json`.
+#[derive(Serialize)]
+struct PlanDocument<'a> {
+    dry_run: bool,
+    instance: &'a str,
+    zone: &'a str,
+    volumes: &'a [Spec],
+    seconds: f64,
+    cost: f64,
+    cost_per_hour: f64,
+    currency: &'a str,
+}
+
+fn spec(volume: &BoughtVolumes) -> Spec {
+    let mut text = volume.kind().to_owned();
+    let mibps = volume.throughput().map(|it| it.0 / Bytes::MIB.0);
+    // What comes with the type is not worth naming.
+    if let Some(iops) = volume.iops() {
+        let _ = write!(text, ",iops={iops}");
+    }
+    if let Some(mibps) = mibps {
+        let _ = write!(text, ",throughput={mibps}MiB");
+    }
+    let gib = volume.size().0 / Bytes::GIB.0;
+    let _ = write!(text, ":{gib}GiB");
+    Spec {
+        text,
+        kind: volume.kind().to_owned(),
+        gib,
+        iops: volume.iops(),
+        mibps,
+        per_hour: volume.per_hour(),
+        currency: volume.currency().to_owned(),
+    }
+}
+
+/// Checks that it is one volume, of a size that EC2 sells.
+fn alone(volume: &BoughtVolumes, spec: &Spec) -> Result<(), String> {
+    if volume.count() != 1 {
+        return Err(format!(
+            "{} volumes of {} are no type; name one, since each type is measured by one volume",
+            volume.count(),
+            spec.text
+        ));
+    }
+    match volume.size() == spec.size() {
+        true => Ok(()),
+        false => Err(format!(
+            "a volume of {} is not sold; its size is in whole GiB",
+            volume.size().exact()
+        )),
+    }
+}
+
+fn objective(args: &SweepArgs) -> Result<Objective, String> {
+    match &args.objective {
+        Some(text) => text.parse(),
+        None if args.workload.is_some() => Ok(Objective::Figure(Figure::of(OWN, Metric::Iops))),
+        None => Ok(Objective::Figure(Figure::of("page-mixed", Metric::Iops))),
+    }
+}
+
+/// The figures that are asked for, each once.
+pub(crate) fn figures<'a>(
+    objective: &'a Objective,
+    requires: &'a [Requirement],
+) -> Vec<&'a Figure> {
+    let mut figures: Vec<&Figure> = Vec::new();
+    let all = objective
+        .figure()
+        .into_iter()
+        .chain(requires.iter().map(|require| &require.figure));
+    for figure in all {
+        if !figures.contains(&figure) {
+            figures.push(figure);
+        }
+    }
+    figures
+}
+
+/// The phases that the figures come from, and those that were named, each once.
+fn phases(args: &SweepArgs, objective: &Objective, requires: &[Requirement]) -> Vec<String> {
+    let mut phases: Vec<String> = Vec::new();
+    let named = figures(objective, requires);
+    for phase in named
+        .into_iter()
+        .map(|figure| &figure.phase)
+        .chain(&args.phase)
+    {
+        if !phases.contains(phase) {
+            phases.push(phase.clone());
+        }
+    }
+    phases
+}
