@@ -71,7 +71,9 @@ fn as_root_what_cannot_be_done_is_refused_before_anything_is_created() {
         return;
     }
     let place = Place::new();
-    let aws = AWS.replace("STATE", "running").replace("DRYRUN", "DryRunOperation");
+    let aws = AWS
+        .replace("STATE", "running")
+        .replace("DRYRUN", "DryRunOperation");
     let refuses = |aws: &str, words: &[&str], told: &[&str]| {
         with_script(&place, aws, &sweep(words)).refuses(told);
     };
@@ -83,7 +85,10 @@ fn as_root_what_cannot_be_done_is_refused_before_anything_is_created() {
     refuses(&aws, &["--ec2", "gp3:99.5GiB"], &["whole GiB"]);
     refuses(&aws, &["--ec2", "io2:100GiB"], &["iops="]);
     let many: Vec<String> = (1..=11).map(|nth| format!("gp3:{nth}GiB")).collect();
-    let many: Vec<&str> = many.iter().flat_map(|one| ["--ec2", one.as_str()]).collect();
+    let many: Vec<&str> = many
+        .iter()
+        .flat_map(|one| ["--ec2", one.as_str()])
+        .collect();
     refuses(&aws, &many, &["10 of the names"]);
     let stopped = aws.replace("running", "stopped");
     refuses(&stopped, &gp3, &["i-0123 is stopped"]);
@@ -105,7 +110,11 @@ fn as_root_what_cannot_be_done_is_refused_before_anything_is_created() {
         assert!(plan.out.contains(words), "{plan:#?}");
     }
     plan.fits(100);
-    let plan = with_script(&place, &aws, &[&sweep(&gp3)[..], &["--dry-run", "--json"]].concat());
+    let plan = with_script(
+        &place,
+        &aws,
+        &[&sweep(&gp3)[..], &["--dry-run", "--json"]].concat(),
+    );
     let plan = plan.ends_with(0).json();
     assert_eq!(plan["volumes"][0]["gib"], 100);
     assert!(!place.path("asked").exists(), "something was created");
@@ -204,16 +213,37 @@ fn cloud() -> Option<(Arc<Moto>, String, String)> {
     let moto = Moto::start()?;
     let words = ["ec2", "run-instances", "--image-id", "ami-12c6146b"];
     let begun = moto.aws(&words).unwrap();
-    let instance = begun["Instances"][0]["InstanceId"].as_str().unwrap().to_owned();
-    let zone = begun["Instances"][0]["Placement"]["AvailabilityZone"].as_str().unwrap();
-    let words = ["ec2", "create-volume", "--size", "1", "--availability-zone", zone];
-    let stranger = moto.aws(&words).unwrap()["VolumeId"].as_str().unwrap().to_owned();
+    let instance = begun["Instances"][0]["InstanceId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let zone = begun["Instances"][0]["Placement"]["AvailabilityZone"]
+        .as_str()
+        .unwrap();
+    let words = [
+        "ec2",
+        "create-volume",
+        "--size",
+        "1",
+        "--availability-zone",
+        zone,
+    ];
+    let stranger = moto.aws(&words).unwrap()["VolumeId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     Some((Arc::new(moto), instance, stranger))
 }
 
 fn arguments<'a>(instance: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     let types = ["sweep", "--ec2", "gp3:1GiB", "--ec2", "gp2:1GiB"];
-    [&types[..], &["--instance", instance, "--yes"], &SHORT, words].concat()
+    [
+        &types[..],
+        &["--instance", instance, "--yes"],
+        &SHORT,
+        words,
+    ]
+    .concat()
 }
 
 fn assert_only(moto: &Moto, stranger: &str) {
@@ -238,7 +268,12 @@ fn as_root_types_of_volumes_are_compared_and_all_are_deleted() {
     assert_eq!(volumes.len(), 2);
     for volume in volumes {
         assert_eq!(volume["runs"].as_array().unwrap().len(), 2, "{volume}");
-        assert!(volume["figures"]["page-read.iops"]["mean"].as_f64().unwrap() > 0.0);
+        assert!(
+            volume["figures"]["page-read.iops"]["mean"]
+                .as_f64()
+                .unwrap()
+                > 0.0
+        );
     }
     assert_only(&moto, &stranger);
     drop(hypervisor);
@@ -258,8 +293,14 @@ fn as_root_a_volume_that_is_never_seen_is_deleted_too() {
     };
     let words = arguments(&instance, &["--attach-timeout", "1s"]);
     let swept = said(moto.ask(&mut place.command(&words))).ends_with(3);
-    assert!(swept.err.contains("no disk of this host has the id"), "{swept:#?}");
-    assert!(swept.err.contains("all of its volumes are deleted"), "{swept:#?}");
+    assert!(
+        swept.err.contains("no disk of this host has the id"),
+        "{swept:#?}"
+    );
+    assert!(
+        swept.err.contains("all of its volumes are deleted"),
+        "{swept:#?}"
+    );
     assert_only(&moto, &stranger);
 }
 
@@ -275,7 +316,9 @@ fn killed(place: &Place, moto: &Moto, instance: &str) -> String {
     let _ = running.end();
     let answer = moto.aws(&["ec2", "describe-volumes"]).unwrap();
     let volumes = answer["Volumes"].as_array().unwrap();
-    let tags = volumes.iter().filter_map(|volume| volume["Tags"].as_array());
+    let tags = volumes
+        .iter()
+        .filter_map(|volume| volume["Tags"].as_array());
     let tag = tags.flatten().find(|tag| tag["Key"] == TAG).unwrap();
     tag["Value"].as_str().unwrap().to_owned()
 }
@@ -289,7 +332,10 @@ fn as_root_what_a_killed_sweep_has_left_is_deleted_by_the_next_and_by_its_name()
     let first = killed(&place, &moto, &instance);
     let words = arguments(&instance, &["--attach-timeout", "1s"]);
     let next = said(moto.ask(&mut place.command(&words))).ends_with(3);
-    assert!(next.err.contains(&format!("the sweep {first} was killed")), "{next:#?}");
+    assert!(
+        next.err.contains(&format!("the sweep {first} was killed")),
+        "{next:#?}"
+    );
     assert_only(&moto, &stranger);
     let second = killed(&place, &moto, &instance);
     let abandon = ["sweep", "--abandon", &second];

@@ -9,7 +9,6 @@ use linux::block::{Device, Devices};
 use linux::volume_id::VolumeId;
 use serde::Serialize;
 
-use super::Branch;
 use ui::table::{Column, layout, wrap};
 
 /// The volumes of this host's disks.
@@ -81,12 +80,8 @@ const COLUMNS: [Column; 7] = [
     Column::words("snapshot").ranked(1),
 ];
 
-/// Table of the volumes, and their tags.
-pub(crate) fn text(disks: &[Branch], columns: usize) -> String {
-    let volumes: Vec<(&str, &Volume)> = disks
-        .iter()
-        .filter_map(|disk| Some((disk.name.as_str(), disk.volume.as_ref()?)))
-        .collect();
+/// Table of the volumes, each with the name of its disk, and their tags.
+pub(crate) fn text(volumes: &[(&str, &Volume)], columns: usize) -> String {
     if volumes.is_empty() {
         return String::new();
     }

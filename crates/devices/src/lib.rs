@@ -173,7 +173,11 @@ fn text(disks: &[Branch], ec2: bool, columns: usize) -> String {
     let mut text = layout(&COLUMNS, &rows, columns);
     text.push('\n');
     if ec2 {
-        text.push_str(&ec2::text(disks, columns));
+        let volumes: Vec<(&str, &Volume)> = disks
+            .iter()
+            .filter_map(|disk| Some((disk.name.as_str(), disk.volume.as_ref()?)))
+            .collect();
+        text.push_str(&ec2::text(&volumes, columns));
     }
     disks
         .iter()

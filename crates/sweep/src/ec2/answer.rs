@@ -8,7 +8,7 @@ use study::compare::ratio_of_intervals;
 use study::few::means_of_blocks;
 use study::interval::Interval;
 
-use super::checkpoint::{Checkpoint, Spec};
+use super::checkpoint::{Checkpoint, DOCUMENT, Spec};
 use super::plan::{MONTH_H, figures};
 use crate::figure::{Figure, Metric};
 use crate::objective::Objective;
@@ -235,7 +235,7 @@ impl Compared {
 
     /// The document.
     pub(crate) fn document(&self) -> String {
-        ui::json::document(super::DOCUMENT, self)
+        ui::json::document(DOCUMENT, self)
     }
 
     /// The table, and what follows from it.

@@ -14,6 +14,9 @@ use crate::record::Value;
 /// Beginning of the names of these sweeps, by which they are told from sweeps of layouts.
 pub(crate) const PREFIX: &str = "ec2-";
 
+/// Name of the documents.
+pub(crate) const DOCUMENT: &str = "sweep ec2";
+
 /// A type of volume that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spec {

@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::args::SweepArgs;
 use answer::{Compared, compare};
-use checkpoint::{Checkpoint, Made, PREFIX, Stage, region_of};
+use checkpoint::{Checkpoint, DOCUMENT, Made, PREFIX, Stage, region_of};
 use clean::clean;
 use clock::HostClock;
 use cloud::{Ec2, Instance, TAG, is_gone};
@@ -41,9 +41,6 @@ use plan::Plan;
 use ui::confirm::confirm;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-
-/// Name of the documents.
-const DOCUMENT: &str = "sweep ec2";
 
 /// True if a word names a sweep of volume types.
 pub(crate) fn is_named(word: &str) -> bool {

@@ -6,7 +6,7 @@ use domain::bought::BoughtVolumes;
 use record::Bytes;
 use serde::Serialize;
 
-use super::checkpoint::Spec;
+use super::checkpoint::{DOCUMENT, Spec};
 use super::cloud::{Instance, TAG};
 use crate::args::SweepArgs;
 use crate::figure::{Figure, Metric};
@@ -174,7 +174,7 @@ impl Plan {
     /// The plan as a document.
     pub(crate) fn document(&self, place: &Instance) -> String {
         ui::json::document(
-            super::DOCUMENT,
+            DOCUMENT,
             &PlanDocument {
                 dry_run: true,
                 instance: &place.id,
