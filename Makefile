@@ -24,7 +24,7 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 	mariadb-server mariadb-client postgresql python3-clustershell python3-jsonschema blktrace gearman-job-server gearman-tools prometheus victoria-metrics openssl \
 	monitoring-plugins-basic
 
-# The EC2 against which instances are terminated, and the real aws, both of PyPI.
+# The EC2 against which instances are terminated and volumes are made, and the real aws, both of PyPI.
 MOTO := $(abspath $(TARGET))/moto
 
 .PHONY: test needs moto kafka chdb lint prove bench fuzz static dist check-dist docs install

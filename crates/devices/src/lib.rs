@@ -1,8 +1,8 @@
 //! The verb `devices`: each disk with what is stacked on it, and whether it may be written.
 
 pub mod args;
-mod raid;
 mod ec2;
+mod raid;
 
 use std::sync::atomic::AtomicBool;
 

@@ -26,7 +26,7 @@ pub(crate) fn paths<'a>(
 
 /// Disks, and the consents to overwrite them.
 pub(crate) fn with_consents<'a>(
-    disks: &'a mut [PathBuf],
+    disks: impl IntoIterator<Item = &'a mut PathBuf>,
     consents: &'a mut [OsString],
 ) -> Vec<DiskArgument<'a>> {
     let consents = consents.iter_mut().map(DiskArgument::Word);

@@ -140,8 +140,15 @@ impl HostVerb {
             }
             HostVerb::Replay(args) => with_consents(&mut args.targets, &mut args.destroy),
             HostVerb::Array(args) => match &mut args.verb {
-                ArrayVerb::Create(args) => with_consents(&mut args.members, &mut args.destroy),
-                _ => Vec::new(),
+                ArrayVerb::Create(args) => {
+                    let disks = args.members.iter_mut().chain(&mut args.spares);
+                    with_consents(disks, &mut args.destroy)
+                }
+                ArrayVerb::Replace(args) => {
+                    with_consents([&mut args.member, &mut args.with], &mut args.destroy)
+                }
+                ArrayVerb::Stop(args) => with_consents([], &mut args.destroy),
+                ArrayVerb::List(_) => Vec::new(),
             },
             HostVerb::Sweep(args) => with_consents(&mut args.devices, &mut args.destroy),
             HostVerb::Zero(args) => with_consents(&mut args.devices, &mut args.destroy),
@@ -255,13 +262,22 @@ mod tests {
     const ID: &str = "vol-0123456789abcdef0";
 
     /// Names by which the help calls values that name a disk.
-    const DISKS: [&str; 5] = ["DEVICE", "DEVICE,…", "TARGET", "ARRAY", "PATH[=SIGNATURE]"];
+    const DISKS: [&str; 6] = [
+        "DEVICE",
+        "DEVICE,…",
+        "TARGET",
+        "ARRAY",
+        "PATH[=SIGNATURE]",
+        "PATH=SIGNATURE",
+    ];
 
     /// Command lines that name disks by all arguments of these names.
-    const LINES: [&str; 8] = [
+    const LINES: [&str; 10] = [
         "bench ID --destroy ID=ext4",
         "replay a.dst ID --destroy ID=ext4",
-        "array create --level 0 --members ID,ID --destroy ID=ext4 --destroy ID",
+        "array create --level 1 --members ID,ID --spares ID --destroy ID=ext4 --destroy ID",
+        "array replace data --member ID --with ID --destroy ID",
+        "array stop data --erase --destroy ID=linux_raid_member",
         "sweep --devices ID,ID --destroy ID=ext4 --destroy ID",
         "zero ID --destroy ID=ext4",
         "warm ID",
@@ -270,7 +286,12 @@ mod tests {
     ];
 
     /// Arguments of these names that are looked up elsewhere, name an array, or filter what the ledger has.
-    const OTHERS: [&str; 3] = ["watch devices", "array stop array", "runs target"];
+    const OTHERS: [&str; 4] = [
+        "watch devices",
+        "array stop array",
+        "array replace array",
+        "runs target",
+    ];
 
     fn named(verb: &mut HostVerb) -> Vec<String> {
         let word = |argument: DiskArgument<'_>| match argument {
@@ -329,7 +350,12 @@ mod tests {
             "replay targets",
             "replay destroy",
             "array create members",
+            "array create spares",
             "array create destroy",
+            "array replace member",
+            "array replace with",
+            "array replace destroy",
+            "array stop destroy",
             "sweep devices",
             "sweep destroy",
             "zero devices",
