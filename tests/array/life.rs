@@ -117,12 +117,22 @@ erase $(consent "c d e" =linux_raid_member) >&2; is $? 2 "a member is missing"
 mdadm --manage /dev/md127 --add /dev/vda >&2 && until_state vda in_sync
 until_idle
 
+# A member that fails without a spare is rebuilt on another disk.
+mdadm --manage /dev/md127 --fail /dev/vda >&2
+until_state vda faulty
+until_idle
+replace --member /dev/vda --with /dev/vdf --destroy /dev/vdf=linux_raid_member --json
+is $? 0 "rebuilt"
+is "$(state vdf)" in_sync "the disk serves again"
+is "$(state vda)" "" "the failed member is out"
+is "$(cat /sys/block/md127/md/degraded)" 0 degraded
+
 mdadm --stop /dev/md127 >&2; is $? 0 "stop by hand"
 mdadm --assemble --scan >&2; is $? 0 assemble
 udevadm settle
 until [ "$(cat /sys/block/md127/queue/read_ahead_kb)" = 512 ]; do sleep 0.1; done
 
-now="a c d e"
+now="c d e f"
 erase $(consent "$now" =linux_raid_member) --dry-run >&2; is $? 0 "rehearsal of erasing"
 grep -q ^md127 /proc/mdstat; is $? 0 "still there"
 erase $(consent "$now" =linux_raid_member) --json; is $? 0 erase
@@ -170,7 +180,8 @@ fn with_qemu_an_array_lives_with_a_spare_exchanges_and_an_erasing_stop() {
     ] {
         assert!(prose.contains(words), "no '{words}' in {}", said.err);
     }
-    let [built, whole, taken_over, replaced, erased] = &documents::all(&said.out)[..] else {
+    let [built, whole, taken_over, replaced, rebuilt, erased] = &documents::all(&said.out)[..]
+    else {
         panic!("{said:#?}");
     };
     assert_eq!(built["layout"], "o2");
@@ -192,6 +203,10 @@ fn with_qemu_an_array_lives_with_a_spare_exchanges_and_an_erasing_stop() {
     assert_eq!(
         (&replaced["slot"], &replaced["erased"]),
         (&0.into(), &true.into())
+    );
+    assert_eq!(
+        (&rebuilt["with"], &rebuilt["erased"]),
+        (&"/dev/vdf".into(), &false.into())
     );
     assert_eq!(erased["erased"].as_array().unwrap().len(), 4);
 }

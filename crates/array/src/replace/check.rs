@@ -78,6 +78,9 @@ fn reasoned(
     if args.erase {
         let reason = superblock::reason_against(&host.root, &args.member, &consents);
         problems.extend(reason);
+        let member = std::slice::from_ref(&args.member);
+        let planned = plan_binding::check_reading(&args.planned, member, &host.root);
+        problems.extend(planned.err().into_iter().flatten());
         erase = consents;
         erase.retain(|consent| consent.names(&args.member));
     }
@@ -228,8 +231,7 @@ fn claim(
             return None;
         }
     };
-    let planned: Vec<_> = args.planned.to_vec();
-    let checked = plan_binding::check(&planned, &target, &host.root);
+    let checked = plan_binding::check(&args.planned, &target, &host.root);
     let claimed = checked.and_then(|()| claimed_member(&target));
     let too_small = too_small(&host.root, array, &args.with, target.size);
     problems.extend(too_small);
