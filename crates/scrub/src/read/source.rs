@@ -242,6 +242,7 @@ mod tests {
             state: Some("clean".to_owned()),
             chunk: None,
             layout: None,
+            bitmap: None,
             metadata: Some("1.2".to_owned()),
             wanted: Some(2),
             degraded: None,
