@@ -63,15 +63,19 @@ fn compressed(document: &Value) -> Option<String> {
 
 #[test]
 fn with_root_a_disk_that_compresses_is_found() {
-    let Some(zram) = Zram::new("256M") else {
-        return;
-    };
     // Pages of one value are not even stored. A host that is busy enough hides even that in one run.
-    let place = Place::new();
-    let path = zram.path();
-    let found = (0..5).find_map(|_| compressed(&place.run(&words(&path, "1")).ends_with(0).json()));
-    let text = found.unwrap();
-    assert!(text.contains("100 % compresses away"), "{text}");
+    for _ in 0..5 {
+        let Some(zram) = Zram::new("256M") else {
+            return;
+        };
+        let path = zram.path();
+        let said = Place::new().run(&words(&path, "1")).ends_with(0);
+        if let Some(text) = compressed(&said.json()) {
+            assert!(text.contains("100 % compresses away"), "{text}");
+            return;
+        }
+    }
+    panic!("it was not found in five runs");
 }
 
 #[test]
