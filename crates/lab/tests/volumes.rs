@@ -47,7 +47,7 @@ const WATCHED: Duration = Duration::from_secs(3);
 /// is not, so it may be measured again; what is wrong stays wrong.
 fn holds(of: f64, percent: f64, measure: impl Fn() -> f64) {
     let mut seen = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..20 {
         let value = measure();
         if (value / of - 1.0).abs() * 100.0 <= percent {
             return;
