@@ -313,6 +313,7 @@ fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
         return;
     };
     let arguments = ["--seconds", "9s", "--precision", "0"];
+    let begun = Instant::now();
     let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
     limited.wait_for_reads(1000);
     limited.throttle.freeze();
@@ -333,15 +334,17 @@ fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
         sleep(Duration::from_millis(1));
     }
     let document = running.end().ends_with(0).json();
+    let whole = begun.elapsed().as_secs_f64();
     let text = expect(&document, "stall");
     // "For 2.4 s of 6.0 s nothing came back, with 20 requests waiting; …"
     let silent = text.split(' ').nth(1).and_then(|word| word.parse().ok());
     let silent: f64 = silent.unwrap_or_else(|| panic!("{text}"));
     assert!(silent >= 2.3, "{text}");
     assert!(text.contains("with 20 requests waiting"), "{text}");
-    // The requests that waited meanwhile waited for as long. A busy host adds silence of its own, before or after.
+    // The requests that waited meanwhile waited for as long. A busy host adds silence of its own, before or after, also
+    // beyond the time of the phase.
     let max = number(&document, "/phases/0/read/latency_ns/max") / 1e9;
-    assert!((2.3..9.5).contains(&max), "{max}: {text}");
+    assert!((2.3..whole).contains(&max), "{max}: {text}");
     assert_eq!(document["verdict"], "doubtful");
     expect_none(&document, &["burst"]);
 }
