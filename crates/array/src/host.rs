@@ -1,6 +1,7 @@
 //! The world of the steps: the host's files, its programs, and the steps' results for each other.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use linux::Root;
 use linux::block::{DevNum, Devices};
@@ -45,6 +46,28 @@ impl Host<'_> {
     pub fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
         (self.report)(&format!("+ {}\n", program.line()));
         self.programs.run(program)
+    }
+
+    /// Shows a command and runs it, again after each failure but the last attempt's: what holds an array or a member
+    /// may be gone a moment later.
+    ///
+    /// # Errors
+    /// The error of the last attempt.
+    pub(crate) fn run_with_retries(
+        &mut self,
+        program: &Exec,
+        attempts: u32,
+        pause: Duration,
+    ) -> Result<(), exec::Error> {
+        let mut outcome = self.run(program);
+        for _ in 1..attempts {
+            if outcome.is_ok() {
+                break;
+            }
+            std::thread::sleep(pause);
+            outcome = self.ask(program);
+        }
+        outcome.map(|_| ())
     }
 
     /// Runs a command that only asks, without showing it.

@@ -166,16 +166,7 @@ pub(crate) fn uuid_of(host: &mut Host, node: &Path) -> anyhow::Result<String> {
 /// # Errors
 /// mdadm's error of the last attempt.
 pub(crate) fn stop_with_retries(host: &mut Host, node: &Path) -> Result<(), exec::Error> {
-    let stop = plan::stop(node).bound();
-    let mut outcome = host.run(&stop);
-    for _ in 1..STOPS {
-        if outcome.is_ok() {
-            break;
-        }
-        std::thread::sleep(PAUSE);
-        outcome = host.ask(&stop);
-    }
-    outcome.map(|_| ())
+    host.run_with_retries(&plan::stop(node).bound(), STOPS, PAUSE)
 }
 
 /// Uses of an array, as sentences. Where its members lie makes no difference to taking down what is on them.

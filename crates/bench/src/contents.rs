@@ -5,6 +5,8 @@
 
 use record::{Contents, Nanos, Pattern, Run, Workload};
 
+use study::outlying::median;
+
 use crate::args::BenchArgs;
 use crate::phase_plan::{PhasePlan, base};
 
@@ -87,19 +89,15 @@ pub(crate) fn faster(run: &Run) -> Option<Faster> {
             .iter()
             .filter(|phase| phase.name.starts_with(start));
         let flows = phases.filter_map(|phase| Some((phase.write.as_ref()?, phase.seconds)));
-        let mut rates: Vec<f64> = flows
-            .map(|(flow, seconds)| flow.bytes as f64 / seconds)
-            .collect();
-        rates.sort_by(f64::total_cmp);
-        rates
+        let rates = flows.map(|(flow, seconds)| flow.bytes as f64 / seconds);
+        rates.collect::<Vec<f64>>()
     });
     if given.len() < TURNS || random.len() < TURNS {
         return None;
     }
     let against = |rate: &f64| random.iter().filter(|other| *other >= rate).count();
     let is_clear = given.iter().map(against).sum::<usize>() <= AGAINST;
-    let median = |rates: &[f64]| (rates[TURNS / 2 - 1] + rates[TURNS / 2]) / 2.0;
-    let (given, random) = (median(&given), median(&random));
+    let (given, random) = (median(&given)?, median(&random)?);
     let phase = run
         .phases
         .iter()

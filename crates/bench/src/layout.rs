@@ -4,8 +4,9 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use engine::{Choice, Control, Engine, EngineError, Job, Observer};
-use record::{Bytes, Contents, Details, Nanos, Pattern, Window, Workload};
+use record::{Bytes, Contents, Nanos, Pattern, Window, Workload};
 
+use super::contents;
 use super::progress::Progress;
 use super::target::Prepared;
 use super::testfile;
@@ -17,7 +18,7 @@ const LOOK: Nanos = Nanos(250_000_000);
 /// Longer than any lay-out.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
-/// What a test file is made of.
+/// Size and data of a test file.
 pub(crate) struct Layout<'a> {
     /// Its size, a whole number of MiB.
     pub most: Bytes,
@@ -89,7 +90,7 @@ pub(crate) fn fill(
 }
 
 fn workload(layout: &Layout<'_>) -> Workload {
-    Workload {
+    let mut workload = Workload {
         pattern: Pattern::Sequential,
         read_fraction: 0.0,
         block: Bytes::MIB,
@@ -103,13 +104,12 @@ fn workload(layout: &Layout<'_>) -> Workload {
         shortest: Nanos(0),
         precision: 0.0,
         ops: Some(layout.most.0 / Bytes::MIB.0),
-        details: layout.contents.map(|contents| {
-            Box::new(Details {
-                contents: Some(contents.clone()),
-                ..Details::default()
-            })
-        }),
+        details: None,
+    };
+    if let Some(data) = layout.contents {
+        contents::set(&mut workload, data);
     }
+    workload
 }
 
 /// Stops when enough was written for the time it took.

@@ -77,7 +77,7 @@ const THROTTLED: [&str; 5] = [
     "TooManyRequestsException",
 ];
 
-/// What to do about an error, by its code or by words of its sentence.
+/// Advice on an error, by its code or by words of its sentence.
 const ADVICE: [(&[&str], &str); 13] = [
     (
         &[

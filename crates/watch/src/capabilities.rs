@@ -9,7 +9,7 @@ use rustix::thread::{
 
 use crate::args::WatchArgs;
 
-/// What the watch itself needs further.
+/// Capabilities that the watch itself still needs.
 pub(crate) fn of_watch(args: &WatchArgs, reads_vendor_pages: bool) -> CapabilitySet {
     let mut needed = of_answers(args);
     // The statistics page of a volume is asked of the NVMe controller anew for each look.
@@ -23,7 +23,7 @@ pub(crate) fn of_watch(args: &WatchArgs, reads_vendor_pages: bool) -> Capability
     needed
 }
 
-/// What the threads need that answer: to read a renewed key, which may be another user's.
+/// Capabilities of the threads that answer: to read a renewed key, which may be another user's.
 pub(crate) fn of_answers(args: &WatchArgs) -> CapabilitySet {
     match args.web_config {
         Some(_) => CapabilitySet::DAC_READ_SEARCH,

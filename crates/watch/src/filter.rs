@@ -47,7 +47,7 @@ impl Filter {
     }
 
     /// The devices of a log or a recording, which these words name as their paths and the screen do, or as
-    /// volumes: nobody can look them up any more.
+    /// volumes: their disks need not be on this host.
     pub(super) fn of_words(words: &[String], all: bool) -> Filter {
         let name = |word: &String| match VolumeId::parse(word) {
             Some(volume) => volume.serial(),

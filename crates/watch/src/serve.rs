@@ -129,7 +129,7 @@ impl Server {
     }
 }
 
-/// What every answer is made from.
+/// Sources of every answer.
 struct Site {
     /// True if only this host can ask.
     is_local: bool,

@@ -242,16 +242,7 @@ impl Step<Host<'_>> for EraseOld {
 
 /// Takes a device out of the array.
 fn remove(host: &mut Host, exchange: &Exchange, path: &Path) -> Result<(), exec::Error> {
-    let remove = exchange.remove(path).bound();
-    let mut outcome = host.run(&remove);
-    for _ in 1..REMOVALS {
-        if outcome.is_ok() {
-            break;
-        }
-        std::thread::sleep(LOOK);
-        outcome = host.ask(&remove);
-    }
-    outcome.map(|_| ())
+    host.run_with_retries(&exchange.remove(path).bound(), REMOVALS, LOOK)
 }
 
 /// Takes the new disk out again, unless it serves: then the old one has been given up by md. `None` where there is

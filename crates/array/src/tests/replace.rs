@@ -24,7 +24,7 @@ impl FakeHost {
         fs::read_to_string(self.array().join(format!("md/dev-{name}/state"))).unwrap_or_default()
     }
 
-    /// What md does for a line of `mdadm --manage`.
+    /// Carries out a line of `mdadm --manage` as md does.
     pub(super) fn manage(&self, line: &str) {
         let words: Vec<&str> = line.split(' ').skip(3).collect();
         let name = |path: &&str| path.rsplit('/').next().unwrap().to_owned();

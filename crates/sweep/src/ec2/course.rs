@@ -68,7 +68,7 @@ impl Course<'_, '_> {
     /// Runs it.
     ///
     /// # Errors
-    /// What failed. The volumes are there still.
+    /// The error that ended it. The volumes are there still.
     pub(crate) fn run(&mut self, checkpoint: &mut Checkpoint) -> Result<Ending, Failure> {
         let names = free_names(self.place, checkpoint.specs.len()).map_err(midway)?;
         for at in 0..checkpoint.specs.len() {
