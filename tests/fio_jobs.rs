@@ -272,7 +272,9 @@ fn through_the_page_cache_it_is_invalid_as_no_disk_is_measured() {
 }
 
 /// Through the page cache each job has it forget what the jobs before its wall wrote or read, and
-/// reads ahead in its own way: seen at the disk below, which counts what comes to it.
+/// reads ahead in its own way: seen at the disk below, which counts what comes to it. The kernel
+/// keeps pages that somebody holds at that moment (as compaction does), so an eighth may be missing;
+/// a cache that was not dropped would miss a half or all.
 #[test]
 fn with_root_behind_a_wall_the_page_cache_is_as_cold_as_fio_makes_it() {
     let place = Place::new();
@@ -300,14 +302,14 @@ fn with_root_behind_a_wall_the_page_cache_is_as_cold_as_fio_makes_it() {
         "[global]\nsize=16m\nfilename=shared\nbs=64k\n[w]\nrw=write\nend_fsync=1\n\
          [r]\nstonewall\nrw=read\n",
     );
-    assert!((16..20).contains(&mib), "{mib} MiB were read of the disk");
+    assert!((14..20).contains(&mib), "{mib} MiB were read of the disk");
     // The first in 4,096 requests, since it is told that it reads at random; the second ahead.
     let [reads, mib] = read_by(
         "[global]\nsize=16m\nfilename=shared\nbs=4k\n[r]\nrw=randread\n\
          [s]\nstonewall\nrw=read\n",
     );
-    assert!((32..36).contains(&mib), "{mib} MiB were read of the disk");
-    assert!((4096..6000).contains(&reads), "{reads} reads");
+    assert!((28..36).contains(&mib), "{mib} MiB were read of the disk");
+    assert!((3584..6000).contains(&reads), "{reads} reads");
 }
 
 /// Each job would fill 128 MiB for what it may have in flight. Together they may have 256 MiB, as
