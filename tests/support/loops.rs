@@ -298,13 +298,7 @@ pub fn wait_for(process: u32, device: &Loop, bytes: u64) {
             .flatten()
             .any(|file| fs::read_link(file.path()).is_ok_and(|target| target == node))
     };
-    let read = || {
-        let text = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("read_bytes: "));
-        line.and_then(|bytes| bytes.parse::<u64>().ok())
-    };
+    let read = || crate::support::process_io(process, "read_bytes");
     let mut begun = None;
     for _ in 0..6000 {
         if begun.is_none() && is_open() {

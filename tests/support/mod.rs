@@ -213,6 +213,14 @@ impl ProgramOutput {
     }
 }
 
+/// What the kernel has counted of a process: `read_bytes`, `write_bytes`, `rchar` and others in proc_pid_io(5).
+/// None once it is gone.
+pub(crate) fn process_io(process: u32, counter: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(counter));
+    line?.strip_prefix(": ")?.parse().ok()
+}
+
 /// The program at work, which is killed if the test ends before it does.
 pub(crate) struct Running {
     child: Child,
@@ -316,16 +324,13 @@ impl Running {
     pub(crate) fn wait_for_reads(&mut self) {
         self.wait_for_test_file();
         let began = Instant::now();
-        let counters = format!("/proc/{}/io", self.child.id());
+        let process = self.child.id();
         // A file system without a device of its own (tmpfs, overlay) may count none; a small file is laid out by then.
         let folder = fs::metadata(format!("/proc/{}/cwd", self.child.id())).unwrap();
         let counts = rustix::fs::major(folder.dev()) != 0;
         self.wait_until("reads nothing", || {
-            let text = fs::read_to_string(&counters).unwrap_or_default();
-            let bytes = text
-                .lines()
-                .find_map(|line| line.strip_prefix("read_bytes: "));
-            let reads = bytes.is_some_and(|bytes| bytes.parse::<u64>().unwrap() > 4 << 20);
+            let read = process_io(process, "read_bytes");
+            let reads = read.is_some_and(|bytes| bytes > 4 << 20);
             reads || (!counts && began.elapsed() > Duration::from_secs(5))
         });
     }
@@ -333,12 +338,9 @@ impl Running {
     /// Waits until it has read or written more than so many bytes of storage: `read_bytes` or `write_bytes` in
     /// proc_pid_io(5).
     pub(crate) fn wait_for_io(&mut self, counter: &str, bytes: u64) {
-        let counters = format!("/proc/{}/io", self.child.id());
+        let process = self.child.id();
         self.wait_until("moves nothing", || {
-            let text = fs::read_to_string(&counters).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix(counter));
-            let moved = line.and_then(|line| line.strip_prefix(": ")?.parse::<u64>().ok());
-            moved.is_some_and(|moved| moved > bytes)
+            process_io(process, counter).is_some_and(|moved| moved > bytes)
         });
     }
 

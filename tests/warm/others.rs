@@ -1,6 +1,5 @@
 //! Others on the volume that is warmed: one who reads page after page, and the ledger itself.
 
-use std::fs;
 use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::loops::{FileSystem, Loop, Throttle, wait_for};
-use crate::support::{Place, Running, TIMEOUT, number};
+use crate::support::{Place, Running, TIMEOUT, number, process_io};
 use crate::{MIB, codes, has_yielded};
 
 /// Somebody who reads one page after the other, with one request in flight; ended when it is dropped.
@@ -42,9 +41,7 @@ impl Reader {
 
     /// How many it has read (proc_pid_io(5)).
     fn pages(&self) -> u64 {
-        let text = fs::read_to_string(format!("/proc/{}/io", self.child.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("rchar: "));
-        line.unwrap().parse::<u64>().unwrap() / 4096
+        process_io(self.child.id(), "rchar").unwrap() / 4096
     }
 }
 

@@ -13,6 +13,17 @@ use serde::de::DeserializeOwned;
 
 use crate::exec::{self, Exec};
 
+/// True if a word is the id of a resource of AWS, such as `snap-0123456789abcdef0` of the kind `snap`. Another word could
+/// be an option to `aws`.
+pub fn is_id(word: &str, kind: &str) -> bool {
+    let digits = word
+        .strip_prefix(kind)
+        .and_then(|rest| rest.strip_prefix('-'));
+    digits.is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
 /// Time limit of a command, which repeats failed requests by itself.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
@@ -335,6 +346,24 @@ mod tests {
     struct Page {
         numbers: Vec<u32>,
         next_token: Option<String>,
+    }
+
+    #[test]
+    fn only_an_id_of_its_kind_is_one() {
+        assert!(is_id("snap-0123abcd", "snap"));
+        assert!(is_id("i-0123456789abcdef0", "i"));
+        for wrong in [
+            "",
+            "snap-",
+            "snap",
+            "vol-0123abcd",
+            "--x",
+            "snap-x",
+            "snap-1 2",
+            "a.json",
+        ] {
+            assert!(!is_id(wrong, "snap"), "{wrong}");
+        }
     }
 
     fn all(answers: Vec<Result<&str, &str>>) -> (Result<Vec<u32>, Error>, Vec<String>) {

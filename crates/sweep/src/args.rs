@@ -176,10 +176,9 @@ pub struct SweepArgs {
     pub force: bool,
 }
 
-/// Id of an instance. Another word could be an option to `aws`.
+/// Id of an instance.
 fn instance(text: &str) -> Result<String, String> {
-    let digits = text.strip_prefix("i-").unwrap_or_default();
-    match !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    match linux::aws::is_id(text, "i") {
         true => Ok(text.to_owned()),
         false => Err(format!(
             "'{text}' is not the id of an instance, such as i-0123456789abcdef0"

@@ -92,36 +92,13 @@ pub struct WarmArgs {
     pub no_ledger: bool,
 }
 
-/// Id of a snapshot. Another word could be an option to `aws`.
+/// Id of a snapshot.
 fn snapshot(text: &str) -> Result<String, String> {
-    let digits = text.strip_prefix("snap-").unwrap_or_default();
-    match !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    match linux::aws::is_id(text, "snap") {
         true => Ok(text.to_owned()),
         false => Err(format!(
             "'{text}' is not the id of a snapshot, such as snap-0123456789abcdef0; a list of its blocks is given \
              with --blocks"
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_id_of_a_snapshot_is_one() {
-        assert_eq!(snapshot("snap-0123abcd").as_deref(), Ok("snap-0123abcd"));
-        for wrong in [
-            "",
-            "snap-",
-            "snap",
-            "vol-0123abcd",
-            "--x",
-            "snap-x",
-            "snap-1 2",
-            "a.json",
-        ] {
-            assert!(snapshot(wrong).is_err(), "{wrong}");
-        }
     }
 }
