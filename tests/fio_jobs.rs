@@ -16,6 +16,8 @@ mod flags;
 mod parsed;
 #[path = "fio_jobs/rules.rs"]
 mod rules;
+#[path = "fio_jobs/trims.rs"]
+mod trims;
 #[path = "fio_jobs/written.rs"]
 mod written;
 

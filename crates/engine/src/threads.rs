@@ -1,9 +1,9 @@
-//! Blocking calls: pread, pwrite and fdatasync, a thread for each request in flight. It is what
-//! works everywhere, and what a database's log writer does.
+//! Blocking calls: pread, pwrite, fdatasync and discards, a thread for each request in flight. It is
+//! what works everywhere, and what a database's log writer does.
 
 use std::fs::File;
 use std::num::NonZeroU64;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::{io, thread};
 
 use record::Direction;
@@ -19,20 +19,28 @@ use crate::random::Random;
 /// One thread's way to the kernel. It has one slot, numbered 0.
 pub(crate) struct Blocking<'a> {
     files: &'a [&'a File],
-    full_sync: bool,
     buffers: Buffers,
     clock: Clock,
     random: Random,
     busy: BusyTime,
     queued: Option<(Direction, u64, u32)>,
     answer: Option<i32>,
-    /// True if writes are made to differ here, and not by the worker.
-    stamps: bool,
+    rules: Rules,
+}
+
+/// What the calls of a thread are.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    /// Syncs are fsync instead of fdatasync.
+    pub full_sync: bool,
+    /// Writes are made to differ here, and not by the worker.
+    pub stamps: bool,
+    /// Writes are discards.
+    pub trims: bool,
 }
 
 impl<'a> Blocking<'a> {
-    /// For requests of at most `block` bytes on `files`, on the calling thread. `full_sync` makes
-    /// its syncs fsync instead of fdatasync.
+    /// For requests of at most `block` bytes on `files`, on the calling thread.
     ///
     /// # Errors
     /// When the kernel gives no memory.
@@ -41,22 +49,20 @@ impl<'a> Blocking<'a> {
         block: u32,
         seed: u64,
         clock: Clock,
-        full_sync: bool,
-        stamps: bool,
+        rules: Rules,
     ) -> io::Result<Self> {
         // An open loop sleeps until a request is due. By default the kernel wakes us up to 50 us
         // later than asked (prctl(2), PR_SET_TIMERSLACK), which would go into the latency.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Ok(Blocking {
             files,
-            full_sync,
             buffers: Buffers::new(block as usize, 1, 1, seed)?,
             clock,
             random: Random::new(seed ^ 0x5374_616d_7073),
             busy: BusyTime::of_this_thread(),
             queued: None,
             answer: None,
-            stamps,
+            rules,
         })
     }
 
@@ -67,8 +73,9 @@ impl<'a> Blocking<'a> {
         loop {
             let moved = match direction {
                 Direction::Read => rustix::io::pread(fd, &mut *buffer, offset),
+                Direction::Write if self.rules.trims => discard(fd, offset, bytes),
                 Direction::Write => rustix::io::pwrite(fd, buffer, offset),
-                _ if self.full_sync => rustix::fs::fsync(fd).map(|()| 0),
+                _ if self.rules.full_sync => rustix::fs::fsync(fd).map(|()| 0),
                 Direction::Sync | Direction::Commit => rustix::fs::fdatasync(fd).map(|()| 0),
             };
             if moved != Err(Errno::INTR) {
@@ -88,7 +95,7 @@ impl Backend for Blocking<'_> {
     }
 
     fn push(&mut self, _slot: u32, direction: Direction, place: u64, bytes: u32) {
-        if direction == Direction::Write && self.stamps {
+        if direction == Direction::Write && self.rules.stamps && !self.rules.trims {
             self.buffers.stamp(0, &mut self.random);
         }
         self.queued = Some((direction, place, bytes));
@@ -121,4 +128,21 @@ impl Backend for Blocking<'_> {
                 .map(|result| Completion { slot: 0, result }),
         );
     }
+}
+
+/// BLKDISCARD (include/uapi/linux/fs.h).
+const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119);
+
+/// Discards a range of a block device, and gives its length.
+#[allow(unsafe_code)]
+fn discard(device: BorrowedFd<'_>, offset: u64, bytes: u32) -> Result<usize, Errno> {
+    let mut range = [offset, u64::from(bytes)];
+    // SAFETY: BLKDISCARD reads two numbers of 64 bits, the start and the length in bytes (block/ioctl.c), and returns 0.
+    let discarded = unsafe {
+        rustix::ioctl::ioctl(
+            device,
+            rustix::ioctl::Updater::<BLKDISCARD, [u64; 2]>::new(&mut range),
+        )
+    };
+    discarded.map(|()| bytes as usize)
 }

@@ -26,7 +26,7 @@ use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Timetable};
 use crate::thinking::Thinking;
 use crate::thread_settings;
-use crate::threads::Blocking;
+use crate::threads::{self, Blocking};
 use crate::uring::{self, Uring};
 use crate::verify::Verifier;
 use crate::worker::Worker;
@@ -189,7 +189,12 @@ impl Together<'_> {
                 self.loop_over(id, ring, sender);
             }
             _ => {
-                let calls = Blocking::new(self.files, block, seed, self.clock, full_sync, !looks);
+                let rules = threads::Rules {
+                    full_sync,
+                    stamps: !looks,
+                    trims: workload.trims(),
+                };
+                let calls = Blocking::new(self.files, block, seed, self.clock, rules);
                 self.loop_over(id, calls, sender);
             }
         }

@@ -15,6 +15,8 @@ pub struct Pattern {
     pub reads: bool,
     /// True if it writes.
     pub writes: bool,
+    /// True if its writes are discards, which fio calls trims.
+    pub trims: bool,
 }
 
 /// One size of a request and how often it is drawn.
@@ -213,6 +215,7 @@ impl Default for Job {
                 random: false,
                 reads: true,
                 writes: false,
+                trims: false,
             },
             read_percent: 50,
             sizes: Pair {
@@ -317,7 +320,26 @@ impl Job {
             }
         }
         self.check_rate()?;
+        self.check_trims()?;
         self.check_zones()
+    }
+
+    /// Trims carry no data and are one size.
+    fn check_trims(&self) -> Result<(), FioError> {
+        if !self.pattern.trims {
+            return Ok(());
+        }
+        let of_three = |name: &&str| {
+            let value = self.given.get(*name);
+            value.is_some_and(|value| value.matches(',').count() > 1)
+        };
+        if let Some(option) = ["bs", "bsrange", "bssplit"].into_iter().find(of_three) {
+            return Err(self.error(option, "a job that trims has one size; give that alone"));
+        }
+        if self.rules.verify.is_some() {
+            return Err(self.error("verify", "what is trimmed has no content; leave it out"));
+        }
+        Ok(())
     }
 
     fn check_rate(&self) -> Result<(), FioError> {

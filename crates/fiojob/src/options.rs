@@ -354,10 +354,22 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("verify_backlog_batch", ZERO, VERIFY),
     stops("verify_state_load", ZERO, VERIFY),
     stops("experimental_verify", ZERO, VERIFY),
-    stops("trim_percentage", ZERO, "trims are not issued"),
-    stops("trim_verify_zero", ZERO, "trims are not issued"),
-    stops("trim_backlog", ZERO, "trims are not issued"),
-    stops("trim_backlog_batch", ZERO, "trims are not issued"),
+    stops(
+        "trim_percentage",
+        ZERO,
+        "a job trims or it reads and writes",
+    ),
+    stops(
+        "trim_verify_zero",
+        ZERO,
+        "a job trims or it reads and writes",
+    ),
+    stops("trim_backlog", ZERO, "a job trims or it reads and writes"),
+    stops(
+        "trim_backlog_batch",
+        ZERO,
+        "a job trims or it reads and writes",
+    ),
     stops(
         "verify_pattern_interval",
         ZERO,

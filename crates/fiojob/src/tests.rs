@@ -184,7 +184,15 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "frobnicate=1",
             "line 2: frobnicate: disksmith does not know",
         ),
-        ("rw=trim", "line 2: rw: 'trim' is not done"),
+        ("rw=trimwrite", "line 2: rw: 'trimwrite' is not done"),
+        (
+            "rw=randtrim\nbs=4k,4k,8k",
+            "bs: a job that trims has one size",
+        ),
+        (
+            "rw=trim\nverify=crc32c",
+            "verify: what is trimmed has no content",
+        ),
         ("rw=randread:8", "'randread:8' is not done"),
         ("ioengine=rbd", "line 2: ioengine: 'rbd'"),
         ("random_distribution=normal:10", "'normal:10' is not done"),

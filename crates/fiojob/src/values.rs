@@ -44,9 +44,12 @@ fn plain_pattern(value: &str) -> Result<Pattern, String> {
         "randread" => (true, true, false),
         "randwrite" => (true, false, true),
         "randrw" => (true, true, true),
+        "trim" => (false, false, true),
+        "randtrim" => (true, false, true),
         _ => {
             return Err(format!(
-                "'{value}' is not done; read, write, rw, randread, randwrite and randrw are"
+                "'{value}' is not done; read, write, rw, trim and, at random places, randread, randwrite, randrw and \
+                 randtrim are"
             ));
         }
     };
@@ -54,6 +57,7 @@ fn plain_pattern(value: &str) -> Result<Pattern, String> {
         random,
         reads,
         writes,
+        trims: value.ends_with("trim"),
     })
 }
 

@@ -29,11 +29,21 @@ pub enum Offload {
 /// True if the device takes such requests: if `queue/write_zeroes_max_bytes` is not zero
 /// (Documentation/ABI/stable/sysfs-block). A partition has the queue of its disk.
 pub fn is_offered(root: &Root, device: &Device) -> bool {
+    takes(root, device, "write_zeroes_max_bytes")
+}
+
+/// True if the device takes discards (`BLKDISCARD`), after which blocks may read as anything: if
+/// `queue/discard_max_bytes` is not zero.
+pub fn takes_discards(root: &Root, device: &Device) -> bool {
+    takes(root, device, "discard_max_bytes")
+}
+
+/// True if this limit of the device's queue is not zero.
+fn takes(root: &Root, device: &Device, limit: &str) -> bool {
     let folder = root.sys.join("class/block").join(device.sysfs_name());
-    ["queue", "../queue"].iter().any(|queue| {
-        number::<u64>(&folder.join(queue).join("write_zeroes_max_bytes"))
-            .is_some_and(|most| most > 0)
-    })
+    ["queue", "../queue"]
+        .iter()
+        .any(|queue| number::<u64>(&folder.join(queue).join(limit)).is_some_and(|most| most > 0))
 }
 
 /// Zeroes a range of a device that is open for writing. It returns when the device has answered,
@@ -108,5 +118,11 @@ mod tests {
         assert_eq!(offered(), [false; 2]);
         fs::write(disk.join("queue/write_zeroes_max_bytes"), "33553920\n").unwrap();
         assert_eq!(offered(), [true; 2]);
+        let devices = Devices::read(&root).unwrap();
+        let discards =
+            || ["sda", "sda1"].map(|name| takes_discards(&root, devices.named(name).unwrap()));
+        assert_eq!(discards(), [false; 2]);
+        fs::write(disk.join("queue/discard_max_bytes"), "4294966784\n").unwrap();
+        assert_eq!(discards(), [true; 2]);
     }
 }

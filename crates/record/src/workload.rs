@@ -161,6 +161,9 @@ pub struct Details {
     pub even_rate: bool,
     /// fsync instead of fdatasync.
     pub full_sync: bool,
+    /// Writes are discards (`BLKDISCARD`), which give the blocks back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trims: bool,
     /// The phase ends when so much was issued.
     pub bytes: Option<Bytes>,
     /// So long it runs before anything is counted.
@@ -252,6 +255,11 @@ impl Workload {
             .flat_map(|details| details.read_sizes.iter().chain(&details.write_sizes))
     }
 
+    /// True if its writes are discards.
+    pub fn trims(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.trims)
+    }
+
     /// Blocking calls, where the workload is a given work made of them.
     pub fn calls(&self) -> Option<Calls> {
         self.details.as_ref()?.calls
@@ -269,6 +277,7 @@ impl Workload {
             (Some(Calls::Create), Direction::Write) => Activity::Create,
             (Some(Calls::Delete), Direction::Write) => Activity::Delete,
             (Some(Calls::Stat), Direction::Read) => Activity::Stat,
+            (_, Direction::Write) if self.trims() => Activity::Trim,
             _ => direction.into(),
         }
     }

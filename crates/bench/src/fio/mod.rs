@@ -72,6 +72,7 @@ impl Ready {
             (plan, Opened::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
+        plan.check_trims(&context.root, &opened.prepared)?;
         descriptors::allow(open_at_once(&plan), "files or clones").refused()?;
         plan.check_alignment(&opened.prepared).refused()?;
         for stream in plan.walls.iter().flatten() {

@@ -1,17 +1,20 @@
 //! Streams: what each clone of each job does, as a workload on files.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 
 use engine::Choice;
 use fiojob::{Amount, ExitWhat, FioError, IoEngine, Job, Problems, SyncIo};
-use record::{Bytes, Details, Nanos, Stride, Workload};
+use linux::block::{DevNum, Devices};
+use linux::{Root, offload};
+use record::{Bytes, Details, Nanos, Stride, TargetKind, Workload};
 
 use super::blocks::Blocks;
 use super::names::Names;
 use super::rules;
 use super::workload::{stride, workload};
 use crate::target::Prepared;
-use ui::exit::Failure;
+use ui::exit::{ExitClass as _, Failure};
 
 /// One clone of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,6 +175,32 @@ impl Plan {
         )))
     }
 
+    /// Checks that the target is a device that takes discards, where a job trims.
+    ///
+    /// # Errors
+    /// Names a job that trims, and what the target is.
+    pub(super) fn check_trims(&self, root: &Root, prepared: &Prepared) -> Result<(), Failure> {
+        let mut streams = self.walls.iter().flatten();
+        let Some(trimming) = streams.find(|stream| stream.workload.trims()) else {
+            return Ok(());
+        };
+        let (job, path) = (&trimming.job, &prepared.target.path);
+        if prepared.target.kind != TargetKind::Block {
+            return Err(Failure::refused(format!(
+                "{job} trims, which is done on block devices alone, and {path} is none; give a device"
+            )));
+        }
+        let number = prepared.file.metadata().midway()?.rdev();
+        let devices = Devices::read(root).midway()?;
+        let device = devices.get(DevNum::from_raw(number));
+        match device.is_some_and(|device| offload::takes_discards(root, device)) {
+            true => Ok(()),
+            false => Err(Failure::refused(format!(
+                "{job} trims, and {path} takes no discards (queue/discard_max_bytes is 0); leave the job out"
+            ))),
+        }
+    }
+
     /// Checks that requests past the page cache are multiples of the device's block.
     ///
     /// # Errors
@@ -319,8 +348,8 @@ fn stream(
         span,
         files: files.to_vec(),
         choice: match job.engine {
-            IoEngine::Queued => Choice::Auto,
-            IoEngine::Blocking => Choice::Sync,
+            IoEngine::Queued if !job.pattern.trims => Choice::Auto,
+            IoEngine::Queued | IoEngine::Blocking => Choice::Sync,
         },
         direct: job.direct,
         invalidate: job.invalidate,

@@ -36,6 +36,8 @@ pub(super) fn workload(
         block: Bytes(blocks.mean),
         threads: 1,
         depth: match job.engine {
+            // As in fio, whose trims are calls that wait.
+            _ if job.pattern.trims => 1,
             // Until it thinks, no more than these are issued.
             IoEngine::Queued if job.think_us > 0 => job.iodepth.min(job.think_every),
             IoEngine::Queued => job.iodepth,
@@ -70,6 +72,7 @@ pub(super) fn workload(
             even_rate: job.cadence == Cadence::Linear,
             // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
+            trims: job.pattern.trims,
             bytes,
             ramp: Nanos(job.ramp_us * 1000),
             options: options(job, offset),

@@ -190,6 +190,9 @@ struct PhaseDocument<'a> {
     create: Option<FlowDocument>,
     stat: Option<FlowDocument>,
     delete: Option<FlowDocument>,
+    /// Discards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trim: Option<FlowDocument>,
     sync: Option<FlowDocument>,
     commit: Option<FlowDocument>,
     threads_fairness: FairnessDocument,
@@ -205,9 +208,11 @@ impl<'a> PhaseDocument<'a> {
             let flow = phase.flow(direction).zip(figures.flow(direction));
             flow.map(|(flow, figures)| FlowDocument::of(flow, figures))
         };
-        // Work on files is neither a read nor a write, for whoever adds those up.
-        let data = |direction| flow(direction).filter(|_| !workload.is_of_files());
-        let of_files = |activity| {
+        // Work on files and discards are neither reads nor writes, for whoever adds those up.
+        let data = |direction: Direction| {
+            flow(direction).filter(|_| workload.activity(direction) == direction.into())
+        };
+        let of_activity = |activity| {
             let counted = |direction: &Direction| workload.activity(*direction) == activity;
             Direction::ALL.into_iter().find(counted).and_then(flow)
         };
@@ -227,9 +232,10 @@ impl<'a> PhaseDocument<'a> {
             outcome: (!phase.outcome.is_empty()).then_some(&phase.outcome),
             read: data(Direction::Read),
             write: data(Direction::Write),
-            create: of_files(Activity::Create),
-            stat: of_files(Activity::Stat),
-            delete: of_files(Activity::Delete),
+            create: of_activity(Activity::Create),
+            stat: of_activity(Activity::Stat),
+            delete: of_activity(Activity::Delete),
+            trim: of_activity(Activity::Trim),
             sync: flow(Direction::Sync),
             commit: flow(Direction::Commit),
             threads_fairness: FairnessDocument::of(&phase.thread_ops, &phase.thread_seconds),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use record::Nanos;
 
 use super::Random;
+use super::bucket::Bucket;
 use super::request::{Kind, Request};
 use crate::spec::VolumeSpec;
 
@@ -21,6 +22,8 @@ pub(super) struct ColdMap {
     bits: Vec<u64>,
     left: u64,
     fetching: HashMap<u64, Nanos>,
+    /// What all fetches together may move; `None` without a limit.
+    rate: Option<Bucket>,
 }
 
 impl ColdMap {
@@ -32,6 +35,7 @@ impl ColdMap {
             bits: Vec::new(),
             left: 0,
             fetching: HashMap::new(),
+            rate: spec.cold.rate.map(|rate| Bucket::cap(rate.0 as f64)),
         };
         if spec.cold.fraction > 0.0 {
             map.chill();
@@ -81,7 +85,8 @@ impl ColdMap {
             }
             (Kind::Trim, false) => start,
             _ if self.warm(number) => {
-                let ready = Nanos(start.0.saturating_add(self.fetch_time(number).0));
+                let begins = self.fetch(start);
+                let ready = Nanos(begins.0.saturating_add(self.fetch_time(number).0));
                 self.fetching.insert(number, ready);
                 ready
             }
@@ -106,6 +111,17 @@ impl ColdMap {
         *word &= !bit;
         self.left -= u64::from(was);
         was
+    }
+
+    /// Begins the next fetch as soon as the limit on all of them has room for it.
+    fn fetch(&mut self, start: Nanos) -> Nanos {
+        let bytes = self.spec.block.0 as f64;
+        let Some(rate) = &mut self.rate else {
+            return start;
+        };
+        let begins = rate.earliest(start, bytes);
+        rate.take(begins, bytes);
+        begins
     }
 
     /// Time to fetch this block: its own number, whenever and in whatever order it is requested.

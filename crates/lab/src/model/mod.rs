@@ -17,7 +17,8 @@
 //!   each `merge` size begun. Requests that never are in flight together do not merge. What waits at
 //!   a [`Gate`] counts as answered when it would have been without one.
 //! - **Cold blocks**: the first read of a block starts its fetch and waits for it; others that need
-//!   it meanwhile wait for the same fetch; fetches of different blocks know nothing of each other.
+//!   it meanwhile wait for the same fetch; fetches of different blocks know nothing of each other, unless
+//!   their sum is limited (EBS User Guide, "Initialize Amazon EBS volumes", provisioned rate).
 //!   A write that covers a whole block has nothing to fetch and makes it warm. A write of a part
 //!   must first have the rest, and waits as a read does. Discarding a whole block makes it warm, a
 //!   part of one changes nothing.

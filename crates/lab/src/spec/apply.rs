@@ -111,6 +111,7 @@ fn set(spec: &mut VolumeSpec, pair: Pair<'_>) -> Result<(), SpecError> {
         "cold" => spec.cold.fraction = pair.share()?,
         "cold-block" => spec.cold.block = pair.cold_block()?,
         "cold-latency" => (spec.cold.min, spec.cold.max) = pair.times()?,
+        "cold-rate" => spec.cold.rate = pair.or_none(|pair| pair.bytes("MiB"))?,
         "slow" => spec.slow.when.episodes.push(pair.episode()?),
         "slow-factor" => {
             spec.slow.factor = pair.number(1.0, 1e6, "a number from 1 to 1000000, such as 4")?;

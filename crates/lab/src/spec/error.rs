@@ -20,6 +20,7 @@ pub const KEYS: [&str; 28] = [
     "cold",
     "cold-block",
     "cold-latency",
+    "cold-rate",
     "slow",
     "slow-factor",
     "slow-every",

@@ -25,6 +25,7 @@
 //! | `cold` | share of blocks whose first read is slow: `0.5` or `50%` | `0`, `1` for `cold` |
 //! | `cold-block` | size of such a block | `512KiB` |
 //! | `cold-latency` | what the first read costs, `20ms..80ms` or one value | `20ms..80ms` |
+//! | `cold-rate` | bytes a second of all fetches together, or `none` | no limit |
 //! | `slow` | a fail-slow episode, `START+LENGTH`, repeatable | none |
 //! | `slow-factor` | during it latency is multiplied and caps are divided by this | `10` |
 //! | `slow-every` | the episodes come again after this long | once |
@@ -152,6 +153,9 @@ pub struct Cold {
     /// Longest fetch, in nanoseconds; fetches are uniform between the two.
     #[serde(rename = "max_ns")]
     pub max: Nanos,
+    /// Bytes a second of all fetches together; `None` for no limit.
+    #[serde(default)]
+    pub rate: Option<Bytes>,
 }
 
 /// A stretch of time.
@@ -251,13 +255,14 @@ pub struct Corruption {
 }
 
 impl VolumeSpec {
-    /// The same volume with its rates multiplied by `scale`: `iops`, `throughput`, and the bursts with their credits,
-    /// so that credits last as long as before.
+    /// The same volume with its rates multiplied by `scale`: `iops`, `throughput`, `cold-rate`, and the bursts with their
+    /// credits, so that credits last as long as before.
     #[must_use]
     pub fn scaled(&self, scale: f64) -> VolumeSpec {
         let mut spec = self.clone();
         spec.iops = self.iops.map(|iops| iops * scale);
         spec.throughput = self.throughput.map(|rate| scale_bytes(rate, scale));
+        spec.cold.rate = self.cold.rate.map(|rate| scale_bytes(rate, scale));
         spec.burst = self.burst.map(|burst| Burst {
             iops: burst.iops * scale,
             credits: burst.credits * scale,

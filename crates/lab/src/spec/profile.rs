@@ -93,6 +93,7 @@ impl VolumeSpec {
                 block: Bytes::kib(512),
                 min: Nanos(20_000_000),
                 max: Nanos(80_000_000),
+                rate: None,
             },
             slow: Slow {
                 factor: 10.0,

@@ -238,6 +238,7 @@ fn a_quantity_without_its_unit_is_refused_and_the_unit_shown() {
         ("latency=5", "write latency=5ms"),
         ("latency-min=0.5", "write latency-min=0.5ms"),
         ("cold-latency=20..80", "write cold-latency=20ms..80ms"),
+        ("cold-rate=100", "write cold-rate=100MiB"),
         ("cold-latency=20ms..80", "write cold-latency=20ms..80ms"),
         ("slow=10+5s", "write slow=10s+5s"),
         ("slow-every=60", "write slow-every=60s"),

@@ -31,6 +31,27 @@ fn cold_reads_in_flight_together_take_as_long_as_one() {
 }
 
 #[test]
+fn fetches_together_are_no_faster_than_their_limit_and_scale_with_the_caps() {
+    for (scale, seconds) in [(1.0, 1.0), (0.5, 2.0)] {
+        let group: VolumeGroup = "cold=1,cold-rate=64MiB,cold-latency=20ms:1GiB"
+            .parse()
+            .unwrap();
+        let mut cold = Volume::new(group.spec.scaled(scale), 1);
+        let last = (0..128).map(|block| {
+            let request = Request {
+                kind: Kind::Read,
+                offset: block * 512 * KIB,
+                length: 4096,
+            };
+            cold.admit(Nanos(0), &request).ready
+        });
+        // 64 MiB, and the last fetch.
+        let took = last.max().unwrap().as_secs_f64();
+        assert!((took - seconds - 0.02).abs() < 0.02, "{took}");
+    }
+}
+
+#[test]
 fn a_write_fetches_only_what_it_does_not_cover() {
     let mut cold = volume("cold=1:1GiB");
     let mut wait = |kind, offset: u64, length: u64| {

@@ -1,0 +1,108 @@
+//! Jobs that trim, on loop devices, which punch holes into their file for it.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::loops::{Loop, skipped, try_run};
+use crate::{Place, run};
+
+const MIB: usize = 1 << 20;
+
+/// Eight of sixteen mebibytes, each block once.
+const JOB: &str = "[t]\nrw=randtrim\nbs=64k\nsize=8m\n";
+
+/// A device full of data, and its file, which shows what was given back.
+fn full(place: &Place, name: &str) -> Option<(Loop, File)> {
+    let path = place.path(name);
+    let file = File::create_new(&path).unwrap();
+    file.set_len(16 * MIB as u64).unwrap();
+    drop(file);
+    let device = Loop::on(&path).map_err(|why| skipped(&why)).ok()?;
+    let node = OpenOptions::new().write(true).open(device.path()).unwrap();
+    node.write_all_at(&vec![7; 16 * MIB], 0).unwrap();
+    node.sync_all().unwrap();
+    Some((device, File::open(path).unwrap()))
+}
+
+fn kept(file: &File) -> u64 {
+    file.metadata().unwrap().blocks() * 512 >> 20
+}
+
+#[test]
+fn trims_are_refused_without_a_device_and_without_consent() {
+    let place = Place::new();
+    let said = run(&place, "data", JOB, &[]).ends_with(2);
+    assert!(
+        said.err.contains("block devices alone, and data is none"),
+        "{said:#?}"
+    );
+    fs::write(place.path("table.ibd"), vec![7; 8 * MIB]).unwrap();
+    let consent = ["--destroy", "table.ibd=unknown"];
+    let said = run(&place, "table.ibd", JOB, &consent).ends_with(2);
+    assert!(said.err.contains("block devices alone"), "{said:#?}");
+    assert!(fs::read(place.path("table.ibd")).unwrap() == vec![7; 8 * MIB]);
+    let said = run(&place, "table.ibd", JOB, &["--engine", "uring"]).ends_with(2);
+    assert!(said.err.contains("only read unless --destroy"), "{said:#?}");
+    let Some((device, file)) = full(&place, "disk.img") else {
+        return;
+    };
+    let said = run(&place, device.path(), JOB, &[]).ends_with(2);
+    assert!(said.err.contains("only read unless --destroy"), "{said:#?}");
+    assert_eq!(kept(&file), 16);
+}
+
+#[test]
+fn with_root_what_is_trimmed_is_given_back_and_counted_apart_as_by_fio() {
+    let place = Place::new();
+    let Some((device, file)) = full(&place, "disk.img") else {
+        return;
+    };
+    let consent = format!("{}=unknown", device.path());
+    let arguments = ["--destroy", consent.as_str(), "--json"];
+    let answer = run(&place, device.path(), JOB, &arguments)
+        .ends_with(0)
+        .json();
+    let phase = &answer["phases"][0];
+    assert_eq!(phase["trim"]["ops"], 128, "{phase:#}");
+    assert_eq!(phase["trim"]["bytes"], 8 * MIB);
+    assert!(
+        phase["write"].is_null() && phase["read"].is_null(),
+        "{phase:#}"
+    );
+    assert_eq!(kept(&file), 8);
+
+    let shown = place.run(&["show", "last"]).ends_with(0);
+    assert!(shown.prose().contains("trim"), "{shown:#?}");
+    let shown = place
+        .run(&["show", "last", "--format", "fio-json"])
+        .ends_with(0);
+    let ours: Value = serde_json::from_str(&shown.out).unwrap();
+    let Some((device, file)) = full(&place, "other.img") else {
+        return;
+    };
+    if Command::new("fio").arg("--version").output().is_err() {
+        skipped("fio is not installed");
+        return;
+    }
+    let job = place.path("job.fio");
+    let named = format!("--filename={}", device.path());
+    let text = fs::read_to_string(&job)
+        .unwrap()
+        .replace("[t]\n", "[t]\nrandrepeat=0\n");
+    fs::write(&job, text).unwrap();
+    let said = try_run(
+        "fio",
+        &["--output-format=json", &named, job.to_str().unwrap()],
+    )
+    .unwrap();
+    let theirs: Value = serde_json::from_str(&said).unwrap();
+    for side in [&ours, &theirs] {
+        let (trim, write) = (&side["jobs"][0]["trim"], &side["jobs"][0]["write"]);
+        assert_eq!(trim["total_ios"], 128, "{side:#}");
+        assert_eq!(write["total_ios"], 0);
+    }
+    assert_eq!(kept(&file), 8);
+}
