@@ -35,17 +35,12 @@ fn kept(file: &File) -> u64 {
 fn trims_are_refused_without_a_device_and_without_consent() {
     let place = Place::new();
     let said = run(&place, "data", JOB, &[]).ends_with(2);
-    assert!(
-        said.err.contains("block devices alone, and data is none"),
-        "{said:#?}"
-    );
+    assert!(said.err.contains("block devices alone"), "{said:#?}");
     fs::write(place.path("table.ibd"), vec![7; 8 * MIB]).unwrap();
     let consent = ["--destroy", "table.ibd=unknown"];
     let said = run(&place, "table.ibd", JOB, &consent).ends_with(2);
     assert!(said.err.contains("block devices alone"), "{said:#?}");
     assert!(fs::read(place.path("table.ibd")).unwrap() == vec![7; 8 * MIB]);
-    let said = run(&place, "table.ibd", JOB, &["--engine", "uring"]).ends_with(2);
-    assert!(said.err.contains("only read unless --destroy"), "{said:#?}");
     let Some((device, file)) = full(&place, "disk.img") else {
         return;
     };

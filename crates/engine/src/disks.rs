@@ -167,9 +167,7 @@ pub(crate) fn note(detail: &mut String, remark: Option<String>) {
 fn choose(workload: &Workload, choice: Choice) -> Result<(EngineKind, String), EngineError> {
     let log_writer = workload.sync_every > 0 && workload.depth == 1;
     match choice {
-        Choice::Uring if workload.trims() => Err(EngineError::Unfit(
-            "trims are calls that wait; leave out --engine uring, or give --engine sync".to_owned(),
-        )),
+        // Discards are calls that wait.
         _ if workload.trims() => Ok((EngineKind::Sync, String::new())),
         Choice::Sync => Ok((EngineKind::Sync, String::new())),
         Choice::Auto if log_writer => Ok((

@@ -348,8 +348,8 @@ fn stream(
         span,
         files: files.to_vec(),
         choice: match job.engine {
-            IoEngine::Queued if !job.pattern.trims => Choice::Auto,
-            IoEngine::Queued | IoEngine::Blocking => Choice::Sync,
+            IoEngine::Queued => Choice::Auto,
+            IoEngine::Blocking => Choice::Sync,
         },
         direct: job.direct,
         invalidate: job.invalidate,

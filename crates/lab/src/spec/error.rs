@@ -6,7 +6,7 @@ use super::Profile;
 pub(super) const MOST_VOLUMES: u32 = 256;
 
 /// All keys, in the order of the documentation.
-pub const KEYS: [&str; 28] = [
+pub const KEYS: [&str; 29] = [
     "iops",
     "throughput",
     "burst",
