@@ -11,12 +11,12 @@ use std::process::Command;
 pub(crate) fn without_uring(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs in the child between fork and exec. It only makes two system calls,
     // which are async-signal-safe, and reads memory of its own.
-    unsafe { command.pre_exec(|| refuse(libc::SYS_io_uring_setup as u32)) }
+    unsafe { command.pre_exec(refuse_uring) }
 }
 
-/// Has the kernel answer EPERM to one system call from here on.
+/// Has the kernel answer EPERM to io_uring_setup on this thread, and on those that it starts, from here on.
 #[allow(unsafe_code, reason = "prctl is not wrapped")]
-fn refuse(call: u32) -> std::io::Result<()> {
+pub(crate) fn refuse_uring() -> std::io::Result<()> {
     // The call's number is the first word of what the filter is given (seccomp(2)).
     let word = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     let equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -24,7 +24,7 @@ fn refuse(call: u32) -> std::io::Result<()> {
     let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
     let mut steps = [
         step(word, 0, 0, 0),
-        step(equal, call, 0, 1),
+        step(equal, libc::SYS_io_uring_setup as u32, 0, 1),
         step(answer, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0),
         step(answer, libc::SECCOMP_RET_ALLOW, 0, 0),
     ];

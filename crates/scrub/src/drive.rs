@@ -8,7 +8,7 @@
 //! sleeps after 128 KiB. The limits are no substitute for `sync_max`, because md sleeps for half a second each time;
 //! where `sync_max` was set far ahead, on an array that was idle, they are the only means.
 //!
-//! Where the members can be compared directly, without md, this is done while there is a foreground (`direct`),
+//! Where the members can be compared directly, without md, this is done while there is a foreground (`give_way`),
 //! without steps.
 //!
 //! The progress is known exactly only where md has reached `sync_max` and drained (in a direct comparison, at the end
@@ -18,6 +18,7 @@
 mod direct;
 #[cfg(test)]
 mod foreground;
+mod give_way;
 #[cfg(test)]
 mod model;
 mod sync_window;

@@ -1,0 +1,291 @@
+//! Compares the members directly while there is a foreground: they are read and compared here, and md checks only
+//! suspected chunks. Without a foreground md checks all.
+//!
+//! md's check makes many small requests, each of which waits in the queues of its members. RAID 10 is worse: each
+//! request waits until all foreground requests have completed, and lets none begin meanwhile (`raise_barrier`,
+//! drivers/md/raid10.c), so that members which are busy for half of the time get little done. Large direct reads are
+//! few, and wait in the queues of the disks like any other read.
+//!
+//! While members are read, md does nothing, and nothing delays work that it may have to do: `sync_max` is `max`. The
+//! progress is known at the end of each unit, where md can take over.
+
+use linux::md::sync::{Action, Look, Sectors, Tunable, Until};
+use record::Nanos;
+use study::pace::Allowed;
+
+use super::direct::Direct;
+use super::{Drive, Ending, SyncWindow, TICK, TIMEOUT, Throttle, World};
+
+/// After so many steps in a row, of each of which much is suspected, md checks by itself: it is faster where much
+/// differs.
+const SUSPECTED: u32 = 4;
+/// Time after that, or after the readers stopped or were too slow for a deadline, until direct comparison is tried
+/// again.
+const LOST: Nanos = Nanos(600_000_000_000);
+/// Longest time after the end of a check for which md refuses an action (EBUSY), though it reports `idle`
+/// (`md_check_recovery`, drivers/md/md.c).
+const REAPED: Nanos = Nanos(1_000_000_000);
+
+impl<W: World> Drive<'_, W> {
+    /// Time for which nothing is to be done.
+    pub(super) fn rest(&self, now: Nanos) -> Nanos {
+        match &self.direct {
+            Some(direct) if !self.began => direct.rest(),
+            _ => self.window.rest(self.pace.allowed(), self.at.live, now),
+        }
+    }
+
+    /// True if md's check is to give way to reads of the members.
+    fn is_to_compare(&mut self) -> bool {
+        if self.direct.is_some() {
+            // What it was sent for is done.
+            return self.window.has_stopped(self.at.done);
+        }
+        let now = self.world.now();
+        let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
+        let is_of_use = !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
+        is_of_use && matches!(self.pace.allowed(), Allowed::Rate(_)) && self.world.can_compare()
+    }
+
+    /// Ends md's check, where the foreground would wait for it, and continues with direct comparison. At `sync_max`
+    /// the progress is known. Elsewhere md reports a position that it has surely passed, and the mismatches up to its
+    /// real position: if it found any since the last stop, that part is checked again. A repair has rewritten it.
+    pub(super) fn give_way(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        if !self.is_to_compare() {
+            return Ok(None);
+        }
+        let stands = self.at.done == self.window.at();
+        if let Some(ending) = self.end_for_now(now)? {
+            return Ok(Some(ending));
+        }
+        if self.began {
+            return Ok(None);
+        }
+        if !stands {
+            self.take_what_is_sure();
+        }
+        self.at.mismatches_seen = self.at.mismatches;
+        self.at.live = self.at.done;
+        if let Some(turned) = self.set(Throttle::Gentle)? {
+            return Ok(Some(turned));
+        }
+        // Where md's next check begins is 0 before nothing tells any more that it was moved.
+        let min = self.task.min.0.to_string();
+        let ends = [
+            (Tunable::Min, "0"),
+            (Tunable::Max, "max"),
+            (Tunable::Min, &min),
+        ];
+        for (tunable, text) in ends {
+            if let Err(error) = self.retried(|world| world.turn(tunable, text)) {
+                return self.is_in_the_way(now, error);
+            }
+        }
+        (self.window_set, self.lost) = (false, None);
+        self.pace.goes_in_steps(false);
+        if self.direct.is_none() {
+            let (unit, wide) = (self.window.unit(), self.task.wide);
+            // Where it began is known, though it may be no place where md could stop.
+            let from = self.window.stands_at(self.at.done);
+            self.direct = Some(Direct::new(from, self.at.of, unit, wide));
+        }
+        Ok(None)
+    }
+
+    /// Takes what md did up to where it was ended, as far as that is known.
+    fn take_what_is_sure(&mut self) {
+        let repairs = self.task.action == Action::Repair;
+        let found = self.at.mismatches_seen != self.at.mismatches;
+        if let Some(reached) = self.reached().filter(|_| repairs || !found) {
+            self.at.done = self.at.done.max(self.window.stands_at(reached));
+            self.at.mismatches = self.at.mismatches_seen;
+        }
+    }
+
+    /// Up to where a check surely was that has ended before its end (`curr_resync_completed`, drivers/md/md.c).
+    fn reached(&mut self) -> Option<Sectors> {
+        let shown = self.world.tunable(Tunable::Min)?;
+        shown.trim().parse().ok().map(Sectors)
+    }
+
+    /// Does what md refuses for as long as it ends a check.
+    pub(super) fn retried(
+        &mut self,
+        mut act: impl FnMut(&mut W) -> linux::Result<()>,
+    ) -> linux::Result<()> {
+        let until = self.world.now() + REAPED;
+        loop {
+            match act(self.world) {
+                Err(error) if error.is_busy() && self.world.now() < until => self.world.rest(TICK),
+                other => return other,
+            }
+        }
+    }
+
+    /// Ends md's check, to begin it again later; if md does not end it, it goes on as it was. Takes what it has
+    /// counted until it had ended.
+    fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let until = now + TIMEOUT;
+        loop {
+            let look = self.world.look()?;
+            if look.action == self.task.action {
+                if self.world.now() >= until {
+                    return Ok(None);
+                }
+                // Before its thread has begun, md takes no notice.
+                self.world.act(Action::Idle)?;
+                self.world.rest(TICK);
+                continue;
+            }
+            if let Some(reached) = self.reached() {
+                self.at.live = self.at.live.max(reached);
+            }
+            self.count(&look);
+            if let Some(ending) = not_left_alone(&look) {
+                return Ok(Some(ending));
+            }
+            if look.until == Until::End && self.window.is_last() {
+                return Ok(Some(self.done()));
+            }
+            self.began = false;
+            return Ok(None);
+        }
+    }
+
+    /// Continues, directly or with md. `None` while md checks.
+    pub(super) fn tick_direct(&mut self, now: Nanos) -> linux::Result<Option<Option<Ending>>> {
+        let Some(direct) = self.direct.as_mut().filter(|_| !self.began) else {
+            return Ok(None);
+        };
+        let before = direct.at;
+        if let Some(step) = &direct.reads
+            && let Some(compared) = self.world.compared(step)
+            && let Some(gives) = direct.come(&compared)
+        {
+            self.pace.gives(gives);
+        }
+        if direct.suspected >= SUSPECTED {
+            self.lost = Some(now);
+        }
+        let bytes = Sectors(direct.at.0 - before.0).bytes().0 as f64;
+        self.at.live = direct.at;
+        if direct.is_at_rest() {
+            self.at.done = direct.at;
+        }
+        if self.is_to_look(now) {
+            if let Some(ending) = self.look_direct(now)? {
+                return Ok(Some(Some(ending)));
+            }
+            self.moved += bytes;
+            let is_busy = self
+                .direct
+                .as_ref()
+                .is_some_and(|direct| direct.reads.is_some());
+            self.observe(now, is_busy);
+            // Where md does not delay all foreground requests, it gets more of the queues with its many requests.
+            if !self.task.holds_all && self.pace.falls_short() {
+                self.lost = Some(now);
+            }
+        } else {
+            self.moved += bytes;
+        }
+        let seconds = self.passed(now);
+        self.go_on(now, seconds).map(Some)
+    }
+
+    /// Begins the next step, or md's check, or is done.
+    fn go_on(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
+        let may = self.pace.allowed();
+        let Some(direct) = &mut self.direct else {
+            return Ok(None);
+        };
+        direct.pass(may, seconds);
+        if direct.is_at_rest() && direct.at >= direct.of {
+            return Ok(Some(self.done()));
+        }
+        if (may == Allowed::All || self.lost.is_some()) && direct.reads.is_none() {
+            // What is suspected lies behind what is done.
+            self.direct = None;
+            return self.send(self.at.done, None);
+        }
+        if direct.is_whole()
+            && direct.reads.is_none()
+            && may != Allowed::Nothing
+            && let Some(suspect) = direct.suspects.pop_front()
+        {
+            self.at.done = suspect.start;
+            return self.send(suspect.start, Some(suspect.end));
+        }
+        if matches!(may, Allowed::Rate(_))
+            && let Some(step) = direct.next()
+        {
+            let spacing = (!self.pace.is_driven()).then_some(direct.apart);
+            match self.world.compare(&step, spacing) {
+                true => direct.begin(step),
+                // Nobody reads any more.
+                false => self.lost = Some(now),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets md check from there on; up to `to`, if that is given, after which direct comparison continues.
+    fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
+        self.pace.goes_in_steps(true);
+        let now = self.world.now();
+        self.window = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
+            .that_holds_all(self.task.holds_all)
+            .that_stops_at(to);
+        self.window.ends_at(self.at.of);
+        self.from = from;
+        self.before = self.at.mismatches;
+        self.at.live = from;
+        if let Some(turned) = self.limits() {
+            return Ok(Some(turned));
+        }
+        match self.begin() {
+            Ok(()) => Ok(None),
+            Err(error) => self.is_in_the_way(now, error),
+        }
+    }
+
+    /// Meaning of md's refusal between two of its checks: other work has begun, which must not be delayed.
+    fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
+        self.world.turn(Tunable::Max, "max")?;
+        self.look_direct(now)?.map(Some).ok_or(error)
+    }
+
+    /// Looks for a reason to end while md does nothing.
+    fn look_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let look = self.world.look()?;
+        if let Some(ending) = not_left_alone(&look) {
+            return Ok(Some(ending));
+        }
+        if look.until != Until::End {
+            return Ok(Some(Ending::Turned(Tunable::Max)));
+        }
+        self.hurry(now);
+        self.look_seldom(now, false)
+    }
+
+    /// All is done.
+    pub(super) fn done(&mut self) -> Ending {
+        self.at.done = self.at.of;
+        self.at.live = self.at.of;
+        self.at.mismatches = self.at.mismatches_seen;
+        Ending::Done
+    }
+}
+
+/// End for an array that md works on though it should do nothing; `None` where it does nothing.
+fn not_left_alone(look: &Look) -> Option<Ending> {
+    match look.action {
+        _ if look.degraded > 0 => Some(Ending::Degraded),
+        Action::Idle => None,
+        Action::Check | Action::Repair => Some(Ending::Begun),
+        other => Some(Ending::Recovery(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
