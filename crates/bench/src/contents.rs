@@ -92,22 +92,28 @@ pub(crate) fn faster(run: &Run) -> Option<Faster> {
         let rates = flows.map(|(flow, seconds)| flow.bytes as f64 / seconds);
         rates.collect::<Vec<f64>>()
     });
-    if given.len() < TURNS || random.len() < TURNS {
-        return None;
-    }
-    let against = |rate: &f64| random.iter().filter(|other| *other >= rate).count();
-    let is_clear = given.iter().map(against).sum::<usize>() <= AGAINST;
-    let (given, random) = (median(&given)?, median(&random)?);
+    let (given, random) = clearly_faster(&given, &random)?;
     let phase = run
         .phases
         .iter()
         .find(|phase| phase.name.starts_with(NAMES[0]))?;
     let contents = phase.workload.details.as_ref()?.contents.clone()?;
-    (is_clear && given >= FASTER * random).then_some(Faster {
+    Some(Faster {
         given,
         random,
         contents,
     })
+}
+
+/// Medians of the rates of the turns, where all turns were made and those of the given data are beyond doubt faster.
+fn clearly_faster(given: &[f64], random: &[f64]) -> Option<(f64, f64)> {
+    if given.len() < TURNS || random.len() < TURNS {
+        return None;
+    }
+    let against = |rate: &f64| random.iter().filter(|other| *other >= rate).count();
+    let is_clear = given.iter().map(against).sum::<usize>() <= AGAINST;
+    let (given, random) = (median(given)?, median(random)?);
+    (is_clear && given >= FASTER * random).then_some((given, random))
 }
 
 #[cfg(test)]
@@ -128,5 +134,27 @@ mod tests {
             assert_eq!(details.is_some(), index % 2 == 0, "{}", phase.name);
         }
         assert!(!is_compared("page-write"));
+    }
+
+    #[test]
+    fn only_what_nearly_all_turns_say_is_taken_for_faster() {
+        let random = [100.0, 104.0, 96.0, 99.0, 101.0, 103.0];
+        let twice = random.map(|rate| 2.0 * rate);
+        assert_eq!(clearly_faster(&twice, &random), Some((201.0, 100.5)));
+        // One turn that somebody disturbed changes nothing; two do.
+        let rest = &twice[2..];
+        let one = [&[102.5, twice[1]], rest].concat();
+        assert!(clearly_faster(&one, &random).is_some());
+        let two = [&[50.0, 50.0], rest].concat();
+        assert_eq!(clearly_faster(&two, &random), None);
+        // Nor is it found where a turn is missing, nothing differs, the difference is of no consequence, or the
+        // data is slower.
+        assert_eq!(clearly_faster(&twice[1..], &random), None);
+        assert_eq!(clearly_faster(&random, &random), None);
+        assert_eq!(
+            clearly_faster(&random.map(|rate| 1.09 * rate), &random),
+            None
+        );
+        assert_eq!(clearly_faster(&random, &twice), None);
     }
 }
