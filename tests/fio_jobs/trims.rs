@@ -46,6 +46,27 @@ fn trims_are_refused_without_a_device_and_without_consent() {
     };
     let said = run(&place, device.path(), JOB, &[]).ends_with(2);
     assert!(said.err.contains("only read unless --destroy"), "{said:#?}");
+    let consent = format!("{}=unknown", device.path());
+    let consent = ["--destroy", consent.as_str()];
+    for (job, told) in [
+        (
+            "[w]\nrw=write\nsize=1m\n[t]\nstonewall\nrw=trim\nbs=1000\nsize=1m\n",
+            "multiples of",
+        ),
+        (
+            "[global]\ngroup_reporting\nsize=1m\n[w]\nrw=write\n[t]\nrw=trim\n",
+            "only one of them trims",
+        ),
+        ("[t]\nrw=trimwrite\n", "'trimwrite' is not done"),
+    ] {
+        let said = run(&place, device.path(), job, &consent).ends_with(2);
+        assert!(said.err.contains(told), "{said:#?}");
+    }
+    // A device that takes none.
+    let limit = format!("/sys/block/{}/queue/discard_max_bytes", device.name());
+    fs::write(&limit, "0").unwrap();
+    let said = run(&place, device.path(), JOB, &consent).ends_with(2);
+    assert!(said.err.contains("takes no discards"), "{said:#?}");
     assert_eq!(kept(&file), 16);
 }
 
@@ -67,7 +88,19 @@ fn with_root_what_is_trimmed_is_given_back_and_counted_apart_as_by_fio() {
         phase["write"].is_null() && phase["read"].is_null(),
         "{phase:#}"
     );
+    assert!(phase["sync"].is_null(), "{phase:#}");
     assert_eq!(kept(&file), 8);
+    // Of the device, not of what the kernel counts as written.
+    let findings = answer["findings"].as_array().unwrap();
+    let wrong = findings
+        .iter()
+        .find(|finding| finding["phase"] == "t" && finding["code"] == "cached");
+    assert_eq!(wrong, None, "{answer:#}");
+    let notes = answer["notes"].to_string();
+    assert!(
+        notes.contains("trims are issued one after another"),
+        "{notes}"
+    );
 
     let shown = place.run(&["show", "last"]).ends_with(0);
     assert!(shown.prose().contains("trim"), "{shown:#?}");
@@ -82,6 +115,7 @@ fn with_root_what_is_trimmed_is_given_back_and_counted_apart_as_by_fio() {
         skipped("fio is not installed");
         return;
     }
+    fs::write(place.path("job.fio"), JOB).unwrap();
     let job = place.path("job.fio");
     let named = format!("--filename={}", device.path());
     let text = fs::read_to_string(&job)
@@ -97,6 +131,7 @@ fn with_root_what_is_trimmed_is_given_back_and_counted_apart_as_by_fio() {
     for side in [&ours, &theirs] {
         let (trim, write) = (&side["jobs"][0]["trim"], &side["jobs"][0]["write"]);
         assert_eq!(trim["total_ios"], 128, "{side:#}");
+        assert_eq!(trim["io_bytes"], 8 * MIB, "{side:#}");
         assert_eq!(write["total_ios"], 0);
     }
     assert_eq!(kept(&file), 8);

@@ -141,12 +141,12 @@ mod tests {
         let random = [100.0, 104.0, 96.0, 99.0, 101.0, 103.0];
         let twice = random.map(|rate| 2.0 * rate);
         assert_eq!(clearly_faster(&twice, &random), Some((201.0, 100.5)));
-        // One turn that somebody disturbed changes nothing; two do.
+        // A turn that somebody slowed to half changes nothing; one that is slower than all others does.
         let rest = &twice[2..];
         let one = [&[102.5, twice[1]], rest].concat();
         assert!(clearly_faster(&one, &random).is_some());
-        let two = [&[50.0, 50.0], rest].concat();
-        assert_eq!(clearly_faster(&two, &random), None);
+        let slower = [&[50.0, twice[1]], rest].concat();
+        assert_eq!(clearly_faster(&slower, &random), None);
         // Nor is it found where a turn is missing, nothing differs, the difference is of no consequence, or the
         // data is slower.
         assert_eq!(clearly_faster(&twice[1..], &random), None);

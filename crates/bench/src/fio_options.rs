@@ -16,9 +16,9 @@ use clap::Args;
     ]
 )]
 pub struct FioOptions {
-    /// One job by fio's options instead of a suite: read, write, rw, randread, randwrite or randrw; as
-    /// in fio --size is of each clone. Unlike fio: direct=1 and ioengine=io_uring, unless others are
-    /// given, and clones are one phase
+    /// One job by fio's options instead of a suite: read, write, rw, randread, randwrite, randrw, trim or
+    /// randtrim; as in fio --size is of each clone. Unlike fio: direct=1 and ioengine=io_uring, unless
+    /// others are given, and clones are one phase
     #[arg(long, visible_alias = "readwrite", value_name = "PATTERN", help_heading = HEADING)]
     pub rw: Option<String>,
     /// The phase's name [default: the pattern]

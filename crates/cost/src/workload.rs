@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};
 use linux::volume_id::VolumeId;
 use record::sample::{DeviceKind, DeviceSample};
-use record::{Bytes, Nanos, Run};
+use record::{Activity, Bytes, Nanos, Run};
 
 use ui::exit::{ExitClass as _, Failure};
 
@@ -189,7 +189,11 @@ impl Workload {
             )));
         }
         let mut rate = Demand::default();
-        for (_, flow) in found.directions() {
+        // What is discarded is no load on a volume's caps.
+        let load = found
+            .directions()
+            .filter(|(direction, _)| found.workload.activity(*direction) != Activity::Trim);
+        for (_, flow) in load {
             rate.iops += flow.ops as f64 / seconds;
             rate.bytes_per_s += flow.bytes as f64 / seconds;
         }

@@ -56,7 +56,8 @@ impl<'a> Blocking<'a> {
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Ok(Blocking {
             files,
-            buffers: Buffers::new(block as usize, 1, 1, seed)?,
+            // Discards have no data.
+            buffers: Buffers::new(if rules.trims { 1 } else { block as usize }, 1, 1, seed)?,
             clock,
             random: Random::new(seed ^ 0x5374_616d_7073),
             busy: BusyTime::of_this_thread(),
@@ -69,12 +70,17 @@ impl<'a> Blocking<'a> {
     fn call(&mut self, direction: Direction, place: u64, bytes: u32) -> Result<usize, Errno> {
         let (file, offset) = in_file(place);
         let fd = self.files[file as usize].as_fd();
-        let buffer = &mut self.buffers.slice(0)[..bytes as usize];
         loop {
             let moved = match direction {
-                Direction::Read => rustix::io::pread(fd, &mut *buffer, offset),
+                Direction::Read => {
+                    let buffer = &mut self.buffers.slice(0)[..bytes as usize];
+                    rustix::io::pread(fd, buffer, offset)
+                }
                 Direction::Write if self.rules.trims => discard(fd, offset, bytes),
-                Direction::Write => rustix::io::pwrite(fd, buffer, offset),
+                Direction::Write => {
+                    let buffer = &self.buffers.slice(0)[..bytes as usize];
+                    rustix::io::pwrite(fd, buffer, offset)
+                }
                 _ if self.rules.full_sync => rustix::fs::fsync(fd).map(|()| 0),
                 Direction::Sync | Direction::Commit => rustix::fs::fdatasync(fd).map(|()| 0),
             };

@@ -392,6 +392,12 @@ impl<'a, B: Backend> Worker<'a, B> {
             return Ok(());
         }
         let (_, offset) = in_file(slot.place);
+        if result < 0 && slot.direction == Direction::Write && self.plan.workload.trims() {
+            return Err(EngineError::Call {
+                what: format!("a trim at byte {offset}"),
+                source: io::Error::from_raw_os_error(-result),
+            });
+        }
         Err(failure(slot.direction, offset, result, slot.bytes))
     }
 

@@ -324,7 +324,7 @@ impl Job {
         self.check_zones()
     }
 
-    /// Trims carry no data and are one size.
+    /// Trims take the sizes and rates of writes, and carry no data.
     fn check_trims(&self) -> Result<(), FioError> {
         if !self.pattern.trims {
             return Ok(());
@@ -333,8 +333,19 @@ impl Job {
             let value = self.given.get(*name);
             value.is_some_and(|value| value.matches(',').count() > 1)
         };
-        if let Some(option) = ["bs", "bsrange", "bssplit"].into_iter().find(of_three) {
-            return Err(self.error(option, "a job that trims has one size; give that alone"));
+        let pairs = [
+            "bs",
+            "bsrange",
+            "bssplit",
+            "blockalign",
+            "rate",
+            "rate_min",
+            "rate_iops",
+            "rate_iops_min",
+        ];
+        if let Some(option) = pairs.into_iter().find(of_three) {
+            let why = "trims take the value for writes; leave the third one out";
+            return Err(self.error(option, why));
         }
         if self.rules.verify.is_some() {
             return Err(self.error("verify", "what is trimmed has no content; leave it out"));

@@ -357,18 +357,22 @@ pub const OPTIONS: &[OptionRow] = &[
     stops(
         "trim_percentage",
         ZERO,
-        "a job trims or it reads and writes",
+        "a job either trims, or reads and writes",
     ),
     stops(
         "trim_verify_zero",
         ZERO,
-        "a job trims or it reads and writes",
+        "a job either trims, or reads and writes",
     ),
-    stops("trim_backlog", ZERO, "a job trims or it reads and writes"),
+    stops(
+        "trim_backlog",
+        ZERO,
+        "a job either trims, or reads and writes",
+    ),
     stops(
         "trim_backlog_batch",
         ZERO,
-        "a job trims or it reads and writes",
+        "a job either trims, or reads and writes",
     ),
     stops(
         "verify_pattern_interval",

@@ -187,7 +187,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("rw=trimwrite", "line 2: rw: 'trimwrite' is not done"),
         (
             "rw=randtrim\nbs=4k,4k,8k",
-            "bs: a job that trims has one size",
+            "bs: trims take the value for writes",
         ),
         (
             "rw=trim\nverify=crc32c",

@@ -126,7 +126,10 @@ fn flows(phase: &Phase) -> Vec<FlowSummary> {
 
 fn of_flow(activity: Activity, flow: &Flow, seconds: f64) -> FlowSummary {
     let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
-    let moves = matches!(activity, Activity::Read | Activity::Write | Activity::All);
+    let moves = matches!(
+        activity,
+        Activity::Read | Activity::Write | Activity::Trim | Activity::All
+    );
     FlowSummary {
         activity,
         ops: Some(flow.ops),

@@ -19,9 +19,8 @@ pub fn is_id(word: &str, kind: &str) -> bool {
     let digits = word
         .strip_prefix(kind)
         .and_then(|rest| rest.strip_prefix('-'));
-    digits.is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-    })
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(is_digit))
 }
 
 /// Time limit of a command, which repeats failed requests by itself.
@@ -352,6 +351,9 @@ mod tests {
     fn only_an_id_of_its_kind_is_one() {
         assert!(is_id("snap-0123abcd", "snap"));
         assert!(is_id("i-0123456789abcdef0", "i"));
+        for wrong in ["I-1", "i-*", "i-1,i-2", "i-1 i-2", "vol-1"] {
+            assert!(!is_id(wrong, "i"), "{wrong}");
+        }
         for wrong in [
             "",
             "snap-",
@@ -359,6 +361,7 @@ mod tests {
             "vol-0123abcd",
             "--x",
             "snap-x",
+            "snap-0123ABCD",
             "snap-1 2",
             "a.json",
         ] {

@@ -143,6 +143,11 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// Flow of the requests that wrote data; `None` where its writes are discards.
+    pub fn written(&self) -> Option<&Flow> {
+        self.write.as_ref().filter(|_| !self.workload.trims())
+    }
+
     /// One direction's part.
     pub fn flow(&self, direction: Direction) -> Option<&Flow> {
         match direction {

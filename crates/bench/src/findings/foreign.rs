@@ -67,15 +67,15 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
         TargetKind::Block => Amount::default(),
         TargetKind::Directory | TargetKind::File => METADATA,
     };
-    let own_reads = made(&phase.read);
-    let own_writes = made(&phase.write);
+    let own_reads = made(phase.read.as_ref());
+    let own_writes = made(phase.written());
     let asked = Amount {
         ops: own_reads.ops + own_writes.ops,
         bytes: own_reads.bytes + own_writes.bytes,
     };
     let own_writes = Amount {
         // A driver may count a flush as a write of no bytes.
-        ops: own_writes.ops + made(&phase.sync).ops,
+        ops: own_writes.ops + made(phase.sync.as_ref()).ops,
         ..own_writes
     };
     let half_width = half_width(figures);
@@ -161,7 +161,7 @@ fn foreign(
 
 /// All requests of a direction that were made, also those that came back when the time was up. In an open loop,
 /// the latencies are of those too that were due and never made.
-fn made(flow: &Option<Flow>) -> Amount {
+fn made(flow: Option<&Flow>) -> Amount {
     let Some(flow) = flow else {
         return Amount::default();
     };

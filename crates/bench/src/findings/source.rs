@@ -222,8 +222,14 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     }
     let (counts, _) = crate::figures::device_totals(phase)?;
     let sides = [
-        ("reads", &phase.read, counts.read_bytes, "was answered from"),
-        ("writes", &phase.write, counts.write_bytes, "was left in"),
+        (
+            "reads",
+            phase.read.as_ref(),
+            counts.read_bytes,
+            "was answered from",
+        ),
+        // The kernel counts discards apart.
+        ("writes", phase.written(), counts.write_bytes, "was left in"),
     ];
     // What the page cache may hold of a file that is large enough is in the figures by design.
     let held = bonnie::share_in_memory(run, phase);
@@ -231,10 +237,7 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     let parts: Vec<String> = sides
         .into_iter()
         .filter_map(|(what, flow, counted, how)| {
-            let asked = flow
-                .as_ref()
-                .map(|flow| flow.bytes)
-                .filter(|bytes| *bytes > 0)?;
+            let asked = flow.map(|flow| flow.bytes).filter(|bytes| *bytes > 0)?;
             let made = counted as f64 / asked as f64;
             (made < EXPLAINED).then(|| {
                 let explained = what == "reads" && made >= EXPLAINED * (1.0 - held);

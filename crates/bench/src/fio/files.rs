@@ -114,7 +114,9 @@ impl Opened {
             let mut files = Vec::new();
             for file in &stream.files {
                 let opened = self.reopen(*file, stream.sync_io)?;
-                handles.direct &= stream.direct && set_direct(&opened)?;
+                // Trims go past the page cache always.
+                handles.direct &=
+                    stream.workload.trims() || (stream.direct && set_direct(&opened)?);
                 if !stream.direct {
                     self.advise(&opened, stream)?;
                 }

@@ -92,6 +92,12 @@ impl Plan {
                 plan.notes.push(format!("{}: {note}.", job.name));
             }
             plan.notes.extend(rules::note(job));
+            if job.pattern.trims && job.engine == IoEngine::Queued && job.iodepth > 1 {
+                plan.notes.push(format!(
+                    "{}: trims are issued one after another; iodepth={} has no effect on them.",
+                    job.name, job.iodepth
+                ));
+            }
             errors.extend(plan.add(job, files, size, group).err());
         }
         Problems::or(errors, plan)
@@ -137,6 +143,7 @@ impl Plan {
             if let Some(wall) = self.walls.last_mut() {
                 check_ramp(job, &stream, wall)?;
                 check_delay(job, &stream, wall)?;
+                check_trims_alike(job, &stream, wall)?;
                 wall.push(stream);
             }
         }
@@ -187,13 +194,17 @@ impl Plan {
         let (job, path) = (&trimming.job, &prepared.target.path);
         if prepared.target.kind != TargetKind::Block {
             return Err(Failure::refused(format!(
-                "{job} trims, which is done on block devices alone, and {path} is none; give a device"
+                "{job} trims, which only block devices take, and {path} is none; give a device"
             )));
         }
-        let number = prepared.file.metadata().midway()?.rdev();
-        let devices = Devices::read(root).midway()?;
-        let device = devices.get(DevNum::from_raw(number));
-        match device.is_some_and(|device| offload::takes_discards(root, device)) {
+        let number = DevNum::from_raw(prepared.file.metadata().refused()?.rdev());
+        let devices = Devices::read(root).refused()?;
+        let Some(device) = devices.get(number) else {
+            return Err(Failure::refused(format!(
+                "{job} trims, and /sys/class/block, which tells whether {path} takes that, does not list it"
+            )));
+        };
+        match offload::takes_discards(root, device) {
             true => Ok(()),
             false => Err(Failure::refused(format!(
                 "{job} trims, and {path} takes no discards (queue/discard_max_bytes is 0); leave the job out"
@@ -206,7 +217,8 @@ impl Plan {
     /// # Errors
     /// Names the job and its smallest block.
     pub(super) fn check_alignment(&self, prepared: &Prepared) -> Result<(), anyhow::Error> {
-        for stream in self.walls.iter().flatten().filter(|stream| stream.direct) {
+        let streams = self.walls.iter().flatten();
+        for stream in streams.filter(|stream| stream.direct || stream.workload.trims()) {
             let unit = prepared.alignment.0.max(1);
             let offset = details(&stream.workload).map_or(0, |details| details.offset.0);
             let sizes = sizes(&stream.workload);
@@ -278,6 +290,25 @@ fn check_delay(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioErr
             "startdelay",
             format!(
                 "{} and {} are reported as one and begin at different times; begin a new_group",
+                other.job, stream.job
+            ),
+        )),
+    }
+}
+
+/// Checks that a stream trims if those do that it is summed with: trims are counted apart from writes.
+fn check_trims_alike(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
+    let apart = wall.iter().find(|other| {
+        stream.group.is_some()
+            && other.group == stream.group
+            && other.workload.trims() != stream.workload.trims()
+    });
+    match apart {
+        None => Ok(()),
+        Some(other) => Err(job.error(
+            "rw",
+            format!(
+                "{} and {} are reported as one, and only one of them trims; begin a new_group",
                 other.job, stream.job
             ),
         )),

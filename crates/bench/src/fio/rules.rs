@@ -12,7 +12,8 @@ use super::blocks::Blocks;
 /// Puts the rules of a job into the details of one of its clones, whose files have `span` bytes together.
 pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details: &mut Details) {
     let rules = &job.rules;
-    details.contents = contents(rules, blocks, span);
+    // Trims carry no data.
+    details.contents = contents(rules, blocks, span).filter(|_| !job.pattern.trims);
     details.verify = verify(rules);
     details.thread_settings = threads(rules, clone);
     details.priority_shares = priorities(rules);

@@ -135,6 +135,7 @@ fn workload(streams: &[&Stream]) -> Workload {
         if !one_job {
             return Box::new(Details {
                 mixed: true,
+                trims: first.trims(),
                 ..Details::default()
             });
         }

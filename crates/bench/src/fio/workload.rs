@@ -23,6 +23,8 @@ pub(super) fn workload(
         true => (blocks.read.clone(), blocks.write.clone()),
         false => (Vec::new(), Vec::new()),
     };
+    // What is trimmed is not synced, in fio too (`should_fsync`).
+    let writes_data = job.pattern.writes && !job.pattern.trims;
     let longest = match job.runtime_us {
         0 => NEVER,
         us => Nanos(us * 1000),
@@ -45,12 +47,12 @@ pub(super) fn workload(
         },
         rate_per_s: rate(job),
         span: None,
-        sync_every: if job.pattern.writes {
+        sync_every: if writes_data {
             job.sync().map_or(0, |(_, every)| every)
         } else {
             0
         },
-        sync_at_end: job.syncs_at_end() && job.pattern.writes,
+        sync_at_end: job.syncs_at_end() && writes_data,
         longest,
         shortest: Nanos(0),
         precision: 0.0,

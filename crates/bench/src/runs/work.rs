@@ -39,6 +39,8 @@ struct WorkloadRequest {
     full_sync: Option<bool>,
     /// Where files themselves are the work: their differences.
     small_files: Option<SmallFiles>,
+    /// True if writes are discards.
+    trims: bool,
 }
 
 impl Work {
@@ -152,6 +154,7 @@ impl WorkloadRequest {
             even_rate: Some(details.even_rate),
             full_sync: Some(details.full_sync),
             small_files: details.small_files,
+            trims: details.trims,
         }
     }
 
@@ -180,6 +183,7 @@ impl WorkloadRequest {
         sizes.into_iter().any(|(a, b)| sizes_differ(a, b))
             || self.offset != other.offset
             || self.files != other.files
+            || self.trims != other.trims
             || self.skew != other.skew
             || apart(self.small_files, other.small_files)
             || apart(self.once, other.once)

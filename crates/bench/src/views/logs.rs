@@ -1,13 +1,13 @@
 //! The windows of a run as logs of fio, averaged over a window each: fio's HOWTO, "Log File Formats".
 //!
 //! A line is `time, value, direction, block size, offset`: the time in milliseconds since the phase began,
-//! and 0 for reads and 1 for writes. Of averages fio gives 0 for block size and offset.
+//! and 0 for reads, 1 for writes and 2 for trims. Of averages fio gives 0 for block size and offset.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use record::{Direction, Phase, Window, WindowFlow};
+use record::{Activity, Direction, Phase, Window, WindowFlow};
 use ui::exit::{ExitClass as _, Failure};
 use ui::output::{Format, OutputFile};
 
@@ -87,7 +87,12 @@ impl Logs {
 fn text(log: Log, phase: &Phase) -> String {
     let mut text = String::new();
     for window in &phase.windows {
-        for (number, direction) in [(0, Direction::Read), (1, Direction::Write)] {
+        for direction in [Direction::Read, Direction::Write] {
+            let number = match phase.workload.activity(direction) {
+                Activity::Read => 0,
+                Activity::Trim => 2,
+                _ => 1,
+            };
             let flow = window.flow(direction).filter(|flow| flow.ops() > 0);
             if let Some(flow) = flow {
                 let value = log.value(flow, window.seconds).round();

@@ -142,14 +142,6 @@ pub(super) fn ask(
     }
 }
 
-/// True where a word is the id of an instance, such as `i-0123456789abcdef0`. Another could be an option to
-/// `aws`, or mean several to a filter.
-pub(crate) fn is_instance_id(word: &str) -> bool {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let digits = word.strip_prefix("i-");
-    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(is_digit))
-}
-
 /// True where a tag of this name keeps a host from being terminated.
 pub(crate) fn is_keep(name: &str) -> bool {
     name.eq_ignore_ascii_case("keep")
@@ -346,18 +338,6 @@ mod tests {
             Ok(page.clone())
         });
         assert!(found.is_err() && asked == MOST_PAGES);
-    }
-
-    #[test]
-    fn only_an_id_of_an_instance_is_one() {
-        for good in ["i-1", "i-0123456789abcdef0"] {
-            assert!(is_instance_id(good), "{good}");
-        }
-        for bad in [
-            "", "i-", "--x", "i-*", "i-1,i-2", "i-1 i-2", "I-1", "i-xyz", "vol-1",
-        ] {
-            assert!(!is_instance_id(bad), "{bad}");
-        }
     }
 
     proptest! {

@@ -20,7 +20,7 @@ use linux::aws;
 
 use command::{LIMIT, run};
 pub(crate) use ec2::now::{InstanceState, now as instances_now};
-pub(crate) use ec2::{Address, is_instance_id, is_keep};
+pub(crate) use ec2::{Address, is_keep};
 pub(crate) use grouping::{Per, Ties};
 pub(crate) use host::{Host, HostList, user};
 pub(crate) use node_set::fold;

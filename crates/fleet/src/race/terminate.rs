@@ -31,7 +31,7 @@ use anyhow::anyhow;
 use job::CheckpointWriter;
 
 use crate::args::RaceArgs;
-use crate::hosts::{Host, InstanceState, instances_now, is_instance_id, is_keep};
+use crate::hosts::{Host, InstanceState, instances_now, is_keep};
 use crate::race::conclude::RaceConclusion;
 use crate::store::FleetRun;
 use ui::confirm::confirm;
@@ -55,7 +55,7 @@ pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
             .filter_map(|host| Some((host, host.id.as_ref()?)))
     };
     let wrong: Vec<String> = given()
-        .filter(|(_, id)| !is_instance_id(id))
+        .filter(|(_, id)| !linux::aws::is_id(id, "i"))
         .map(|(host, id)| {
             format!(
                 "The id of {} is '{id}', which is none of an instance of EC2, as i-0123456789abcdef0 is; correct \

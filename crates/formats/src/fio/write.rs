@@ -251,13 +251,16 @@ fn bins(histogram: &Histogram) -> Json {
     Json::Object(bins.into_iter().map(entry).collect())
 }
 
-/// `latency_ns`, `latency_us` and `latency_ms`: the percentage of reads and writes whose completion
+/// `latency_ns`, `latency_us` and `latency_ms`: the percentage of reads, writes and trims whose completion
 /// latency was less than so long, and no less than the bound before.
 fn distribution(flows: &[FlowSummary]) -> Vec<(String, Json)> {
     const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let mut all = Histogram::new();
     for flow in flows {
-        let counts = matches!(flow.activity, Activity::Read | Activity::Write);
+        let counts = matches!(
+            flow.activity,
+            Activity::Read | Activity::Write | Activity::Trim
+        );
         let latency = flow.service.as_ref().unwrap_or(&flow.latency);
         let histogram = latency.histogram.as_ref().filter(|_| counts);
         if let Some(histogram) = histogram {

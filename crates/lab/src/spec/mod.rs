@@ -25,7 +25,7 @@
 //! | `cold` | share of blocks whose first read is slow: `0.5` or `50%` | `0`, `1` for `cold` |
 //! | `cold-block` | size of such a block | `512KiB` |
 //! | `cold-latency` | what the first read costs, `20ms..80ms` or one value | `20ms..80ms` |
-//! | `cold-rate` | bytes a second of all fetches together, or `none` | no limit |
+//! | `cold-rate` | bytes a second of all fetches together, or `none`; `slow` does not change it | no limit |
 //! | `slow` | a fail-slow episode, `START+LENGTH`, repeatable | none |
 //! | `slow-factor` | during it latency is multiplied and caps are divided by this | `10` |
 //! | `slow-every` | the episodes come again after this long | once |
@@ -154,7 +154,7 @@ pub struct Cold {
     #[serde(rename = "max_ns")]
     pub max: Nanos,
     /// Bytes a second of all fetches together; `None` for no limit.
-    #[serde(default)]
+    #[serde(default, rename = "bytes_per_s")]
     pub rate: Option<Bytes>,
 }
 

@@ -100,15 +100,10 @@ fn phase_rows(group: &Group<'_>) -> PhaseRows {
         });
         // In an open loop the latency counts from the scheduled time; how long the device itself
         // took stands below it.
-        add_rows(
-            &mut rows,
-            &format!("{direction} service", direction = direction.word()),
-            group,
-            |member| {
-                let service = member.phase.flow(direction)?.service.as_ref()?;
-                Some(service_row(member, service))
-            },
-        );
+        add_rows(&mut rows, &format!("{word} service"), group, |member| {
+            let service = member.phase.flow(direction)?.service.as_ref()?;
+            Some(service_row(member, service))
+        });
     }
     PhaseRows {
         name: group.name.to_owned(),
@@ -273,6 +268,8 @@ fn kernel(phase: &Phase, direction: Direction) -> String {
     };
     match direction {
         Direction::Read => sized(total.reads, total.read_bytes),
+        // Discards are counted apart.
+        Direction::Write if phase.workload.trims() => String::new(),
         Direction::Write => sized(total.writes, total.write_bytes),
         Direction::Sync => format!("{} flushes", rate(total.flushes)),
         Direction::Commit => String::new(),

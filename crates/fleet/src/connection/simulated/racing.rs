@@ -17,6 +17,12 @@ const RATE: f64 = 12_000.0;
 /// Scatter of a round of a disk, as the standard deviation of a logarithm.
 const NOISE: f64 = 0.02;
 
+/// Time after a round's end for which hosts are waited for: they are threads, which a busy host leaves without a
+/// processor for a while.
+pub(crate) const LATE: Duration = Duration::from_secs(5);
+/// Answers that come too late come after a round of at most a second, and the wait for it.
+const STALL: Duration = Duration::from_millis(6_500);
+
 /// Result of a round.
 pub(super) enum Answer {
     /// This message is sent.
@@ -96,7 +102,7 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
     }
     let stalls = is("stall") && round.number == 5;
     if stalls {
-        std::thread::sleep(Duration::from_millis(900));
+        std::thread::sleep(STALL);
     }
     if is("wait") {
         std::thread::sleep(Duration::from_millis(400));

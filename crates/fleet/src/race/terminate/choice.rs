@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::hosts::{InstanceState, instances_now, is_instance_id};
+use crate::hosts::{InstanceState, instances_now};
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
 use crate::race::report::figure_text;
 use crate::race::terminate::address::{Resolve, UnconfirmedAddress, bare};
@@ -312,7 +312,7 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
     match (&member.host.id, &member.raced.own_id) {
         _ if member.raced.is_tagged_keep => Err("it is tagged keep".to_owned()),
         (None, _) => Err("the id of its instance is not known".to_owned()),
-        (Some(id), _) if !is_instance_id(id) => {
+        (Some(id), _) if !linux::aws::is_id(id, "i") => {
             Err(format!("its id is '{id}', which is none of EC2"))
         }
         (Some(id), Some(own)) if id != own => Err(format!("it calls itself {own}, and not {id}")),

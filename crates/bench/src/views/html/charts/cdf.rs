@@ -81,8 +81,9 @@ pub(super) fn of(group: &Group<'_>, directions: &[Direction], runs: usize) -> Op
             let Some(flow) = member.phase.flow(direction) else {
                 continue;
             };
-            let word = (directions.len() > 1).then(|| direction.word());
-            let service_word = format!("{} service", direction.word());
+            let activity = member.phase.workload.activity(direction).word();
+            let word = (directions.len() > 1).then_some(activity);
+            let service_word = format!("{activity} service");
             let mut add = |histogram: &Histogram, nth, word| {
                 if histogram.count() < FEWEST {
                     return;
