@@ -374,6 +374,7 @@ fn modules_beside_each_other_use_each_other_one_way() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// By the paths in them: methods that a module adds to a type of the one above it are not seen.
 #[test]
 fn a_module_and_the_modules_within_it_use_each_other_one_way() {
     let mut found = BTreeSet::new();

@@ -70,8 +70,8 @@ fn with_root_a_disk_that_compresses_is_found() {
         return;
     };
     let path = zram.path();
-    let said = Place::new().run(&words(&path, "1")).ends_with(0);
-    let text = compressed(&said.json()).unwrap();
+    let document = Place::new().run(&words(&path, "1")).ends_with(0).json();
+    let text = compressed(&document).unwrap_or_else(|| panic!("{document:#}"));
     assert!(text.contains("100 % compresses away"), "{text}");
 }
 
