@@ -1,6 +1,6 @@
 //! Hosts that are threads: agents that answer as real ones do, without ssh between.
 
-pub(crate) mod racing;
+mod racing;
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write};
@@ -21,6 +21,8 @@ use crate::protocol::{
     BEAT, DiskSample, Ended, EndedBy, FromAgent, Hello, Order, PROTOCOL, SILENCE, SMALL_STACK,
     Sample, ToAgent,
 };
+
+pub(crate) use racing::LATE_AFTER;
 
 /// The run of the fleet of which hosts have kept answers.
 pub(crate) const EARLIER: &str = "20200101-000000-aaaa";

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::args::FleetVerb;
-use crate::connection::{Simulated, racing::LATE};
+use crate::connection::{LATE_AFTER, Simulated};
 use crate::store::HostOutcome;
 use crate::test_process::{is_alone, resident, run_alone, used};
 
@@ -51,7 +51,7 @@ fn race_of(
     interrupt: &AtomicBool,
     keep: &mut dyn FnMut(&FleetRun),
 ) -> Result<FleetRun, Failure> {
-    race_with(LATE, hosts, words, interrupt, keep)
+    race_with(LATE_AFTER, hosts, words, interrupt, keep)
 }
 
 /// The same, where hosts are waited for so long after a round's end.
@@ -94,7 +94,7 @@ fn nothing_is_measured_before_someone_agrees_to_what_is_overwritten() {
         interrupt: &interrupt,
         batch: 64,
         ready: Duration::from_secs(120),
-        late: LATE,
+        late: LATE_AFTER,
         after_loss: Duration::from_millis(20),
         agree: &refuse,
         watched: false,
