@@ -164,3 +164,6 @@ impl Direct {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
