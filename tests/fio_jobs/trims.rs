@@ -35,11 +35,11 @@ fn kept(file: &File) -> u64 {
 fn trims_are_refused_without_a_device_and_without_consent() {
     let place = Place::new();
     let said = run(&place, "data", JOB, &[]).ends_with(2);
-    assert!(said.err.contains("block devices alone"), "{said:#?}");
+    assert!(said.err.contains("only block devices take"), "{said:#?}");
     fs::write(place.path("table.ibd"), vec![7; 8 * MIB]).unwrap();
     let consent = ["--destroy", "table.ibd=unknown"];
     let said = run(&place, "table.ibd", JOB, &consent).ends_with(2);
-    assert!(said.err.contains("block devices alone"), "{said:#?}");
+    assert!(said.err.contains("only block devices take"), "{said:#?}");
     assert!(fs::read(place.path("table.ibd")).unwrap() == vec![7; 8 * MIB]);
     let Some((device, file)) = full(&place, "disk.img") else {
         return;
@@ -78,7 +78,8 @@ fn with_root_what_is_trimmed_is_given_back_and_counted_apart_as_by_fio() {
     };
     let consent = format!("{}=unknown", device.path());
     let arguments = ["--destroy", consent.as_str(), "--json"];
-    let answer = run(&place, device.path(), JOB, &arguments)
+    let job = "[t]\nrw=randtrim\nbs=64k\nsize=8m\nioengine=libaio\niodepth=8\nfsync=1\ndirect=1\n";
+    let answer = run(&place, device.path(), job, &arguments)
         .ends_with(0)
         .json();
     let phase = &answer["phases"][0];
