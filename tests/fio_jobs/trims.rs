@@ -28,7 +28,7 @@ fn full(place: &Place, name: &str) -> Option<(Loop, File)> {
 }
 
 fn kept(file: &File) -> u64 {
-    file.metadata().unwrap().blocks() * 512 >> 20
+    (file.metadata().unwrap().blocks() * 512) >> 20
 }
 
 #[test]
