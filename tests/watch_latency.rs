@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use loops::{Loop, Other, Throttle, run};
+use loops::{Loop, Other, Throttle, bytes_read, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Place, number, said};
@@ -129,12 +129,19 @@ fn requests_of(samples: &[Value], name: Option<&str>) -> u64 {
 
 #[test]
 fn with_root_every_request_is_timed_once_and_its_process_named() {
+    // Whoever lists this host's disks meanwhile, as other tests do, reads this one too: the run without them counts.
+    assert!((0..5).any(|_| every_request_is_timed_once()));
+}
+
+/// False if others read the disk.
+fn every_request_is_timed_once() -> bool {
     let place = Place::new();
     let Some(disk) = traced_disk(&place) else {
-        return;
+        return true;
     };
     let mut watching = Watching::start(&place, &disk, &["--all"]);
     watching.samples("the first sample", |samples| !samples.is_empty());
+    let before = bytes_read(&disk);
     read(&disk, READS);
     let samples = watching.samples("all reads", |samples| sum(samples, "read") >= READS);
     // On a busy host processes are not counted in each interval.
@@ -142,6 +149,9 @@ fn with_root_every_request_is_timed_once_and_its_process_named() {
     let more = watching.samples("dd", |more| {
         more.len() > 1 && named + requests_of(more, Some("dd")) > 0
     });
+    if bytes_read(&disk) - before != READS * 4096 {
+        return false;
+    }
     // As many as the program made: none is missing, none was seen twice.
     assert_eq!(sum(&samples, "read") + sum(&more, "read"), READS);
     assert_eq!(sum(&samples, "all"), READS);
@@ -172,6 +182,7 @@ fn with_root_every_request_is_timed_once_and_its_process_named() {
     watching.signal(Signal::INT);
     assert_eq!(watching.end(), Some(0));
     assert!(!instances().iter().any(|name| name.starts_with(&own)));
+    true
 }
 
 /// Instances of tracefs, by a mount that only this looks through.
@@ -234,7 +245,7 @@ fn with_root_times_are_recorded_shown_again_and_drawn() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter(|line| line["kind"] == "sample")
         .collect();
-    assert_eq!(sum(&again, "read"), READS);
+    assert_eq!(sum(&again, "read"), sum(&samples, "read"));
     let busiest = |samples: &[Value]| {
         let latencies = samples
             .iter()
@@ -300,14 +311,17 @@ fn with_root_times_are_served_as_classic_histograms() {
             .parse()
             .unwrap()
     };
-    assert_eq!(value(&format!("{name}_count{{{labels}}}")), READS as f64);
+    let count = value(&format!("{name}_count{{{labels}}}"));
+    // Whoever lists this host's disks meanwhile, as other tests do, reads this one too.
+    let others = READS as f64..2.0 * READS as f64;
+    assert!(others.contains(&count), "{count}");
     let buckets: Vec<f64> = text
         .lines()
         .filter(|line| line.starts_with(&format!("{name}_bucket{{{labels}")))
         .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
         .collect();
     assert!(
-        buckets.is_sorted() && buckets.last() == Some(&(READS as f64)),
+        buckets.is_sorted() && buckets.last() == Some(&count),
         "{buckets:?}"
     );
     assert!(text.contains(&format!("# TYPE {name} histogram")));
