@@ -86,13 +86,13 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
         );
     }
     assert_eq!(answer["figure"], "page-read.iops");
-    // The slow one stands out, and none that is like the others does.
+    // The slow one stands out, and none that is like the others does. One that had no processor for a while may.
     assert_eq!(host(&answer, "h11")["outlier"], true, "{answer:#}");
     let median = answer["median"].as_f64().unwrap();
     for host in answer["hosts"].as_array().unwrap() {
         let is_like = host["figure"]
             .as_f64()
-            .is_none_or(|figure| figure > 0.9 * median);
+            .is_none_or(|figure| (figure / median - 1.0).abs() < 0.03);
         assert!(!is_like || host["outlier"] == false, "{host:#}");
     }
     assert_eq!(host(&answer, "h11")["zone"], "zone-2");
