@@ -221,7 +221,8 @@ mod tests {
             .max(included);
         let steps = ((most - included) / 25.0) as u32;
         let grid = (0..=steps).map(|step| included + f64::from(step) * 25.0);
-        grid.chain([needed.ceil(), most])
+        // What is bought is a whole number.
+        grid.chain([needed.ceil(), most.floor()])
             .filter(|mibps| *mibps >= included && *mibps <= most)
             .collect()
     }
