@@ -20,8 +20,9 @@ const NOISE: f64 = 0.02;
 /// Time after a round's end for which hosts are waited for: they are threads, which a busy host leaves without a
 /// processor for a while.
 pub(crate) const LATE_AFTER: Duration = Duration::from_secs(5);
-/// Answers that come too late come after a round of at most a second, and the wait for it.
-const STALL: Duration = Duration::from_millis(6_500);
+/// Time after which an answer comes that is too late: after a round of half a second and the wait for it, in the
+/// middle of the next one.
+const STALL: Duration = Duration::from_millis(5_750);
 
 /// Result of a round.
 pub(super) enum Answer {
