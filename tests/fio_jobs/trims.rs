@@ -111,13 +111,9 @@ fn with_root_what_is_trimmed_is_given_back_and_counted_apart_as_by_fio() {
         skipped("fio is not installed");
         return;
     }
-    fs::write(place.path("job.fio"), JOB).unwrap();
     let job = place.path("job.fio");
+    fs::write(&job, JOB.replace("[t]\n", "[t]\nrandrepeat=0\n")).unwrap();
     let named = format!("--filename={}", device.path());
-    let text = fs::read_to_string(&job)
-        .unwrap()
-        .replace("[t]\n", "[t]\nrandrepeat=0\n");
-    fs::write(&job, text).unwrap();
     let said = try_run(
         "fio",
         &["--output-format=json", &named, job.to_str().unwrap()],

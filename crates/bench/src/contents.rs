@@ -141,7 +141,7 @@ mod tests {
         let random = [100.0, 104.0, 96.0, 99.0, 101.0, 103.0];
         let twice = random.map(|rate| 2.0 * rate);
         assert_eq!(clearly_faster(&twice, &random), Some((201.0, 100.5)));
-        // A turn that somebody slowed to half changes nothing; one that is slower than all others does.
+        // One turn of the given data at half its rate changes nothing; one below all turns of random data does.
         let rest = &twice[2..];
         let one = [&[102.5, twice[1]], rest].concat();
         assert!(clearly_faster(&one, &random).is_some());

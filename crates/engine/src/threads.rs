@@ -28,7 +28,7 @@ pub(crate) struct Blocking<'a> {
     rules: Rules,
 }
 
-/// What the calls of a thread are.
+/// Rules of a thread's calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     /// Syncs are fsync instead of fdatasync.
@@ -101,7 +101,7 @@ impl Backend for Blocking<'_> {
     }
 
     fn push(&mut self, _slot: u32, direction: Direction, place: u64, bytes: u32) {
-        if direction == Direction::Write && self.rules.stamps && !self.rules.trims {
+        if direction == Direction::Write && self.rules.stamps {
             self.buffers.stamp(0, &mut self.random);
         }
         self.queued = Some((direction, place, bytes));

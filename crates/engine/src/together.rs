@@ -191,7 +191,7 @@ impl Together<'_> {
             _ => {
                 let rules = threads::Rules {
                     full_sync,
-                    stamps: !looks,
+                    stamps: !looks && !workload.trims(),
                     trims: workload.trims(),
                 };
                 let calls = Blocking::new(self.files, block, seed, self.clock, rules);

@@ -57,6 +57,7 @@ const VERIFY: &str = "what was written is read back whole, by what this run reme
      earlier run has written";
 const PROCESSOR: &str = "memory is not locked beyond the buffers";
 const ZONES: &str = "zones are not done";
+const TRIMS: &str = "a job either trims, or reads and writes";
 const REPLAY: &str = "recorded I/O is not played back";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
 const LIMITS: &str = "it is not done; rate, rate_min and latency_target are";
@@ -354,26 +355,10 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("verify_backlog_batch", ZERO, VERIFY),
     stops("verify_state_load", ZERO, VERIFY),
     stops("experimental_verify", ZERO, VERIFY),
-    stops(
-        "trim_percentage",
-        ZERO,
-        "a job either trims, or reads and writes",
-    ),
-    stops(
-        "trim_verify_zero",
-        ZERO,
-        "a job either trims, or reads and writes",
-    ),
-    stops(
-        "trim_backlog",
-        ZERO,
-        "a job either trims, or reads and writes",
-    ),
-    stops(
-        "trim_backlog_batch",
-        ZERO,
-        "a job either trims, or reads and writes",
-    ),
+    stops("trim_percentage", ZERO, TRIMS),
+    stops("trim_verify_zero", ZERO, TRIMS),
+    stops("trim_backlog", ZERO, TRIMS),
+    stops("trim_backlog_batch", ZERO, TRIMS),
     stops(
         "verify_pattern_interval",
         ZERO,

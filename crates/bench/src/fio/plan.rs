@@ -141,9 +141,7 @@ impl Plan {
                 self.files[*file] = self.files[*file].max(needed);
             }
             if let Some(wall) = self.walls.last_mut() {
-                check_ramp(job, &stream, wall)?;
-                check_delay(job, &stream, wall)?;
-                check_trims_alike(job, &stream, wall)?;
+                check_sum(job, &stream, wall)?;
                 wall.push(stream);
             }
         }
@@ -257,62 +255,39 @@ fn aligned(workload: &Workload) -> Vec<u64> {
     aligned.into_iter().chain(stride).collect()
 }
 
-/// Checks that a stream begins to count when those do that it is summed with. Otherwise windows of different
-/// times would be added up.
-fn check_ramp(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
+/// Checks that a stream begins to count, begins, and trims as those do that it is summed with: otherwise windows of
+/// different times, or trims and writes, would be added up.
+fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
+    let check = |option, differs: &dyn Fn(&Stream) -> bool, tail: &str| {
+        let apart = wall
+            .iter()
+            .find(|other| stream.group.is_some() && other.group == stream.group && differs(other));
+        match apart {
+            None => Ok(()),
+            Some(other) => Err(job.error(
+                option,
+                format!("{} and {} are reported as one{tail}", other.job, stream.job),
+            )),
+        }
+    };
     let ramp = |stream: &Stream| details(&stream.workload).map_or(Nanos(0), |details| details.ramp);
-    let apart = wall.iter().find(|other| {
-        stream.group.is_some() && other.group == stream.group && ramp(other) != ramp(stream)
-    });
-    match apart {
-        None => Ok(()),
-        Some(other) => Err(job.error(
-            "ramp_time",
-            format!(
-                "{} and {} are reported as one and have ramps that differ; give them one, or begin \
-                 a new_group",
-                other.job, stream.job
-            ),
-        )),
-    }
-}
-
-/// Checks that a stream begins when those do that it is summed with.
-fn check_delay(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
     let delay =
         |stream: &Stream| details(&stream.workload).map_or(Nanos(0), |details| details.delay);
-    let apart = wall.iter().find(|other| {
-        stream.group.is_some() && other.group == stream.group && delay(other) != delay(stream)
-    });
-    match apart {
-        None => Ok(()),
-        Some(other) => Err(job.error(
-            "startdelay",
-            format!(
-                "{} and {} are reported as one and begin at different times; begin a new_group",
-                other.job, stream.job
-            ),
-        )),
-    }
-}
-
-/// Checks that a stream trims if those do that it is summed with: trims are counted apart from writes.
-fn check_trims_alike(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
-    let apart = wall.iter().find(|other| {
-        stream.group.is_some()
-            && other.group == stream.group
-            && other.workload.trims() != stream.workload.trims()
-    });
-    match apart {
-        None => Ok(()),
-        Some(other) => Err(job.error(
-            "rw",
-            format!(
-                "{} and {} are reported as one, and only one of them trims; begin a new_group",
-                other.job, stream.job
-            ),
-        )),
-    }
+    check(
+        "ramp_time",
+        &|other| ramp(other) != ramp(stream),
+        " and have ramps that differ; give them one, or begin a new_group",
+    )?;
+    check(
+        "startdelay",
+        &|other| delay(other) != delay(stream),
+        " and begin at different times; begin a new_group",
+    )?;
+    check(
+        "rw",
+        &|other| other.workload.trims() != stream.workload.trims(),
+        ", and only one of them trims; begin a new_group",
+    )
 }
 
 fn details(workload: &Workload) -> Option<&Details> {

@@ -322,7 +322,7 @@ fn a_silence_of_all_hosts_costs_none_of_them_anything() {
     // The last of them may be out by then.
     assert!(excused >= 3, "{excused}");
     assert!(concluded.ranked.iter().all(|one| one.missed == 0));
-    // On a busy host they may come back a round apart, which leaves a tie; nobody is out for it.
+    // On a busy host they may come back a round apart, which leaves a tie; no host is out for it.
     let best = of(&run, &concluded, "stall0").decided;
     assert!(
         matches!(best, Decision::Keep | Decision::Tie),

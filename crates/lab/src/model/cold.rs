@@ -22,7 +22,7 @@ pub(super) struct ColdMap {
     bits: Vec<u64>,
     left: u64,
     fetching: HashMap<u64, Nanos>,
-    /// What all fetches together may move; `None` without a limit.
+    /// Limit on the bytes a second of all fetches together; `None` without one.
     rate: Option<Bucket>,
 }
 

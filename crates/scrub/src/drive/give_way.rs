@@ -222,7 +222,7 @@ impl<W: World> Drive<'_, W> {
             let spacing = (!self.pace.is_driven()).then_some(direct.apart);
             match self.world.compare(&step, spacing) {
                 true => direct.begin(step),
-                // Nobody reads any more.
+                // The readers have stopped.
                 false => self.lost = Some(now),
             }
         }
