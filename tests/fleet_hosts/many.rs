@@ -31,6 +31,7 @@ const fn wrong(wrong: HostFault) -> HostSetup {
 }
 
 #[test]
+#[ignore = "long proof: make prove"]
 fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
     let mut wishes = vec![FAST; 10];
     // The last one drops on the way.

@@ -2,6 +2,7 @@
 //! of them at once, and so may be that some of them come back later than others.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::time::{Duration, Instant};
 
 use crate::store::race::RoundRecord;
@@ -24,8 +25,10 @@ impl Outage {
         }
     }
 
-    /// Sets those apart of a round's missing hosts that are only so since all were. Whether anything is left in
-    /// it that the race can go by; `now` is when it ended.
+    /// Sets those apart of a round's missing hosts that are only so since all were, and takes out what these answer
+    /// late: it is of a round in which none was heard, and since they come back in different rounds, each would be
+    /// slow in one in which the others are not. Whether anything is left in it that the race can go by; `now` is
+    /// when it ended.
     pub(super) fn sort(&mut self, round: &mut RoundRecord, now: Instant) -> bool {
         let is_dark = round.measured.is_empty() && round.late.is_empty();
         if is_dark {
@@ -34,11 +37,16 @@ impl Outage {
             }
         }
         let is_young = |since: &Instant| now.duration_since(*since) < self.timeout;
-        let (excused, missed) = std::mem::take(&mut round.missed)
+        let is_excused = |host| self.hosts.get(&host).is_some_and(is_young);
+        let (excused, missed) = mem::take(&mut round.missed)
             .into_iter()
-            .partition(|one| self.hosts.get(&one.host).is_some_and(is_young));
+            .partition(|one| is_excused(one.host));
         (round.excused, round.missed) = (excused, missed);
-        for measurement in round.measured.iter().chain(&round.late) {
+        let (dark, late): (Vec<_>, Vec<_>) = mem::take(&mut round.late)
+            .into_iter()
+            .partition(|one| is_excused(one.host));
+        round.late = late;
+        for measurement in round.measured.iter().chain(&round.late).chain(&dark) {
             self.hosts.remove(&measurement.host);
         }
         !(is_dark && round.missed.is_empty() && round.gone.is_empty())
@@ -91,6 +99,24 @@ mod tests {
         assert_eq!(step(round(&[0, 1, 2], &[], &[])), (true, vec![]));
         // From now on it is its own doing again.
         assert_eq!(step(round(&[0, 1], &[], &[2])), (true, vec![2]));
+    }
+
+    #[test]
+    fn what_is_late_from_a_round_in_which_none_was_heard_is_not_judged() {
+        let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
+        let mut late = |mut round: RoundRecord| -> Vec<usize> {
+            dark.sort(&mut round, now);
+            round.late.iter().map(|one| one.host).collect()
+        };
+        let none: [usize; 0] = [];
+        // One that is alone in it is.
+        assert_eq!(late(round(&[1, 2], &[], &[0])), none);
+        assert_eq!(late(round(&[1, 2], &[0], &[0])), [0]);
+        assert_eq!(late(round(&[], &[], &[0, 1, 2])), none);
+        assert_eq!(late(round(&[], &[0], &[0, 1, 2])), none);
+        assert_eq!(late(round(&[0], &[1], &[1, 2])), none);
+        // The first has been back since.
+        assert_eq!(late(round(&[], &[0], &[0, 2])), [0]);
     }
 
     #[test]

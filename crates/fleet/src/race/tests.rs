@@ -322,12 +322,9 @@ fn a_silence_of_all_hosts_costs_none_of_them_anything() {
     // The last of them may be out by then.
     assert!(excused >= 3, "{excused}");
     assert!(concluded.ranked.iter().all(|one| one.missed == 0));
-    // On a busy host they may come back a round apart, which leaves a tie; no host is out for it.
-    let best = of(&run, &concluded, "stall0").decided;
-    assert!(
-        matches!(best, Decision::Keep | Decision::Tie),
-        "{concluded:?}"
-    );
+    // Nor do answers to that round, which may arrive in different ones.
+    let best = of(&run, &concluded, "stall0");
+    assert_eq!(best.decided, Decision::Keep, "{concluded:?}");
 }
 
 #[test]

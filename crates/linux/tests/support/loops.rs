@@ -111,10 +111,22 @@ impl Loop {
         // A node keeps the mode that its last user gave it, also when the device is another one.
         std::fs::set_permissions(&node, std::fs::Permissions::from_mode(0o600))
             .map_err(|error| format!("{node}: {error}"))?;
-        Ok(Loop {
+        let device = Loop {
             node: node.into(),
             folder: None,
-        })
+        };
+        // So does a partition that the kernel was told of, where a test was killed.
+        device.forget_partition()?;
+        Ok(device)
+    }
+
+    /// Has the kernel forget the partition of [`Loop::add_partition`], if it has one.
+    fn forget_partition(&self) -> Result<(), String> {
+        let known = format!("/sys/class/block/{}p1", self.name());
+        if Path::new(&known).exists() {
+            try_run("delpart", &[self.path(), "1"])?;
+        }
+        Ok(())
     }
 
     pub fn path(&self) -> &str {

@@ -49,7 +49,7 @@ const HUMP: fn(f64) -> f64 = |x| 0.2 * (std::f64::consts::PI * x).sin();
 
 #[test]
 fn stationary_series_raise_few_alarms() {
-    let trials = 300;
+    let trials = 100;
     for slices in [30, 50, 80, 200, 600] {
         let mut sum = [0.0; 3];
         for process in PROCESSES {

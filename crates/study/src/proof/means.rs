@@ -27,7 +27,7 @@ fn relative_width(process: Process, slices: usize, trials: usize) -> f64 {
 
 #[test]
 fn the_interval_covers() {
-    let trials = 300;
+    let trials = 100;
     for process in PROCESSES {
         for slices in LENGTHS.into_iter().filter(|n| !hopeless(process, *n)) {
             let covered = coverage(process, slices, trials);
@@ -96,7 +96,7 @@ fn stopped(process: Process, width: f64, trials: usize) -> (f64, f64) {
 
 #[test]
 fn the_interval_covers_where_the_phase_stops_itself() {
-    let trials = 300;
+    let trials = 100;
     for process in PROCESSES {
         // A third of the phases on regimes stop before their regimes can be known.
         let least = if hopeless(process, 30) { 0.87 } else { 0.94 };
@@ -135,7 +135,7 @@ fn no_difference(process: Process, slices: usize, trials: usize) -> f64 {
 
 #[test]
 fn equal_runs_show_no_difference() {
-    let trials = 300;
+    let trials = 100;
     for process in PROCESSES {
         for slices in [30, 80, 600].into_iter().filter(|n| !hopeless(process, *n)) {
             let same = no_difference(process, slices, trials);

@@ -67,7 +67,7 @@ fn own(rate: f64) -> Vec<Disk> {
 
 #[test]
 fn caps_are_seen_and_disks_are_not() {
-    let trials = 60;
+    let trials = 30;
     // 125 a second is 125 MiB/s of 1 MiB requests.
     for rate in [125.0, 400.0, 3000.0] {
         for slices in [50, 80] {
