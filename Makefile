@@ -66,6 +66,9 @@ bench: needs
 	bench/warm-vs-dd
 	bench/scrub-vs-md
 	bench/watch-cost
+	bench/watch-latency-cost
+	bench/replay-vs-fio
+	bench/replay-predicts
 	bench/race-sim --case plain
 
 # Each target for so long. libFuzzer is C++.

@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use loops::{FileSystem, Loop};
+use loops::{FileSystem, Loop, Mounted};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::{Place, ProgramOutput, Running, has_program, is_root, number, said};
@@ -332,6 +332,25 @@ fn with_root_a_recording_ends_by_its_size() {
     let found = shown(&place, &place.path("t.dst"));
     assert_eq!(found["ios"], recorded["ios"]);
     assert_eq!(found["cut_off"], false);
+}
+
+/// Where a trace of two blocks has room for one.
+#[test]
+fn with_root_a_full_disk_ends_the_trace_with_what_fitted() {
+    let place = Place::new();
+    let Some(disk) = traced_disk(&place).filter(|_| has_program("fio")) else {
+        return;
+    };
+    let full = Mounted::by(&["-t", "tmpfs", "-o", "size=40k", "tmpfs"]);
+    let file = full.point.join("t.dst");
+    let recorder = recording(&place, &disk, file.to_str().unwrap(), &["--json"]);
+    load(&disk);
+    let recorded = end(recorder).json();
+    assert_eq!(recorded["ended_by"], "disk-full", "{recorded:#}");
+    let found = shown(&place, &file);
+    assert_eq!(found["ios"], recorded["ios"], "{recorded:#}");
+    assert_eq!(found["cut_off"], false);
+    assert!(number(&found["ios"]) > 0, "{recorded:#}");
 }
 
 #[test]

@@ -50,12 +50,14 @@ fn between(
     all
 }
 
-/// A line of the lab's log: seconds, serial number, operation, offset, length.
+/// A line of the lab's log: seconds, serial number, operation, offset, length, and `fua` behind a write that is durable
+/// before its answer.
 fn of_log(line: &str) -> (String, Request) {
     let fields: Vec<&str> = line.split(' ').collect();
     let number = |at: usize| fields[at].parse().unwrap();
     let operation = match fields[2] {
         "trim" | "zero" => "discard",
+        "write" if fields.get(5) == Some(&"fua") => "durable write",
         other => other,
     };
     let place = match operation {
@@ -78,6 +80,9 @@ fn of_trace(line: &str) -> Option<(String, Request)> {
     let (operation, place) = match (fields[6].chars().next()?, fields.get(8)) {
         ('R', _) => ("read", (sectors(7), sectors(9))),
         ('D', _) => ("discard", (sectors(7), sectors(9))),
+        ('W' | 'F', Some(&"+")) if fields[6][1..].contains('F') => {
+            ("durable write", (sectors(7), sectors(9)))
+        }
         ('W', _) | ('F', Some(&"+")) => ("write", (sectors(7), sectors(9))),
         _ => ("flush", (0, 0)),
     };
@@ -248,9 +253,14 @@ fn compare(load: &Load, least: u64) {
             );
         }
         assert!(0 < flushes(logged) && flushes(logged) <= flushes(recorded));
+        let durable = here
+            .iter()
+            .filter(|(request, _)| request.0 == "durable write");
         eprintln!(
-            "{volume}: {} reads, writes and discards one to one; {} flushes recorded, {} of them reached the volume",
+            "{volume}: {} reads, writes and discards one to one, {} of them FUA; {} flushes recorded, {} of them reached \
+             the volume",
             here.values().sum::<u64>(),
+            durable.map(|(_, count)| count).sum::<u64>(),
             flushes(recorded),
             flushes(logged)
         );

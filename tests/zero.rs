@@ -297,31 +297,8 @@ fn with_root_of_two_at_once_on_one_disk_the_second_is_refused() {
 }
 
 /// A tmpfs of so many mebibytes.
-struct Small {
-    point: PathBuf,
-    _folder: tempfile::TempDir,
-}
-
-impl Small {
-    fn new(mib: u64) -> Small {
-        let folder = tempfile::tempdir().unwrap();
-        let point = folder.path().canonicalize().unwrap();
-        let size = format!("size={mib}m");
-        run(
-            "mount",
-            &["-t", "tmpfs", "-o", &size, "tmpfs", point.to_str().unwrap()],
-        );
-        Small {
-            point,
-            _folder: folder,
-        }
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        loops::unmount(&self.point);
-    }
+fn small(mib: u64) -> Mounted {
+    Mounted::by(&["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"])
 }
 
 #[test]
@@ -330,7 +307,7 @@ fn with_root_places_that_cannot_be_written_are_listed_and_the_rest_is_zeroed() {
         return;
     }
     // Behind the device there is room for 24 of its 64 MiB; writes of more fail.
-    let small = Small::new(24);
+    let small = small(24);
     let file = small.point.join("disk.img");
     File::create(&file).unwrap().set_len(64 * MIB).unwrap();
     let Some(disk) = Disk::on(file) else {

@@ -49,7 +49,7 @@ pub struct WarmArgs {
 
     /// Read slower as soon as other requests to the device take longer than this in 1 of 100. Without
     /// this, warming takes what is idle: all while no other program uses the device, and otherwise as much
-    /// as leaves others at most twice as long to wait, or 5 ms
+    /// as leaves others at most 1.5 times as long to wait, or one block of the warming more
     #[arg(long, value_name = "DURATION", conflicts_with = "plan")]
     pub keep_p99: Option<Latency>,
     /// Read no more than this in a second from all devices together

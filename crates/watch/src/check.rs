@@ -68,7 +68,11 @@ fn look(
     interrupt: &AtomicBool,
 ) -> Result<Observations, Failure> {
     let mut filter = Filter::new(&args.devices, true, &context.root)?;
-    let interval = args.interval.0.into();
+    let begun = Instant::now();
+    let timeout = args.timeout.map(Duration::from_secs);
+    // Without an interval nothing is known.
+    let interval = Duration::from(args.interval.0);
+    let interval = timeout.map_or(interval, |timeout| interval.min(timeout / 2));
     let mut collector = Collector::new(&context.root, interval).refused()?;
     let mut watch = Watch::new(Settings {
         stall: args.stall.0,
@@ -77,11 +81,9 @@ fn look(
     let mut seen = Observations::default();
     let mut ticks = Ticks::every(interval);
     collector.sample().refused()?;
-    let ends = args
-        .timeout
-        .map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    for _ in 0..args.count.unwrap_or(INTERVALS) {
-        if ends.is_some_and(|ends| Instant::now() + interval > ends) {
+    let ends = timeout.map(|timeout| begun + timeout);
+    for number in 0..args.count.unwrap_or(INTERVALS) {
+        if number > 0 && ends.is_some_and(|ends| Instant::now() + interval > ends) {
             break;
         }
         if !ticks.wait(interrupt) {

@@ -213,9 +213,14 @@ pub struct Mounted {
 
 impl Mounted {
     pub fn new(node: &str) -> Mounted {
+        Mounted::by(&[node])
+    }
+
+    /// Mounted by these arguments of mount(8), of which the last names what.
+    pub fn by(arguments: &[&str]) -> Mounted {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().canonicalize().unwrap();
-        run("mount", &[node, point.to_str().unwrap()]);
+        run("mount", &[arguments, &[point.to_str().unwrap()]].concat());
         Mounted {
             point,
             _folder: folder,

@@ -46,8 +46,9 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn is_empty(&self) -> bool {
-        self.ios.is_empty()
+    /// Number of I/Os that wait.
+    pub(super) fn len(&self) -> usize {
+        self.ios.len()
     }
 
     pub(super) fn is_full(&self) -> bool {

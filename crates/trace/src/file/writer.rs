@@ -16,6 +16,7 @@ pub struct TraceWriter {
     file: File,
     tick: Tick,
     block: Builder,
+    /// I/Os of the blocks that were written.
     ios: u64,
     /// Length of the file up to its last whole block.
     whole: u64,
@@ -56,7 +57,6 @@ impl TraceWriter {
     /// When the file cannot be written; what was written before stays.
     pub fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()> {
         self.block.push(io, described);
-        self.ios += 1;
         match self.block.is_full() {
             true => self.close_block(),
             false => Ok(()),
@@ -71,13 +71,16 @@ impl TraceWriter {
     /// Writes the I/Os that wait for their block to be full.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written: then they are no part of the trace, which can still be finished.
     pub fn close_block(&mut self) -> io::Result<()> {
-        if self.block.is_empty() {
+        let ios = self.block.len();
+        if ios == 0 {
             return Ok(());
         }
         let block = self.block.build(self.tick, self.caveats);
-        self.append(&pack(Kind::Ios, &block))
+        self.append(&pack(Kind::Ios, &block))?;
+        self.ios += ios as u64;
+        Ok(())
     }
 
     /// Length of the file so far.
