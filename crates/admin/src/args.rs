@@ -35,7 +35,7 @@ pub enum LedgerVerb {
     },
     /// Print runs, marks, recordings and their findings, and long work, as lines of JSON
     #[command(after_help = "Example: disksmith ledger export > ledger.jsonl\n\n\
-                      Samples of recordings are printed by 'disksmith watch --replay'.")]
+                      Samples of recordings are printed by 'disksmith watch --at TIME --json'.")]
     Export,
     /// Copy the ledger to a new file, also while it is in use
     #[command(after_help = "Example: disksmith ledger backup /backup/ledger.db")]

@@ -13,6 +13,7 @@ use admin::config;
 
 use crate::cli::Cli;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::service_manager::notify;
 
 /// A service that runs.
 pub(crate) struct Service {
@@ -42,6 +43,8 @@ impl Service {
         if !self.reload.load(Relaxed) {
             return Ok(answer);
         }
+        // Until the new one is ready, systemd waits for it.
+        notify("RELOADING=1");
         let mut arguments = std::env::args_os();
         let named = arguments.next().unwrap_or_default();
         // The file of this process may have been replaced, and is then another than that of its name.

@@ -103,7 +103,6 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
                 while !interrupt.load(Relaxed) {
                     tokio::time::sleep(LOOK).await;
                 }
-                notify("STOPPING=1");
                 stop.send_replace(true);
             });
             server

@@ -110,9 +110,6 @@ pub(crate) fn run(
         if reload.swap(false, Relaxed) {
             plans::reload(args, &stores, &shared, &threads, &meters);
         }
-        if interrupt.load(Relaxed) {
-            notify("STOPPING=1");
-        }
         match &mut screen {
             Some(screen) => screen.show(&meters),
             None if reported.elapsed() >= REPORT => {

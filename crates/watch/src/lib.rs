@@ -115,7 +115,6 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     };
     notify("READY=1");
     let seen = live.run(args, &mut view, context, interrupt);
-    notify("STOPPING=1");
     let report = live.report.take();
     drop(live);
     // The terminal is restored before anything is printed.

@@ -185,7 +185,8 @@ impl FromStr for Thresholds {
 
     fn from_str(text: &str) -> Result<Thresholds, String> {
         let mut ranges = BTreeMap::new();
-        for pair in text.split(',') {
+        // An argument that a service of Nagios leaves out arrives as an empty one.
+        for pair in text.split(',').filter(|_| !text.is_empty()) {
             let (key, value) = pair
                 .split_once('=')
                 .ok_or_else(|| format!("'{pair}' is not KEY=RANGE, such as await=20ms"))?;
@@ -253,6 +254,12 @@ mod tests {
             let result = parse(warning).are_warnings_of(&parse(critical));
             assert_eq!(result.is_ok(), right, "{warning} {critical}");
         }
+    }
+
+    #[test]
+    fn an_empty_argument_has_no_thresholds() {
+        assert!("".parse::<Thresholds>().unwrap().0.is_empty());
+        assert!(",".parse::<Thresholds>().is_err());
     }
 
     #[test]

@@ -34,10 +34,11 @@ pub(crate) enum View {
 
 impl View {
     pub(crate) fn of(args: &WatchArgs) -> View {
+        let journal = Journal::of_process();
         if args.json {
             View::Json
-        } else if args.prometheus.is_some() && !args.plain {
-            View::Silent(Journal::of_process())
+        } else if (args.prometheus.is_some() || journal.is_some()) && !args.plain {
+            View::Silent(journal)
         } else {
             View::Plain(plain::Lines::default())
         }
