@@ -41,6 +41,37 @@ fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
 
 #[test]
 #[ignore = "long proof: make prove"]
+fn with_qemu_programs_and_files_of_this_host_are_there_too() {
+    let place = Place::new();
+    std::fs::write(
+        place.path("job.fio"),
+        "[j]\nrw=read\nsize=4m\nbs=64k\ndirect=1\n",
+    )
+    .unwrap();
+    support::write_script(&place.path("greet"), "#!/bin/sh\necho greetings\n");
+    let copies = [
+        "--copy",
+        "/usr/bin/fio",
+        "--copy",
+        "job.fio",
+        "--copy",
+        "greet",
+    ];
+    let script =
+        "greet; mkfs.xfs -q /dev/vda; mkdir /srv; mount /dev/vda /srv; xfs_info /srv; umount /srv
+        fio --filename=/dev/vda --output-format=terse job.fio; umask";
+    let arguments = [&["--volumes", "iops=4000:1GiB"][..], &copies].concat();
+    let Some(said) = in_lab(&place, &arguments, script) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    for words in ["greetings", "meta-data=/dev/vda", ";j;0;0;4096;"] {
+        assert!(said.out.contains(words), "no '{words}' in {said:#?}");
+    }
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
 fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
     let place = Place::new();
     let script =

@@ -135,6 +135,10 @@ pub struct LabRunArgs {
     /// power cut it does not run again
     #[arg(long, value_name = "SCRIPT")]
     pub prepare: Option<OsString>,
+    /// Copy a file of this host into the machine: a program becomes a command there, with the libraries that it has
+    /// here; any other file lies in the folder in which the command starts. May be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub copy: Vec<PathBuf>,
     /// Accelerator of the machine
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
     pub accel: AccelChoice,

@@ -165,7 +165,8 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
             None,
             format!(
                 "{} is on {kind}, which may answer any request from a cache of its own, and the \
-                 kernel does not count its requests to the disks.",
+                 kernel does not count its requests to the disks. Measure a directory of a disk's own file system; \
+                 the disks are listed by: disksmith devices",
                 run.target.path
             ),
         )

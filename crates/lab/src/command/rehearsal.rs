@@ -81,6 +81,7 @@ fn machine(
         })
         .collect();
     options.prepare = args.prepare.clone();
+    options.copies = args.copy.clone();
     // What is logged are the machine's own requests.
     options.merge = args.volumes.requests.is_none();
     options.memory = args.memory.0;

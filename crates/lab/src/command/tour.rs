@@ -109,6 +109,7 @@ fn arguments(args: &LabTourArgs, context: &Context) -> Result<LabRunArgs, Failur
         state: None,
         cut_after: Vec::new(),
         prepare: Some(PREPARE.into()),
+        copy: Vec::new(),
         accel: args.accel,
         command: command.into(),
     })

@@ -1,6 +1,8 @@
 //! The initramfs: busybox, the tools with their libraries, the kernel's modules, this program's binary and
 //! the command, as one archive that the kernel unpacks into memory.
 
+mod copies;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -23,7 +25,7 @@ const MODPROBE: &str = include_str!("modprobe.sh");
 
 /// Tools that busybox does not have, or has in a form that these commands' users do not mean. Its shell, for
 /// one, prefers its own commands to all others.
-const TOOLS: [&str; 38] = [
+const TOOLS: [&str; 39] = [
     "bash",
     "dash",
     "mdadm",
@@ -40,6 +42,7 @@ const TOOLS: [&str; 38] = [
     "xfs_db",
     "xfs_io",
     "xfs_info",
+    "xfs_spaceman",
     "xfs_growfs",
     "xfs_admin",
     "mkfs.btrfs",
@@ -99,6 +102,8 @@ pub(super) struct Task<'a> {
     pub command: &'a [OsString],
     /// A shell script that runs before it, and must end well.
     pub prepare: Option<&'a OsStr>,
+    /// Files of this host that it finds there.
+    pub copies: &'a [PathBuf],
     /// Number of this boot, for the command to know.
     pub boot: u32,
 }
@@ -123,6 +128,7 @@ pub(super) fn write<W: Write>(
     image.base(disks, task).map_err(unwritten)?;
     image.binary(binary)?;
     image.tools()?;
+    image.copies(task.copies)?;
     image.modules(packages)?;
     image.finish()
 }
@@ -363,6 +369,7 @@ mod tests {
         let script = script(&Task {
             command: &words,
             prepare: None,
+            copies: &[],
             boot: 3,
         });
         let text = script

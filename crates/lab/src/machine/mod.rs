@@ -169,6 +169,7 @@ impl Machine {
             &Task {
                 command: &options.command,
                 prepare: options.prepare.as_deref().filter(|_| options.boot == 1),
+                copies: &options.copies,
                 boot: options.boot,
             },
         )?;

@@ -36,6 +36,9 @@ pub struct MachineOptions {
     /// A shell script that runs in the first boot, before the machine says that its command is
     /// started, so that volumes that are held are still held. Where it fails, so does the machine.
     pub prepare: Option<OsString>,
+    /// Files of this host that the machine has too: programs as commands, with the libraries that they have here, and
+    /// others in the folder in which the command starts.
+    pub copies: Vec<PathBuf>,
     /// `/dev/vda`, `/dev/vdb`, … in this order.
     pub disks: Vec<Disk>,
     /// True if QEMU may make one request of several that the machine makes side by side.
@@ -70,6 +73,7 @@ impl MachineOptions {
             binary: binary.to_path_buf(),
             command,
             prepare: None,
+            copies: Vec::new(),
             disks: Vec::new(),
             merge: true,
             memory: Bytes::gib(1),
