@@ -11,7 +11,6 @@ mod loops;
 mod support;
 
 use std::fs::{self, File};
-use std::path::PathBuf;
 
 use disk::{Disk, MIB, not_zero, only};
 use loops::{Loop, Mounted, SwapOn, Throttle, digest, fill, make, run};
