@@ -118,15 +118,17 @@ fn both_engines_read_write_and_sync() {
             assert_eq!(phase.stopped, Stopped::Ops);
             assert_eq!(phase.thread_ops.len(), threads as usize);
             let (read, write) = (phase.read.unwrap(), phase.write.unwrap());
-            assert_eq!(read.ops + write.ops, 400);
+            // The time that counts ends with the first worker: what others have in flight then is late.
+            let ops = read.ops + write.ops;
+            let in_flight = u64::from(workload.depth * threads);
+            assert!((400 - in_flight..=400).contains(&ops), "{ops}");
+            assert_eq!(read.latency.count() + write.latency.count(), 400);
             // Half of each, with a deviation of 10.
             assert!(read.ops.abs_diff(200) < 60, "{} reads", read.ops);
             assert_eq!(read.bytes, read.ops * 4096);
             assert_eq!(phase.thread_ops.iter().sum::<u64>(), read.ops + write.ops);
             let in_windows: u64 = phase.windows.iter().map(Window::ops).sum();
             assert_eq!(in_windows, read.ops + write.ops);
-            // What was in flight at the end came back and is in the histogram.
-            assert!(read.latency.count() + write.latency.count() >= read.ops + write.ops);
             assert!(phase.sync.unwrap().ops > 0);
             assert!(phase.commit.unwrap().latency.min() > 0);
         }
@@ -171,7 +173,7 @@ fn a_number_of_requests_is_kept_by_many_threads() {
         workload.longest = Nanos::from_secs(60);
         let phase = run(&scratch.file, &workload, choice).unwrap();
         assert_eq!(phase.stopped, Stopped::Ops);
-        assert_eq!(phase.read.unwrap().ops, 200);
+        assert_eq!(phase.read.unwrap().latency.count(), 200);
     }
 }
 

@@ -86,6 +86,7 @@ pub(super) fn rolled(sql: &mut dyn Sql, level: Level, lock: &str) -> Result<Seco
 }
 
 /// Time for which the store was written, by any process: what identities age by, as no setting of a clock moves it.
+#[cfg(feature = "mysql")]
 pub(super) fn running(sql: &mut dyn Sql) -> Result<Seconds> {
     setting(sql, RUNNING, "")
 }

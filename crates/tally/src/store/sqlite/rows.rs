@@ -7,8 +7,10 @@ use super::connection::setting;
 use crate::classes::Bounds;
 use crate::event::OTHER;
 use crate::level::{Level, Seconds};
+#[cfg(feature = "clickhouse")]
+use crate::store::Applied;
 use crate::store::piece::Marks;
-use crate::store::{Advance, Applied, Key, REMEMBERED, sql};
+use crate::store::{Advance, Key, REMEMBERED, sql};
 use crate::sums::Sums;
 
 /// Numbers of tags that are known, and the bound on tags.
