@@ -269,7 +269,6 @@ mod tests {
         assert!(limits.of(Metric::Busy).unwrap().alerts(95.1));
         assert!(limits.of(Metric::InFlight).is_none());
         for wrong in [
-            "",
             "await",
             "await=x",
             "await=",
