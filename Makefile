@@ -1,6 +1,6 @@
 # make test    installs what the tests need (Debian) and runs them: under 15 minutes on 2 cores
-# make prove   the long proofs: coverage tables, kills at many random points, instances that are
-#              terminated in moto's EC2
+# make prove   the long proofs: tables of coverage, emulated machines with real md, kills at many random points,
+#              fleets of many hosts, instances that are terminated in moto's EC2
 # make bench   the comparisons with other tools, which print the figures of the README, and some
 #              minutes of simulated races
 # make fuzz    the parsers against inputs that coverage guides, for a short while (FUZZ_SECONDS)
@@ -50,6 +50,7 @@ chdb:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p disksmith --bin disksmith --no-default-features --locked -- -D warnings
 	@for folder in fuzz crates/fiojob/fuzz; do \
 		$(CARGO) metadata --locked --format-version 1 --manifest-path $$folder/Cargo.toml >/dev/null || exit 1; done
 
@@ -68,8 +69,8 @@ bench: needs
 	bench/watch-cost
 	bench/watch-latency-cost
 	bench/replay-vs-fio
-	bench/replay-predicts
 	bench/race-sim --case plain
+	bench/replay-predicts
 
 # Each target for so long. libFuzzer is C++.
 FUZZ_SECONDS ?= 20

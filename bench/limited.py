@@ -73,12 +73,10 @@ class Limited:
 
     def _detach(self):
         for device in run("losetup", "--noheadings", "--output", "NAME", "--associated", self.image).split():
-            for number in ("1", "2"):
-                if os.path.exists(f"/sys/class/block/{os.path.basename(device)}p{number}"):
-                    run("delpart", device, number)
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(f"{device}p{number}")
-            run("losetup", "--detach", device)
+            with contextlib.ExitStack() as steps:
+                steps.callback(run, "losetup", "--detach", device)
+                for number in ("1", "2"):
+                    steps.callback(forget_partition, device, number)
 
     def _let_go(self):
         for unit in ("iops", "bps") if self.device else ():
@@ -101,11 +99,13 @@ class Limited:
             run("addpart", self.device, number, str(start), str(half - 2048))
         parts = [f"{self.device}p{number}" for number in (1, 2)]
         for part in parts:
-            # Where no udev makes them, as in a container.
+            with open(f"/sys/class/block/{os.path.basename(part)}/dev") as numbers:
+                number = os.makedev(*map(int, numbers.read().split(":")))
+            # Where no udev makes nodes, as in a container, one may be left that is another partition's.
+            if os.path.exists(part) and os.stat(part).st_rdev != number:
+                os.remove(part)
             if not os.path.exists(part):
-                with open(f"/sys/class/block/{os.path.basename(part)}/dev") as numbers:
-                    major, minor = map(int, numbers.read().split(":"))
-                os.mknod(part, 0o600 | stat.S_IFBLK, os.makedev(major, minor))
+                os.mknod(part, 0o600 | stat.S_IFBLK, number)
         return parts
 
     def start(self, *words, **options):
@@ -116,6 +116,13 @@ class Limited:
     def run(self, *words, **options):
         """What a command prints that is held to the limit."""
         return children.output(self.start(*words, **options))
+
+
+def forget_partition(device, number):
+    if os.path.exists(f"/sys/class/block/{os.path.basename(device)}p{number}"):
+        run("delpart", device, number)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(f"{device}p{number}")
 
 
 def remove_group(group):

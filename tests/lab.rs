@@ -58,8 +58,8 @@ fn with_qemu_programs_and_files_of_this_host_are_there_too() {
         "greet",
     ];
     let script =
-        "greet; mkfs.xfs -q /dev/vda; mkdir /srv; mount /dev/vda /srv; xfs_info /srv; umount /srv
-        fio --filename=/dev/vda --output-format=terse job.fio; umask";
+        "set -e; greet; mkfs.xfs -q /dev/vda; mkdir /srv; mount /dev/vda /srv; xfs_info /srv; umount /srv
+        fio --filename=/dev/vda --output-format=terse job.fio";
     let arguments = [&["--volumes", "iops=4000:1GiB"][..], &copies].concat();
     let Some(said) = in_lab(&place, &arguments, script) else {
         return;

@@ -11,7 +11,8 @@ use clap::{CommandFactory as _, Parser as _};
 use admin::args::ServiceArgs;
 use admin::config;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Verb};
+use fleet::HostVerb;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::service_manager::notify;
 
@@ -19,7 +20,8 @@ use ui::service_manager::notify;
 pub(crate) struct Service {
     /// The verb, with the options of its file.
     pub cli: Cli,
-    reload: Arc<AtomicBool>,
+    /// Set by SIGHUP; `None` of a verb that does not end for it.
+    reload: Option<Arc<AtomicBool>>,
 }
 
 impl Service {
@@ -30,7 +32,10 @@ impl Service {
     pub(crate) fn begin(args: &ServiceArgs) -> Result<Service, Failure> {
         let words = config::command_line(args, &Cli::command())?;
         let cli = Cli::try_parse_from(words).refused()?;
-        let reload = ui::signals::reload_flag().refused()?;
+        let reload = match &cli.verb {
+            Verb::Host(HostVerb::Tally(_)) => None,
+            _ => Some(ui::signals::reload_flag().refused()?),
+        };
         Ok(Service { cli, reload })
     }
 
@@ -40,7 +45,7 @@ impl Service {
     /// # Errors
     /// When it cannot be started.
     pub(crate) fn end(self, answer: Answer) -> Outcome {
-        if !self.reload.load(Relaxed) {
+        if !self.reload.is_some_and(|reload| reload.load(Relaxed)) {
             return Ok(answer);
         }
         // Until the new one is ready, systemd waits for it.

@@ -34,6 +34,15 @@ impl Journal {
         Journal::at(Path::new(SOCKET)).ok()
     }
 
+    /// True if standard output leads there too.
+    pub fn is_standard_output(&self) -> bool {
+        let streams = (
+            rustix::fs::fstat(io::stdout()),
+            rustix::fs::fstat(io::stderr()),
+        );
+        matches!(streams, (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
+    }
+
     fn at(path: &Path) -> io::Result<Journal> {
         let socket = UnixDatagram::unbound()?;
         socket.connect(path)?;

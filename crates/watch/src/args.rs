@@ -104,7 +104,7 @@ pub struct WatchArgs {
     #[arg(short, long, value_name = "KEY=RANGE,…", requires = "check")]
     pub critical: Option<Thresholds>,
     /// With --check: answer after so many seconds at the latest, with what was seen until then
-    #[arg(short, long, value_name = "SECONDS", requires = "check", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "SECONDS", requires = "check", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: Option<u64>,
     /// With --check: also a line for each device
     #[arg(short, long, requires = "check", action = clap::ArgAction::Count)]

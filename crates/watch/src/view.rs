@@ -34,11 +34,10 @@ pub(crate) enum View {
 
 impl View {
     pub(crate) fn of(args: &WatchArgs) -> View {
-        let journal = Journal::of_process();
         if args.json {
             View::Json
-        } else if (args.prometheus.is_some() || journal.is_some()) && !args.plain {
-            View::Silent(journal)
+        } else if args.prometheus.is_some() && !args.plain {
+            View::Silent(Journal::of_process())
         } else {
             View::Plain(plain::Lines::default())
         }
@@ -51,7 +50,12 @@ impl View {
         interrupt: &Arc<AtomicBool>,
     ) -> Result<View, Failure> {
         if !takes_the_terminal(args) {
-            return Ok(View::of(args));
+            // A line for each second would only fill the journal.
+            let journal = Journal::of_process().filter(Journal::is_standard_output);
+            return Ok(match journal {
+                Some(journal) if !args.json && !args.plain => View::Silent(Some(journal)),
+                _ => View::of(args),
+            });
         }
         // Who names a device wants to see it, whatever it does.
         let all = args.all || !args.devices.is_empty();

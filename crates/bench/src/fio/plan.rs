@@ -258,7 +258,7 @@ fn aligned(workload: &Workload) -> Vec<u64> {
 /// Checks that a stream begins to count, begins, and trims as those do that it is summed with: otherwise windows of
 /// different times, or trims and writes, would be added up.
 fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
-    let check = |option, differs: &dyn Fn(&Stream) -> bool, tail: &str| {
+    let check = |option, differs: &dyn Fn(&Stream) -> bool, why: &str| {
         let apart = wall
             .iter()
             .find(|other| stream.group.is_some() && other.group == stream.group && differs(other));
@@ -266,7 +266,10 @@ fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError
             None => Ok(()),
             Some(other) => Err(job.error(
                 option,
-                format!("{} and {} are reported as one{tail}", other.job, stream.job),
+                format!(
+                    "{} and {} are reported as one, {why}",
+                    other.job, stream.job
+                ),
             )),
         }
     };
@@ -276,17 +279,17 @@ fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError
     check(
         "ramp_time",
         &|other| ramp(other) != ramp(stream),
-        " and have ramps that differ; give them one, or begin a new_group",
+        "and have ramps that differ; give them one, or begin a new_group",
     )?;
     check(
         "startdelay",
         &|other| delay(other) != delay(stream),
-        " and begin at different times; begin a new_group",
+        "and begin at different times; begin a new_group",
     )?;
     check(
         "rw",
         &|other| other.workload.trims() != stream.workload.trims(),
-        ", and only one of them trims; begin a new_group",
+        "and only one of them trims; begin a new_group",
     )
 }
 

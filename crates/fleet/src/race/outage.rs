@@ -5,15 +5,22 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
 
-use crate::store::race::RoundRecord;
+use crate::store::race::{Measurement, RoundRecord};
 
 /// The hosts from which nothing came since a round in which nothing came from any.
 pub(super) struct Outage {
     /// Time for which that is not held against them.
     timeout: Duration,
-    /// End of that round, by the host's place. One that never comes back has its timeout once, however often
-    /// all the others are silent later.
-    hosts: BTreeMap<usize, Instant>,
+    /// That round, by the host's place. One that never comes back has its timeout once, however often all the others
+    /// are silent later.
+    hosts: BTreeMap<usize, DarkRound>,
+}
+
+/// A round in which nothing came from any host.
+#[derive(Clone, Copy)]
+struct DarkRound {
+    number: usize,
+    ended: Instant,
 }
 
 impl Outage {
@@ -25,26 +32,33 @@ impl Outage {
         }
     }
 
-    /// Sets those apart of a round's missing hosts that are only so since all were, and takes out what these answer
-    /// late: it is of a round in which none was heard, and since they come back in different rounds, each would be
-    /// slow in one in which the others are not. Whether anything is left in it that the race can go by; `now` is
-    /// when it ended.
-    pub(super) fn sort(&mut self, round: &mut RoundRecord, now: Instant) -> bool {
+    /// Sets those apart of a round's missing hosts that are only so since all were, and takes out late answers to the
+    /// round in which they were: hosts come back in different rounds, and each would be slow in one in which the
+    /// others are not. What broke is left in. Whether anything came in it that the race goes by; the round has this
+    /// number, and ended `now`.
+    pub(super) fn sort(&mut self, round: &mut RoundRecord, number: usize, now: Instant) -> bool {
         let is_dark = round.measured.is_empty() && round.late.is_empty();
         if is_dark {
             for one in &round.missed {
-                self.hosts.entry(one.host).or_insert(now);
+                let dark = DarkRound { number, ended: now };
+                self.hosts.entry(one.host).or_insert(dark);
             }
         }
-        let is_young = |since: &Instant| now.duration_since(*since) < self.timeout;
-        let is_excused = |host| self.hosts.get(&host).is_some_and(is_young);
+        let excuse = |host: usize| {
+            let dark = self.hosts.get(&host);
+            dark.filter(|dark| now.duration_since(dark.ended) < self.timeout)
+        };
         let (excused, missed) = mem::take(&mut round.missed)
             .into_iter()
-            .partition(|one| is_excused(one.host));
+            .partition(|one| excuse(one.host).is_some());
         (round.excused, round.missed) = (excused, missed);
-        let (dark, late): (Vec<_>, Vec<_>) = mem::take(&mut round.late)
-            .into_iter()
-            .partition(|one| is_excused(one.host));
+        let is_of_dark = |late: &Measurement| {
+            let dark = excuse(late.host);
+            dark.is_some_and(|dark| late.round == Some(dark.number))
+                && late.targets.iter().all(|target| target.broken.is_none())
+        };
+        let (dark, late): (Vec<_>, Vec<_>) =
+            mem::take(&mut round.late).into_iter().partition(is_of_dark);
         round.late = late;
         for measurement in round.measured.iter().chain(&round.late).chain(&dark) {
             self.hosts.remove(&measurement.host);
@@ -56,14 +70,18 @@ impl Outage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::race::{Absent, Measurement};
+    use crate::protocol::rounds::TargetRound;
+    use crate::store::race::Absent;
+
+    /// Number of all rounds: one in which none is heard is not counted.
+    const DARK: usize = 5;
 
     fn round(measured: &[usize], late: &[usize], missed: &[usize]) -> RoundRecord {
         let measurements = |hosts: &[usize]| {
             let measurement = |host: &usize| Measurement {
                 host: *host,
                 targets: Vec::new(),
-                round: None,
+                round: Some(DARK),
             };
             hosts.iter().map(measurement).collect()
         };
@@ -81,7 +99,7 @@ mod tests {
 
     /// For each round, true where it counts, and the hosts that are missing in it.
     fn sorted(dark: &mut Outage, now: Instant, mut round: RoundRecord) -> (bool, Vec<usize>) {
-        let counts = dark.sort(&mut round, now);
+        let counts = dark.sort(&mut round, DARK, now);
         (counts, round.missed.iter().map(|one| one.host).collect())
     }
 
@@ -105,7 +123,7 @@ mod tests {
     fn what_is_late_from_a_round_in_which_none_was_heard_is_not_judged() {
         let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let mut late = |mut round: RoundRecord| -> Vec<usize> {
-            dark.sort(&mut round, now);
+            dark.sort(&mut round, DARK, now);
             round.late.iter().map(|one| one.host).collect()
         };
         let none: [usize; 0] = [];
@@ -117,6 +135,17 @@ mod tests {
         assert_eq!(late(round(&[0], &[1], &[1, 2])), none);
         // The first has been back since.
         assert_eq!(late(round(&[], &[0], &[0, 2])), [0]);
+        // Nor is what is of a round before it, or broken, a matter of what lies between.
+        assert_eq!(late(round(&[], &[], &[0, 1, 2])), none);
+        let mut earlier = round(&[], &[0], &[0, 1, 2]);
+        earlier.late[0].round = Some(DARK - 2);
+        assert_eq!(late(earlier), [0]);
+        let mut broken = round(&[0], &[1], &[1, 2]);
+        broken.late[0].targets.push(TargetRound {
+            broken: Some("a read failed".to_owned()),
+            ..TargetRound::default()
+        });
+        assert_eq!(late(broken), [1]);
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Conditions<'_> {
             if self.interrupt.load(Relaxed) {
                 break;
             }
-            if !dark.sort(&mut measured, Instant::now()) {
+            if !dark.sort(&mut measured, round.number, Instant::now()) {
                 continue;
             }
             let out = course.take(&measured);

@@ -115,7 +115,7 @@ impl Loop {
             node: node.into(),
             folder: None,
         };
-        // So does a partition that the kernel was told of, where a test was killed.
+        // A partition of which a test that was killed had told the kernel stays, too.
         device.forget_partition()?;
         Ok(device)
     }

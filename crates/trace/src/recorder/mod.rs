@@ -178,17 +178,17 @@ impl Recording {
         Ok(())
     }
 
-    fn finish(self, args: &RecordArgs, ended: Ended) -> Result<Document, Failure> {
+    fn finish(mut self, args: &RecordArgs, ended: Ended) -> Result<Document, Failure> {
         let caveats = self.capture.caveats();
         let seconds = (now() - self.begun).as_secs_f64();
         let buffer = self.capture.buffer();
-        let ios = match self.writer.finish() {
-            Ok(ios) => ios,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-                return Err(Failure::Midway(unwritten(&args.output, error)));
-            }
-            Err(error) => return Err(Failure::Midway(unwritten(&args.output, error))),
+        let unwritten = |error| Failure::Midway(unwritten(&args.output, error));
+        let ended = match self.writer.close_block() {
+            // The end is short, and mostly has room where a block has none.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => Ended::DiskFull,
+            closed => closed.map(|()| ended).map_err(unwritten)?,
         };
+        let ios = self.writer.finish().map_err(unwritten)?;
         let devices = self.described.devices.iter();
         Ok(Document {
             file: args.output.display().to_string(),

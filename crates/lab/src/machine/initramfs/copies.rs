@@ -1,7 +1,6 @@
 //! Files of this host in the machine. Programs come with their own loader and libraries, since the machine's may be of
 //! another distribution.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,52 +11,60 @@ use super::super::elf::Elf;
 use super::super::{Error, Result};
 use super::{Image, unwritten};
 
-/// Folder of programs that need libraries, and of these.
+/// Folder of programs that need libraries: each has one of its own.
 const FOLDER: &str = "lab/copied";
+
+/// Folders of commands in the machine.
+const COMMANDS: [&str; 3] = ["usr/local/bin", "usr/sbin", "usr/bin"];
 
 impl<W: Write> Image<'_, W> {
     /// Adds these files: programs become commands, other files lie in the folder in which the command starts.
     pub(super) fn copies(&mut self, files: &[PathBuf]) -> Result<()> {
-        let mut libraries = BTreeMap::new();
-        for path in files {
-            self.copy(path, &mut libraries)?;
-        }
-        for (name, path) in libraries {
-            self.put(&format!("{FOLDER}/lib/{name}"), 0o755, &read(&path)?)?;
-        }
-        Ok(())
+        files.iter().try_for_each(|path| self.copy(path))
     }
 
-    fn copy(&mut self, path: &Path, libraries: &mut BTreeMap<String, PathBuf>) -> Result<()> {
+    fn copy(&mut self, path: &Path) -> Result<()> {
         let bytes = read(path)?;
-        let name = name(path);
-        let mode = fs::metadata(path).map_err(|source| Error::file("read", path, source))?;
-        let is_program = mode.permissions().mode() & 0o111 != 0;
-        let place = match is_program {
-            true => format!("usr/local/bin/{name}"),
-            false => format!("root/{name}"),
-        };
-        if self.archive.holds(&place) {
-            return Err(Error::Unavailable(format!(
-                "--copy {}: the machine has a {name} already; copy the file under another name",
+        let mode = fs::metadata(path)
+            .map_err(|source| Error::file("read", path, source))?
+            .permissions()
+            .mode();
+        let refused = |why: &str| {
+            Error::Unavailable(format!(
+                "--copy {}: {why}; copy it under another name",
                 path.display()
-            )));
+            ))
+        };
+        let name = plain_name(path).ok_or_else(|| {
+            refused("a name of other than letters, digits and ._+- has no place there")
+        })?;
+        let is_program = mode & 0o111 != 0;
+        let folders: &[&str] = if is_program { &COMMANDS } else { &["root"] };
+        let is_there = |folder: &&str| self.archive.holds(&format!("{folder}/{name}"));
+        if folders.iter().any(is_there) {
+            return Err(refused("the machine has one of this name already"));
         }
+        let place = format!("{}/{name}", folders[0]);
         let loader = Elf::new(&bytes)
             .filter(|_| is_program)
             .and_then(Elf::interpreter);
-        let Some(loader) = loader else {
-            return self.put(&place, mode.permissions().mode() & 0o777, &bytes);
+        let Some(loader) = loader.as_deref().map(Path::new) else {
+            return self.put(&place, mode & 0o777, &bytes);
         };
-        let loader = PathBuf::from(loader);
-        let start = format!(
-            "#!/bin/sh\nexec /{FOLDER}/lib/{} --library-path /{FOLDER}/lib /{FOLDER}/{name} \"$@\"\n",
-            self::name(&loader)
-        );
-        for library in needed(path)?.into_iter().chain([loader]) {
-            libraries.insert(self::name(&library), library);
+        let own = format!("{FOLDER}/{name}");
+        let needed = needed(path)?;
+        for file in needed.iter().map(PathBuf::as_path).chain([loader]) {
+            self.put(
+                &format!("{own}/lib/{}", file_name(file)),
+                0o755,
+                &read(file)?,
+            )?;
         }
-        self.put(&format!("{FOLDER}/{name}"), 0o755, &bytes)?;
+        self.put(&format!("{own}/program"), 0o755, &bytes)?;
+        let start = format!(
+            "#!/bin/sh\nexec /{own}/lib/{} --library-path /{own}/lib /{own}/program \"$@\"\n",
+            file_name(loader)
+        );
         self.put(&place, 0o755, start.as_bytes())
     }
 
@@ -70,20 +77,46 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|source| Error::file("read", path, source))
 }
 
-fn name(path: &Path) -> String {
+fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
+/// A file's name that is a word of the shell as it is.
+fn plain_name(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
+    name.chars().all(is_plain).then_some(name)
+}
+
 /// Libraries that the loader takes for a program of this host, by ldd(1).
 fn needed(program: &Path) -> Result<Vec<PathBuf>> {
-    let said = Command::new("ldd").arg(program).output();
-    let said =
-        said.map_err(|source| Error::file("asked by ldd for its libraries", program, source))?;
-    libraries(&String::from_utf8_lossy(&said.stdout)).map_err(|missing| {
+    let refused = |why: &str| {
         Error::Unavailable(format!(
-            "--copy {}: its library {missing} is not on this host; install it, or copy a static program",
+            "--copy {}: {why}; or copy a static program",
             program.display()
+        ))
+    };
+    let said = Command::new("ldd").arg(program).output();
+    let said = said.map_err(|error| {
+        refused(&format!(
+            "its libraries are found by ldd, which cannot be run ({error}): install it"
+        ))
+    })?;
+    let (out, err) = (
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr),
+    );
+    if !said.status.success() {
+        return Err(refused(&format!(
+            "ldd does not know its libraries ({} {})",
+            out.trim(),
+            err.trim()
+        )));
+    }
+    libraries(&out).map_err(|missing| {
+        refused(&format!(
+            "its library {missing} is not on this host: install it"
         ))
     })
 }
@@ -97,9 +130,9 @@ fn libraries(said: &str) -> std::result::Result<Vec<PathBuf>, String> {
         .lines()
         .filter_map(|line| line.trim().split_once(" => "));
     named
-        .map(|(name, path)| match path.split(' ').next() {
-            Some(path) if path.starts_with('/') => Ok(path.into()),
-            _ => Err(name.to_owned()),
+        .map(|(name, path)| match path.rsplit_once(" (") {
+            Some((path, _)) => Ok(path.into()),
+            None => Err(name.to_owned()),
         })
         .collect()
 }
