@@ -130,6 +130,26 @@ fn a_service_reports_that_it_is_ready_reads_its_file_again_and_ends() {
     assert!(!document["recordings"].as_array().unwrap().is_empty());
 }
 
+/// It reads its routes again without an end, so that a later end is one.
+#[test]
+fn a_tally_that_has_reloaded_ends_all_the_same() {
+    let place = Place::new();
+    fs::write(place.path("events.log"), "").unwrap();
+    let config = "from = [\"events.log\"]\nfollow = true\nstore = \"sqlite:tally.db\"\n";
+    fs::write(place.path("tally.toml"), config).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let manager = Manager::at(&folder.path().join("notify"));
+    let mut command = place.command(&["service", "tally", "--config", "tally.toml"]);
+    command.env("NOTIFY_SOCKET", folder.path().join("notify"));
+    let running = Running::start(&mut command);
+    assert_eq!(manager.state(), "READY=1");
+    running.signal(Signal::HUP);
+    running.signal(Signal::INT);
+    running.end().ends_with(0);
+    manager.0.set_nonblocking(true).unwrap();
+    assert!(manager.0.recv(&mut [0]).is_err());
+}
+
 /// Exposure of a unit as systemd judges it: 0 (none) to 10.
 fn exposure(unit: &Path) -> f64 {
     let mut command = Command::new("systemd-analyze");
