@@ -237,20 +237,27 @@ fn a_real_prometheus_scrapes_by_a_web_configuration_with_its_certificate_and_pas
     watch.wait_for_text(&format!("https://{address}/metrics."));
 
     // What is needed to read a renewed key (CAP_DAC_READ_SEARCH, bit 2), and nothing else.
-    let threads = fs::read_dir(format!("/proc/{}/task", watch.id())).unwrap();
-    let capabilities = threads.filter_map(|thread| {
-        let folder = thread.ok()?.path();
-        let name = fs::read_to_string(folder.join("comm")).ok()?;
-        let status = fs::read_to_string(folder.join("status")).ok()?;
-        let permitted = status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapPrm:"))?;
-        Some((
-            name.trim().to_owned(),
-            u64::from_str_radix(permitted.trim(), 16).unwrap(),
-        ))
-    });
-    let capabilities: Vec<_> = capabilities.collect();
+    let tasks = format!("/proc/{}/task", watch.id());
+    let capabilities = || -> Vec<(String, u64)> {
+        let threads = fs::read_dir(&tasks).unwrap();
+        let capabilities = threads.filter_map(|thread| {
+            let folder = thread.ok()?.path();
+            let name = fs::read_to_string(folder.join("comm")).ok()?;
+            let status = fs::read_to_string(folder.join("status")).ok()?;
+            let permitted = status
+                .lines()
+                .find_map(|line| line.strip_prefix("CapPrm:"))?;
+            Some((
+                name.trim().to_owned(),
+                u64::from_str_radix(permitted.trim(), 16).unwrap(),
+            ))
+        });
+        capabilities.collect()
+    };
+    // A thread gives itself its name.
+    let is_named = || capabilities().iter().any(|(name, _)| name == "metrics");
+    watch.wait_until("answers by no thread", is_named);
+    let capabilities = capabilities();
     for name in ["disksmith", "metrics"] {
         assert!(
             capabilities.contains(&(name.to_owned(), 1 << 2)),
