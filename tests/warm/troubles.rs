@@ -22,8 +22,8 @@ const RATE: u64 = 24 * MIB;
 /// 36 MiB on average, and told once a second, 14 MiB.
 const LOST: u64 = RATE / 4 + 8 * MIB / 2;
 
-/// What others may have read of a device meanwhile: `disksmith devices` of other tests looks at all. It is less than what
-/// a warming that forgot one start would read again.
+/// Bound on the bytes that other tests' `disksmith devices` read of a device meanwhile. It is less than what a warming
+/// that forgot one start would read again.
 const OTHERS: u64 = 34 * MIB;
 
 /// Waits until a device has done what a program asked for before it was killed: it is counted then.

@@ -7,6 +7,8 @@ pub mod args;
 pub mod classes;
 pub mod config;
 pub mod event;
+#[cfg(not(all(feature = "clickhouse", feature = "kafka", feature = "mysql")))]
+mod features;
 pub mod histogram;
 mod identity;
 pub mod level;

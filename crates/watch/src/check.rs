@@ -70,7 +70,7 @@ fn look(
     let mut filter = Filter::new(&args.devices, true, &context.root)?;
     let begun = Instant::now();
     let timeout = args.timeout.map(Duration::from_secs);
-    // Without an interval nothing is known.
+    // One interval at least has to pass before the time is over.
     let interval = Duration::from(args.interval.0);
     let interval = timeout.map_or(interval, |timeout| interval.min(timeout / 2));
     let mut collector = Collector::new(&context.root, interval).refused()?;

@@ -11,8 +11,8 @@ use crate::store::race::{Measurement, RoundRecord};
 pub(super) struct Outage {
     /// Time for which that is not held against them.
     timeout: Duration,
-    /// That round, by the host's place. One that never comes back has its timeout once, however often all the others
-    /// are silent later.
+    /// The round in which each fell silent, by the host's place. A host that never comes back has its timeout once,
+    /// however often all the others are silent later.
     hosts: BTreeMap<usize, DarkRound>,
 }
 

@@ -128,9 +128,13 @@ pub(super) fn write<W: Write>(
     image.base(disks, task).map_err(unwritten)?;
     image.binary(binary)?;
     image.tools()?;
-    image.copies(task.copies)?;
     image.modules(packages)?;
+    image.copies(task.copies)?;
     image.finish()
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|source| Error::file("read", path, source))
 }
 
 fn unwritten(source: io::Error) -> Error {
@@ -176,7 +180,7 @@ impl<W: Write> Image<'_, W> {
     }
 
     fn binary(&mut self, path: &Path) -> Result<()> {
-        let bytes = fs::read(path).map_err(|source| Error::file("read", path, source))?;
+        let bytes = read(path)?;
         if let Err(missing) = self.program("usr/local/bin/disksmith", &bytes)? {
             return Err(Error::Unavailable(format!(
                 "{} does not run in the lab's machine, which has no {}: name a static binary with \
@@ -190,9 +194,7 @@ impl<W: Write> Image<'_, W> {
 
     fn tools(&mut self) -> Result<()> {
         let busybox = self.tool("busybox")?;
-        self.archive
-            .file("usr/bin/busybox", 0o755, &busybox)
-            .map_err(unwritten)?;
+        self.put("usr/bin/busybox", 0o755, &busybox)?;
         for name in TOOLS {
             let link = self.tree.entry(name).map(|path| neighbour(&path));
             if let Some(Ok(Some(target))) = link
@@ -216,8 +218,8 @@ impl<W: Write> Image<'_, W> {
             let Some(path) = self.tree.file(from).or_else(|| self.tree.file(to)) else {
                 continue;
             };
-            let bytes = fs::read(&path).map_err(|source| Error::file("read", &path, source))?;
-            self.archive.file(to, 0o644, &bytes).map_err(unwritten)?;
+            let bytes = read(&path)?;
+            self.put(to, 0o644, &bytes)?;
         }
         Ok(())
     }
@@ -230,7 +232,7 @@ impl<W: Write> Image<'_, W> {
                 self.tree.root().display()
             ))
         })?;
-        fs::read(&path).map_err(|source| Error::file("read", &path, source))
+        read(&path)
     }
 
     /// Adds a program, and its libraries to those that come at the end.
@@ -249,14 +251,14 @@ impl<W: Write> Image<'_, W> {
         if let Needs::Loader(path, file) = needs {
             let path = merged(&path);
             if !self.archive.holds(&path) {
-                let bytes = fs::read(&file).map_err(|source| Error::file("read", &file, source))?;
-                self.archive.file(&path, 0o755, &bytes).map_err(unwritten)?;
+                let bytes = read(&file)?;
+                self.put(&path, 0o755, &bytes)?;
             }
         }
         // What is never loaded would only take the machine's memory.
         let loaded = Elf::new(bytes).and_then(Elf::loaded);
         let bytes = loaded.as_deref().unwrap_or(bytes);
-        self.archive.file(path, 0o755, bytes).map_err(unwritten)?;
+        self.put(path, 0o755, bytes)?;
         Ok(Ok(()))
     }
 
@@ -278,8 +280,7 @@ impl<W: Write> Image<'_, W> {
             ("lab/modules.alias", 0o644, &aliases),
             ("usr/sbin/modprobe", 0o755, MODPROBE),
         ] {
-            let added = self.archive.file(path, mode, text.as_bytes());
-            added.map_err(unwritten)?;
+            self.put(path, mode, text.as_bytes())?;
         }
         Ok(())
     }
@@ -291,22 +292,22 @@ impl<W: Write> Image<'_, W> {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let place = format!("lab/modules/{name}");
             if !self.archive.holds(&place) {
-                let bytes = fs::read(path).map_err(|source| Error::file("read", path, source))?;
-                let added = self.archive.file(&place, 0o644, &bytes);
-                added.map_err(unwritten)?;
+                let bytes = read(path)?;
+                self.put(&place, 0o644, &bytes)?;
             }
             names.push(name.into_owned());
         }
         Ok(names)
     }
 
+    fn put(&mut self, place: &str, mode: u32, bytes: &[u8]) -> Result<()> {
+        self.archive.file(place, mode, bytes).map_err(unwritten)
+    }
+
     fn finish(mut self) -> Result<W> {
         for (name, path) in std::mem::take(&mut self.libraries) {
-            let bytes = fs::read(&path).map_err(|source| Error::file("read", &path, source))?;
-            let place = format!("usr/lib/{name}");
-            self.archive
-                .file(&place, 0o755, &bytes)
-                .map_err(unwritten)?;
+            let bytes = read(&path)?;
+            self.put(&format!("usr/lib/{name}"), 0o755, &bytes)?;
         }
         let buffered = self.archive.finish().map_err(unwritten)?;
         buffered

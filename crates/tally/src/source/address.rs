@@ -56,9 +56,7 @@ impl FromStr for Address {
             #[cfg(feature = "kafka")]
             Some(("kafka", place)) => kafka::Place::parse(place).map(Address::Kafka),
             #[cfg(not(feature = "kafka"))]
-            Some(("kafka", _)) => Err(
-                "this program was built without kafka; build it with --features kafka".to_owned(),
-            ),
+            Some(("kafka", _)) => Err(crate::features::left_out("kafka")),
             Some(("statsd", place)) if place.contains(':') => Ok(Address::Statsd(place.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(Address::File(path.into())),
             Some(("statsd", _)) => Err(format!(

@@ -42,21 +42,15 @@ impl FromStr for Address {
                 .parse()
                 .map(Address::Clickhouse),
             #[cfg(not(feature = "mysql"))]
-            Some(("mysql", _)) => Err(left_out("mysql")),
+            Some(("mysql", _)) => Err(crate::features::left_out("mysql")),
             #[cfg(not(feature = "clickhouse"))]
-            Some(("clickhouse", _)) => Err(left_out("clickhouse")),
+            Some(("clickhouse", _)) => Err(crate::features::left_out("clickhouse")),
             _ => Err(format!(
                 "'{}' is no store; write it as sqlite:FILE, mysql://user@host:3306/database or clickhouse://user@host:8123/database?outbox=FILE",
                 without_password(text)
             )),
         }
     }
-}
-
-/// Sentence about a client without which this program was built.
-#[cfg(not(all(feature = "clickhouse", feature = "mysql")))]
-fn left_out(feature: &str) -> String {
-    format!("this program was built without {feature}; build it with --features {feature}")
 }
 
 impl fmt::Display for Address {

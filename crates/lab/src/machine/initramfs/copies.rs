@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use linux::exec::Exec;
 
 use super::super::elf::Elf;
 use super::super::{Error, Result};
-use super::{Image, unwritten};
+use super::{Image, read};
 
 /// Folder of programs that need libraries: each has one of its own.
 const FOLDER: &str = "lab/copied";
@@ -67,14 +68,6 @@ impl<W: Write> Image<'_, W> {
         );
         self.put(&place, 0o755, start.as_bytes())
     }
-
-    fn put(&mut self, place: &str, mode: u32, bytes: &[u8]) -> Result<()> {
-        self.archive.file(place, mode, bytes).map_err(unwritten)
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|source| Error::file("read", path, source))
 }
 
 fn file_name(path: &Path) -> String {
@@ -97,24 +90,9 @@ fn needed(program: &Path) -> Result<Vec<PathBuf>> {
             program.display()
         ))
     };
-    let said = Command::new("ldd").arg(program).output();
-    let said = said.map_err(|error| {
-        refused(&format!(
-            "its libraries are found by ldd, which cannot be run ({error}): install it"
-        ))
-    })?;
-    let (out, err) = (
-        String::from_utf8_lossy(&said.stdout),
-        String::from_utf8_lossy(&said.stderr),
-    );
-    if !said.status.success() {
-        return Err(refused(&format!(
-            "ldd does not know its libraries ({} {})",
-            out.trim(),
-            err.trim()
-        )));
-    }
-    libraries(&out).map_err(|missing| {
+    let said = Exec::new("ldd").arg(program).bound().run();
+    let said = said.map_err(|error| refused(&format!("its libraries are not known: {error}")))?;
+    libraries(&said.text()).map_err(|missing| {
         refused(&format!(
             "its library {missing} is not on this host: install it"
         ))
