@@ -26,7 +26,7 @@ mod volume;
 mod work;
 
 pub use buffer::Buffer;
-pub use foreground::{ForegroundReport, ReportArgs, write_page};
+pub use foreground::{ForegroundReport, KeepArgs, ReportArgs, write_page};
 pub use idle_gap::IdleGap;
 pub use ledger::below_ledger;
 pub use lock::{is_locked, lock_disks};

@@ -6,8 +6,8 @@ use clap::Args;
 use jiff::civil;
 
 use domain::ready_by::ReadyBy;
-use domain::values::{Latency, Span};
-use reader::ReportArgs;
+use domain::values::Span;
+use reader::{KeepArgs, ReportArgs};
 
 /// Arguments of `scrub`.
 #[derive(Args, Debug)]
@@ -36,14 +36,9 @@ pub struct ScrubArgs {
     #[arg(long, conflicts_with_all = ["arrays", "status"])]
     pub all: bool,
 
-    /// Go on only as fast as keeps 99 of 100 requests of others below this. Without this and
-    /// --keep-mean, others may have 1.5 times the p99 and the mean that they have without the check
-    /// (1.3 times the mean where md checks)
-    #[arg(long, value_name = "DURATION", conflicts_with = "status")]
-    pub keep_p99: Option<Latency>,
-    /// Go on only as fast as keeps the mean latency of others below this
-    #[arg(long, value_name = "DURATION", conflicts_with = "status")]
-    pub keep_mean: Option<Latency>,
+    /// Targets of other programs' latency
+    #[command(flatten)]
+    pub keep: KeepArgs,
 
     /// Run only at these hours, such as 01:00-06:00: wait for them, and end with them. The same
     /// command goes on at the next ones
@@ -84,7 +79,7 @@ pub struct ScrubArgs {
     pub read: bool,
 
     /// Only say how the scrubs of this host's arrays stand, and what they found
-    #[arg(long, conflicts_with = "report")]
+    #[arg(long, conflicts_with_all = ["report", "keep_p99", "keep_mean"])]
     pub status: bool,
     /// The page of the foreground
     #[command(flatten)]

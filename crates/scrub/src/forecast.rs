@@ -72,7 +72,8 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
 
 /// Promise to the foreground.
 fn promise(args: &ScrubArgs) -> String {
-    let words = [("a p99 of", args.keep_p99), ("a mean of", args.keep_mean)];
+    let keep = &args.keep;
+    let words = [("a p99 of", keep.keep_p99), ("a mean of", keep.keep_mean)];
     let words: Vec<String> = words
         .into_iter()
         .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))

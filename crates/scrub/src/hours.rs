@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use job::{ProgressLines, Stop};
 use linux::block::Devices;
 use record::Nanos;
-use study::pace::Targets;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -45,7 +44,7 @@ pub(crate) fn share<'a>(
         ),
         stop,
         lines,
-        targets: targets_of(args),
+        targets: args.keep.targets(),
         due: by.map(|by| due(by, args, stop.deadline(), now)),
         deadline_wins: args.deadline_wins,
     }
@@ -64,15 +63,6 @@ fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> Due
 
 fn duration(nanos: Nanos) -> Option<SignedDuration> {
     i64::try_from(nanos.0).ok().map(SignedDuration::from_nanos)
-}
-
-/// Latency targets of the user.
-fn targets_of(args: &ScrubArgs) -> Option<Targets> {
-    let targets = Targets {
-        mean_s: args.keep_mean.map(|latency| latency.0.as_secs_f64()),
-        p99_s: args.keep_p99.map(|latency| latency.0.as_secs_f64()),
-    };
-    (targets != Targets::default()).then_some(targets)
 }
 
 /// Waits for the hours in which it may run, and says when it has to end; `None` when it was interrupted meanwhile.

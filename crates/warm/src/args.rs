@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use domain::ready_by::ReadyBy;
-use domain::values::{Latency, Size, Throughput};
-use reader::ReportArgs;
+use domain::values::{Size, Throughput};
+use reader::{KeepArgs, ReportArgs};
 
 /// What `warm` takes.
 #[derive(Args, Debug)]
@@ -47,11 +47,9 @@ pub struct WarmArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "plan"])]
     pub blocks: Option<PathBuf>,
 
-    /// Read slower as soon as other requests to the device take longer than this in 1 of 100. Without
-    /// this, warming takes what is idle: all while no other program uses the device, and otherwise as much
-    /// as leaves others at most 1.5 times as long to wait, or one block of the warming more
-    #[arg(long, value_name = "DURATION", conflicts_with = "plan")]
-    pub keep_p99: Option<Latency>,
+    /// Targets of other programs' latency
+    #[command(flatten)]
+    pub keep: KeepArgs,
     /// Read no more than this in a second from all devices together
     #[arg(long, value_name = "SIZE/s", conflicts_with = "plan")]
     pub limit: Option<Throughput>,
@@ -70,7 +68,7 @@ pub struct WarmArgs {
         long,
         value_name = "SIZE",
         requires = "rate",
-        conflicts_with_all = ["devices", "report"]
+        conflicts_with_all = ["devices", "report", "keep_p99", "keep_mean"]
     )]
     pub plan: Option<Size>,
     /// The rate at which cold blocks come, for --plan

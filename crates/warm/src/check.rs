@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::anyhow;
 use engine::Choice;
 use engine::list::{Ended, List, Lister, Memory};
-use record::{Bytes, Nanos};
+use record::Bytes;
 use study::cold::forecast::{Forecast, Work, forecast};
 use study::cold::sample::{LEAST_PAIRS, Sample, assess};
 use study::interval::Interval;
+use study::pace::Targets;
 
 use super::pace::IoPolicy;
 use super::reading::MOST_DEPTH;
@@ -45,7 +46,7 @@ pub(crate) fn check(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let block = args.block.0;
-    let target = args.keep_p99.map(|latency| latency.0);
+    let target = args.keep.targets();
     let mut sampled = Vec::new();
     let mut failure = None;
     for volume in volumes {
@@ -88,7 +89,7 @@ pub(crate) fn check(
 fn sample<'a>(
     volume: &'a Volume,
     block: Bytes,
-    target: Option<Nanos>,
+    target: Option<Targets>,
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Result<Sampled<'a>, Failure> {

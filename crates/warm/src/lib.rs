@@ -169,7 +169,7 @@ fn warm_all(
     let below_ledger = below_ledger(args, devices, context);
     let limit = Limit::new(args.limit.map(|limit| limit.0));
     // With a limit of one's own, how fast the volumes are alone is nothing to find out.
-    let unlimited = args.limit.is_none() && args.keep_p99.is_none();
+    let unlimited = args.limit.is_none() && args.keep.targets().is_none();
     // Nor is it, where somebody waits for what is to be hot.
     let turns = Turns::new(tasks.len(), unlimited && !args.until_hot);
     let shared = Shared {
@@ -177,7 +177,7 @@ fn warm_all(
         devices,
         limit: &limit,
         turns: &turns,
-        keep_p99: args.keep_p99.map(|latency| latency.0),
+        keep: args.keep.targets(),
         are_parts,
         interrupt,
         lines: &lines,

@@ -10,8 +10,9 @@ use engine::list::{Ended, List, Lister, Memory};
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::ebs::Exceeded;
-use record::{Bytes, Nanos, Ranges};
+use record::{Bytes, Ranges};
 use study::depth::verdict::Verdict;
+use study::pace::Targets;
 
 use super::checkpoint::End;
 use super::finding::{Code, Finding};
@@ -49,8 +50,8 @@ pub(crate) struct Shared<'a> {
     pub limit: &'a Limit,
     /// Order in which the volumes are read.
     pub turns: &'a Turns,
-    /// Target for the foreground's p99, if one was given.
-    pub keep_p99: Option<Nanos>,
+    /// Targets of the foreground's latency, if any were given.
+    pub keep: Option<Targets>,
     /// True if several of the volumes are parts of one disk: each would take the others' reads for foreground.
     pub are_parts: bool,
     /// Set by a signal.
@@ -63,8 +64,8 @@ pub(crate) struct Shared<'a> {
 
 impl Shared<'_> {
     fn policy(&self) -> IoPolicy {
-        match self.keep_p99 {
-            Some(target) => IoPolicy::Target(target),
+        match self.keep {
+            Some(targets) => IoPolicy::Target(targets),
             None if self.are_parts => IoPolicy::Short,
             None => IoPolicy::Idle,
         }
@@ -368,7 +369,10 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
 /// The finding that tells of a foreground.
 fn yielded(foreground: Option<&ForegroundReport>) -> Option<Finding> {
     let foreground = foreground?;
-    let text = format!("{} --keep-p99 sets another target.", foreground.text());
+    let text = format!(
+        "{} --keep-p99 and --keep-mean set another target.",
+        foreground.text()
+    );
     let is_unreachable = foreground.target_source == Some("unreachable");
     Some(if is_unreachable {
         Finding::warn(Code::Yielded, text)

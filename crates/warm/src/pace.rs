@@ -13,10 +13,10 @@ const INTERVAL: Nanos = Nanos(40_000_000);
 const NAP: Nanos = Nanos(10_000_000);
 
 /// Policy towards the foreground.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum IoPolicy {
-    /// 99 of 100 foreground requests take no longer than this.
-    Target(Nanos),
+    /// Foreground latency stays within these.
+    Target(Targets),
     /// Foreground latency stays about as it is.
     Idle,
     /// The queue is short: the kernel's counters do not tell the foreground apart.
@@ -80,10 +80,7 @@ impl<'a> Pace<'a> {
     /// With a limit, and what the foreground may expect.
     pub(crate) fn new(limit: &'a Limit, policy: IoPolicy) -> Pace<'a> {
         let targets = match policy {
-            IoPolicy::Target(p99) => Some(Targets {
-                mean_s: None,
-                p99_s: Some(p99.as_secs_f64()),
-            }),
+            IoPolicy::Target(targets) => Some(targets),
             IoPolicy::Idle => Some(Targets::default()),
             IoPolicy::Short | IoPolicy::None => None,
         };

@@ -7,7 +7,7 @@ use clap::Args;
 
 use domain::plan_binding::Planned;
 use domain::values::Throughput;
-use reader::ReportArgs;
+use reader::{KeepArgs, ReportArgs};
 
 /// What `zero` takes.
 #[derive(Args, Debug)]
@@ -38,6 +38,9 @@ pub struct ZeroArgs {
     /// Zero at most so much in a second on each disk
     #[arg(long, value_name = "SIZE/s")]
     pub limit: Option<Throughput>,
+    /// Targets of other programs' latency
+    #[command(flatten)]
+    pub keep: KeepArgs,
     /// The page of the foreground
     #[command(flatten)]
     pub page: ReportArgs,

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
-use reader::{ForegroundReport, Interval, Pacer, Prober};
+use reader::{ForegroundReport, Interval, KeepArgs, Pacer, Prober};
 use record::{Bytes, Nanos};
-use study::pace::{Allowed, Counts, Targets};
+use study::pace::{Allowed, Counts};
 
 use super::place::Place;
 use super::state::lock;
@@ -132,6 +132,7 @@ impl Watch {
         zeroed: &[Place],
         (devices, root): (&Devices, &Root),
         below_ledger: &[DevNum],
+        keep: KeepArgs,
     ) -> Option<Watch> {
         let device = devices.get(zeroed.get(number)?.number)?;
         let disk = whole(device, devices);
@@ -156,7 +157,7 @@ impl Watch {
                 .filter_map(|one| Counted::open(one, root))
                 .collect(),
             prober: Prober::start(root.locate(&device.node()), device.size).ok()?,
-            pacer: Pacer::new(Targets::default()),
+            pacer: Pacer::new(keep.targets().unwrap_or_default()),
         })
     }
 

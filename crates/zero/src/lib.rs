@@ -182,7 +182,8 @@ fn all(
     });
     let watches = (0..places.len()).map(|number| {
         let devices = devices.as_ref()?;
-        Watch::of(number, places, (devices, root), &below_ledger)
+        let watched = (devices, root);
+        Watch::of(number, places, watched, &below_ledger, args.keep)
     });
     let watches: Vec<Option<Watch>> = watches.collect();
     let began = Instant::now();

@@ -1,5 +1,6 @@
 //! Result of the foreground beside background I/O, for the answer: as JSON, in sentences, and as a page.
 
+mod keep;
 mod page;
 mod report;
 
@@ -11,6 +12,7 @@ use ui::exit::Failure;
 use ui::format::short_latency;
 use ui::output::{Format, OutputFile};
 
+pub use keep::KeepArgs;
 pub use report::ForegroundReport;
 
 /// Arguments of verbs that report on the foreground.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use engine::list::{Done, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::cold::sample::Pair;
+use study::pace::Targets;
 
 /// So many places are read.
 pub(super) const PLACES: u64 = 400;
@@ -66,7 +67,7 @@ pub(super) struct Pairs<'a> {
     in_flight: usize,
     /// Of each place, the first read, and that of the warm one beside it.
     read: Vec<[Came; 2]>,
-    /// Target for the foreground's p99, in seconds.
+    /// Latency above which a request of the foreground is slow, in seconds.
     target_s: Option<f64>,
     /// So many are wanted in flight.
     depth: u32,
@@ -76,7 +77,7 @@ pub(super) struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     /// Reads these places, in an order by this seed, within the foreground's target.
-    pub(super) fn new(places: &'a [u64], seed: u64, target: Option<Nanos>) -> Pairs<'a> {
+    pub(super) fn new(places: &'a [u64], seed: u64, target: Option<Targets>) -> Pairs<'a> {
         Pairs {
             places,
             seed,
@@ -84,7 +85,7 @@ impl<'a> Pairs<'a> {
             round: VecDeque::new(),
             in_flight: 0,
             read: vec![[Came::Nothing; 2]; places.len()],
-            target_s: target.map(|target| target.as_secs_f64()),
+            target_s: target.and_then(|target| target.slow_s()),
             depth: DEPTH,
             latencies_s: Vec::new(),
         }
@@ -199,7 +200,11 @@ mod tests {
     #[test]
     fn fewer_are_in_flight_while_others_would_wait_too_long() {
         let places: Vec<u64> = (0..400).map(|number| number << 19).collect();
-        let mut pairs = Pairs::new(&places, 1, Some(Nanos(5_000_000)));
+        let target = Targets {
+            mean_s: None,
+            p99_s: Some(0.005),
+        };
+        let mut pairs = Pairs::new(&places, 1, Some(target));
         let mut depths = |latency_s: f64, reads: usize| {
             (0..reads).for_each(|_| pairs.observe(latency_s));
             pairs.depth

@@ -13,6 +13,7 @@ use super::super::pace::{IoPolicy, Pace};
 use super::burst::Burst;
 use super::pairs::PLACES;
 use super::*;
+use record::Nanos;
 use study::cold::sample::Pair;
 
 const BLOCK: Bytes = Bytes::kib(512);
@@ -147,7 +148,10 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let volume = SimulatedList::new(Simulated::cold(size));
     let places = places(size, BLOCK, 3);
     let limit = Shared::new(None);
-    let manners = IoPolicy::Target(Nanos(5_000_000));
+    let manners = IoPolicy::Target(Targets {
+        mean_s: None,
+        p99_s: Some(0.005),
+    });
     let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners));
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
