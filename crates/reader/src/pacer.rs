@@ -10,6 +10,8 @@ use super::ForegroundReport;
 const LONGEST_REQUEST_S: f64 = 0.005;
 /// The rate without a foreground is averaged over so many seconds.
 const RECENT_S: f64 = 2.0;
+/// After so many seconds a probe tells nothing of the latency any more.
+const STALE_S: f64 = 1.0;
 
 /// Measurements of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,8 @@ pub struct Pacer {
     gives: Option<f64>,
     /// Latency of the last probe, in seconds.
     probe_s: f64,
+    /// Seconds since it came back.
+    probe_age_s: f64,
 }
 
 impl Pacer {
@@ -58,6 +62,7 @@ impl Pacer {
             detector: Detector::default(),
             gives: None,
             probe_s: 0.0,
+            probe_age_s: 0.0,
         }
     }
 
@@ -86,12 +91,18 @@ impl Pacer {
             self.controller
                 .request_takes(takes_s.min(LONGEST_REQUEST_S));
         }
-        self.probe_s = interval.latencies_s.last().copied().unwrap_or(self.probe_s);
+        self.probe_age_s += interval.seconds;
+        if let Some(latency_s) = interval.latencies_s.last() {
+            (self.probe_s, self.probe_age_s) = (*latency_s, 0.0);
+        }
         let mut foreground =
             self.detector
                 .take(interval.seconds, interval.counts, before == Allowed::All);
-        // Little's law: the kernel does not tell for how long the foreground's requests were outstanding.
-        foreground.waited_s = foreground.requests.unwrap_or(0.0) * self.probe_s;
+        // Little's law: the kernel does not tell for how long the foreground's requests were outstanding. Without
+        // probes the latency of own requests stands for theirs.
+        if self.probe_age_s < STALE_S {
+            foreground.waited_s = foreground.requests.unwrap_or(0.0) * self.probe_s;
+        }
         self.controller.take(&Sample {
             seconds: interval.seconds,
             foreground,

@@ -20,7 +20,8 @@ pub(crate) struct ForegroundSample {
     pub others: Option<f64>,
     /// Number of requests that the kernel has counted, and the seconds that they took together.
     pub counted: Option<(u64, f64)>,
-    /// Time that any request to the array was outstanding, in seconds; zero where that is not told.
+    /// Time that any request to the array was outstanding, in seconds; of a disk that is read here an estimate for
+    /// requests of others.
     pub busy: f64,
 }
 
@@ -191,7 +192,9 @@ impl Foreground {
             waiting: probes.waiting_s,
             others: foreground.requests,
             counted: told.map(|(counts, took_s)| (counts.reads + counts.writes, took_s)),
-            busy: told.map_or(0.0, |(counts, _)| counts.busy_ms as f64 / 1e3),
+            busy: told.map_or(foreground.waited_s, |(counts, _)| {
+                counts.busy_ms as f64 / 1e3
+            }),
         }
     }
 

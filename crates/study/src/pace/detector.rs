@@ -16,6 +16,8 @@ const LOOKS: usize = 6;
 const COMMIT_S: f64 = 1.0;
 /// … up to so many pages: the file system's journal and metadata beside the ledger's own.
 const COMMIT_PAGES: f64 = 64.0;
+/// The latency of own requests is that of so many seconds, and never more than that.
+const LATENCY_S: f64 = 1.0;
 
 /// What the kernel counted on a device since the last look, and the background's own part of it, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,8 +37,7 @@ pub struct Counts {
 pub struct Foreground {
     /// Requests, or pages of 4 KiB; `None` where the kernel does not count.
     pub requests: Option<f64>,
-    /// Seconds in which requests of the foreground were outstanding; zero where the kernel does not tell them
-    /// apart from the background's.
+    /// Seconds in which requests of the foreground were outstanding, or an estimate; zero where there is none.
     pub waited_s: f64,
 }
 
@@ -53,6 +54,9 @@ pub struct Detector {
     given: f64,
     commit_s: Option<f64>,
     of_commit: f64,
+    /// Own bytes a second, and own bytes in flight, of late while the queue is deep.
+    own_per_s: f64,
+    own_in_flight: f64,
 }
 
 impl Detector {
@@ -83,9 +87,12 @@ impl Detector {
             written -= ledgers;
         }
         self.sum += counts.read + written - counts.own;
-        if !deep {
+        if deep {
+            self.note_own(seconds, &counts);
+        } else {
             self.excess.clear();
             self.deep_s = self.now_s;
+            (self.own_per_s, self.own_in_flight) = (0.0, 0.0);
         }
         self.excess.push_back((self.now_s, self.sum));
         while self.excess.len() > LOOKS && self.excess[0].0 <= self.now_s - LAG_S {
@@ -106,9 +113,28 @@ impl Detector {
             0.0
         };
         self.given += bytes;
+        let requests = bytes / PAGE;
         Foreground {
-            requests: Some(bytes / PAGE),
-            waited_s: 0.0,
+            requests: Some(requests),
+            waited_s: requests * self.own_latency_s(),
+        }
+    }
+
+    fn note_own(&mut self, seconds: f64, counts: &Counts) {
+        if seconds > 0.0 {
+            let weight = (seconds / LATENCY_S).min(1.0);
+            self.own_per_s += weight * (counts.own / seconds - self.own_per_s);
+            self.own_in_flight += weight * (counts.in_flight - self.own_in_flight);
+        }
+    }
+
+    /// Latency of own requests while the queue is deep, by Little's law. A request of the foreground takes its place
+    /// in the same queue, and waits about as long.
+    fn own_latency_s(&self) -> f64 {
+        let latency_s = self.own_in_flight / self.own_per_s;
+        match latency_s.is_finite() {
+            true => latency_s.clamp(0.0, LATENCY_S),
+            false => 0.0,
         }
     }
 }

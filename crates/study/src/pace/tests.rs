@@ -258,6 +258,37 @@ fn the_own_requests_in_flight_are_no_foreground_beside_one() {
 }
 
 #[test]
+fn few_requests_behind_a_deep_queue_are_listened_to_without_a_probe() {
+    let (mut detector, mut controller) = (Detector::default(), Controller::new(Targets::default()));
+    pass(&mut controller, 5.0, 0.0, |_| 0.001);
+    let mut is_heard = |per_s: f64| {
+        (0..100).any(|look| {
+            let is_due = |at: i32| (f64::from(at) * TICK_S * per_s).floor();
+            let pages = is_due(look + 1) - is_due(look);
+            // 8 MiB in flight at 40 MiB/s: each waits for 0.2 s.
+            let own = TICK_S * 40.0 * 1_048_576.0;
+            let counts = Counts {
+                read: 4096.0 * pages,
+                written: own,
+                own,
+                in_flight: 8.0 * 1_048_576.0,
+            };
+            let foreground = detector.take(TICK_S, Some(counts), true);
+            let allowed = controller.take(&Sample {
+                seconds: TICK_S,
+                foreground,
+                background: own,
+                is_busy: true,
+                ..Sample::default()
+            });
+            allowed == Allowed::Nothing
+        })
+    };
+    assert!(!is_heard(0.3), "a journal");
+    assert!(is_heard(4.0), "a reader that waits for each answer");
+}
+
+#[test]
 fn a_commit_of_the_ledger_is_no_foreground_and_what_is_more_is() {
     let mut detector = Detector::default();
     detector.take(0.1, counts(0.0, 0.0, 0.0), false);
