@@ -36,38 +36,263 @@ fn the_configuration_that_is_packaged_is_well() {
     assert_eq!(document["problems"].as_array().unwrap().len(), 0);
 }
 
+/// What the start of a service refuses because of its file: the verb, the file, the line of the mistake, and a part of
+/// the reason.
+const WRONG: [(&str, &str, Option<u64>, &str); 40] = [
+    (
+        "watch",
+        "record = true\n\nintervall = \"1s\"\n",
+        Some(3),
+        "'intervall' is not an option",
+    ),
+    (
+        "watch",
+        "record = true\ninterval = \"soon\"\n",
+        Some(2),
+        "invalid value 'soon'",
+    ),
+    ("watch", "record = maybe\n", Some(1), "line 1"),
+    ("watch", "record = \"yes\"\n", Some(1), "true or false"),
+    ("watch", "record-limit = \"1GiB\"\n", None, "--record"),
+    (
+        "watch",
+        "record = true\nrecord-limit = \"1MiB\"\n",
+        Some(2),
+        "is too little room",
+    ),
+    (
+        "watch",
+        "record = true\ndevices = [\"nosuch\"]\n",
+        Some(2),
+        "nosuch is not a block device",
+    ),
+    (
+        "watch",
+        "prometheus = 9187\nweb-config = \"missing.yml\"\n",
+        Some(2),
+        "missing.yml",
+    ),
+    (
+        "watch",
+        "prometheus = 9187\nweb-config = \"wrong.yml\"\n",
+        Some(2),
+        "wrong.yml",
+    ),
+    (
+        "watch",
+        "report = \"nowhere/page.html\"\n",
+        Some(1),
+        "nowhere/page.html cannot be written",
+    ),
+    (
+        "watch",
+        "check = true\nwarning = \"await=20\"\ncritical = \"await=10\"\n",
+        Some(2),
+        "lies beyond its critical threshold",
+    ),
+    ("tally", "follow = true\n", None, "--from"),
+    (
+        "tally",
+        "from = [\"missing.log\"]\n",
+        Some(1),
+        "missing.log cannot be read",
+    ),
+    (
+        "tally",
+        "from = [\"-\"]\nfollow = true\n[stores]\na = \"sqlite:a.db\"\n",
+        None,
+        "'stores' is not an option",
+    ),
+    (
+        "tally",
+        "from = [\"pipe\"]\n",
+        Some(1),
+        "pipe is no regular file",
+    ),
+    (
+        "tally",
+        "from = [\"gopher://h\"]\n",
+        Some(1),
+        "is no source",
+    ),
+    (
+        "tally",
+        "from = [\"-\"]\nstore = \"b.db\"\n",
+        Some(2),
+        "is no store",
+    ),
+    (
+        "tally",
+        "store = [\"sqlite:a.db\", \"sqlite:a.db\"]\nfrom = \"-\"\n",
+        Some(1),
+        "is named twice",
+    ),
+    (
+        "tally",
+        "from = \"-\"\nstore = \"sqlite:kept.db\"\nclasses = \"1,2\"\n",
+        Some(2),
+        "leave --classes out",
+    ),
+    (
+        "tally",
+        "from = \"-\"\nstore = \"sqlite:kept.db\"\ntimezone = \"Europe/Berlin\"\n",
+        Some(2),
+        "leave --timezone out",
+    ),
+    (
+        "tally",
+        "from = \"-\"\nconfig = \"missing-routes.toml\"\n",
+        Some(2),
+        "missing-routes.toml cannot be read",
+    ),
+    (
+        "tally",
+        "from = \"-\"\nconfig = \"routes.toml\"\n",
+        Some(2),
+        "routes.toml, line 3: there is no store 'b'",
+    ),
+    (
+        "tally",
+        "from = \"-\"\nconfig = \"routes.toml\"\nstore = \"sqlite:a.db\"\n",
+        Some(2),
+        "cannot be used with",
+    ),
+    (
+        "tally",
+        "from = \"http://0.0.0.0:9999/events\"\n",
+        Some(1),
+        "is reached from other hosts",
+    ),
+    (
+        "tally",
+        "from = \"http://127.0.0.1:9999/events\"\ntoken-file = \"empty\"\n",
+        Some(2),
+        "empty has no token",
+    ),
+    (
+        "tally",
+        "from = \"-\"\ntoken-file = \"no-token\"\n",
+        Some(2),
+        "no-token cannot be read",
+    ),
+    (
+        "tally",
+        "from = \"-\"\nmax-size = \"much\"\n",
+        Some(2),
+        "invalid value 'much'",
+    ),
+    (
+        "serve",
+        "listen = \"0.0.0.0:9188\"\n",
+        Some(1),
+        "others can reach 0.0.0.0:9188",
+    ),
+    (
+        "serve",
+        "listen = \"here\"\n",
+        Some(1),
+        "invalid value 'here'",
+    ),
+    (
+        "serve",
+        "listen = \"127.0.0.1:0\"\nslot = \"1500ms\"\n",
+        Some(2),
+        "--slot is a whole number of seconds",
+    ),
+    (
+        "serve",
+        "tally = [\"sqlite:a.db\", \"sqlite:a.db\"]\n",
+        Some(1),
+        "is named twice",
+    ),
+    (
+        "serve",
+        "token-file = \"no-token\"\n",
+        Some(1),
+        "no-token is not there",
+    ),
+    (
+        "serve",
+        "token-file = \"empty\"\n",
+        Some(1),
+        "empty has no token",
+    ),
+    (
+        "serve",
+        "tls-key = \"empty\"\ntls-cert = \"empty\"\n",
+        Some(2),
+        "the certificate cannot be read",
+    ),
+    ("serve", "series = \"a=b\"\n", None, "--prometheus"),
+    (
+        "scrub",
+        "all = true\nby = \"2020-01-01\"\n",
+        Some(2),
+        "--by is over",
+    ),
+    (
+        "scrub",
+        "all = true\ndry-run = true\n",
+        Some(2),
+        "--dry-run is for --install-timer",
+    ),
+    (
+        "scrub",
+        "all = true\nwindow = \"1-6\"\n",
+        Some(2),
+        "are no hours",
+    ),
+    (
+        "scrub",
+        "all = true\nreport = \"nowhere/page.html\"\n",
+        Some(2),
+        "nowhere/page.html cannot be written",
+    ),
+    ("scrub", "scheduled = true\n", None, "<ARRAY>"),
+];
+
+/// The check and the start have one way through a file, and one sentence for what is wrong there.
 #[test]
-fn what_is_wrong_is_named_by_file_line_and_reason() {
+fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
     let place = Place::new();
-    for (text, line, reason) in [
+    for (name, text) in [
+        ("wrong.yml", "other: 1\n"),
+        ("empty", ""),
         (
-            "record = true\n\nintervall = \"1s\"\n",
-            Some(3),
-            "'intervall' is not an option",
+            "routes.toml",
+            "[stores]\na = \"sqlite:a.db\"\n[[route]]\nstore = \"b\"\n",
         ),
-        (
-            "record = true\ninterval = \"soon\"\n",
-            Some(2),
-            "invalid value 'soon'",
-        ),
-        ("record = maybe\n", Some(1), "line 1"),
-        ("record-limit = \"1GiB\"\n", None, "--record"),
     ] {
-        fs::write(place.path("watch.toml"), text).unwrap();
-        let checked = place.run(&["config", "check", "watch.toml"]).ends_with(1);
-        let begins = match line {
-            Some(line) => format!("watch.toml:{line}: "),
-            None => "watch.toml: ".to_owned(),
-        };
-        assert!(checked.out.starts_with(&begins), "{checked:#?}");
-        assert!(checked.out.contains(reason), "{checked:#?}");
-        let words = ["config", "check", "watch.toml", "--json"];
-        let document = place.run(&words).ends_with(1).json();
-        assert_eq!(document["problems"][0]["line"].as_u64(), line);
-        place
-            .run(&["service", "watch", "--config", "watch.toml"])
-            .refuses(&[reason]);
+        fs::write(place.path(name), text).unwrap();
     }
+    said(Command::new("mkfifo").arg(place.path("pipe"))).ends_with(0);
+    place
+        .run(&["tally", "--from", "-", "--store", "sqlite:kept.db"])
+        .ends_with(0);
+    // Beside the ledger, a 'tally.toml' has the routes.
+    fs::create_dir(place.path("etc")).unwrap();
+    for (verb, text, line, reason) in WRONG {
+        let file = format!("etc/{verb}.toml");
+        fs::write(place.path(&file), text).unwrap();
+        let checked = place.run(&["config", "check", &file]).ends_with(1);
+        let begins = match line {
+            Some(line) => format!("{file}:{line}: "),
+            None => format!("{file}: "),
+        };
+        assert!(checked.out.starts_with(&begins), "{text}: {checked:#?}");
+        assert!(checked.out.contains(reason), "{text}: {checked:#?}");
+        let words = ["config", "check", &file, "--json"];
+        let document = place.run(&words).ends_with(1).json();
+        assert_eq!(document["problems"].as_array().unwrap().len(), 1);
+        assert_eq!(document["problems"][0]["line"].as_u64(), line, "{text}");
+        let started = place
+            .run(&["service", verb, "--config", &file])
+            .refuses(&[]);
+        let sentence = format!("the service {verb} does not start: {}", checked.out);
+        assert_eq!(started.err, format!("disksmith: {sentence}"), "{text}");
+    }
+    // Nothing was made, and nothing of what is there was changed.
+    assert!(!place.path("a.db").exists() && !place.path("tally.routes").exists());
     fs::write(place.path("what.toml"), "").unwrap();
     let checked = place.run(&["config", "check", "what.toml"]).ends_with(1);
     assert!(
@@ -77,6 +302,37 @@ fn what_is_wrong_is_named_by_file_line_and_reason() {
     place
         .run(&["config", "check", "missing.toml"])
         .refuses(&["missing.toml cannot be read"]);
+}
+
+#[test]
+fn files_that_are_named_in_a_configuration_are_taken_where_they_are_well() {
+    let place = Place::new();
+    place
+        .run(&["serve", "token", "read", "--token-file", "tokens"])
+        .ends_with(0);
+    fs::write(place.path("token"), "secret\n").unwrap();
+    let routes =
+        "[stores]\na = \"sqlite:a.db\"\n[[route]]\nstore = \"a\"\n[off]\nsources = [\"file\"]\n";
+    fs::write(place.path("routes.toml"), routes).unwrap();
+    fs::create_dir(place.path("etc")).unwrap();
+    for (file, text) in [
+        // A source that is switched off need not be there.
+        (
+            "etc/tally.toml",
+            "from = [\"missing.log\", \"http://0.0.0.0:1/events\"]\nconfig = \"routes.toml\"\ntoken-file = \"token\"\n",
+        ),
+        ("etc/serve.toml", "token-file = \"tokens\"\nslot = \"5m\"\n"),
+        ("etc/watch.toml", "record = true\nreport = \"page.html\"\n"),
+        (
+            "etc/scrub.toml",
+            "all = true\nscheduled = true\nby = \"sunday\"\n",
+        ),
+    ] {
+        fs::write(place.path(file), text).unwrap();
+        let checked = place.run(&["config", "check", file]).ends_with(0);
+        assert_eq!(checked.out, format!("{file}: well\n"));
+    }
+    assert!(!place.path("a.db").exists() && !place.path("page.html").exists());
 }
 
 /// systemd's side of `Type=notify`.

@@ -51,7 +51,7 @@ fn run(verb: &mut Verb, context: &mut Context) -> Outcome {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             serve::serve(args, context, &interrupt)
         }
-        Verb::Config(args) => admin::config::config(args, &Cli::command(), context),
+        Verb::Config(args) => admin::config::config(args, &service::program(), context),
         Verb::Service(args) => {
             let mut service = Service::begin(args)?;
             let mut context = Context::of_process(service.cli.ledger.named());

@@ -1,5 +1,6 @@
 //! A verb as a service: its options come from a file, which SIGHUP has read again.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -9,12 +10,31 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use clap::{CommandFactory as _, Parser as _};
 
 use admin::args::ServiceArgs;
-use admin::config;
+use admin::config::{self, Program};
 
 use crate::cli::{Cli, Verb};
 use fleet::HostVerb;
+use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::service_manager::notify;
+
+/// The program, as its configuration is checked.
+pub(crate) fn program() -> Program {
+    Program {
+        command: Cli::command(),
+        validate,
+    }
+}
+
+fn validate(words: &[OsString]) -> Result<(), Failure> {
+    let cli = Cli::try_parse_from(words).refused()?;
+    let context = Context::of_process(cli.ledger.named());
+    match &cli.verb {
+        Verb::Host(verb) => verb.validate(&context),
+        Verb::Serve(args) => serve::validate(args, &context),
+        _ => Ok(()),
+    }
+}
 
 /// A service that runs.
 pub(crate) struct Service {
@@ -30,7 +50,7 @@ impl Service {
     /// # Errors
     /// Refused where something in the file is wrong.
     pub(crate) fn begin(args: &ServiceArgs) -> Result<Service, Failure> {
-        let words = config::command_line(args, &Cli::command())?;
+        let words = config::command_line(args, &program())?;
         let cli = Cli::try_parse_from(words).refused()?;
         let reload = match &cli.verb {
             Verb::Host(HostVerb::Tally(_)) => None,

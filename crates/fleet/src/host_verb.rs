@@ -120,6 +120,19 @@ impl HostVerb {
         }
     }
 
+    /// Checks what its start as a service refuses before it asks a network.
+    ///
+    /// # Errors
+    /// As its start.
+    pub fn validate(&self, context: &Context) -> Result<(), Failure> {
+        match self {
+            HostVerb::Scrub(args) => scrub::validate(args),
+            HostVerb::Tally(args) => tally::validate(args, context),
+            HostVerb::Watch(args) => watch::validate(args, context),
+            _ => Ok(()),
+        }
+    }
+
     /// Puts the paths of disks in the place of the ids of volumes in all arguments that name disks of this host.
     ///
     /// # Errors

@@ -13,6 +13,20 @@ use super::one::Shared;
 use super::when::{self, Due, Opening, Starts};
 use crate::args::ScrubArgs;
 
+/// Checks what a start with these arguments refuses before it looks at an array.
+///
+/// # Errors
+/// Refused where the page cannot be written, or the times cannot be kept.
+pub fn validate(args: &ScrubArgs) -> Result<(), Failure> {
+    if args.dry_run && !args.install_timer && !args.uninstall_timer {
+        return Err(Failure::refused(
+            "--dry-run is for --install-timer and --uninstall-timer",
+        ));
+    }
+    args.page.check()?;
+    times(args).map(drop)
+}
+
 /// When it is to be done, and the hours in which it may run, if these were said.
 pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> {
     // A weekday is meant from now, and not from when the hours begin.

@@ -69,6 +69,7 @@ use crate::args::ScrubArgs;
 use choose::{choose, is_any_degraded, rounds, still};
 use drive::Ending;
 use forecast::{Known, forecast};
+pub use hours::validate;
 use hours::{share, times, wait_for_hours};
 use one::{Scrubbed, Shared};
 use repair::RepairMethod;
@@ -89,11 +90,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     if args.install_timer || args.uninstall_timer {
         return install::install(args, &devices, context);
     }
-    if args.dry_run {
-        return Err(Failure::refused(
-            "--dry-run is for --install-timer and --uninstall-timer",
-        ));
-    }
+    validate(args)?;
     let mut store = Store::open_if_there(context).unwrap_or_else(|failure| {
         context.notice(&format!(
             "disksmith: whether a killed scrub has left something to put back is not known: {}",

@@ -21,7 +21,18 @@ use std::sync::atomic::AtomicBool;
 
 use args::{ServeArgs, ServeVerb};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+
+/// Checks what a start with these arguments refuses before it listens.
+///
+/// # Errors
+/// As the start.
+pub fn validate(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
+    match args.verb {
+        None => run::Settings::of(args, context).map(drop),
+        Some(_) => Ok(()),
+    }
+}
 
 /// Serves until it is interrupted, or makes a token.
 pub fn serve(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {

@@ -38,11 +38,37 @@ const BROWSER: Duration = Duration::from_secs(7 * 86_400);
 /// Threads that read sources at most.
 const READERS: usize = 8;
 
+/// Settings of the server: all that can be wrong in its arguments and files, before it listens.
+pub(crate) struct Settings {
+    door: Door,
+    slot_s: i64,
+    stores: Stores,
+    ledger: PathBuf,
+}
+
+impl Settings {
+    /// The settings that arguments, and the files that they name, ask for.
+    ///
+    /// # Errors
+    /// Refused where a file cannot be read or is wrong, or what is asked for cannot be had together.
+    pub(crate) fn of(args: &ServeArgs, context: &Context) -> Result<Settings, Failure> {
+        Ok(Settings {
+            door: Door::of(args)?,
+            slot_s: slot(args)?,
+            stores: stores(args, context)?,
+            ledger: context.ledger_path()?,
+        })
+    }
+}
+
 /// Serves until it is interrupted.
 pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
-    let door = Door::of(args)?;
-    let slot_s = slot(args)?;
-    let stores = stores(args, context)?;
+    let Settings {
+        door,
+        slot_s,
+        stores,
+        ledger,
+    } = Settings::of(args, context)?;
     let listener = listen(args.listen.0)?;
     listener.set_nonblocking(true).refused()?;
     let address = listener.local_addr().refused()?;
@@ -57,7 +83,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
         }
     };
     let sources = Arc::new(Sources {
-        ledger: Recordings::new(context.ledger_path()?),
+        ledger: Recordings::new(ledger),
         stores,
         prometheus: args
             .prometheus

@@ -22,6 +22,7 @@ mod places;
 mod plans;
 pub mod query;
 mod run;
+mod run_settings;
 mod screen;
 mod send;
 mod server;
@@ -38,6 +39,7 @@ use jiff::Timestamp;
 use ledger::{Ledger, Mark};
 use level::Seconds;
 use query::Reader;
+use run_settings::RunSettings;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
 
@@ -53,6 +55,17 @@ pub fn tally(
         Some(TallyVerb::Send(args)) => send::send(args, context),
         Some(TallyVerb::Query(args)) => answer(args, context),
         Some(TallyVerb::Move(args)) => moving::run(args, context, interrupt),
+    }
+}
+
+/// Checks what a start with these arguments refuses before it asks a network or a server.
+///
+/// # Errors
+/// As the start.
+pub fn validate(args: &TallyArgs, context: &Context) -> Result<(), Failure> {
+    match args.verb {
+        None => RunSettings::of(args, context).map(drop),
+        Some(_) => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, File};
+use crate::source;
 use crate::store::{Address, StoreError};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
@@ -28,6 +29,14 @@ impl Stores {
                 .iter()
                 .map(|(_, store)| store.clone())
                 .collect(),
+        }
+    }
+
+    /// True of a source that the configuration switches off.
+    pub(crate) fn is_off(&self, source: &source::Address) -> bool {
+        match self {
+            Stores::Named(_) => false,
+            Stores::Configured(_, config) => config.off.has_source(&source.to_string()),
         }
     }
 }

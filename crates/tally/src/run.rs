@@ -12,9 +12,10 @@ use crate::metrics::{self, Metered};
 use crate::parse::Parser;
 use crate::pipeline::meter::Meter;
 use crate::pipeline::{DeadLetters, Ended, FlushRule, Pipeline, Plans, Shared};
+use crate::run_settings::RunSettings;
 use crate::screen::Screen;
 use crate::store::StoreError;
-use crate::{places, plans, source};
+use crate::{places, plans};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::format::count;
@@ -32,21 +33,13 @@ pub(crate) fn run(
     interrupt: &Arc<AtomicBool>,
     reload: &Arc<AtomicBool>,
 ) -> Outcome {
-    let stores = places::stores(&args.store, args.config.as_deref(), context)?;
-    let rejected = match &args.rejected {
-        Some(path) => path.clone(),
-        None => places::beside_ledger(context, "tally.rejected")?,
-    };
-    let options = source::Options {
-        follow: args.follow,
-        token: token(args)?,
-    };
+    let RunSettings {
+        stores,
+        rejected,
+        sources: options,
+    } = RunSettings::of(args, context)?;
     let plan = plans::plan(args, &stores).refused()?;
-    let is_off = |address: &source::Address| {
-        let routes = plan.routes.as_ref();
-        routes.is_some_and(|routes| routes.is_off(&address.to_string()))
-    };
-    let (off, on): (Vec<_>, Vec<_>) = args.from.iter().partition(|address| is_off(address));
+    let (off, on): (Vec<_>, Vec<_>) = args.from.iter().partition(|address| stores.is_off(address));
     for address in off {
         context.notice(&format!("{address} is switched off by the configuration."));
     }
@@ -150,20 +143,6 @@ fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Out
         return Ok(Answer::Done);
     }
     Err(places::refused(error))
-}
-
-/// The token that clients of HTTP must send.
-fn token(args: &TallyArgs) -> Result<Option<String>, Failure> {
-    let Some(path) = &args.token_file else {
-        return Ok(None);
-    };
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{} cannot be read", path.display()))
-        .refused()?;
-    match text.trim() {
-        "" => Err(Failure::refused(format!("{} has no token", path.display()))),
-        token => Ok(Some(token.to_owned())),
-    }
 }
 
 fn summary(meters: &[Metered]) -> String {

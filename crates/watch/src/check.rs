@@ -39,15 +39,25 @@ fn unknown(why: &str) -> String {
     format!("DISKSMITH UNKNOWN - {}\n", why.replace(['|', '\n'], " "))
 }
 
+/// Checks that what is critical is worth a warning too.
+///
+/// # Errors
+/// Refused where it is not.
+pub(super) fn validate(args: &WatchArgs) -> Result<(), Failure> {
+    match (&args.warning, &args.critical) {
+        (Some(warning), Some(critical)) => {
+            warning.are_warnings_of(critical).map_err(Failure::refused)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Looks, and answers.
 pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let none = Thresholds::default();
     let warning = args.warning.as_ref().unwrap_or(&none);
     let critical = args.critical.as_ref().unwrap_or(&none);
-    let seen = warning
-        .are_warnings_of(critical)
-        .map_err(Failure::refused)
-        .and_then(|()| look(args, context, interrupt));
+    let seen = validate(args).and_then(|()| look(args, context, interrupt));
     match seen {
         Ok(seen) => {
             let (status, text) = seen.judge(warning, critical, args.verbose > 0);

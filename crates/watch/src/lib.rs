@@ -13,6 +13,7 @@ mod live;
 pub mod mark;
 mod marks;
 mod parse;
+mod prepared;
 mod record;
 pub(crate) mod replay;
 mod report;
@@ -35,13 +36,13 @@ use collect::Collector;
 use filter::Filter;
 use live::Ticks;
 use marks::LateMarks;
+use prepared::{Prepared, page};
 use record::Recorder;
 use report::Report;
 use screen::Screen;
 use serve::Server;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::output::{Format, OutputFile};
 use ui::service_manager::notify;
 use view::View;
 
@@ -49,27 +50,43 @@ pub use check::misused as misused_check;
 pub use follow::follow;
 pub use view::takes_the_terminal;
 
+/// Checks what a start with these arguments refuses before it samples or serves.
+///
+/// # Errors
+/// As the start.
+pub fn validate(args: &WatchArgs, context: &Context) -> Result<(), Failure> {
+    if args.check {
+        return check::validate(args);
+    }
+    if args.log.parse.is_none() && args.record.at.is_none() {
+        return Prepared::of(args, context).map(drop);
+    }
+    args.log.arrays().map_err(Failure::refused)?;
+    page(args).map(drop)
+}
+
 /// Watches until it is interrupted, or the requested time is over.
 pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
     if args.check {
         return check::check(args, context, interrupt);
     }
-    let (page, force) = (args.record.report.as_ref(), args.record.force);
-    let page = OutputFile::check_if_any(page, Format::Page, force)?;
     if let Some(path) = &args.log.parse {
+        let page = page(args)?;
         if let Some(page) = &page {
             page.is_not(path)?;
         }
         return parse::parse(path, args, page, context, interrupt);
     }
     if let Some(at) = args.record.at {
-        return replay::replay(at, args, page, context, interrupt);
+        return replay::replay(at, args, page(args)?, context, interrupt);
     }
-    // On the screen, idle devices can be shown at any time.
-    let all = args.all || takes_the_terminal(args);
-    let filter = Filter::new(&args.devices, all, &context.root)?;
-    // A graph without idle devices would have gaps where they were only idle.
-    let of_report = Filter::new(&args.devices, true, &context.root)?;
+    let Prepared {
+        page,
+        filter,
+        of_report,
+        keep,
+        guard,
+    } = Prepared::of(args, context)?;
     let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
     if args.latency {
         collector.trace_requests(filter.names()).refused()?;
@@ -77,7 +94,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     let source = collector.source();
     // Before the terminal is taken, so that its messages are found there afterwards. So it is also dropped after
     // that, whatever ends the watch.
-    let mut recorder = Recorder::start(&args.record, &source, context)?;
+    let mut recorder = Recorder::start(keep, &source, context)?;
     let notes = recorder.as_mut().map(Recorder::take_notes);
     let notes = notes.unwrap_or_default();
     notes.iter().for_each(|sentence| context.notice(sentence));
@@ -90,7 +107,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
             ));
         }
     }
-    let server = Server::start(args, &context.root)?;
+    let server = Server::start(args, guard, &context.root)?;
     view.begin(&source, context)?;
     if let View::Live(screen) = &view {
         notes.iter().for_each(|sentence| screen.note(sentence));

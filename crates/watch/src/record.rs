@@ -39,6 +39,27 @@ const LEAST: record::Bytes = record::Bytes::mib(4);
 /// Folder of the machine's id.
 const ETC: &str = "/etc";
 
+/// Limits of a recording, if one is asked for.
+///
+/// # Errors
+/// Refused where they leave no room.
+pub(super) fn keep(args: &RecordArgs) -> Result<Option<Keep>, Failure> {
+    if !args.record {
+        return Ok(None);
+    }
+    let mut keep = Keep::default();
+    if let Some(limit) = args.record_limit {
+        keep.limit = limit.0;
+    }
+    if keep.limit < LEAST {
+        return Err(Failure::refused(format!(
+            "--record-limit {} is too little room for a recording; give it {LEAST} or more",
+            keep.limit
+        )));
+    }
+    Ok(Some(keep))
+}
+
 /// Recorder of samples and events in the ledger.
 pub(super) struct Recorder {
     batches: Option<SyncSender<Batch>>,
@@ -92,23 +113,13 @@ impl Recorder {
     /// # Errors
     /// When another process records this host there, or the file is no ledger.
     pub(super) fn start(
-        args: &RecordArgs,
+        keep: Option<Keep>,
         source: &Source,
         context: &Context,
     ) -> Result<Option<Recorder>, Failure> {
-        if !args.record {
+        let Some(keep) = keep else {
             return Ok(None);
-        }
-        let mut keep = Keep::default();
-        if let Some(limit) = args.record_limit {
-            keep.limit = limit.0;
-        }
-        if keep.limit < LEAST {
-            return Err(Failure::refused(format!(
-                "--record-limit {} is too little room for a recording; give it {LEAST} or more",
-                keep.limit
-            )));
-        }
+        };
         let notices = Arc::new(Notices::default());
         let writer = Writer {
             path: context.ledger_path()?,

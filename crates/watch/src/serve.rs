@@ -30,7 +30,7 @@ use ui::PROMETHEUS_TEXT;
 use ui::context::notice;
 use ui::exit::{ExitClass as _, Failure};
 
-use guard::Guard;
+pub(crate) use guard::Guard;
 use request::Reply;
 use web_config::WebConfig;
 
@@ -54,13 +54,16 @@ impl Server {
     /// Begins to serve, if that is asked for.
     ///
     /// # Errors
-    /// When the address cannot be had, or the web-config file not be used.
-    pub(super) fn start(args: &WatchArgs, root: &Root) -> Result<Option<Server>, Failure> {
+    /// When the address cannot be had.
+    pub(super) fn start(
+        args: &WatchArgs,
+        guard: Guard,
+        root: &Root,
+    ) -> Result<Option<Server>, Failure> {
         let Some(Address(address)) = args.prometheus else {
             return Ok(None);
         };
         let cannot = || format!("metrics cannot be served at {address}");
-        let guard = Guard::new(args.web_config.clone()).refused()?;
         let listener = TcpListener::bind(address).with_context(cannot).refused()?;
         let bound = listener.local_addr().with_context(cannot).refused()?;
         let found = Arc::new(Mutex::new(FindingCounts::default()));
@@ -409,6 +412,7 @@ mod tests {
         let taken = listener.local_addr().unwrap();
         let words = ["watch", "--prometheus", &taken.to_string()];
         let Line { args } = Line::parse_from(words);
-        assert!(Server::start(&args, &Root::host()).is_err());
+        let guard = Guard::new(None).unwrap();
+        assert!(Server::start(&args, guard, &Root::host()).is_err());
     }
 }

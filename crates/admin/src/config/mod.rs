@@ -1,6 +1,7 @@
 //! Configuration of services: `/etc/disksmith/NAME.toml` has the options of the verb NAME, by their long names.
 
 mod options;
+mod program;
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,16 +14,16 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use crate::args::{ConfigArgs, ConfigVerb, SERVICES, ServiceArgs};
 
 pub use options::Problem;
-use options::arguments;
+pub use program::Program;
 
 /// Folder of the configuration.
 const FOLDER: &str = "/etc/disksmith";
 
-/// Checks configuration. `program` has all verbs.
+/// Checks configuration.
 ///
 /// # Errors
 /// Refused where a file cannot be read. What is wrong in one that can is the answer, with status 1.
-pub fn config(args: &ConfigArgs, program: &clap::Command, context: &mut Context) -> Outcome {
+pub fn config(args: &ConfigArgs, program: &Program, context: &mut Context) -> Outcome {
     let ConfigVerb::Check { files, json } = &args.verb;
     let files = match files.is_empty() {
         true => installed(),
@@ -51,27 +52,20 @@ pub fn config(args: &ConfigArgs, program: &clap::Command, context: &mut Context)
 ///
 /// # Errors
 /// Refused where the file cannot be read, or something in it is wrong.
-pub fn command_line(args: &ServiceArgs, program: &clap::Command) -> Result<Vec<OsString>, Failure> {
+pub fn command_line(args: &ServiceArgs, program: &Program) -> Result<Vec<OsString>, Failure> {
     let path = match &args.config {
         Some(path) => path.clone(),
         None => file_of(&args.verb),
     };
-    let mut words = vec![OsString::from("disksmith"), OsString::from(&args.verb)];
     if args.config.is_none() && !path.exists() {
-        return Ok(words);
+        return Ok(vec!["disksmith".into(), OsString::from(&args.verb)]);
     }
     let text = read(&path)?;
-    match arguments(&path, &text, &args.verb, program) {
-        Ok(arguments) => words.extend(arguments),
-        Err(problems) => {
-            let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
-            return Err(Failure::refused_for(
-                &format!("the service {} does not start", args.verb),
-                &problems,
-            ));
-        }
-    }
-    Ok(words)
+    options::command_line(&path, &text, &args.verb, program).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        let what = format!("the service {} does not start", args.verb);
+        Failure::refused_for(&what, &problems)
+    })
 }
 
 /// Body of the document of `config check --json`.
@@ -101,7 +95,7 @@ impl CheckBody {
     }
 }
 
-fn problems(file: &Path, program: &clap::Command) -> Result<Vec<Problem>, Failure> {
+fn problems(file: &Path, program: &Program) -> Result<Vec<Problem>, Failure> {
     let text = read(file)?;
     let verb = file.file_stem().unwrap_or_default().to_string_lossy();
     if !SERVICES.contains(&verb.as_ref()) {
@@ -114,7 +108,7 @@ fn problems(file: &Path, program: &clap::Command) -> Result<Vec<Problem>, Failur
             ),
         }]);
     }
-    Ok(arguments(file, &text, &verb, program)
+    Ok(options::command_line(file, &text, &verb, program)
         .err()
         .unwrap_or_default())
 }

@@ -9,6 +9,12 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 use serde::Serialize;
 use serde_json::Value;
+use ui::exit::sentence;
+
+use super::program::Program;
+
+/// Values of options by their names.
+type Options = BTreeMap<String, Value>;
 
 /// Something that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,33 +36,57 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The arguments of `verb` that the file states: `key = value` for `--key=value`, `true` for a flag, a list for an
-/// option that is given several times. A positional argument goes by its name, such as `devices`.
+/// The command line of `verb` that the file states: `key = value` for `--key=value`, `true` for a flag, a list for an
+/// option that is given several times. A positional argument goes by its name, such as `devices`. It is checked as far as
+/// the start of the verb checks it before it asks a network.
 ///
 /// # Errors
 /// All that is wrong in it.
-pub(super) fn arguments(
+pub(super) fn command_line(
     file: &Path,
     text: &str,
     verb: &str,
-    program: &Command,
+    program: &Program,
 ) -> Result<Vec<OsString>, Vec<Problem>> {
-    let problem = |line, reason: String| Problem {
+    let problem = |(line, reason)| Problem {
         file: file.display().to_string(),
         line,
         reason,
     };
-    let options: BTreeMap<String, Value> = basic_toml::from_str(text).map_err(|error| {
+    let options: Options = basic_toml::from_str(text).map_err(|error| {
         let reason = error.to_string();
-        vec![problem(line_in(&reason), reason)]
+        vec![problem((line_in(&reason), reason))]
     })?;
-    let mut program = program.clone();
-    program.build();
+    let mut command = program.command.clone();
+    command.build();
+    let words = words(text, verb, &options, &command)
+        .map_err(|problems| problems.into_iter().map(problem).collect::<Vec<_>>())?;
+    if let Err(error) = command.try_get_matches_from_mut(&words) {
+        let reason = reason_of(&error);
+        let line = line_of_error(text, &options, &error);
+        let line = line.or_else(|| line_named(text, &options, &reason));
+        return Err(vec![problem((line, reason))]);
+    }
+    (program.validate)(&words).map_err(|failure| {
+        let reason = sentence(&failure.error());
+        vec![problem((line_named(text, &options, &reason), reason))]
+    })?;
+    Ok(words)
+}
+
+/// The words of a command line with these options, or each option that is none, with its line and the reason.
+fn words(
+    text: &str,
+    verb: &str,
+    options: &Options,
+    program: &Command,
+) -> Result<Vec<OsString>, Vec<(Option<usize>, String)>> {
     let Some(command) = program.find_subcommand(verb) else {
-        return Err(vec![problem(None, format!("there is no verb '{verb}'"))]);
+        return Err(vec![(None, format!("there is no verb '{verb}'"))]);
     };
-    let (mut words, mut last, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    for (key, value) in &options {
+    let mut words = vec!["disksmith".to_owned(), verb.to_owned()];
+    let (mut last, mut problems) = (Vec::new(), Vec::new());
+    for (key, value) in options {
         let given = match find(command, key) {
             Some(arg) if arg.is_positional() => values(value).map(|values| last.extend(values)),
             Some(arg) => option(arg, key, value).map(|given| words.extend(given)),
@@ -65,27 +95,15 @@ pub(super) fn arguments(
             )),
         };
         if let Err(reason) = given {
-            problems.push(problem(line_of(text, key), reason));
+            problems.push((line_of(text, key), reason));
         }
     }
     if !last.is_empty() {
         words.push("--".to_owned());
         words.extend(last);
     }
-    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    if problems.is_empty() {
-        let line = ["disksmith".into(), verb.into()]
-            .into_iter()
-            .chain(words.clone());
-        if let Err(error) = program.try_get_matches_from_mut(line) {
-            problems.push(problem(
-                line_of_error(text, &options, &error),
-                reason_of(&error),
-            ));
-        }
-    }
     match problems.is_empty() {
-        true => Ok(words),
+        true => Ok(words.into_iter().map(OsString::from).collect()),
         false => Err(problems),
     }
 }
@@ -149,12 +167,31 @@ fn line_in(message: &str) -> Option<usize> {
     rest.split(' ').next()?.parse().ok()
 }
 
+/// The line of the option that a sentence names first, by its name or by its value.
+fn line_named(text: &str, options: &Options, sentence: &str) -> Option<usize> {
+    let named = options.iter().filter_map(|(key, value)| {
+        let words = values(value).unwrap_or_default().into_iter();
+        let words = words.chain([format!("--{key}")]);
+        let place = words.filter_map(|word| place_of(&word, sentence)).min()?;
+        Some((place, key))
+    });
+    let (_, key) = named.min()?;
+    line_of(text, key)
+}
+
+/// Place of a word in a sentence, where it is not a part of a longer one.
+fn place_of(word: &str, sentence: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    let places = sentence.match_indices(word).map(|(at, _)| at);
+    places.filter(|_| !word.is_empty()).find(|&at| {
+        let before = sentence[..at].chars().next_back();
+        let after = sentence[at + word.len()..].chars().next();
+        !before.into_iter().chain(after).any(is_part)
+    })
+}
+
 /// The line of the option that an error of the command line is about.
-fn line_of_error(
-    text: &str,
-    options: &BTreeMap<String, Value>,
-    error: &clap::Error,
-) -> Option<usize> {
+fn line_of_error(text: &str, options: &Options, error: &clap::Error) -> Option<usize> {
     let named = match error.get(ContextKind::InvalidArg)? {
         ContextValue::String(named) => named.clone(),
         ContextValue::Strings(several) => several.concat(),
@@ -180,8 +217,9 @@ fn reason_of(error: &clap::Error) -> String {
 mod tests {
     use super::*;
     use clap::{ArgAction, value_parser};
+    use ui::exit::Failure;
 
-    fn program() -> Command {
+    fn program() -> Program {
         let watch = Command::new("watch")
             .arg(Arg::new("devices").num_args(0..))
             .arg(Arg::new("record").long("record").action(ArgAction::SetTrue))
@@ -192,18 +230,28 @@ mod tests {
                     .value_parser(value_parser!(u64)),
             )
             .arg(Arg::new("from").long("from").action(ArgAction::Append));
-        Command::new("disksmith").subcommand(watch)
+        Program {
+            command: Command::new("disksmith").subcommand(watch),
+            validate: |words| match words.contains(&OsString::from("--from=never")) {
+                true => Err(Failure::refused(
+                    "never is not to be had: name another --from",
+                )),
+                false => Ok(()),
+            },
+        }
     }
 
     fn of(text: &str) -> Result<Vec<OsString>, Vec<String>> {
-        let arguments = arguments(Path::new("/etc/x.toml"), text, "watch", &program());
-        arguments.map_err(|problems| problems.iter().map(Problem::to_string).collect())
+        let words = command_line(Path::new("/etc/x.toml"), text, "watch", &program());
+        words.map_err(|problems| problems.iter().map(Problem::to_string).collect())
     }
 
     #[test]
     fn keys_become_options_flags_lists_and_positional_arguments() {
         let text = "# a comment\nrecord = true\nrecord-limit = 5\nfrom = [\"a b\", \"c\"]\ndevices = [\"md0\"]\n";
         let words = [
+            "disksmith",
+            "watch",
             "--from=a b",
             "--from=c",
             "--record",
@@ -212,8 +260,12 @@ mod tests {
             "md0",
         ];
         assert_eq!(of(text).unwrap(), words.map(OsString::from));
-        assert_eq!(of("record = false\n").unwrap(), [""; 0].map(OsString::from));
-        assert_eq!(of("").unwrap(), [""; 0].map(OsString::from));
+        for text in ["record = false\n", ""] {
+            assert_eq!(
+                of(text).unwrap(),
+                ["disksmith", "watch"].map(OsString::from)
+            );
+        }
     }
 
     #[test]
@@ -237,11 +289,31 @@ mod tests {
                 "is expected",
             ),
             ("record-limit = 5\n", "/etc/x.toml: ", "--record"),
+            (
+                "record = true\nfrom = \"never\"\n",
+                "/etc/x.toml:2: ",
+                "not to be had",
+            ),
         ] {
             let problems = of(text).unwrap_err();
             assert_eq!(problems.len(), 1, "{problems:?}");
             assert!(problems[0].starts_with(begins), "{problems:?}");
             assert!(problems[0].contains(holds), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_is_about_the_option_that_it_names_first() {
+        let text = "a = \"/x\"\nb = [\"/y\", \"1s\"]\nfrom = true\n";
+        let options: Options = basic_toml::from_str(text).unwrap();
+        for (sentence, line) in [
+            ("/y is not there; name --a", Some(2)),
+            ("--a and /y", Some(1)),
+            ("--from is nothing", Some(3)),
+            ("it takes 11s, or --from-now", None),
+            ("", None),
+        ] {
+            assert_eq!(line_named(text, &options, sentence), line, "{sentence}");
         }
     }
 

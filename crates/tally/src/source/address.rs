@@ -95,6 +95,18 @@ impl Address {
         }
     }
 
+    /// Checks what is known without the network: a file, and whether clients must send a token.
+    ///
+    /// # Errors
+    /// As [`Address::open`].
+    pub fn check(&self, options: &Options) -> anyhow::Result<()> {
+        match self {
+            Address::File(path) => file::regular(path).map(drop),
+            Address::Http(place) => place.check(options.token.as_deref()),
+            _ => Ok(()),
+        }
+    }
+
     /// Opens the source.
     ///
     /// # Errors

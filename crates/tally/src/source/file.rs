@@ -57,20 +57,29 @@ struct Open {
     lines: Lines,
 }
 
+/// Opens a regular file.
+///
+/// # Errors
+/// Where it cannot be read.
+pub(super) fn regular(path: &Path) -> anyhow::Result<File> {
+    let cannot = || format!("{} cannot be read", path.display());
+    // Opening a pipe would wait for its writer.
+    let kind = std::fs::metadata(path).with_context(cannot)?;
+    anyhow::ensure!(
+        kind.is_file(),
+        "{} is no regular file; pass it as standard input, with --from -",
+        path.display()
+    );
+    File::open(path).with_context(cannot)
+}
+
 impl FileSource {
     /// Opens a file.
     ///
     /// # Errors
     /// Where it cannot be read.
     pub fn open(path: &Path, follow: bool) -> anyhow::Result<FileSource> {
-        let cannot = || format!("{} cannot be read", path.display());
-        let first = File::open(path).with_context(cannot)?;
-        let kind = first.metadata().with_context(cannot)?;
-        anyhow::ensure!(
-            kind.is_file(),
-            "{} is no regular file; pass it as standard input, with --from -",
-            path.display()
-        );
+        let first = regular(path)?;
         Ok(FileSource {
             path: path.to_owned(),
             address: path.display().to_string(),

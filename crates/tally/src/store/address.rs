@@ -94,7 +94,27 @@ impl Address {
                 limits.tags,
             )?),
         };
-        let found = store.settings();
+        self.fits(bounds, zone, store.settings())?;
+        Ok(store)
+    }
+
+    /// Checks that a file that is a store has these settings, and changes nothing. Servers are not asked, and what else
+    /// is wrong with a file is found when it is opened.
+    ///
+    /// # Errors
+    /// Where it has other settings.
+    pub fn check(&self, bounds: Option<&Bounds>, zone: Option<&Zone>) -> Result<()> {
+        match self {
+            Address::Sqlite(path) => match sqlite::open_archive(path) {
+                Ok(store) => self.fits(bounds, zone, store.settings()),
+                Err(_) => Ok(()),
+            },
+            #[cfg(any(feature = "clickhouse", feature = "mysql"))]
+            _ => Ok(()),
+        }
+    }
+
+    fn fits(&self, bounds: Option<&Bounds>, zone: Option<&Zone>, found: &Settings) -> Result<()> {
         if let Some(bounds) = bounds.filter(|bounds| **bounds != found.bounds) {
             return Err(StoreError::refused(format!(
                 "{self} has the classes {}, and not {bounds}; leave --classes out, or take another store",
@@ -108,7 +128,7 @@ impl Address {
                 zone.name()
             )));
         }
-        Ok(store)
+        Ok(())
     }
 
     /// Opens the store to move rows, and makes it where there is none, with the settings of the other store.

@@ -19,7 +19,7 @@ const REMEMBERED: usize = 128;
 
 /// Guard of the metrics. The file is read anew for each connection, so that a renewed certificate or a new
 /// user needs no restart.
-pub(super) struct Guard {
+pub(crate) struct Guard {
     file: Option<PathBuf>,
     at_start: WebConfig,
     /// SHA-256 of user, hash and password, of those that were right.
@@ -43,7 +43,7 @@ impl Guard {
     ///
     /// # Errors
     /// When the file cannot be used.
-    pub(super) fn new(file: Option<PathBuf>) -> anyhow::Result<Guard> {
+    pub(crate) fn new(file: Option<PathBuf>) -> anyhow::Result<Guard> {
         let at_start = file.as_deref().map(WebConfig::read).transpose()?;
         Ok(Guard {
             file,

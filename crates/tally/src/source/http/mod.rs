@@ -53,14 +53,36 @@ impl Place {
         }
     }
 
+    /// Host and port, with the loopback where no host is named.
+    fn full(&self) -> String {
+        match self.host.starts_with(':') {
+            true => format!("127.0.0.1{}", self.host),
+            false => self.host.clone(),
+        }
+    }
+
+    /// Checks that other hosts must send a token, where the host is no name: names are looked up when it is opened.
+    ///
+    /// # Errors
+    /// Where there is no token.
+    pub(super) fn check(&self, token: Option<&str>) -> anyhow::Result<()> {
+        match self.full().parse() {
+            Ok(address) => self.check_reach(address, token),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn check_reach(&self, address: SocketAddr, token: Option<&str>) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            address.ip().is_loopback() || token.is_some(),
+            "{self} is reached from other hosts; name a file with a token that they must send: --token-file FILE"
+        );
+        Ok(())
+    }
+
     /// The address to listen at.
     pub(crate) fn address(&self) -> anyhow::Result<SocketAddr> {
-        let host = &self.host;
-        let host = if host.starts_with(':') {
-            format!("127.0.0.1{host}")
-        } else {
-            host.clone()
-        };
+        let host = self.full();
         let mut found = host
             .to_socket_addrs()
             .with_context(|| format!("http://{host} has no address"))?;
@@ -95,10 +117,7 @@ impl Http {
     /// Where the address cannot be had, or is not of this host alone and there is no token.
     pub fn open(place: &Place, token: Option<&str>) -> anyhow::Result<Http> {
         let address = place.address()?;
-        anyhow::ensure!(
-            address.ip().is_loopback() || token.is_some(),
-            "{place} is reached from other hosts; name a file with a token that they must send: --token-file FILE"
-        );
+        place.check_reach(address, token)?;
         let (sender, requests) = sync_channel(AT_ONCE * 4);
         let desk = Arc::new(Desk::new(sender, token));
         let server = Server::start(address, move |request| Arc::clone(&desk).answer(request))

@@ -1,0 +1,53 @@
+//! Preparation of a watch of the present: all that can be wrong in its arguments and files, before it samples or serves.
+
+use ledger::Keep;
+use ui::context::Context;
+use ui::exit::{ExitClass as _, Failure};
+use ui::output::{Format, OutputFile};
+
+use crate::args::WatchArgs;
+use crate::filter::Filter;
+use crate::record;
+use crate::serve::Guard;
+use crate::view::takes_the_terminal;
+
+/// Parts of a watch of the present that its arguments decide.
+pub(crate) struct Prepared {
+    /// The page that is drawn at the end.
+    pub(crate) page: Option<OutputFile>,
+    /// Devices that are shown.
+    pub(crate) filter: Filter,
+    /// Devices that the page has.
+    pub(crate) of_report: Filter,
+    /// Limits of the recording, if there is one.
+    pub(crate) keep: Option<Keep>,
+    /// Guard of the metrics.
+    pub(crate) guard: Guard,
+}
+
+impl Prepared {
+    /// The parts that arguments, and the files that they name, ask for.
+    ///
+    /// # Errors
+    /// Refused where a file cannot be read or is wrong, or no device has a name.
+    pub(crate) fn of(args: &WatchArgs, context: &Context) -> Result<Prepared, Failure> {
+        // On the screen, idle devices can be shown at any time.
+        let all = args.all || takes_the_terminal(args);
+        Ok(Prepared {
+            page: page(args)?,
+            filter: Filter::new(&args.devices, all, &context.root)?,
+            // A graph without idle devices would have gaps where they were only idle.
+            of_report: Filter::new(&args.devices, true, &context.root)?,
+            keep: record::keep(&args.record)?,
+            guard: Guard::new(args.web_config.clone()).refused()?,
+        })
+    }
+}
+
+/// The page that is drawn, if one is asked for.
+///
+/// # Errors
+/// Refused where it cannot be written.
+pub(crate) fn page(args: &WatchArgs) -> Result<Option<OutputFile>, Failure> {
+    OutputFile::check_if_any(args.record.report.as_ref(), Format::Page, args.record.force)
+}
