@@ -227,11 +227,78 @@ fn with_root_small_full_and_memory_file_systems_are_answered_with_a_command() {
         "mkdir lower upper work; mount -t overlay none data -o lowerdir=lower,upperdir=upper,workdir=work
         head -c 1M /dev/urandom >data/file; exec \"$disksmith\" bench data/file --destroy data/file=unknown",
     );
-    let overlay = overlay.ends_with(2);
-    assert!(
-        overlay.err.contains("reached through an overlay"),
-        "{overlay:#?}"
+    check(vec![Case {
+        situation: "a file on an overlay",
+        answer: overlay,
+        status: 2,
+        says: "reached through an overlay",
+        command: "disksmith bench DIRECTORY".to_owned(),
+    }]);
+}
+
+/// Without a server: a mount that is of no device of this host either, with the line of a captured list of mounts.
+#[test]
+fn with_root_a_network_file_system_is_measured_and_its_server_is_named_with_a_command() {
+    if !crate::support::is_root() {
+        return;
+    }
+    let place = Place::new();
+    let answer = in_own_mounts(
+        &place,
+        "mkdir lower upper work; mount -t overlay none data -o lowerdir=lower,upperdir=upper,workdir=work
+        here=$(pwd -P)/data
+        export=\"filer:/export rw,vers=4.2,rsize=1048576,wsize=1048576,hard,proto=tcp,sec=sys\"
+        sed \"s|^\\(.* / $here .*\\) - overlay .*|\\1 - nfs4 $export|\" /proc/self/mountinfo >mounts
+        grep -q nfs4 mounts
+        mount --bind mounts /proc/$$/mountinfo
+        exec \"$disksmith\" bench data --size 8M --phase seek --seconds 200ms",
     );
+    let prose = answer.ends_with(0).prose();
+    for words in [
+        "data is on nfs4: the figures are those of the network and of another host",
+        "Measure its disks there too: disksmith fleet run --hosts SERVER -- bench DIRECTORY",
+    ] {
+        assert!(prose.contains(words), "{prose}");
+    }
+}
+
+#[test]
+fn with_root_an_old_kernel_and_the_ledger_of_who_called_sudo_are_named_with_a_command() {
+    if !crate::support::is_root() {
+        return;
+    }
+    let place = Place::new();
+    let home = fs::canonicalize(place.path("")).unwrap();
+    let own_ledger = home.join(".local/state/disksmith/ledger.db");
+    let other_ledger = "disksmith runs --ledger ".to_owned() + own_ledger.to_str().unwrap();
+    check(vec![
+        Case {
+            situation: "an old kernel",
+            answer: in_own_mounts(
+                &place,
+                "echo 4.19.0-27-amd64 >release; mount --bind release /proc/sys/kernel/osrelease
+                exec \"$disksmith\" runs",
+            ),
+            status: 0,
+            says: "this kernel is Linux 4.19.0-27-amd64, and disksmith is made for 5.10 and later",
+            command: "disksmith bench --engine sync .".to_owned(),
+        },
+        Case {
+            situation: "sudo with another HOME",
+            answer: in_own_mounts(
+                &place,
+                "unset DISKSMITH_LEDGER XDG_STATE_HOME; export SUDO_USER=marta HOME=/root
+                here=$(pwd -P); mkdir -p .local/state/disksmith
+                HOME=$here XDG_STATE_HOME=$here/.local/state \"$disksmith\" mark before
+                echo \"marta:x:1000:1000::$here:/bin/sh\" >passwd; mount --bind passwd /etc/passwd
+                mount -t tmpfs none /var/lib
+                exec \"$disksmith\" runs 2>/dev/null",
+            ),
+            status: 0,
+            says: "Runs without sudo are in",
+            command: other_ledger,
+        },
+    ]);
 }
 
 #[test]
@@ -281,6 +348,11 @@ fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
                 "{locale}: {ascii:#?}"
             );
         }
+    }
+    fs::write(place.path("tokens"), "nothing\n").unwrap();
+    for locale in ["C", "xx_XX.ISO-8859-1"] {
+        let mut refused = place.command(&["serve", "--token-file", "tokens"]);
+        said(refused.env("LC_ALL", locale)).refuses(&["'read sha256:...'"]);
     }
     for terminal in ["dumb", "", "no-such-terminal"] {
         let mut watch = place.command(&["watch", "--count", "1"]);

@@ -38,6 +38,12 @@ fn main() -> ExitCode {
         }
     };
     let mut context = Context::of_process(cli.ledger.named());
+    // An agent is started by no person.
+    if !matches!(cli.verb, Verb::Agent(_))
+        && let Some(sentence) = linux::kernel::reservation(&context.root)
+    {
+        context.notice(&format!("disksmith: {sentence}"));
+    }
     ui::exit::exit_code(run(&mut cli.verb, &mut context))
 }
 

@@ -15,6 +15,7 @@ pub mod diskstats;
 pub mod ebs;
 pub mod exec;
 pub mod extents;
+pub mod kernel;
 pub mod machine;
 pub mod mapping;
 pub mod md;

@@ -27,7 +27,7 @@ pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machin
     let uname = rustix::system::uname();
     Machine {
         hostname: hostname(root),
-        kernel: of_kernel(root, "osrelease", uname.release()),
+        kernel: kernel(root),
         arch: of_kernel(root, "arch", uname.machine()),
         cpu: cpu::model(root),
         cores: cpu::usable(root),
@@ -41,6 +41,11 @@ pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machin
         write_cache: device.and_then(|device| device.write_cache.clone()),
         cloud: None,
     }
+}
+
+/// The kernel's release, such as `6.1.0-13-amd64` (uname(2)).
+pub fn kernel(root: &Root) -> String {
+    of_kernel(root, "osrelease", rustix::system::uname().release())
 }
 
 /// The host's name (uname(2)).

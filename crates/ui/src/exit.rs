@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::charset::printable;
+use crate::charset::{printable, shown};
 
 /// Reason for which a command did not do its work.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
     // Standard error may be closed too; then the error cannot be reported.
     let _ = std::io::Write::write_fmt(
         &mut std::io::stderr(),
-        format_args!("disksmith: {}\n", printable(&sentence(&error))),
+        format_args!("disksmith: {}\n", shown(&printable(&sentence(&error)))),
     );
     ExitCode::from(status)
 }

@@ -413,7 +413,7 @@ impl Reason {
             Reason::UnclearFile { path, kind } => write!(
                 f,
                 "{} is reached through {kind}, which hides where it is stored and who else uses it; name the \
-                 file by its path on the file system below, or a directory",
+                 file by its path on the file system below, or measure a directory: disksmith bench DIRECTORY",
                 path.display()
             ),
             Reason::Carries { path, unnamed, all } => {
