@@ -138,6 +138,13 @@ impl Histogram {
         self.first = first;
     }
 
+    /// All that these hold.
+    pub fn merged(parts: &[Histogram]) -> Histogram {
+        let mut all = Histogram::new();
+        parts.iter().for_each(|part| all.merge(part));
+        all
+    }
+
     /// Adds all that `other` holds.
     pub fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {

@@ -104,7 +104,10 @@ pub struct ReplayClass {
     pub failed_recorded: u64,
     /// Recorded latency in nanoseconds of the I/Os that were replayed; empty where it was not recorded.
     pub recorded: Histogram,
-    /// Latency in nanoseconds, from the time at which an I/O was due, by equal parts of the replay's time.
+    /// The same by the parts of `replayed`; empty in runs of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded_parts: Vec<Histogram>,
+    /// Latency in nanoseconds, from the time at which an I/O was due, by equal parts of the replay.
     pub replayed: Vec<Histogram>,
     /// Latency in nanoseconds from the time of issue.
     pub service: Histogram,
@@ -119,16 +122,27 @@ impl ReplayClass {
         self.failed_recorded += other.failed_recorded;
         self.recorded.merge(&other.recorded);
         self.service.merge(&other.service);
-        for (part, more) in self.replayed.iter_mut().zip(&other.replayed) {
-            part.merge(more);
+        merge_parts(&mut self.recorded_parts, &other.recorded_parts);
+        merge_parts(&mut self.replayed, &other.replayed);
+    }
+
+    /// Recorded latency by parts; the whole as the only part where the parts were not kept.
+    pub fn recorded_by_parts(&self) -> &[Histogram] {
+        match self.recorded_parts.is_empty() {
+            true => std::slice::from_ref(&self.recorded),
+            false => &self.recorded_parts,
         }
     }
 
     /// Latency over the whole replay.
     pub fn all(&self) -> Histogram {
-        let mut all = Histogram::new();
-        self.replayed.iter().for_each(|part| all.merge(part));
-        all
+        Histogram::merged(&self.replayed)
+    }
+}
+
+fn merge_parts(parts: &mut [Histogram], others: &[Histogram]) {
+    for (part, other) in parts.iter_mut().zip(others) {
+        part.merge(other);
     }
 }
 

@@ -200,7 +200,7 @@ impl ClassAnswer {
             failed: class.failed,
             failed_recorded: class.failed_recorded,
             recorded: (!class.recorded.is_empty())
-                .then(|| Latencies::of(std::slice::from_ref(&class.recorded))),
+                .then(|| Latencies::of(class.recorded_by_parts())),
             replayed: Latencies::of(&class.replayed),
             service_p99_ns: class.service.quantile(0.99),
         }

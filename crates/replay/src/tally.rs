@@ -35,7 +35,7 @@ struct ByClass {
     bytes: u64,
     failed: u64,
     failed_recorded: u64,
-    recorded: Histogram,
+    recorded: Vec<Histogram>,
     replayed: Vec<Histogram>,
     service: Histogram,
 }
@@ -152,7 +152,7 @@ impl<'a> Tally<'a> {
         class.failed += u64::from(done.result.is_err());
         class.failed_recorded += u64::from(item.had_failed);
         if let Some(recorded) = item.latency {
-            class.recorded.record(recorded);
+            class.recorded[part].record(recorded);
         }
         if done.result.is_ok() {
             class.bytes += bytes;
@@ -260,7 +260,8 @@ impl<'a> Tally<'a> {
                 bytes: counts.bytes,
                 failed: counts.failed,
                 failed_recorded: counts.failed_recorded,
-                recorded: counts.recorded,
+                recorded: Histogram::merged(&counts.recorded),
+                recorded_parts: counts.recorded,
                 replayed: counts.replayed,
                 service: counts.service,
             })
@@ -286,7 +287,7 @@ impl ByClass {
             bytes: 0,
             failed: 0,
             failed_recorded: 0,
-            recorded: Histogram::new(),
+            recorded: vec![Histogram::new(); PARTS],
             replayed: vec![Histogram::new(); PARTS],
             service: Histogram::new(),
         })

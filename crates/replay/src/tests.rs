@@ -9,8 +9,9 @@ use engine::{Choice, Control, Observer};
 use record::{Bytes, Nanos, OffsetMap, Pace, ReplaySettings, Window};
 use trace::{DeviceIndex, Io};
 
+use crate::answer::ReplayAnswer;
 use crate::testing::{flush, opener, read, took, write};
-use crate::{Disk, Played, play, survey};
+use crate::{Disk, Played, play, survey, views};
 
 /// Sees windows and does nothing.
 #[derive(Default)]
@@ -332,4 +333,51 @@ fn the_recorded_load_stands_beside_the_replayed_one() {
         .iter()
         .filter(|part| !part.is_empty());
     assert_eq!(parts.count(), 30);
+}
+
+#[test]
+fn all_percentiles_have_intervals_recorded_and_replayed_in_a_table_of_80_columns() {
+    // Latencies of 100 to 199 us, and one in a thousand of ten times as much.
+    let latency = |n: u64| match n % 1000 {
+        999 => 1500,
+        n => 100 + n * 37 % 100,
+    };
+    let ios: Vec<Io> = (0..9000)
+        .map(|n| took(read(n * 200, n * 4096, 4096), latency(n)))
+        .collect();
+    let played = replayed(ios, 1, settings(Pace::Recorded), &volume(150));
+    let answer = ReplayAnswer::of(&played.replay);
+    let reads = &answer.totals[0];
+    let recorded = reads.recorded.unwrap();
+    for latencies in [recorded, reads.replayed] {
+        for figure in [latencies.p50, latencies.p99, latencies.p999] {
+            let (low, high) = figure.low_ns.zip(figure.high_ns).unwrap();
+            assert!(low <= figure.ns && figure.ns <= high, "{figure:?}");
+        }
+    }
+    let half = recorded.p50.low_ns.zip(recorded.p50.high_ns).unwrap();
+    assert!(half.0 < 150_000 && 149_000 < half.1, "{half:?}");
+    // The slowest are as likely to be one more or one less in each part.
+    assert!(recorded.p999.low_ns.unwrap() < 250_000, "{recorded:?}");
+    let table = views::table(&answer, 80);
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    for (at, word) in [(1, "recorded"), (3, "replayed")] {
+        assert!(rows[at].contains(&word), "{table}");
+        let below = &rows[at + 1];
+        assert_eq!(below[..2], ["95", "%"], "{table}");
+        let bounds = below.iter().filter(|cell| cell.contains("/+"));
+        assert_eq!(bounds.count(), 3, "{table}");
+    }
+    // An earlier version kept the recorded latency as a whole, of which no interval is known.
+    let mut before = played.replay;
+    before.classes[0].recorded_parts.clear();
+    let before = ReplayAnswer::of(&before).totals[0].recorded.unwrap();
+    assert_eq!((before.p50.ns, before.p50.low_ns), (recorded.p50.ns, None));
 }

@@ -9,9 +9,10 @@ use ui::table::{Column, layout};
 use crate::answer::{Counts, Figure, Latencies, ReplayAnswer};
 
 /// Titles of the table of classes.
-pub const TITLES: [&str; 9] = [
-    "class", "I/Os", "", "p50", "p99", "95 %", "p99.9", "max", "failed",
-];
+pub const TITLES: [&str; 8] = ["class", "I/Os", "", "p50", "p99", "p99.9", "max", "failed"];
+
+/// Name of the rows that hold intervals.
+const INTERVAL: &str = "95 %";
 
 /// The table of classes, in at most `columns` columns.
 pub fn table(answer: &ReplayAnswer, columns: usize) -> String {
@@ -21,15 +22,14 @@ pub fn table(answer: &ReplayAnswer, columns: usize) -> String {
         Column::words(TITLES[2]),
         Column::numbers(TITLES[3], 1),
         Column::numbers(TITLES[4], 0),
-        Column::numbers(TITLES[5], 2),
-        Column::numbers(TITLES[6], 4),
-        Column::numbers(TITLES[7], 5),
-        Column::numbers(TITLES[8], 6),
+        Column::numbers(TITLES[5], 4),
+        Column::numbers(TITLES[6], 5),
+        Column::numbers(TITLES[7], 6),
     ];
     layout(&titles, &rows(answer), columns)
 }
 
-/// Rows of the table of classes: recorded above replayed.
+/// Rows of the table of classes: recorded above replayed, and below each the intervals of its percentiles.
 pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for class in answer.totals.iter().chain(&answer.classes) {
@@ -38,17 +38,18 @@ pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
             0 => String::new(),
             count => whole(count),
         };
-        let now = cells("replayed", &class.replayed, failed(class.failed));
-        match &class.recorded {
-            Some(recorded) => {
-                rows.push(row(
-                    [name, ios],
-                    cells("recorded", recorded, failed(class.failed_recorded)),
-                ));
-                rows.push(row([String::new(), String::new()], now));
-            }
-            None => rows.push(row([name, ios], now)),
+        let mut first = [name, ios];
+        if let Some(recorded) = &class.recorded {
+            let failed = failed(class.failed_recorded);
+            rows.push(row(
+                std::mem::take(&mut first),
+                cells("recorded", recorded, failed),
+            ));
+            rows.extend(intervals(recorded));
         }
+        let failed = failed(class.failed);
+        rows.push(row(first, cells("replayed", &class.replayed, failed)));
+        rows.extend(intervals(&class.replayed));
     }
     if answer.pace != Pace::Asap {
         let late = whole(answer.lateness_count());
@@ -58,26 +59,40 @@ pub fn rows(answer: &ReplayAnswer) -> Vec<Vec<String>> {
     rows
 }
 
-fn row(first: [String; 2], rest: [String; 7]) -> Vec<String> {
+fn row(first: [String; 2], rest: [String; 6]) -> Vec<String> {
     first.into_iter().chain(rest).collect()
 }
 
-fn cells(word: &str, latencies: &Latencies, failed: String) -> [String; 7] {
+fn cells(word: &str, latencies: &Latencies, failed: String) -> [String; 6] {
     [
         word.to_owned(),
         latency(latencies.p50.ns),
         latency(latencies.p99.ns),
-        bounds(&latencies.p99),
         latency(latencies.p999.ns),
         latency(latencies.max_ns),
         failed,
     ]
 }
 
-/// The interval in words.
-fn bounds(figure: &Figure) -> String {
+/// The row of the percentiles' intervals; `None` where too little is known of each.
+fn intervals(latencies: &Latencies) -> Option<Vec<String>> {
+    let all = [&latencies.p50, &latencies.p99, &latencies.p999].map(interval);
+    let [p50, p99, p999] = all;
+    let is_known = !(p50.is_empty() && p99.is_empty() && p999.is_empty());
+    let word = INTERVAL.to_owned();
+    let cells = [word, p50, p99, p999, String::new(), String::new()];
+    is_known.then(|| row(Default::default(), cells))
+}
+
+/// The bounds of the interval relative to the percentile, as `-8/+12 %`: so that three of them fit beside each other.
+fn interval(figure: &Figure) -> String {
+    let share = |distance: u64| (distance as f64 * 100.0 / figure.ns.max(1) as f64).round();
     match figure.low_ns.zip(figure.high_ns) {
-        Some((low, high)) => format!("{} to {}", latency(low), latency(high)),
+        Some((low, high)) => format!(
+            "-{}/+{} %",
+            share(figure.ns.saturating_sub(low)),
+            share(high.saturating_sub(figure.ns))
+        ),
         None => String::new(),
     }
 }
@@ -116,6 +131,13 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
     if !answer.has_completions {
         sentences.push(
             "The trace holds no completion times: there is no recorded latency to compare with."
+                .to_owned(),
+        );
+    }
+    let mut classes = answer.totals.iter();
+    if classes.any(|class| intervals(&class.replayed).is_some()) {
+        sentences.push(
+            "95 %: bounds of the 95 % interval of the percentile above, by how much they lie below and above it."
                 .to_owned(),
         );
     }

@@ -27,8 +27,7 @@ pub struct Percentile {
 
 /// The `quantile` (0 to 1) of all parts together.
 pub fn percentile(parts: &[Histogram], quantile: f64) -> Percentile {
-    let mut all = Histogram::new();
-    parts.iter().for_each(|part| all.merge(part));
+    let all = Histogram::merged(parts);
     let value = all.quantile(quantile);
     let bounds = bounds(parts, &all, quantile, value);
     Percentile { value, bounds }
