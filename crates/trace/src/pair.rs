@@ -362,8 +362,9 @@ impl Pairing {
 
     fn complete(&mut self, event: &Event, failed: bool) {
         let Some(number) = self.find(event) else {
-            // Before the first issue it is of a request that was under way when the trace began.
-            if self.first > 0 || !self.requests.is_empty() {
+            // Before the first issue it is of a request that was under way when the trace began. That of a flush may be told
+            // twice: once more of the request that asked for it.
+            if event.op != Op::Flush && (self.first > 0 || !self.requests.is_empty()) {
                 self.ambiguous += 1;
             }
             return;

@@ -117,7 +117,7 @@ impl LineFormat for Blkparse {
             length,
             process,
         };
-        self.events.push(event, sink);
+        self.events.push(event, head.rwbs.contains('W'), sink);
         Ok(())
     }
 

@@ -277,7 +277,8 @@ impl Decode for Blktrace {
         if (raw.action >> 16) as u32 & NOTIFY != 0 {
             self.note(&raw, sink);
         } else if let Some(event) = self.event(&raw, sink)? {
-            self.events.push(event, sink);
+            let is_write = (raw.action >> 16) as u32 & WRITE != 0;
+            self.events.push(event, is_write, sink);
         }
         Ok(true)
     }

@@ -255,3 +255,41 @@ proptest! {
         }
     }
 }
+
+/// Lines of blkparse: an fsync(2), and a commit behind a flush on a device without FUA. `own` are the letters of the
+/// kernel's flush, `{0}` here.
+fn flushes(own: &str) -> String {
+    "  8,0    0        1     0.000000000    99  Q FWS [db]
+  8,0    0        2     0.000010000    99  D {0} [kworker/0:1H]
+  8,0    0        3     0.000020000     0  C {0} 0 [0]
+  8,0    0        4     0.000021000     0  C FWS 0 [0]
+  8,0    0        5     0.000030000    99  Q FWFS 800 + 8 [jbd2]
+  8,0    0        6     0.000040000    99  D {0} [kworker/0:1H]
+  8,0    0        7     0.000050000     0  C {0} 0 [0]
+  8,0    0        8     0.000060000    99  D  WS 800 + 8 [jbd2]
+  8,0    0        9     0.000070000     0  C  WS 800 + 8 [0]
+  8,0    0       10     0.000080000    99  D {0} [kworker/0:1H]
+  8,0    0       11     0.000090000     0  C {0} 0 [0]
+  8,0    0       12     0.000091000     0  C  WS 808 [0]
+"
+    .replace("{0}", own)
+}
+
+#[test]
+fn what_is_completed_once_more_behind_a_flush_is_no_io_and_no_doubt() {
+    let folder = tempfile::tempdir().unwrap();
+    for own in ["FN", "FF", "FWS"] {
+        let path = folder.path().join("flushes.txt");
+        std::fs::write(&path, flushes(own)).unwrap();
+        let mut reader = open(&path).unwrap();
+        let rows: Vec<Row> = reader.by_ref().map(|io| row(&io.unwrap())).collect();
+        let expected = [
+            (Op::Flush, 0, 0, 10_000, Some(20_000)),
+            (Op::Flush, 0, 0, 40_000, Some(50_000)),
+            (Op::Write, 409_600, 4096, 60_000, Some(70_000)),
+            (Op::Flush, 0, 0, 80_000, Some(90_000)),
+        ];
+        assert_eq!(rows, expected, "{own}");
+        assert_eq!(reader.caveats().ambiguous, 0, "{own}");
+    }
+}

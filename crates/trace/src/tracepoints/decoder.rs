@@ -134,3 +134,6 @@ impl Decoder {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
