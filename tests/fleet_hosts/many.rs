@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::net::{Disk, HostFault, HostSetup, Net};
+use crate::race::{ONE, disk, listed};
 use crate::support::{Running, said};
 use crate::{host, why};
 
@@ -155,4 +156,25 @@ fn root_top_shows_thirty_hosts_within_five_seconds() {
     println!("all thirty were shown after {took:?}");
     took.sort();
     assert!(took[1] < Duration::from_secs(5), "{took:?}");
+}
+
+/// Every third has a disk of 100 requests a second, and the others of 31 to 59. The README shows what it prints.
+#[test]
+#[ignore = "long proof: make prove"]
+fn root_races_thirty_hosts_and_keeps_the_ten_of_the_fast_disks() {
+    let is_fast = |number: u64| number % 3 == 1;
+    let limit = |number| if is_fast(number) { 100 } else { 29 + number };
+    let hosts: Vec<HostSetup> = (1..=30).map(|number| disk(limit(number))).collect();
+    let Some(net) = Net::undisturbed(&hosts) else {
+        return;
+    };
+    let options = ["--keep", "10", "--round", "2s", "--rounds", "60"];
+    let answer = said(&mut net.fleet("race", &options, &ONE)).ends_with(0);
+    eprintln!("{}", answer.out);
+    let mut fast: Vec<String> = (1..=30)
+        .filter(|number| is_fast(*number))
+        .map(|number| format!("h{number}"))
+        .collect();
+    fast.sort();
+    assert_eq!(listed(&net, "keep.txt"), fast);
 }
