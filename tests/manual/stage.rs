@@ -1,0 +1,158 @@
+//! The host of the manual: its folders, files, disks and ledger, in a place of a test's own.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::loops::{Loop, make};
+use crate::support::{Place, ProgramOutput};
+
+/// Files that commands of the manual name, and those that stand for them.
+const FILES: [(&str, &str); 12] = [
+    ("fio.json", "crates/formats/fixtures/fio-3.33.json"),
+    ("sysbench.txt", "crates/formats/fixtures/sysbench-1.1.txt"),
+    ("bonnie.csv", "crates/formats/fixtures/bonnie-2.00a.csv"),
+    ("iostat.log", "crates/formats/fixtures/iostat/12.6-x.txt"),
+    ("iostat.json", "crates/formats/fixtures/iostat/12.6-x.json"),
+    (
+        "prometheus.json",
+        "crates/formats/fixtures/sysstat/prometheus.json",
+    ),
+    ("sa24", "crates/formats/fixtures/sysstat/sar-d.txt"),
+    ("mysql.trace", "crates/trace/fixtures/small.dst"),
+    ("mysql.load.gz", "tests/traces/linux-mysql.load.gz"),
+    ("mysql.dst", "crates/trace/fixtures/small.dst"),
+    ("sda.blktrace.0", "crates/trace/fixtures/small.blktrace"),
+    ("linux-mysql.load.gz", "tests/traces/linux-mysql.load.gz"),
+];
+
+/// A job file, a list of hosts, events, and a trace of two disks.
+const TEXTS: [(&str, &str); 5] = [
+    ("both.trace", "1,R,8192,4096,1000\n2,W,16384,4096,2000\n"),
+    ("nightly.fio", "[a]\nrw=randread\nsize=8m\nruntime=1\n"),
+    ("burnin", "db1\ndb2\nspare1\n"),
+    ("events.log", "login:1|c\n"),
+    ("app.log", "api.get:12.5|ms\n"),
+];
+
+/// Size of a disk in MiB.
+const DISK: u64 = 64;
+
+/// The host of the manual.
+pub(crate) struct Stage {
+    place: Place,
+    disks: Vec<Loop>,
+}
+
+impl Stage {
+    /// The host, with a ledger of three runs, a recording and roll-ups; `None` without loop devices.
+    pub(crate) fn new(repository: &Path) -> Option<Stage> {
+        let place = Place::new();
+        for (name, from) in FILES {
+            fs::copy(repository.join(from), place.path(name)).unwrap();
+        }
+        for (name, text) in TEXTS {
+            fs::write(place.path(name), text).unwrap();
+        }
+        fs::create_dir(place.path("backup")).unwrap();
+        let disks: Option<Vec<Loop>> = (0..2).map(|_| Loop::new(DISK)).collect();
+        let stage = Stage {
+            place,
+            disks: disks?,
+        };
+        let brief = "--size 8M --seconds 200ms --phase page-read --phase page-mixed";
+        for line in [
+            "bench data --size 8M --seconds 200ms --phase page-read",
+            &format!("bench data {brief}"),
+            &format!("bench data {brief}"),
+            "watch --record --plain --count 12 --interval 100ms",
+            "tally --from events.log --from app.log",
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            stage.place.run(&words).ends_with(0);
+        }
+        fs::copy(stage.place.ledger(), stage.place.path("prepared.db")).unwrap();
+        Some(stage)
+    }
+
+    /// The disk that stands for one of the manual's, which differ in their last letter.
+    fn disk(&self, path: &str) -> &Loop {
+        &self.disks[usize::from(path.ends_with(['b', 'f', 'h']))]
+    }
+
+    /// A word of the manual as it is on this host. A disk that is to be overwritten carries what the word names.
+    fn word(&self, word: &str) -> String {
+        let is_disk = ["/dev/nvme", "/dev/sd", "/dev/vd", "/dev/md", "nvme", "md0"]
+            .iter()
+            .any(|begin| word.starts_with(begin));
+        match word {
+            "/data" | "/mnt/data" => "data".to_owned(),
+            // A free port.
+            "9187" => "0".to_owned(),
+            // Ends of the ids of runs.
+            "5c9j" => "last~1".to_owned(),
+            "3" => "last~2".to_owned(),
+            word if is_disk && !word.contains(':') => {
+                let (path, carried) = word.split_once('=').unwrap_or((word, ""));
+                let disk = self.disk(path);
+                if !carried.is_empty() {
+                    assert!(make(carried, disk), "{word}");
+                }
+                word.replacen(path, disk.path(), 1)
+            }
+            word if word.starts_with(['/', 't']) && word.contains('/') => {
+                word.rsplit('/').next().unwrap_or(word).to_owned()
+            }
+            word => word.to_owned(),
+        }
+    }
+
+    /// The host as it was when it was made.
+    fn reset(&self) {
+        fs::copy(self.place.path("prepared.db"), self.place.ledger()).unwrap();
+        for disk in &self.disks {
+            let mut node = fs::File::options().write(true).open(&disk.node).unwrap();
+            let zeros = vec![0; (DISK << 20) as usize];
+            node.write_all(&zeros).unwrap();
+            node.sync_all().unwrap();
+        }
+    }
+
+    /// Runs a command of the manual, for a short time where it takes one.
+    pub(crate) fn run(&self, words: &[String]) -> ProgramOutput {
+        self.reset();
+        let is_given = |option: &str| words.iter().any(|word| word == option);
+        let mut line: Vec<String> = words.iter().map(|word| self.word(word)).collect();
+        let mut add = |option: &str, value: &str| {
+            let at = line.iter().position(|word| word == option);
+            match at {
+                Some(at) => line[at + 1] = value.to_owned(),
+                None => line.extend([option.to_owned(), value.to_owned()]),
+            }
+        };
+        match words[0].as_str() {
+            // Its work is of a fixed size, and not of a fixed time.
+            "bench" if is_given("bonnie") => {
+                add("--size", "16M");
+                add("--files", "256");
+            }
+            "bench" if !is_given("--fio") && !is_given("--replay") => {
+                add("--seconds", "200ms");
+                if is_given("/data") || is_given(".") {
+                    add("--size", "16M");
+                }
+            }
+            "watch"
+                if !["--at", "--parse", "--check"]
+                    .iter()
+                    .any(|one| is_given(one)) =>
+            {
+                add("--count", "2");
+                add("--interval", "100ms");
+            }
+            _ => {}
+        }
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        self.place.run(&words)
+    }
+}
