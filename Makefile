@@ -21,7 +21,7 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3 \
 	openssh-server openssh-client iproute2 binutils ansible-core systemd f2fs-tools nilfs-tools reiserfsprogs \
 	zsh fish jfsutils gfs2-utils exfatprogs ntfs-3g genisoimage erofs-utils cryptsetup-bin drbd-utils bcache-tools lvm2 \
-	mariadb-server mariadb-client postgresql python3-clustershell python3-jsonschema blktrace gearman-job-server gearman-tools prometheus victoria-metrics openssl \
+	mariadb-server mariadb-client postgresql python3-clustershell python3-jsonschema blktrace nbd-client gearman-job-server gearman-tools prometheus victoria-metrics openssl \
 	monitoring-plugins-basic
 
 # The EC2 against which instances are terminated and volumes are made, and the real aws, both of PyPI.

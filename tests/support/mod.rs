@@ -6,6 +6,7 @@
 pub(crate) mod documents;
 pub(crate) mod lab;
 pub(crate) mod moto;
+pub(crate) mod requests;
 
 use std::fs;
 use std::io::Read;
@@ -353,6 +354,11 @@ impl Running {
             assert!(began.elapsed() < TIMEOUT, "it {or_else}");
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// True once it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Waits for the end.
