@@ -20,6 +20,9 @@ mod many;
 #[path = "fleet_hosts/race.rs"]
 mod race;
 
+#[path = "fleet_hosts/replayed.rs"]
+mod replayed;
+
 #[path = "fleet_hosts/terminate.rs"]
 mod terminate;
 

@@ -6,6 +6,8 @@
 
 #[path = "support/loops.rs"]
 mod loops;
+#[path = "sweep/replayed.rs"]
+mod replayed;
 #[path = "sweep/stacked.rs"]
 mod stacked;
 mod support;

@@ -56,7 +56,8 @@ pub(crate) fn decision<'a>(answer: &'a Value, name: &str) -> (&'a str, &'a str) 
     (word("decision"), word("reason"))
 }
 
-fn listed(net: &Net, name: &str) -> Vec<String> {
+/// The hosts of a list that a race has written.
+pub(crate) fn listed(net: &Net, name: &str) -> Vec<String> {
     let text = fs::read_to_string(net.place.path(name)).unwrap();
     let hosts = text.lines().filter(|line| !line.starts_with('#'));
     let name = |line: &str| line.split(' ').next().unwrap().to_owned();
