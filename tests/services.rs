@@ -406,6 +406,88 @@ fn a_tally_that_has_reloaded_ends_all_the_same() {
     assert!(manager.0.recv(&mut [0]).is_err());
 }
 
+/// Runs a service whose standard error leads to a journal, and returns its status and the entries. The journal's socket
+/// is one of this test, in a mount namespace of the service's own.
+fn entries_of(place: &Place, verb: &str) -> (Option<i32>, Vec<String>) {
+    // Its path is short, as a socket's has to be.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let script = "mount --bind \"$socket\" journal.socket
+        mount -t tmpfs none /run; mkdir -p /run/systemd/journal; : >/run/systemd/journal/socket
+        mount --bind journal.socket /run/systemd/journal/socket
+        exec 2>errors; export JOURNAL_STREAM=$(stat -L -c %d:%i errors)
+        exec \"$disksmith\" service $verb --config etc/$verb.toml";
+    fs::write(place.path("journal.socket"), "").unwrap();
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "--propagation", "private", "sh", "-ec", script])
+        .current_dir(place.path(""))
+        .env("socket", &path)
+        .env("verb", verb)
+        .env("disksmith", assert_cmd::cargo::cargo_bin!("disksmith"))
+        .env("DISKSMITH_LEDGER", place.ledger())
+        .stdin(std::process::Stdio::null());
+    let ended = said(&mut command);
+    let mut entries = Vec::new();
+    let mut buffer = [0; 65536];
+    while let Ok(length) = socket.recv(&mut buffer) {
+        entries.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+    }
+    (ended.status, entries)
+}
+
+#[test]
+fn with_root_what_services_report_is_in_the_journal_with_fields() {
+    if !support::is_root() {
+        return skipped("root");
+    }
+    let place = Place::new();
+    fs::create_dir(place.path("etc")).unwrap();
+    fs::write(place.path("events.log"), "login:2|c\nnonsense\n").unwrap();
+    for (verb, text, status, wanted) in [
+        (
+            "tally",
+            "from = \"events.log\"\nstore = \"sqlite:a.db\"\n",
+            0,
+            &[
+                "PRIORITY=5",
+                "SYSLOG_IDENTIFIER=disksmith",
+                "DISKSMITH_SOURCE=events.log",
+                "DISKSMITH_EVENTS=1",
+                "DISKSMITH_REJECTED=1",
+            ][..],
+        ),
+        (
+            "serve",
+            "token-file = \"missing\"\n",
+            2,
+            &["PRIORITY=3", "SYSLOG_IDENTIFIER=disksmith"],
+        ),
+        (
+            "scrub",
+            "all = true\nby = \"2020-01-01\"\n",
+            2,
+            &["PRIORITY=3", "SYSLOG_IDENTIFIER=disksmith"],
+        ),
+    ] {
+        fs::write(place.path(&format!("etc/{verb}.toml")), text).unwrap();
+        let (ended, entries) = entries_of(&place, verb);
+        assert_eq!(ended, Some(status), "{verb}: {entries:#?}");
+        let has_all = |entry: &&String| {
+            let mut fields = wanted.iter();
+            fields.all(|field| entry.lines().any(|line| line == *field))
+        };
+        assert!(
+            entries.iter().any(|entry| has_all(&entry)),
+            "{verb}: {entries:#?}"
+        );
+        // Nothing is said twice.
+        assert_eq!(fs::read_to_string(place.path("errors")).unwrap(), "");
+    }
+}
+
 /// Exposure of a unit as systemd judges it: 0 (none) to 10.
 fn exposure(unit: &Path) -> f64 {
     let mut command = Command::new("systemd-analyze");

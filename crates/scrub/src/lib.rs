@@ -79,6 +79,7 @@ use start::{Ask, StartedScrub, start, tidy};
 use target::Target;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::journal::{Priority, report as report_of};
 use when::Due;
 
 /// Scrubs arrays, or says how their scrubs stand.
@@ -278,7 +279,8 @@ fn begin(
             &started.checkpoint,
             shared.stop.deadline(),
         ) {
-            context.notice(&format!("disksmith: {}: {sentence}", target.path()));
+            let text = format!("disksmith: {}: {sentence}", target.path());
+            report_of(Priority::Notice, &text, &[target.field()]);
         }
         tasks.push((target, started, old));
     }
@@ -316,7 +318,8 @@ fn foretell(
     };
     let mut notices = forecast(target, &known, Timestamp::now());
     notices.extend(started.notes.iter().cloned());
-    context.notice(&format!("disksmith: {}", notices.join(" ")));
+    let text = format!("disksmith: {}", notices.join(" "));
+    report_of(Priority::Notice, &text, &[target.field()]);
 }
 
 /// Says what came of it, and which arrays of later rounds were left out.
@@ -332,6 +335,7 @@ fn answer(
         report::text(scrubbed, context.columns)
     };
     context.print(&text)?;
+    report::add_to_journal(scrubbed);
     let (told, outcome) = report::conclusion(scrubbed, left_out, args.scheduled);
     for sentence in told {
         context.notice(&format!("disksmith: {sentence}"));

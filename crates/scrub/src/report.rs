@@ -12,6 +12,7 @@ use super::one::{Scrubbed, why};
 use super::places::{self, LocatedDocument, MismatchDocument};
 use ui::exit::{Answer, Outcome};
 use ui::format::{number, percent, short_latency};
+use ui::journal::{self, Priority};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -302,6 +303,21 @@ pub(crate) fn conclusion(
     let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
     let answer = if is_clean { Answer::Done } else { Answer::No };
     (told, job::outcome(&failed, answer))
+}
+
+/// Adds each result to the journal of a service, with fields of its own.
+pub(crate) fn add_to_journal(scrubbed: &[Scrubbed]) {
+    for one in scrubbed {
+        let priority = match one.is_clean() {
+            true => Priority::Notice,
+            false => Priority::Warning,
+        };
+        let (share, mismatches) = (percent(one.kept.share()), one.kept.mismatches);
+        let path = one.target.path();
+        let text = format!("{path}: {share} is checked, with {mismatches} mismatches.");
+        let mismatches = ("DISKSMITH_MISMATCHES".to_owned(), mismatches.to_string());
+        journal::add(priority, &text, &[one.target.field(), mismatches]);
+    }
 }
 
 /// True if it ended early because it was ordered to, with all as it was before, and will go on from there.

@@ -7,6 +7,7 @@ use linux::md::sync::{Action, Sectors, Sync};
 use linux::md::{self, Array};
 use record::Bytes;
 use rustix::fs::{Access, access};
+use ui::journal::Field;
 
 use super::foreground::Shared;
 use super::saved_tunables::SavedTunables;
@@ -128,6 +129,11 @@ impl Target {
             disks,
             array,
         })
+    }
+
+    /// The field by which the journal finds what is said of it.
+    pub(crate) fn field(&self) -> Field {
+        ("DISKSMITH_DEVICE".to_owned(), self.device.name.clone())
     }
 
     /// Its node, as users write it.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -19,6 +19,7 @@ use crate::{places, plans};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::format::count;
+use ui::journal::{Priority, report};
 use ui::service_manager::notify;
 
 /// Interval between two looks at the pipelines.
@@ -107,7 +108,7 @@ pub(crate) fn run(
             Some(screen) => screen.show(&meters),
             None if reported.elapsed() >= REPORT => {
                 reported = Instant::now();
-                context.notice(&summary(&meters));
+                tell_summary(&meters);
             }
             None => {}
         }
@@ -122,7 +123,7 @@ pub(crate) fn run(
             })
         })
         .collect();
-    context.notice(&summary(&meters));
+    tell_summary(&meters);
     tell_rejected(context, &meters, shared.dead_letters.path());
     match ended.iter().find_map(|ended| ended.reason.as_ref()) {
         None => Ok(Answer::Done),
@@ -145,37 +146,47 @@ fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Out
     Err(places::refused(error))
 }
 
-fn summary(meters: &[Metered]) -> String {
-    let lines: Vec<String> = meters
-        .iter()
-        .map(|(address, meter)| {
-            let of = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed) as usize;
-            let mut line = format!(
-                "{address}: {} in {}, {}",
-                count(of(&meter.events), "event"),
-                count(of(&meter.flushed_sums), "sum"),
-                count(of(&meter.flushes), "commit")
-            );
-            for (many, what) in [
-                (of(&meter.rejected), "rejected"),
-                (
-                    of(&meter.unidentified),
-                    "without an identity, at least once",
-                ),
-                (of(&meter.lost), "datagrams dropped by the kernel"),
-                (
-                    of(&meter.others),
-                    "tags beyond --max-tags, summed as (other)",
-                ),
-            ] {
-                if many > 0 {
-                    line.push_str(&format!(", {many} {what}"));
-                }
-            }
-            line
-        })
-        .collect();
-    lines.join("\n")
+/// Reports what was done for each source, with fields for the journal.
+fn tell_summary(meters: &[Metered]) {
+    for (address, meter) in meters {
+        let field = |name: &str, value: String| (format!("DISKSMITH_{name}"), value);
+        let counter = |name, counter: &AtomicU64| field(name, counter.load(Relaxed).to_string());
+        let fields = [
+            field("SOURCE", address.clone()),
+            counter("EVENTS", &meter.events),
+            counter("COMMITS", &meter.flushes),
+            counter("REJECTED", &meter.rejected),
+            counter("LOST", &meter.lost),
+        ];
+        report(Priority::Notice, &summary(address, meter), &fields);
+    }
+}
+
+fn summary(address: &str, meter: &Meter) -> String {
+    let of = |counter: &AtomicU64| counter.load(Relaxed) as usize;
+    let mut line = format!(
+        "{address}: {} in {}, {}",
+        count(of(&meter.events), "event"),
+        count(of(&meter.flushed_sums), "sum"),
+        count(of(&meter.flushes), "commit")
+    );
+    for (many, what) in [
+        (of(&meter.rejected), "rejected"),
+        (
+            of(&meter.unidentified),
+            "without an identity, at least once",
+        ),
+        (of(&meter.lost), "datagrams dropped by the kernel"),
+        (
+            of(&meter.others),
+            "tags beyond --max-tags, summed as (other)",
+        ),
+    ] {
+        if many > 0 {
+            line.push_str(&format!(", {many} {what}"));
+        }
+    }
+    line
 }
 
 fn tell_rejected(context: &Context, meters: &[Metered], path: &Path) {

@@ -9,6 +9,7 @@ use ledger::Ledger;
 use linux::Root;
 
 use crate::exit::{ExitClass as _, Failure};
+use crate::journal::{Priority, report};
 use crate::{charset, usage};
 
 /// Columns of an answer that is not shown in a terminal: a pipe, a file.
@@ -140,12 +141,7 @@ pub fn print_misuse(error: &clap::Error) {
 
 /// Reports something to the user that is not part of the answer, on standard error.
 pub fn notice(text: &str) {
-    // With standard error closed it cannot be reported.
-    let _ = writeln!(
-        io::stderr(),
-        "{}",
-        charset::shown(&charset::printable(text))
-    );
+    report(Priority::Notice, text, &[]);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::charset::{printable, shown};
+use crate::journal::{Priority, report};
 
 /// Reason for which a command did not do its work.
 #[derive(Debug)]
@@ -108,11 +108,8 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
     if is_closed_pipe(&error) {
         return ExitCode::SUCCESS;
     }
-    // Standard error may be closed too; then the error cannot be reported.
-    let _ = std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("disksmith: {}\n", shown(&printable(&sentence(&error)))),
-    );
+    let text = format!("disksmith: {}", sentence(&error));
+    report(Priority::Error, &text, &[]);
     ExitCode::from(status)
 }
 

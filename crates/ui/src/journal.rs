@@ -1,15 +1,45 @@
 //! The journal of systemd: entries with fields of their own, where standard error leads there.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::sync::LazyLock;
+
+use crate::charset::{printable, shown};
 
 /// Socket of journald for entries in its own protocol (systemd, "Native Journal Protocol").
 const SOCKET: &str = "/run/systemd/journal/socket";
 
+/// The journal of this process, if it has one.
+static OWN: LazyLock<Option<Journal>> = LazyLock::new(Journal::of_process);
+
+/// A field of an entry: a name of `A-Z`, `0-9` and `_`, and its value.
+pub type Field = (String, String);
+
+/// Adds an entry to the journal of a service, of what an answer on standard output says already.
+pub fn add(priority: Priority, text: &str, fields: &[Field]) {
+    if let Some(journal) = &*OWN {
+        // Nothing depends on it.
+        let _ = journal.write(priority, text, fields);
+    }
+}
+
+/// Reports a sentence where standard error leads: an entry with these fields in the journal of a service, or a line.
+pub fn report(priority: Priority, text: &str, fields: &[Field]) {
+    let is_written = OWN
+        .as_ref()
+        .is_some_and(|journal| journal.write(priority, text, fields));
+    if !is_written {
+        // With standard error closed it cannot be reported.
+        let _ = writeln!(io::stderr(), "{}", shown(&printable(text)));
+    }
+}
+
 /// Importance of an entry, as syslog(3) has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
+    /// 3.
+    Error,
     /// 4.
     Warning,
     /// 5.
@@ -51,10 +81,11 @@ impl Journal {
         Ok(Journal { socket })
     }
 
-    /// Writes an entry: a sentence and fields, whose names are of `A-Z`, `0-9` and `_`.
-    pub fn write(&self, priority: Priority, message: &str, fields: &[(String, String)]) {
+    /// Writes an entry: a sentence and fields. `false` where it is lost, as while journald is being restarted.
+    pub fn write(&self, priority: Priority, message: &str, fields: &[Field]) -> bool {
         let mut entry = Vec::new();
         let level = match priority {
+            Priority::Error => "3",
             Priority::Warning => "4",
             Priority::Notice => "5",
             Priority::Info => "6",
@@ -70,8 +101,7 @@ impl Journal {
         for (name, value) in head.into_iter().chain(fields) {
             push(&mut entry, name, value);
         }
-        // Where journald is being restarted, the entry is lost, and nothing depends on it.
-        let _ = self.socket.send(&entry);
+        self.socket.send(&entry).is_ok()
     }
 }
 
@@ -102,7 +132,7 @@ mod tests {
             ("DISKSMITH_DEVICE".to_owned(), "md0".to_owned()),
             ("LINES".to_owned(), "a\nb".to_owned()),
         ];
-        journal.write(Priority::Warning, "it is slow", &fields);
+        assert!(journal.write(Priority::Warning, "it is slow", &fields));
         let mut got = [0; 256];
         let length = server.recv(&mut got).unwrap();
         let wanted =
