@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "trace/blktrace.rs"]
+mod blktrace;
 #[path = "trace/killed.rs"]
 mod killed;
 #[path = "support/loops.rs"]
 mod loops;
+#[path = "trace/memory.rs"]
+mod memory;
 mod support;
 
 use std::fs::{self, File};
