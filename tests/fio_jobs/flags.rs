@@ -27,6 +27,131 @@ fn apart(options: &[&str]) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
+/// What guides to measuring cloud disks have their readers type, but for the length.
+const COMMAND_LINE: [&str; 19] = [
+    "--directory=data",
+    "--name=pages",
+    "--rw=randread",
+    "--size=4M",
+    "--bs=4K",
+    "--time_based",
+    "--runtime=1s",
+    "--ramp_time=0",
+    "--ioengine=libaio",
+    "--direct=1",
+    "--verify=0",
+    "--iodepth=16",
+    "--iodepth_batch_submit=16",
+    "--iodepth_batch_complete_max=16",
+    "--rate=4m",
+    "--norandommap",
+    "--thread",
+    "--group_reporting=1",
+    "--output-format=json",
+];
+
+#[test]
+fn a_command_line_of_fio_is_run_as_it_is() {
+    let place = Place::new();
+    let words = [&["bench"], &COMMAND_LINE[..]].concat();
+    let said = place.run(&words).ends_with(0);
+    // It is answered in fio's form, and kept as every run.
+    let document: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(document["jobs"][0]["jobname"], "pages");
+    let kept = place.run(&["show", "last", "--json"]).ends_with(0).json();
+    let phase = &kept["phases"][0];
+    assert_eq!(phase["workload"]["rate_per_s"], 1024.0);
+    assert_eq!(phase["workload"]["depth"], 16);
+    assert!(kept["target"]["path"].as_str().unwrap().ends_with("data"));
+    let notes = kept["notes"].to_string();
+    for option in ["iodepth_batch_submit", "iodepth_batch_complete_max"] {
+        assert!(
+            notes.contains(&format!("{option} has no effect here")),
+            "{notes}"
+        );
+    }
+    place.assert_nothing_left();
+}
+
+#[test]
+fn several_names_are_several_jobs_and_verified_writes_are_synced() {
+    let place = Place::new();
+    let words = [
+        "bench",
+        "--filename=data/own",
+        "--bs=64k",
+        "--size=1m",
+        "--sync=dsync",
+        "--name=w",
+        "--rw=write",
+        "--verify=crc32c",
+        "--name=r",
+        "--stonewall",
+        "--rw",
+        "read",
+        "--json",
+        "--no-ledger",
+    ];
+    let document = place.run(&words).ends_with(0).json();
+    let names: Vec<_> = [0, 1]
+        .map(|at| document["phases"][at]["name"].clone())
+        .to_vec();
+    assert_eq!(names, ["w", "r"]);
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("w: 16 blocks were read back"), "{notes}");
+    assert_eq!(document["phases"][1]["read"]["ops"], 16);
+    place.assert_nothing_left();
+}
+
+#[test]
+fn data_that_compresses_is_compared_with_random_data_behind_the_jobs() {
+    let place = Place::new();
+    let run = |size: &str, more: &str| {
+        let words = [
+            "bench",
+            "data",
+            "--rw=write",
+            "--bs=1m",
+            "--name=w",
+            "--io_size=4m",
+            "--json",
+            "--no-ledger",
+        ];
+        let words = [&words[..], &[size, more, "--dedupe=0.25"]].concat();
+        place.run(&words).ends_with(0).json()
+    };
+    let document = run("--size=64m", "--compressible=50%");
+    let phases = document["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 13);
+    for (phase, shaped) in [(0, true), (1, true), (2, false), (12, false)] {
+        let contents = &phases[phase]["workload"]["details"]["contents"];
+        assert_eq!(
+            contents["compressible"] == 0.5,
+            shaped,
+            "{phase}: {contents}"
+        );
+        assert_eq!(contents["repeated"] == 0.25, shaped, "{phase}: {contents}");
+    }
+    assert!(
+        document["notes"]
+            .to_string()
+            .contains("random data were written in turn")
+    );
+    // Not where a disk's cache may take it, and not where a later run may look for what was written.
+    for (size, more) in [
+        ("--size=32m", "--direct=1"),
+        ("--size=64m", "--verify=crc32c"),
+    ] {
+        let document = run(size, more);
+        assert_eq!(
+            document["phases"].as_array().unwrap().len(),
+            1,
+            "{size} {more}"
+        );
+    }
+    place.assert_nothing_left();
+}
+
 fn workload(document: &Value) -> Value {
     document["phases"][0]["workload"].clone()
 }
@@ -43,14 +168,7 @@ fn options_do_what_a_job_file_with_them_does() {
             .chain(options.iter().map(String::as_str))
             .collect();
         let by_options = place.run(&words).ends_with(0).json();
-        let sorted = |document: &Value| {
-            let mut workload = workload(document);
-            let options = workload["details"]["options"].as_array_mut().unwrap();
-            // A size is handed on in bytes.
-            options.retain(|option| option[0] != "size");
-            workload
-        };
-        assert_eq!(sorted(&by_options), sorted(&by_file));
+        assert_eq!(workload(&by_options), workload(&by_file));
         assert_eq!(by_options["phases"][0]["name"], "pages");
         assert_eq!(by_options["suite"], "fio");
     }
@@ -64,7 +182,11 @@ fn the_options_are_spelled_as_fio_spells_them() {
         skipped("fio is not installed");
         return;
     }
-    for options in [OPTIONS.map(str::to_owned).to_vec(), apart(&OPTIONS)] {
+    for options in [
+        OPTIONS.map(str::to_owned).to_vec(),
+        apart(&OPTIONS),
+        COMMAND_LINE.map(str::to_owned).to_vec(),
+    ] {
         let mut fio = Command::new("fio");
         let output = fio.arg("--parse-only").args(&options).output().unwrap();
         assert!(
@@ -91,6 +213,42 @@ fn the_options_are_spelled_as_fio_spells_them() {
     }
 }
 
+/// fio takes a value apart from its option unless the option may stand alone. Both must split the same words alike.
+#[test]
+fn options_that_stand_alone_are_those_that_do_in_fio() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        skipped("fio is not installed");
+        return;
+    }
+    let mut known = 0;
+    for row in fiojob::OPTIONS {
+        let asked = ["--cmdhelp=", "--enghelp=io_uring,", "--enghelp=libaio,"].map(|question| {
+            let mut fio = Command::new("fio");
+            let output = fio.arg(format!("{question}{}", row.name)).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        });
+        // Asked for a word that it does not know, fio tells of the one that is most like it.
+        let told = asked.iter().find(|help| {
+            let name = help.trim_start().split(':').next();
+            name == Some(row.name)
+        });
+        let Some(kind) = told.and_then(|help| {
+            help.lines()
+                .find(|line| line.trim_start().starts_with("type:"))
+        }) else {
+            continue;
+        };
+        known += 1;
+        assert_eq!(
+            row.is_switch(),
+            kind.contains("empty or"),
+            "{}: {kind}",
+            row.name
+        );
+    }
+    assert!(known > 100, "{known}");
+}
+
 #[test]
 fn what_fio_would_not_take_is_refused_with_the_option() {
     let place = Place::new();
@@ -106,6 +264,25 @@ fn what_fio_would_not_take_is_refused_with_the_option() {
         (&["--rw", "read"], "the command line: size: it is missing"),
         (&["--bs", "4k"], "--rw"),
         (&["--rw", "read", "--depth", "3"], "--depth"),
+        (&["--rw", "read", "--threads", "3"], "--threads"),
+        (&["--rw", "read", "--rate", "x"], "the command line: rate: "),
+        (&["--rate", "1m"], "'1m' for '--rate <PER_SECOND>'"),
+        (
+            &[
+                "--rw",
+                "read",
+                "--size",
+                "1m",
+                "--minimal",
+                "--client",
+                "db1",
+            ],
+            "the command line: client: other hosts are measured by: disksmith fleet run",
+        ),
+        (
+            &["--rw", "read", "--size", "1m", "--trim_percentage=10"],
+            "the command line: trim_percentage: disksmith does not do this",
+        ),
         (
             &["--rw", "read", "--filename", "/dev/null", "--size", "1m"],
             "filename: ",

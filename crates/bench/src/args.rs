@@ -10,6 +10,7 @@ use formats::Format;
 use record::Nanos;
 
 pub use crate::fio_options::FioOptions;
+pub use crate::shared_options::SharedOptions;
 use domain::plan_binding::Planned;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
 use replay::args::ReplayOptions;
@@ -36,7 +37,7 @@ pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
 pub struct BenchArgs {
     /// A directory, a file or a block device. In a directory, files are laid out and removed
     /// again; a file or a device is only read, unless --destroy names it
-    #[arg(required_unless_present = "phase")]
+    #[arg(required_unless_present_any = ["phase", "filename", "directory"])]
     pub target: Option<PathBuf>,
 
     /// The phases to run, as a suite
@@ -107,10 +108,9 @@ pub struct BenchArgs {
     /// random data are written in turn at the end, and it is found out whether the target is the faster for it
     #[arg(long, value_name = "FRACTION")]
     pub dedupe: Option<Fraction>,
-    /// Open loop: so many requests a second at Poisson times, whether or not earlier ones have
-    /// come back; latency then counts from when a request was due
-    #[arg(long, value_name = "PER_SECOND")]
-    pub rate: Option<f64>,
+    /// Options whose names fio has too
+    #[command(flatten)]
+    pub shared: SharedOptions,
 
     /// A phase ends at the latest after this long [default: 8s, or what the suite says]
     #[arg(long, value_name = "DURATION")]
@@ -135,18 +135,10 @@ pub struct BenchArgs {
     /// their own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub directories: Option<u32>,
-    /// Of the suite bonnie: flush after each write, and after each file that is created or removed
-    #[arg(long)]
-    pub sync: bool,
     /// Of the suite curve: 99 of 100 requests shall take at most this long [default: 10ms]
     #[arg(long, value_name = "LATENCY")]
     pub p99: Option<Latency>,
 
-    /// Size of the test file in a directory [default: what can be laid out in about 15 s, from
-    /// 256 MiB to 4 GiB and at most a tenth of the free space; for the suite bonnie twice the
-    /// memory]
-    #[arg(long, value_name = "SIZE")]
-    pub size: Option<Size>,
     /// Allow this file or device to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
@@ -156,10 +148,6 @@ pub struct BenchArgs {
     /// I/O engine [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
-    /// Go through the page cache, to see what it gives. The verdict is `invalid`: no disk was
-    /// measured
-    #[arg(long)]
-    pub buffered: bool,
     /// Where the random numbers begin, so that a run can be repeated
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -196,7 +184,10 @@ impl BenchArgs {
         let target = match &self.target {
             Some(target) => target.clone(),
             None if names.len() > 1 => names.pop().map(PathBuf::from).unwrap_or_default(),
-            None => return Err("name a target: a directory, a file or a block device".to_owned()),
+            None => self
+                .fio_options
+                .target()
+                .ok_or("name a target: a directory, a file or a block device")?,
         };
         let names = names
             .into_iter()
@@ -210,7 +201,30 @@ impl BenchArgs {
 
     /// True if jobs of fio are run instead of a suite.
     pub(crate) fn has_jobs(&self) -> bool {
-        self.fio.is_some() || self.fio_options.rw.is_some()
+        self.fio.is_some() || !self.fio_options.is_empty()
+    }
+
+    /// The options of the jobs that fio's options make, in their order; `None` where there are none.
+    pub(crate) fn fio_job(&self) -> Option<Vec<(&'static str, String)>> {
+        let percent = |share: f64| format!("{:.0}", 100.0 * share);
+        let shares = [
+            (
+                "buffer_compress_percentage",
+                self.replay_options.compressible,
+            ),
+            ("dedupe_percentage", self.dedupe.map(|share| share.0)),
+        ];
+        let shares = shares
+            .into_iter()
+            .filter_map(|(name, share)| Some((name, percent(share?))));
+        self.fio_options.job(shares)
+    }
+
+    /// The form of the answer for other programs that is asked for.
+    pub(crate) fn answer_format(&self) -> Option<AnswerFormat> {
+        let of_fio = AnswerFormat::Tool(Format::FioJson);
+        let wants_json = self.fio_options.wants_json();
+        self.format.or(wants_json.then_some(of_fio))
     }
 
     /// The name of the suite that is asked for, as the ledger keeps it.

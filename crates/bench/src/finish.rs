@@ -32,7 +32,7 @@ pub(crate) fn finish(
     let conclusion = Conclusion::of(&run);
     if !run.phases.is_empty() {
         let kept = keep(&run, &conclusion, context, ledger);
-        let text = match args.format {
+        let text = match args.answer_format() {
             Some(AnswerFormat::Csv) => Ok(views::csv::measured(&run, &conclusion)),
             Some(AnswerFormat::Tool(format)) => {
                 formats::write(format, &formats::sum_up(&run)).midway()

@@ -1,148 +1,374 @@
-//! The options of fio's command line that `bench` takes. They are put together to one job, which is run as
-//! those of a job file are.
+//! The options of fio that `bench` takes: those of its jobs, as job files have them, and those of its command line.
+//! They are put together to jobs, which are run as those of a job file are.
 
-use clap::Args;
+use std::path::{Path, PathBuf};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use fiojob::{COMMAND_OPTIONS, OPTIONS, OptionRow};
+
+use crate::shared_options::{self, RW};
 
 /// The workload by fio's options; their values are fio's too.
-#[derive(Args, Clone, Debug, Default)]
-#[group(
-    id = "fio_options",
-    multiple = true,
-    requires = "rw",
-    conflicts_with_all = [
-        "suite", "phase", "workload", "fio", "replay", "threads", "depth", "block", "read_fraction",
-        "span", "rate", "seconds", "precision", "engine", "buffered", "quick", "p99", "files",
-        "file_size", "directories", "sync", "compressible", "dedupe",
-    ]
-)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FioOptions {
-    /// One job by fio's options instead of a suite: read, write, rw, randread, randwrite, randrw, trim or
-    /// randtrim; as in fio --size is of each clone. Unlike fio: direct=1 and ioengine=io_uring, unless
-    /// others are given, and clones are one phase
-    #[arg(long, visible_alias = "readwrite", value_name = "PATTERN", help_heading = HEADING)]
-    pub rw: Option<String>,
-    /// The phase's name [default: the pattern]
-    #[arg(long, value_name = "NAME", help_heading = HEADING)]
-    pub name: Option<String>,
-    /// Size of a request [default: 4k]
-    #[arg(long, visible_alias = "blocksize", value_name = "SIZE", help_heading = HEADING)]
-    pub bs: Option<String>,
-    /// Several sizes and their shares: 4k/30:16k/70
-    #[arg(long, value_name = "SIZE/PERCENT:…", help_heading = HEADING)]
-    pub bssplit: Option<String>,
-    /// Requests in flight a clone [default: 1]
-    #[arg(long, value_name = "N", help_heading = HEADING)]
-    pub iodepth: Option<String>,
-    /// Clones, each with a thread of its own [default: 1]
-    #[arg(long, value_name = "N", help_heading = HEADING)]
-    pub numjobs: Option<String>,
-    /// The longest that it runs: seconds, or 5m
-    #[arg(long, value_name = "TIME", help_heading = HEADING)]
-    pub runtime: Option<String>,
-    /// Run for all of --runtime, also when --size is done
-    #[arg(
-        long = "time_based",
-        value_name = "0|1",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "1",
-        help_heading = HEADING
-    )]
-    pub time_based: Option<String>,
-    /// Run so long before anything is counted
-    #[arg(long = "ramp_time", value_name = "TIME", help_heading = HEADING)]
-    pub ramp_time: Option<String>,
-    /// Percentage of requests that read, of rw and randrw [default: 50]
-    #[arg(long, value_name = "PERCENT", help_heading = HEADING)]
-    pub rwmixread: Option<String>,
-    /// Percentage of requests that write, of rw and randrw [default: 50]
-    #[arg(long, value_name = "PERCENT", conflicts_with = "rwmixread", help_heading = HEADING)]
-    pub rwmixwrite: Option<String>,
-    /// The kernel interface, by fio's name; what is not done as it is named is told in a note
-    #[arg(long, value_name = "ENGINE", help_heading = HEADING)]
-    pub ioengine: Option<String>,
-    /// 1 bypasses the page cache, 0 goes through it [default: 1]
-    #[arg(long, value_name = "0|1", help_heading = HEADING)]
-    pub direct: Option<String>,
-    /// fsync(2) after so many writes
-    #[arg(long, value_name = "N", help_heading = HEADING)]
-    pub fsync: Option<String>,
-    /// fdatasync(2) after so many writes
-    #[arg(long, value_name = "N", conflicts_with = "fsync", help_heading = HEADING)]
-    pub fdatasync: Option<String>,
-    /// fsync(2) after the last write
-    #[arg(long = "end_fsync", value_name = "0|1", help_heading = HEADING)]
-    pub end_fsync: Option<String>,
-    /// Requests a second of each clone at most
-    #[arg(long = "rate_iops", value_name = "N", help_heading = HEADING)]
-    pub rate_iops: Option<String>,
-    /// Where it begins in the file or device
-    #[arg(long, value_name = "SIZE", help_heading = HEADING)]
-    pub offset: Option<String>,
-    /// Bytes to move, where that is not --size
-    #[arg(long = "io_size", value_name = "SIZE", help_heading = HEADING)]
-    pub io_size: Option<String>,
-    /// Odds of the places: random, zipf:THETA or pareto:H
-    #[arg(long = "random_distribution", value_name = "LAW", help_heading = HEADING)]
-    pub random_distribution: Option<String>,
-    /// A file or device, where it shall be checked that it is the target
-    #[arg(long, value_name = "PATH", help_heading = HEADING)]
-    pub filename: Option<String>,
-    /// 1 reports the clones as one phase, 0 each on its own [default: 1]
-    #[arg(
-        long = "group_reporting",
-        value_name = "0|1",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "1",
-        help_heading = HEADING
-    )]
-    pub group_reporting: Option<String>,
+    /// Options by their chief names in the order in which they stand; none without `rw`.
+    given: Vec<(&'static str, String)>,
 }
+
+/// Options of this program's own that say what is measured.
+const CONFLICTS: [&str; 18] = [
+    "suite",
+    "phase",
+    "workload",
+    "fio",
+    "replay",
+    "threads",
+    "depth",
+    "block",
+    "read_fraction",
+    "span",
+    "seconds",
+    "precision",
+    "engine",
+    "quick",
+    "p99",
+    "files",
+    "file_size",
+    "directories",
+];
 
 const HEADING: &str = "fio's options";
 
+/// Options that the help lists: their names, those of their values, and their help.
+const LISTED: &[(&str, &str, &str)] = &[
+    (
+        RW,
+        "PATTERN",
+        "One job by fio's options instead of a suite: read, write, rw, randread, randwrite, randrw, trim or randtrim; \
+         as in fio --size is of each clone. Unlike fio: direct=1 and ioengine=io_uring, unless others are given, and \
+         clones are one phase. All options of fio's jobs are taken, also those that are not listed here: docs/fio.md",
+    ),
+    (
+        "name",
+        "NAME",
+        "The phase's name; another one begins another job, as in fio [default: the pattern]",
+    ),
+    ("bs", "SIZE", "Size of a request [default: 4k]"),
+    (
+        "bssplit",
+        "SIZE/PERCENT:…",
+        "Several sizes and their shares: 4k/30:16k/70",
+    ),
+    ("iodepth", "N", "Requests in flight a clone [default: 1]"),
+    (
+        "numjobs",
+        "N",
+        "Clones, each with a thread of its own [default: 1]",
+    ),
+    (
+        "runtime",
+        "TIME",
+        "The longest that it runs: seconds, or 5m",
+    ),
+    (
+        "time_based",
+        "0|1",
+        "Run for all of --runtime, also when --size is done",
+    ),
+    (
+        "ramp_time",
+        "TIME",
+        "Run so long before anything is counted",
+    ),
+    (
+        "rwmixread",
+        "PERCENT",
+        "Percentage of requests that read, of rw and randrw [default: 50]",
+    ),
+    (
+        "rwmixwrite",
+        "PERCENT",
+        "Percentage of requests that write, of rw and randrw [default: 50]",
+    ),
+    (
+        "ioengine",
+        "ENGINE",
+        "The kernel interface, by fio's name; what is not done as it is named is told in a note",
+    ),
+    (
+        "direct",
+        "0|1",
+        "1 bypasses the page cache, 0 goes through it [default: 1]",
+    ),
+    ("fsync", "N", "fsync(2) after so many writes"),
+    ("fdatasync", "N", "fdatasync(2) after so many writes"),
+    ("end_fsync", "0|1", "fsync(2) after the last write"),
+    ("rate_iops", "N", "Requests a second of each clone at most"),
+    ("offset", "SIZE", "Where it begins in the file or device"),
+    ("io_size", "SIZE", "Bytes to move, where that is not --size"),
+    (
+        "random_distribution",
+        "LAW",
+        "Odds of the places: random, zipf:THETA or pareto:H",
+    ),
+    (
+        "filename",
+        "PATH",
+        "A file or device: the target, where none is given, and else to check that it is that",
+    ),
+    (
+        "directory",
+        "PATH",
+        "A directory: the target, where none is given, and else to check that it is that",
+    ),
+    (
+        "verify",
+        "SUM",
+        "Check what was written: crc32c, or pattern with --verify_pattern",
+    ),
+    (
+        "group_reporting",
+        "0|1",
+        "1 reports the clones as one phase, 0 each on its own [default: 1]",
+    ),
+];
+
+/// Rows of options that are given as they are in a job file. `threads` is no option of fio, only a word that job
+/// files have for `thread`, and here it is this program's own.
+fn rows() -> impl Iterator<Item = &'static OptionRow> {
+    let of_jobs = OPTIONS.iter().filter(|row| row.name != "threads");
+    of_jobs.chain(COMMAND_OPTIONS)
+}
+
+/// The argument for a row.
+fn argument(row: &'static OptionRow) -> Arg {
+    let arg = Arg::new(row.name)
+        .long(row.name)
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(String))
+        .help_heading(HEADING);
+    let arg = match row.is_switch() {
+        true => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("1"),
+        false => arg,
+    };
+    let arg = match LISTED.iter().find(|(name, ..)| *name == row.name) {
+        Some((_, value, help)) => arg
+            .value_name(value)
+            .help(help)
+            .visible_aliases(row.aliases.iter().copied()),
+        None => arg.hide(true).aliases(row.aliases.iter().copied()),
+    };
+    match row.name {
+        RW => arg.conflicts_with_all(CONFLICTS),
+        "output-format" => arg
+            .requires(RW)
+            .conflicts_with_all(["json", "format"])
+            .value_parser(PossibleValuesParser::new(["normal", "json", "json+"])),
+        _ => arg.requires(RW),
+    }
+}
+
+impl Args for FioOptions {
+    fn augment_args(command: Command) -> Command {
+        // The help has them in the order of their list.
+        let place = |row: &&OptionRow| LISTED.iter().position(|(name, ..)| *name == row.name);
+        let mut rows: Vec<&'static OptionRow> = rows()
+            .filter(|row| !shared_options::NAMES.contains(&row.name))
+            .collect();
+        rows.sort_by_key(|row| place(row).unwrap_or(usize::MAX));
+        command.args(rows.into_iter().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for FioOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<FioOptions, clap::Error> {
+        if !matches.contains_id(RW) {
+            return Ok(FioOptions::default());
+        }
+        let mut found: Vec<(usize, &'static str, String)> = Vec::new();
+        for row in rows() {
+            let texts = matches.get_many::<String>(row.name).into_iter().flatten();
+            let places = matches.indices_of(row.name).into_iter().flatten();
+            found.extend(
+                places
+                    .zip(texts)
+                    .map(|(at, text)| (at, row.name, text.clone())),
+            );
+        }
+        found.sort_by_key(|(at, ..)| *at);
+        let given = found.into_iter().map(|(_, name, text)| (name, text));
+        Ok(FioOptions {
+            given: given.collect(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = FioOptions::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl FioOptions {
-    /// The options of the job, in fio's words, with `size` bytes where a size was given; `None` where none of
-    /// these options was given.
-    pub(crate) fn job(&self, size: Option<u64>) -> Option<Vec<(&'static str, String)>> {
-        let rw = self.rw.as_ref()?;
+    /// True if none is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
+    /// The last value of an option.
+    fn value(&self, name: &str) -> Option<&str> {
+        let mut given = self.given.iter().rev();
+        given
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The options of the jobs in fio's words, with `more` before those that are given; `None` where none is given.
+    pub(crate) fn job(
+        &self,
+        more: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Option<Vec<(&'static str, String)>> {
+        let rw = self.value(RW)?;
         let fixed = [
-            ("name", rw),
-            ("direct", &"1".to_owned()),
-            ("ioengine", &"io_uring".to_owned()),
-            ("group_reporting", &"1".to_owned()),
+            ("direct", "1"),
+            ("ioengine", "io_uring"),
+            ("group_reporting", "1"),
         ]
-        .map(|(name, value)| (name, value.clone()));
-        let size = size.map(|size| size.to_string());
-        let given = [
-            ("rw", &self.rw),
-            ("name", &self.name),
-            ("bs", &self.bs),
-            ("bssplit", &self.bssplit),
-            ("iodepth", &self.iodepth),
-            ("numjobs", &self.numjobs),
-            ("runtime", &self.runtime),
-            ("time_based", &self.time_based),
-            ("ramp_time", &self.ramp_time),
-            ("rwmixread", &self.rwmixread),
-            ("rwmixwrite", &self.rwmixwrite),
-            ("ioengine", &self.ioengine),
-            ("direct", &self.direct),
-            ("fsync", &self.fsync),
-            ("fdatasync", &self.fdatasync),
-            ("end_fsync", &self.end_fsync),
-            ("rate_iops", &self.rate_iops),
-            ("offset", &self.offset),
-            ("size", &size),
-            ("io_size", &self.io_size),
-            ("random_distribution", &self.random_distribution),
-            ("filename", &self.filename),
-            ("group_reporting", &self.group_reporting),
-        ];
-        let given = given
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.clone()?)));
-        Some(fixed.into_iter().chain(given).collect())
+        .map(|(name, value)| (name, value.to_owned()));
+        // Where no option is the name of a job, all are those of the one that begins here.
+        let named = self.value("name").is_none();
+        let name = named.then(|| ("name", rw.to_owned()));
+        let all = fixed.into_iter().chain(more);
+        Some(all.chain(self.given.iter().cloned()).chain(name).collect())
+    }
+
+    /// The file, device or directory that fio would use: what `filename` names, or the directory in which fio would
+    /// make it.
+    pub(crate) fn target(&self) -> Option<PathBuf> {
+        let directory = self.value("directory").map(PathBuf::from);
+        let names = self
+            .value("filename")
+            .and_then(|names| fiojob::filenames(names).ok());
+        let Some(name) = names.and_then(|names| names.into_iter().next()) else {
+            return directory;
+        };
+        let path = match &directory {
+            Some(directory) => directory.join(name),
+            None => PathBuf::from(name),
+        };
+        if path.exists() {
+            return Some(path);
+        }
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        Some(parent.unwrap_or(Path::new(".")).to_path_buf())
+    }
+
+    /// True if the answer is asked for in fio's JSON.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.value("output-format")
+            .is_some_and(|format| format.starts_with("json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parsed;
+
+    fn of(line: &str) -> Result<FioOptions, String> {
+        let words = ["disksmith", "bench"].into_iter().chain(line.split(' '));
+        match parsed(words) {
+            Ok(args) => Ok(args.fio_options),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn every_option_of_a_job_and_of_fio_is_a_flag_by_each_of_its_names() {
+        for row in rows().filter(|row| row.name != RW && row.name != "output-format") {
+            for name in row.aliases.iter().chain([&row.name]) {
+                let words = if shared_options::FLAGS.contains(&row.name) || row.is_switch() {
+                    vec![format!("--{name}"), format!("--{name}=1")]
+                } else {
+                    vec![format!("--{name} 1"), format!("--{name}=1")]
+                };
+                for word in words {
+                    let options = of(&format!(". --rw read {word}")).unwrap();
+                    assert_eq!(options.value(row.name), Some("1"), "{word}");
+                }
+            }
+        }
+        for (name, ..) in LISTED {
+            assert!(rows().any(|row| row.name == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn options_keep_their_order_and_without_a_name_are_all_of_one_job() {
+        let job = |line: &str| -> Vec<String> {
+            let options = of(line)
+                .unwrap()
+                .job([("dedupe_percentage", "50".to_owned())]);
+            let words = options.unwrap().into_iter();
+            words
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect()
+        };
+        assert_eq!(
+            job(". --bs 8k --rw=randread --time_based --rate=1m --bs=4k")[3..],
+            [
+                "dedupe_percentage=50",
+                "bs=8k",
+                "rw=randread",
+                "time_based=1",
+                "rate=1m",
+                "bs=4k",
+                "name=randread"
+            ]
+        );
+        assert_eq!(
+            job(". --name a --rw read --name b --rw write")[4..],
+            ["name=a", "rw=read", "name=b", "rw=write"]
+        );
+        assert_eq!(of(". --rate 5").unwrap().job([]), None);
+        for (line, says) in [
+            (". --bs 4k", "--rw <PATTERN>"),
+            (". --rw read --depth 3", "--depth"),
+            (". --rw read --threads 3", "--threads"),
+            (". --rw read --output-format terse", "json+"),
+            (
+                ". --rate 1m",
+                "invalid value '1m' for '--rate <PER_SECOND>'",
+            ),
+            (". --sync=dsync", "--sync"),
+        ] {
+            let said = of(line).unwrap_err();
+            assert!(said.contains(says), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn the_target_is_where_fio_would_read_and_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().display();
+        std::fs::write(folder.path().join("there"), "data").unwrap();
+        let target = |options: &str| of(&format!("--rw read {options}")).unwrap().target();
+        let at = |name: &str| Some(folder.path().join(name));
+        assert_eq!(target(&format!("--directory {here}")), at(""));
+        assert_eq!(target(&format!("--filename={here}/there")), at("there"));
+        let both = format!("--directory {here} --filename there:other");
+        assert_eq!(target(&both), at("there"));
+        assert_eq!(target(&format!("--filename={here}/gone")), at(""));
+        assert_eq!(target("--filename gone"), Some(PathBuf::from(".")));
+        assert!(of("--rw read").is_err());
     }
 }

@@ -24,6 +24,7 @@ pub mod runs;
 mod sample;
 mod schedule;
 mod session;
+mod shared_options;
 pub mod suite;
 pub(crate) mod suites;
 mod target;

@@ -137,7 +137,7 @@ pub(crate) fn lay_out_in_directory(
     ));
     // A span that a phase names must be there whole.
     let spans = phases.iter().any(|plan| plan.workload.span.is_some());
-    let fixed = args.size.is_some() || spans;
+    let fixed = args.shared.size.is_some() || spans;
     let path = prepared.target.path.clone();
     let contents = args.contents();
     let data = Layout {

@@ -135,7 +135,7 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
         refuse(args.file_size.is_some(), "--file-size", &creates)?;
         refuse(args.directories.is_some(), "--directories", &creates)?;
         refuse(
-            args.sync,
+            args.shared.sync,
             "--sync",
             &format!("{why} has it; a --workload takes sync=1"),
         )?;
@@ -153,7 +153,7 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
         SuiteName::Bonnie => bonnie::check_options(args),
         SuiteName::Sysbench => {
             let why = "its cells are sysbench's";
-            refuse(args.rate.is_some(), "--rate", why)?;
+            refuse(args.shared.rate.is_some(), "--rate", why)?;
             refuse(args.depth.is_some(), "--depth", why)?;
             refuse(args.span.is_some(), "--span", why)?;
             refuse(args.read_fraction.is_some(), "--read-fraction", why)
@@ -165,18 +165,18 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
                 "--depth or --threads",
                 why,
             )?;
-            refuse(args.rate.is_some(), "--rate", why)
+            refuse(args.shared.rate.is_some(), "--rate", why)
         }
         SuiteName::Zones => {
             let why = "each zone is read in its turn";
             refuse(!names.is_empty(), "--phase", why)?;
-            refuse(args.rate.is_some(), "--rate", why)?;
+            refuse(args.shared.rate.is_some(), "--rate", why)?;
             refuse(args.threads.is_some(), "--threads", why)
         }
         SuiteName::Curve => {
             let why = "it looks for the rate itself";
             refuse(!names.is_empty(), "--phase", why)?;
-            refuse(args.rate.is_some(), "--rate", why)
+            refuse(args.shared.rate.is_some(), "--rate", why)
         }
     }
 }
@@ -232,7 +232,7 @@ fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
     if let Some(threads) = args.threads {
         workload.threads = threads;
     }
-    if let Some(rate) = args.rate {
+    if let Some(rate) = args.shared.rate {
         check_rate(rate).map_err(|why| format!("--rate {rate}: {why}"))?;
         workload.rate_per_s = Some(rate);
         workload.depth = OPEN_LOOP_DEPTH;
@@ -301,7 +301,6 @@ mod tests {
         }
         for wrong in [
             "--fio a.fio --dedupe 0.5",
-            "--rw read --compressible 0.5",
             "--replay a --dedupe 1",
             "--dedupe 2",
         ] {

@@ -56,7 +56,13 @@ pub(crate) fn prepare(
     args: &BenchArgs,
     phases: &[PhasePlan],
 ) -> Result<Prepared, Failure> {
-    prepare_sized(root, path, args, args.size.map(|size| size.0), phases)
+    prepare_sized(
+        root,
+        path,
+        args,
+        args.shared.size.map(|size| size.0),
+        phases,
+    )
 }
 
 /// As [`prepare`], with so much to be laid out in a directory.
@@ -93,11 +99,15 @@ pub(crate) fn prepare_sized(
     };
     let alignment = prepared.place(root, path)?;
     // The page cache takes any size.
-    let alignment = if args.buffered { Bytes(1) } else { alignment };
+    let alignment = if args.shared.buffered {
+        Bytes(1)
+    } else {
+        alignment
+    };
     prepared.alignment = alignment;
     check_fit(&prepared.target, phases, alignment)?;
     keep_access_time(&prepared.file);
-    prepared.target.direct = !args.buffered && set_direct(&prepared.file).refused()?;
+    prepared.target.direct = !args.shared.buffered && set_direct(&prepared.file).refused()?;
     Ok(prepared)
 }
 

@@ -4,7 +4,8 @@ use crate::error::FioError;
 use crate::job::{Cadence, Job, Share};
 use crate::lines::{Entry, Section, Surroundings};
 use crate::number::{amount, pair, time_us, whole};
-use crate::options::{self, Kind};
+use crate::option_row::Kind;
+use crate::options;
 use crate::pair::Pair;
 use crate::rule_options;
 use crate::values::{self, block};
@@ -45,6 +46,13 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
     };
     match row.kind {
         Kind::Harmless(_) => Ok(()),
+        Kind::Noted(off, note) => {
+            match value.as_deref().is_some_and(|value| off.contains(&value)) {
+                true => job.notes.remove(row.name),
+                false => job.notes.insert(row.name, note),
+            };
+            Ok(())
+        }
         Kind::Stops(off, _) if value.as_deref().is_some_and(|value| off.contains(&value)) => Ok(()),
         Kind::Stops(_, why) => Err(place.error_in(
             &entry.name,
@@ -152,6 +160,9 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         "number_ios" => job.number_ios = Some(number(u64::MAX)?).filter(|count| *count > 0),
         "filename" => job.filename = filenames(value)?,
         "directory" => job.directory = Some(directory(value)?),
+        "filename_format" => {
+            job.filename_format = Some(value.to_owned()).filter(|it| !it.is_empty())
+        }
         "nrfiles" => job.nrfiles = at_least_one(number(1024)?)?,
         "numjobs" => job.numjobs = at_least_one(number(1024)?)?,
         "iodepth" => job.iodepth = at_least_one(number(16_384)?)?,
@@ -310,8 +321,11 @@ fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
     Ok(all.filter(|share| share.percent > 0.0).collect())
 }
 
-/// Names at their colons; one that belongs to a name is written `\:`.
-fn filenames(value: &str) -> Result<Vec<String>, String> {
+/// Names of `filename=` at their colons; one that belongs to a name is written `\:`.
+///
+/// # Errors
+/// A sentence, where one is empty or no file.
+pub fn filenames(value: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut letters = value.chars().peekable();
     while let Some(letter) = letters.next() {

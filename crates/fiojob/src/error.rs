@@ -80,6 +80,12 @@ impl Problems {
         }
     }
 
+    /// These, and behind them others.
+    pub(crate) fn and(mut self, others: Problems) -> Problems {
+        self.0.extend(others.0);
+        self
+    }
+
     /// All errors.
     pub fn all(&self) -> &[FioError] {
         &self.0

@@ -140,6 +140,8 @@ pub struct Job {
     pub filename: Vec<String>,
     /// `directory=`.
     pub directory: Option<String>,
+    /// `filename_format=`: names of its own files, in which `$jobname`, `$jobnum` and `$filenum` are replaced.
+    pub filename_format: Option<String>,
     /// `direct=` and `buffered=`.
     pub direct: bool,
     /// `invalidate=`: whether the page cache forgets the file first.
@@ -193,6 +195,8 @@ pub struct Job {
     pub kb_base: u64,
     /// Options that are neither places nor sizes.
     pub rules: Rules,
+    /// Notes on options that are not done as they are named, by their chief names.
+    pub notes: BTreeMap<&'static str, &'static str>,
     /// Place of each option, by its chief name.
     pub places: BTreeMap<&'static str, Place>,
     /// Value of each option that is done, by its chief name, with variables and keywords replaced; a switch
@@ -240,6 +244,7 @@ impl Default for Job {
             number_ios: None,
             filename: Vec::new(),
             directory: None,
+            filename_format: None,
             direct: false,
             invalidate: true,
             advise: true,
@@ -266,6 +271,7 @@ impl Default for Job {
             group_reporting: false,
             kb_base: 1024,
             rules: Rules::default(),
+            notes: BTreeMap::new(),
             places: BTreeMap::new(),
             given: BTreeMap::new(),
         }

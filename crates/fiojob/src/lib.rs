@@ -12,7 +12,8 @@
 //! - `lines`: comments, sections and included files;
 //! - `substitute`: variables and keywords in a value;
 //! - `number` and `expression`: sizes, times and arithmetic;
-//! - `options`: which options there are, and what happens to each;
+//! - `option_row`, `options`, `command_options`: which options there are, of jobs and of fio's command line, and
+//!   what happens to each;
 //! - `values`: values that are words or have several parts;
 //! - `rules`, `rule_options`, `rule_values`, `check`: options that are neither places nor sizes, their values
 //!   and what fits together;
@@ -20,11 +21,14 @@
 
 mod assign;
 mod check;
+mod command_line;
+mod command_options;
 mod error;
 mod expression;
 mod job;
 mod lines;
 mod number;
+mod option_row;
 mod options;
 mod pair;
 mod rule_options;
@@ -35,10 +39,13 @@ mod substitute;
 mod tests;
 mod values;
 
+pub use assign::filenames;
+pub use command_options::COMMAND_OPTIONS;
 pub use error::{FioError, Place, Problems};
 pub use job::{Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, ZonePart, Zones};
 pub use lines::{MOST_BYTES, Surroundings};
-pub use options::{Kind, OPTIONS, OptionRow};
+pub use option_row::{Kind, OptionRow};
+pub use options::OPTIONS;
 pub use pair::{Amount, Pair};
 pub use rule_values::numbers;
 pub use rules::{
@@ -58,8 +65,8 @@ pub fn read(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Result<V
     )
 }
 
-/// The job that `options` make on a command line, as `name=value` in their order; `name` names the command
-/// line in errors.
+/// The jobs that `options` make on a command line, as `name=value` in their order: as in fio each `name` begins
+/// one, and what stands before the first one is for all. `name` names the command line in errors.
 ///
 /// # Errors
 /// All options that cannot be read or done.
@@ -68,8 +75,12 @@ pub fn of_options(
     options: &[(&str, String)],
     surroundings: &Surroundings<'_>,
 ) -> Result<Vec<Job>, Problems> {
-    let section = lines::Section::of_options(name, options);
-    jobs(vec![section], name, surroundings)
+    let (sections, errors) = command_line::sections(name, options);
+    match (jobs(sections, name, surroundings), Problems::or(errors, ())) {
+        (jobs, Ok(())) => jobs,
+        (Ok(_), Err(problems)) => Err(problems),
+        (Err(of_jobs), Err(problems)) => Err(problems.and(of_jobs)),
+    }
 }
 
 /// The jobs of sections.

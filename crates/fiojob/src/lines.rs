@@ -41,24 +41,6 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// The section that options of a command line make.
-    pub(crate) fn of_options(name: &str, options: &[(&str, String)]) -> Section {
-        let place = Place {
-            file: name.to_owned(),
-            line: 0,
-        };
-        let entry = |(name, value): &(&str, String)| Entry {
-            place: place.clone(),
-            name: (*name).to_owned(),
-            value: Some(value.clone()),
-        };
-        Section {
-            entries: options.iter().map(entry).collect(),
-            name: String::new(),
-            place: place.clone(),
-        }
-    }
-
     /// fio takes any name that begins so for a global section.
     pub(crate) fn is_global(&self) -> bool {
         self.name.starts_with("global")

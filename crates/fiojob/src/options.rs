@@ -1,64 +1,21 @@
-//! The options, and the treatment of each. `docs/fio.md` shows this table; a test compares the two.
+//! The options, and the treatment of each. `docs/fio.md` shows these tables; a test compares them with it.
 
-/// Treatment of an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It is done.
-    Done,
-    /// It cannot change what is measured here, for this reason.
-    Harmless(&'static str),
-    /// It stops the run, except with one of these values, which ask for nothing; and why.
-    Stops(&'static [&'static str], &'static str),
-}
-
-/// An option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionRow {
-    /// Its chief name.
-    pub name: &'static str,
-    /// Its other names.
-    pub aliases: &'static [&'static str],
-    /// Its treatment.
-    pub kind: Kind,
-}
-
-const fn done(name: &'static str, aliases: &'static [&'static str]) -> OptionRow {
-    OptionRow {
-        name,
-        aliases,
-        kind: Kind::Done,
-    }
-}
-
-const fn harmless(name: &'static str, why: &'static str) -> OptionRow {
-    OptionRow {
-        name,
-        aliases: &[],
-        kind: Kind::Harmless(why),
-    }
-}
-
-const fn stops(name: &'static str, off: &'static [&'static str], why: &'static str) -> OptionRow {
-    OptionRow {
-        name,
-        aliases: &[],
-        kind: Kind::Stops(off, why),
-    }
-}
+use crate::option_row::{OptionRow, done, harmless, noted, stops};
 
 const OUTPUT: &str = "it is about fio's own output";
 const MEMORY: &str = "buffers are aligned, in huge pages where there are some, and registered";
 const OWN_FILES: &str = "files in a directory are disksmith's own: laid out fully, and removed";
 const DATA: &str = "each write has data of its own, unless it is asked to repeat";
 const VERIFIERS: &str = "blocks are read back by threads of disksmith's own";
-const BATCH: &str = "how many requests are submitted and taken at once is not to be chosen";
+const BATCH: &str = "requests are submitted as soon as there is room and taken as they come back, so that iodepth of them \
+     are in flight";
+const POLLED: &str = "the disk interrupts when a request is done, and nothing polls for it";
 const CONTENT: &str = "each 4 KiB of a write differ from all others";
 const VERIFY: &str = "what was written is read back whole, by what this run remembers; a job that reads verifies what an \
      earlier run has written";
-const PROCESSOR: &str = "memory is not locked beyond the buffers";
 const ZONES: &str = "zones are not done";
 const TRIMS: &str = "a job either trims, or reads and writes";
-const REPLAY: &str = "recorded I/O is not played back";
+const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
 const LIMITS: &str = "it is not done; rate, rate_min and latency_target are";
 const SPRANDOM: &str =
@@ -161,6 +118,8 @@ pub const OPTIONS: &[OptionRow] = &[
     done("dedupe_working_set_percentage", &[]),
     done("dedupe_global", &[]),
     done("fill_device", &["fill_fs"]),
+    done("filename_format", &[]),
+    done("stats", &[]),
     done("verify", &[]),
     done("verify_interval", &["header_interval"]),
     done("verify_offset", &[]),
@@ -215,6 +174,8 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("gtod_cpu", "the clock is read without a call"),
     harmless("verify_async", VERIFIERS),
     harmless("verify_async_cpus", VERIFIERS),
+    harmless("verify_backlog_batch", VERIFIERS),
+    harmless("experimental_verify", VERIFIERS),
     harmless(
         "verify_dump",
         "the finding names the first block that fails",
@@ -228,6 +189,14 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless(
         "gtod_reduce",
         "every request is timed always, at no cost that shows",
+    ),
+    harmless(
+        "unique_filename",
+        "it is for the names of files of fio's clients on other hosts",
+    ),
+    harmless(
+        "unified_rw_reporting",
+        "reads and writes are always distinguished, and their sum is theirs",
     ),
     harmless("write_bw_log", OUTPUT),
     harmless("write_lat_log", OUTPUT),
@@ -263,6 +232,68 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("unit_base", OUTPUT),
     harmless("error_dump", OUTPUT),
     harmless("block_error_percentiles", OUTPUT),
+    noted("iodepth_batch", &["1"], BATCH),
+    noted("iodepth_batch_submit", &["1"], BATCH),
+    noted("iodepth_batch_complete", &["1"], BATCH),
+    noted("iodepth_batch_complete_min", &["1"], BATCH),
+    noted("iodepth_batch_complete_max", &["1"], BATCH),
+    noted("iodepth_low", &[], BATCH),
+    noted("hipri", ZERO, POLLED),
+    noted("hipri_percentage", ZERO, POLLED),
+    noted("sqthread_poll", ZERO, POLLED),
+    noted("sqthread_poll_cpu", &[], POLLED),
+    noted(
+        "force_async",
+        ZERO,
+        "the kernel decides which requests its workers issue",
+    ),
+    noted(
+        "nowait",
+        ZERO,
+        "a request waits where the kernel has no room for it",
+    ),
+    noted(
+        "serialize_overlap",
+        ZERO,
+        "requests that overlap may be in flight at the same time",
+    ),
+    noted(
+        "atomic",
+        ZERO,
+        "writes are not marked as atomic (RWF_ATOMIC), and the device may tear them",
+    ),
+    noted(
+        "write_hint",
+        NONE,
+        "the device is not told how long the data will live",
+    ),
+    noted("openfiles", ZERO, "all files are open all the time"),
+    noted(
+        "file_service_type",
+        &["roundrobin"],
+        "files take turns, a request each",
+    ),
+    noted(
+        "create_on_open",
+        ZERO,
+        "files are laid out before they are measured",
+    ),
+    noted(
+        "thinktime_spin",
+        ZERO,
+        "the thread sleeps through all of its pause",
+    ),
+    noted(
+        "thinktime_blocks_type",
+        &["complete"],
+        "a pause begins when the requests before it are complete",
+    ),
+    noted("scramble_buffers", &["1"], CONTENT),
+    noted(
+        "lockmem",
+        ZERO,
+        "the page cache has all the memory that is free",
+    ),
     stops(
         "bs_unaligned",
         ZERO,
@@ -281,80 +312,32 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("rw_sequencer", &[], "a job is random or sequential"),
     stops("file_append", ZERO, "files do not grow"),
     stops(
-        "file_service_type",
-        &["roundrobin"],
-        "files take turns, as fio has it by default",
-    ),
-    stops("openfiles", ZERO, "all files are open all the time"),
-    stops(
         "opendir",
         &[],
         "name the directory with filename or as the target",
     ),
-    stops("filename_format", &[], "files in a directory have no names"),
-    stops(
-        "unique_filename",
-        ZERO,
-        "files in a directory have no names",
-    ),
     stops("lockfile", NONE, "files are not locked"),
-    stops(
-        "create_on_open",
-        ZERO,
-        "files are laid out before they are measured",
-    ),
     stops("create_only", ZERO, "files are laid out to be measured"),
     stops("unlink_each_loop", ZERO, "files stay until the end"),
     stops("pre_read", ZERO, "it would measure the page cache"),
     stops("sync_file_range", &[], "it is not done; fdatasync is"),
     stops("write_barrier", ZERO, "it is not done; fdatasync is"),
-    stops("atomic", ZERO, "RWF_ATOMIC is not done"),
-    stops("write_hint", NONE, "it is not given"),
     stops("ignore_error", &[], "the first error ends the run"),
     stops("continue_on_error", NONE, "the first error ends the run"),
-    stops("iodepth_batch", &["1"], BATCH),
-    stops("iodepth_batch_submit", &["1"], BATCH),
-    stops("iodepth_batch_complete", &["1"], BATCH),
-    stops("iodepth_batch_complete_min", &["1"], BATCH),
-    stops("iodepth_batch_complete_max", &["1"], BATCH),
-    stops("iodepth_low", &[], BATCH),
-    stops("io_submit_mode", &["inline", "offload"], BATCH),
-    stops("serialize_overlap", ZERO, "requests may overlap"),
-    stops("hipri", ZERO, "polled I/O is not done"),
-    stops("sqthread_poll", ZERO, "polled I/O is not done"),
-    stops("sqthread_poll_cpu", &[], "polled I/O is not done"),
+    stops(
+        "io_submit_mode",
+        &["inline", "offload"],
+        "requests of a rate are due whatever is in flight",
+    ),
     stops("rate_ignore_thinktime", ZERO, LIMITS),
     stops("max_latency", ZERO, LIMITS),
     stops(
-        "thinktime_spin",
-        ZERO,
-        "requests follow each other without a pause",
-    ),
-    stops(
-        "thinktime_blocks_type",
-        &[],
-        "requests follow each other without a pause",
-    ),
-    stops(
         "thinktime_iotime",
         ZERO,
-        "requests follow each other without a pause",
+        "a pause begins after so many requests, by thinktime_blocks",
     ),
-    stops(
-        "stats",
-        &["1"],
-        "every job is counted; fio would leave it out of its group's sums",
-    ),
-    stops(
-        "unified_rw_reporting",
-        &["0", "none"],
-        "reads and writes are always distinguished",
-    ),
-    stops("scramble_buffers", &["1"], CONTENT),
     stops("verify_only", ZERO, VERIFY),
-    stops("verify_backlog_batch", ZERO, VERIFY),
     stops("verify_state_load", ZERO, VERIFY),
-    stops("experimental_verify", ZERO, VERIFY),
     stops("trim_percentage", ZERO, TRIMS),
     stops("trim_verify_zero", ZERO, TRIMS),
     stops("trim_backlog", ZERO, TRIMS),
@@ -370,12 +353,33 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("spr_num_regions", &[], SPRANDOM),
     stops("spr_cs", &[], SPRANDOM),
     stops("read_iolog", &[], REPLAY),
-    stops("write_iolog", &[], REPLAY),
+    stops(
+        "write_iolog",
+        &[],
+        "requests are recorded by: disksmith trace record",
+    ),
     stops("replay_no_stall", ZERO, REPLAY),
     stops("replay_redirect", &[], REPLAY),
+    stops("read_iolog_chunked", ZERO, REPLAY),
+    stops("replay_align", ZERO, REPLAY),
+    stops("replay_scale", &["1"], REPLAY),
+    stops("replay_skip", &[], REPLAY),
+    stops("replay_time_scale", &["100"], REPLAY),
+    stops("merge_blktrace_file", &[], REPLAY),
+    stops("merge_blktrace_scalars", &[], REPLAY),
+    stops("merge_blktrace_iters", &[], REPLAY),
     stops("zonecapacity", ZERO, ZONES),
     stops("max_open_zones", ZERO, ZONES),
-    stops("lockmem", ZERO, PROCESSOR),
+    stops("job_max_open_zones", ZERO, ZONES),
+    stops("ignore_zone_limits", ZERO, ZONES),
+    stops("read_beyond_wp", ZERO, ZONES),
+    stops("zone_reset_threshold", ZERO, ZONES),
+    stops("zone_reset_frequency", ZERO, ZONES),
+    stops(
+        "uncached",
+        ZERO,
+        "the page cache is used as ever, or bypassed with direct=1",
+    ),
     stops("uid", &[], FOREIGN),
     stops("gid", &[], FOREIGN),
     stops("cgroup", &[], FOREIGN),
@@ -397,13 +401,14 @@ pub(crate) fn find(name: &str) -> Option<&'static OptionRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_options::COMMAND_OPTIONS;
+    use crate::option_row::Kind;
     use std::collections::BTreeSet;
 
     #[test]
     fn no_name_stands_twice() {
-        let names = OPTIONS
-            .iter()
-            .flat_map(|row| row.aliases.iter().chain([&row.name]));
+        let rows = OPTIONS.iter().chain(COMMAND_OPTIONS);
+        let names = rows.flat_map(|row| row.aliases.iter().chain([&row.name]));
         let mut seen = BTreeSet::new();
         for name in names {
             assert!(seen.insert(name), "{name}");
@@ -414,17 +419,19 @@ mod tests {
     fn the_page_says_of_every_option_what_happens_to_it() {
         let page = include_str!("../../../docs/fio.md");
         let (done, rest) = page.split_once("## Options that are harmless").unwrap();
-        let (harmless, stops) = rest.split_once("## Options that stop").unwrap();
+        let (harmless, rest) = rest.split_once("## Options with a note").unwrap();
+        let (noted, stops) = rest.split_once("## Options that stop").unwrap();
         for row in OPTIONS {
             let part = match row.kind {
                 Kind::Done => done,
                 Kind::Harmless(_) => harmless,
+                Kind::Noted(..) => noted,
                 Kind::Stops(..) => stops,
             };
             for name in row.aliases.iter().chain([&row.name]) {
                 assert!(part.contains(&format!("`{name}`")), "{name}");
             }
-            if let Kind::Harmless(why) | Kind::Stops(_, why) = row.kind {
+            if let Kind::Harmless(why) | Kind::Noted(_, why) | Kind::Stops(_, why) = row.kind {
                 assert!(part.contains(why), "{}: {why}", row.name);
             }
         }

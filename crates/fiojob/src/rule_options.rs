@@ -80,6 +80,7 @@ pub(crate) fn flag<'a>(rules: &'a mut Rules, option: &str) -> Option<&'a mut boo
     Some(match option {
         "latency_run" => &mut rules.latency_run,
         "dedupe_global" => &mut rules.dedupe_global,
+        "stats" => &mut rules.counted,
         "fill_device" => &mut rules.fill_device,
         "do_verify" => &mut rules.reads_back,
         "verify_fatal" => &mut rules.verify_fatal,

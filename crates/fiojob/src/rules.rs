@@ -180,6 +180,8 @@ pub struct Rules {
     pub dedupe_set_percent: u64,
     /// `dedupe_global=`.
     pub dedupe_global: bool,
+    /// `stats=`: it is counted in the sum of those that it is reported with.
+    pub counted: bool,
     /// `fill_device=`.
     pub fill_device: bool,
     /// `verify=`.
@@ -247,6 +249,7 @@ impl Default for Rules {
             dedupe_set: false,
             dedupe_set_percent: 5,
             dedupe_global: false,
+            counted: true,
             fill_device: false,
             verify: None,
             verify_interval: 0,

@@ -39,14 +39,14 @@ fn parsed(text: &str) -> Result<Vec<Job>, Problems> {
 #[test]
 fn all_problems_of_a_file_are_one_answer() {
     assert_eq!(
-        said("[global]\nwarp=9\n[a]\nbs=x\nhipri=1\n[b]\nfsync=1\nfdatasync=1\n")
+        said("[global]\nwarp=9\n[a]\nbs=x\nverify_only=1\n[b]\nfsync=1\nfdatasync=1\n")
             .lines()
             .map(|line| line.split(": ").take(2).collect::<Vec<_>>().join(": "))
             .collect::<Vec<_>>(),
         [
             "job.fio, line 2: warp",
             "job.fio, line 4: bs",
-            "job.fio, line 5: hipri",
+            "job.fio, line 5: verify_only",
             "job.fio, line 8: fdatasync",
         ]
     );
@@ -68,6 +68,67 @@ fn options_of_a_command_line_make_a_job() {
     assert_eq!(jobs[0].sizes.read[0].bytes, 16384);
     let error = of(&[("bs", "4kq".to_owned())]).unwrap_err().to_string();
     assert!(error.starts_with("the command line: bs: "), "{error}");
+}
+
+#[test]
+fn each_name_on_a_command_line_begins_a_job_and_what_is_before_is_for_all() {
+    let of = |words: &[&str]| {
+        let option = |word: &&str| -> (&'static str, String) {
+            let (name, value) = word.split_once('=').unwrap();
+            let rows = OPTIONS.iter().chain(COMMAND_OPTIONS);
+            let row = rows.into_iter().find(|row| row.name == name).unwrap();
+            (row.name, value.to_owned())
+        };
+        let options: Vec<_> = words.iter().map(option).collect();
+        of_options("the command line", &options, &SURROUNDINGS)
+    };
+    let jobs = of(&[
+        "bs=8k",
+        "eta=never",
+        "name=a",
+        "rw=write",
+        "name=b",
+        "bs=4k",
+    ])
+    .unwrap();
+    let seen: Vec<_> = jobs
+        .iter()
+        .map(|job| {
+            (
+                job.name.as_str(),
+                job.sizes.read[0].bytes,
+                job.pattern.writes,
+            )
+        })
+        .collect();
+    assert_eq!(seen, [("a", 8192, true), ("b", 4096, false)]);
+    // What fio itself is asked for, and what a job is, are one answer.
+    let error = of(&["minimal=1", "name=a", "bs=x"]).unwrap_err();
+    let options: Vec<_> = error
+        .all()
+        .iter()
+        .map(|error| error.option.clone())
+        .collect();
+    assert_eq!(options, [Some("minimal".to_owned()), Some("bs".to_owned())]);
+}
+
+#[test]
+fn what_is_run_as_the_nearest_thing_is_noted_until_a_line_takes_it_back() {
+    let notes = |lines: &str| -> Vec<&str> {
+        let jobs = parsed(&format!("[global]\nhipri\n[job]\n{lines}\n")).unwrap();
+        jobs[0].notes.keys().copied().collect()
+    };
+    assert_eq!(notes("iodepth_batch=8"), ["hipri", "iodepth_batch"]);
+    assert_eq!(notes("hipri=0\niodepth_batch=1"), [""; 0]);
+}
+
+#[test]
+fn what_may_stand_without_a_value_is_a_switch_of_the_command_line() {
+    for row in OPTIONS.iter().filter(|row| row.kind == Kind::Done) {
+        let says = parsed(&format!("[job]\n{}\n", row.name)).err();
+        let needs = says.is_some_and(|error| error.to_string().contains("it needs a value"));
+        assert_eq!(row.is_switch(), !needs, "{}", row.name);
+    }
 }
 
 fn said(text: &str) -> String {

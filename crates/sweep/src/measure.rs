@@ -9,7 +9,7 @@ use ledger::Ledger;
 use super::figures::figures_of;
 use super::record::{CellOutcome, Settings};
 use bench::Ran;
-use bench::args::{BenchArgs, FioOptions, SuiteName};
+use bench::args::{BenchArgs, FioOptions, SharedOptions, SuiteName};
 use bench::conclusion::Conclusion;
 use domain::values::{Percent, Size, Span};
 use replay::args::ReplayOptions;
@@ -48,20 +48,17 @@ pub(crate) fn bench_args(
         read_fraction: None,
         span: None,
         dedupe: None,
-        rate: None,
         p99: None,
         files: None,
         file_size: None,
         directories: None,
-        sync: false,
         quick: false,
         seconds: Some(Span(settings.seconds)),
         precision: Some(Percent(settings.precision)),
-        size: Some(Size(settings.size)),
+        shared: SharedOptions::of_size(Some(Size(settings.size))),
         destroy: Vec::new(),
         planned: Vec::new(),
         engine: None,
-        buffered: false,
         seed: Some(part_of_seed(settings.seed, block as u64)),
         format: None,
         json: false,

@@ -6,8 +6,8 @@ use engine::{Control, Observer};
 use fiojob::ExitWhat;
 use record::{Direction, Floor, Phase, Window};
 
-use super::plan::Stream;
 use super::steady::SteadyGroup;
+use super::stream::Stream;
 use ui::format::number;
 
 /// State by which the streams between two walls end each other.

@@ -11,7 +11,8 @@ use linux::consent::open_again;
 use record::{Bytes, Pattern, TargetKind};
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use super::plan::{Plan, Stream};
+use super::plan::Plan;
+use super::stream::Stream;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::session::Session;

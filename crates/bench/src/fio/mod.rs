@@ -1,11 +1,12 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
-//! `fiojob` says what the file means; `plan` makes streams of its jobs with the workload that `workload` makes of each, `names` decides which files
-//! they are about, `files` opens and lays these out
-//! (as many at once as this process may have), `together` runs the streams between two walls
-//! at the same time, and `sum` adds those up that are reported as one.
+//! `fiojob` says what the file means; `plan` makes streams of its jobs with the workload that `workload` makes of
+//! each, and behind them those of `compared`; `names` decides which files they are about, `files` opens and lays these
+//! out (as many at once as this process may have), `together` runs the streams between two walls at the same time, and
+//! `sum` adds those up that are reported as one.
 
 mod blocks;
+mod compared;
 mod ends;
 mod files;
 mod names;
@@ -13,6 +14,7 @@ mod outcome;
 mod plan;
 mod rules;
 mod steady;
+mod stream;
 mod sum;
 #[cfg(test)]
 mod tests;
@@ -31,11 +33,12 @@ use linux::{Root, extents, machine};
 use record::TargetKind;
 
 use self::files::Opened;
-use self::plan::{Plan, Stream};
+use self::plan::Plan;
+use self::stream::Stream;
 use super::measure::Measured;
 use super::progress::Progress;
 use super::session::{Ran, Session};
-use super::{descriptors, sample, target};
+use super::{contents, descriptors, sample, target};
 use crate::args::BenchArgs;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
@@ -125,7 +128,7 @@ pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job
             ))
         })?;
         fiojob::read(&file.display().to_string(), &text, &surroundings)
-    } else if let Some(options) = args.fio_options.job(args.size.map(|size| size.0.0)) {
+    } else if let Some(options) = args.fio_job() {
         fiojob::of_options("the command line", &options, &surroundings)
     } else {
         return Ok(None);
@@ -192,8 +195,10 @@ impl Session<'_> {
         drop(progress);
         let Measured { phases, failed } = ended.measured;
         notes.extend(phases.iter().flat_map(outcome::notes));
-        if ended.by_rule && phases.len() < ended.names.len() {
-            let rest = ended.names[phases.len()..].join(", ");
+        let mut rest = ended.names[phases.len()..].to_vec();
+        rest.retain(|name| !contents::is_compared(name));
+        if ended.by_rule && !rest.is_empty() {
+            let rest = rest.join(", ");
             notes.push(format!(
                 "Not run, because a job with exit_what=all ended: {rest}."
             ));

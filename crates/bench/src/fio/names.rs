@@ -132,14 +132,25 @@ fn in_directory(
             ),
         ));
     }
-    let names: Vec<PathBuf> = if job.filename.is_empty() {
-        let own = |file| PathBuf::from(format!("{}.{clone}.{file}", job.name));
-        (0..job.nrfiles).map(own).collect()
-    } else {
-        let names = job.filename.iter();
-        names
-            .map(|name| own_name(job, name, path))
-            .collect::<Result<_, _>>()?
+    let names: Vec<PathBuf> = match (&job.filename[..], &job.filename_format) {
+        ([], None) => {
+            let own = |file| PathBuf::from(format!("{}.{clone}.{file}", job.name));
+            (0..job.nrfiles).map(own).collect()
+        }
+        ([], Some(format)) => (0..job.nrfiles)
+            .map(|file| {
+                let name = format
+                    .replace("$jobname", &job.name)
+                    .replace("$jobnum", &clone.to_string())
+                    .replace("$filenum", &file.to_string())
+                    .replace("$clientuid", "");
+                own_name(job, "filename_format", &name, path)
+            })
+            .collect::<Result<_, _>>()?,
+        (names, _) => names
+            .iter()
+            .map(|name| own_name(job, "filename", name, path))
+            .collect::<Result<_, _>>()?,
     };
     if names.len() > MOST_FILES {
         return Err(job.error(
@@ -157,20 +168,20 @@ fn in_directory(
 /// More files than this are not opened for one job.
 const MOST_FILES: usize = 1024;
 
-/// A name that a job gives to a file of its own, relative to the target.
+/// A name that `option` of a job gives to a file of its own, relative to the target.
 ///
 /// # Errors
 /// When it lies elsewhere, or there is such a file already, which is somebody's.
-fn own_name(job: &Job, name: &str, path: &Path) -> Result<PathBuf, FioError> {
+fn own_name(job: &Job, option: &str, name: &str, path: &Path) -> Result<PathBuf, FioError> {
     let name = Path::new(name);
     let inside = match (name.is_absolute(), name.parent()) {
-        (false, Some(parent)) => parent.as_os_str().is_empty(),
-        (true, Some(parent)) => is_same(parent, path),
+        (false, Some(parent)) if parent.as_os_str().is_empty() => true,
+        (_, Some(parent)) => is_same(parent, path),
         (_, None) => false,
     };
     let Some(last) = name.file_name().filter(|_| inside) else {
         return Err(job.error(
-            "filename",
+            option,
             format!(
                 "{} is not in the target {}; give as the target the file or device to measure",
                 name.display(),
@@ -180,7 +191,7 @@ fn own_name(job: &Job, name: &str, path: &Path) -> Result<PathBuf, FioError> {
     };
     if path.join(last).symlink_metadata().is_ok() {
         return Err(job.error(
-            "filename",
+            option,
             format!(
                 "{} exists, and in a directory only files of disksmith's own are read and \
                  written; name the file as the target, or another file in the job",

@@ -4,50 +4,18 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 
 use engine::Choice;
-use fiojob::{Amount, ExitWhat, FioError, IoEngine, Job, Problems, SyncIo};
+use fiojob::{Amount, FioError, IoEngine, Job, Problems};
 use linux::block::{DevNum, Devices};
 use linux::{Root, offload};
-use record::{Bytes, Details, Nanos, Stride, TargetKind, Workload};
+use record::{Bytes, Nanos, Stride, TargetKind, Workload};
 
 use super::blocks::Blocks;
 use super::names::Names;
-use super::rules;
+use super::stream::{Stream, details};
 use super::workload::{stride, workload};
+use super::{compared, rules};
 use crate::target::Prepared;
 use ui::exit::{ExitClass as _, Failure};
-
-/// One clone of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stream {
-    /// The name of the phase that it is, where it is not summed with others.
-    pub name: String,
-    /// The job's name.
-    pub job: String,
-    /// Streams of one group are summed; `None` where it stands alone.
-    pub group: Option<usize>,
-    /// Number of the group that it belongs to, reported as one or not.
-    pub number: usize,
-    /// Its workload.
-    pub workload: Workload,
-    /// Bytes of each file that it uses.
-    pub span: Bytes,
-    /// Its files, by number.
-    pub files: Vec<usize>,
-    /// Interface to the kernel.
-    pub choice: Choice,
-    /// True if the page cache is bypassed.
-    pub direct: bool,
-    /// Through the page cache: whether it forgets the files first.
-    pub invalidate: bool,
-    /// Through the page cache: whether the kernel is told how they are read.
-    pub advise: bool,
-    /// `randseed=`.
-    pub seed: u64,
-    /// Writes are synchronous.
-    pub sync_io: SyncIo,
-    /// Those that end with it.
-    pub exits: Option<ExitWhat>,
-}
 
 /// Work of a job file on a target.
 #[derive(Debug)]
@@ -91,7 +59,7 @@ impl Plan {
             if let Some(note) = job.engine_note {
                 plan.notes.push(format!("{}: {note}.", job.name));
             }
-            plan.notes.extend(rules::note(job));
+            plan.notes.extend(rules::notes(job));
             if job.pattern.trims && job.engine == IoEngine::Queued && job.iodepth > 1 {
                 plan.notes.push(format!(
                     "{}: trims are issued one after another; iodepth={} has no effect on them.",
@@ -100,7 +68,16 @@ impl Plan {
             }
             errors.extend(plan.add(job, files, size, group).err());
         }
+        plan.compare_data();
         Problems::or(errors, plan)
+    }
+
+    /// Adds the comparison of data that compresses or repeats with random data, where a job writes such data.
+    fn compare_data(&mut self) {
+        if let Some(compared) = compared::behind(&self.walls) {
+            self.walls.extend(compared.walls);
+            self.notes.push(compared.note);
+        }
     }
 
     /// True if a job waits for one of the last wall, and so begins another. Jobs there that it does not wait
@@ -293,10 +270,6 @@ fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError
     )
 }
 
-fn details(workload: &Workload) -> Option<&Details> {
-    workload.details.as_deref()
-}
-
 /// All sizes of requests.
 fn sizes(workload: &Workload) -> Vec<u64> {
     let shares = details(workload).into_iter().flat_map(|details| {
@@ -344,7 +317,7 @@ fn stream(
             false => format!("{}.{}", job.name, clone + 1),
         },
         job: job.name.clone(),
-        group: job.group_reporting.then_some(group),
+        group: (job.group_reporting && job.rules.counted).then_some(group),
         number: group,
         workload: workload(
             job,

@@ -172,16 +172,25 @@ fn floor(rules: &Rules) -> Option<Floor> {
     (floor != none).then_some(floor)
 }
 
-/// A note where what is verified is not done by the sum that is named.
-pub(super) fn note(job: &Job) -> Option<String> {
-    match job.rules.verify {
-        Some(Sum::Header(Some(name))) => Some(format!(
-            "{}: verify={name} is done by crc32c, which finds damage as well; the processor does \
-             other work.",
-            job.name
-        )),
-        _ => None,
+/// Notes on what is not done as it is named, as sentences.
+pub(super) fn notes(job: &Job) -> Vec<String> {
+    let name = &job.name;
+    let mut notes: Vec<String> = job
+        .notes
+        .iter()
+        .map(|(option, note)| format!("{name}: {option} has no effect here: {note}."))
+        .collect();
+    if let Some(Sum::Header(Some(sum))) = job.rules.verify {
+        notes.push(format!(
+            "{name}: verify={sum} is done by crc32c, which finds damage as well; the processor does other work."
+        ));
     }
+    if !job.rules.counted {
+        notes.push(format!(
+            "{name}: stats=0 leaves it out of every sum; it is a phase of its own."
+        ));
+    }
+    notes
 }
 
 /// The job with the processors of the nodes that it names.

@@ -4,7 +4,7 @@ use record::{
     Bytes, Details, Direction, Flow, Histogram, Phase, Slice, Stopped, Window, WindowFlow, Workload,
 };
 
-use super::plan::Stream;
+use super::stream::Stream;
 
 /// A phase that streams add up to: its name, and the streams by number.
 pub(super) type Reported = (String, Vec<usize>);

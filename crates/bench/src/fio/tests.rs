@@ -7,7 +7,8 @@ use engine::Choice;
 use fiojob::{Job, Surroundings};
 use record::{Bytes, Nanos, Pattern, SizeShare, Spread};
 
-use super::plan::{Plan, Stream};
+use super::plan::Plan;
+use super::stream::Stream;
 use super::{names, sum};
 
 pub(super) fn jobs(text: &str) -> Vec<Job> {
@@ -379,4 +380,61 @@ fn a_stream_that_has_ended_has_no_say_in_how_idle_the_others_are() {
     let idle = (31.0 * 0.5 * 0.2 + first.seconds * first.idle_fraction) / time;
     assert!((sum.windows[0].idle_fraction - idle).abs() < 1e-9);
     assert!((sum.windows[1].idle_fraction - alone.idle_fraction).abs() < 1e-9);
+}
+
+#[test]
+fn files_of_one_name_are_shared_and_what_is_not_counted_stands_alone() {
+    let text = "[global]\nsize=1m\nnumjobs=2\ngroup_reporting\n";
+    let shared = format!("{text}filename_format=$jobname.$filenum\n[a]\n[b]\nstats=0\n");
+    let plan = plan_on(&shared, None).unwrap();
+    assert_eq!(plan.files.len(), 2);
+    let groups: Vec<_> = plan.walls[0].iter().map(|stream| stream.group).collect();
+    assert_eq!(groups, [Some(0), Some(0), None, None]);
+    assert!(plan.notes.iter().any(|note| note.starts_with("b: stats=0")));
+    assert_eq!(
+        plan_on(&format!("{text}[a]\n[b]\n"), None)
+            .unwrap()
+            .files
+            .len(),
+        4
+    );
+    let outside = plan_on(&format!("{text}filename_format=../$jobname\n[a]\n"), None);
+    let said = outside.unwrap_err();
+    assert!(
+        said.contains("line 5: filename_format: ../a is not in the target"),
+        "{said}"
+    );
+}
+
+#[test]
+fn shaped_data_is_compared_where_it_is_written_and_nowhere_else() {
+    let compared = |lines: &str| {
+        let text = format!("[j]\nrw=write\ndirect=1\nzero_buffers\n{lines}\n");
+        plan_on(&text, Some(256)).unwrap().walls.split_off(1)
+    };
+    let walls = compared("offset=64m\nsize=100m");
+    assert_eq!(walls.len(), 12);
+    for wall in &walls {
+        let [stream] = &wall[..] else {
+            panic!("{wall:#?}")
+        };
+        let details = stream.workload.details.as_deref().unwrap();
+        assert_eq!(
+            (details.offset, stream.span),
+            (Bytes::mib(64), Bytes::mib(100))
+        );
+        assert_eq!(
+            details.contents.is_some(),
+            stream.name.starts_with("given-")
+        );
+    }
+    for none in [
+        "size=63m",
+        "direct=0",
+        "rw=randread",
+        "zero_buffers=0",
+        "verify=crc32c",
+    ] {
+        assert!(compared(none).is_empty(), "{none}");
+    }
 }

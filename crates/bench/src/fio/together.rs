@@ -12,7 +12,8 @@ use record::{Phase, Window};
 
 use super::ends::{Ends, Rules};
 use super::files::{Handles, Opened};
-use super::plan::{Plan, Stream};
+use super::plan::Plan;
+use super::stream::Stream;
 use super::sum::{self, Reported};
 use crate::measure::{Measured, Watch};
 use crate::phase_plan::{PhasePlan, WINDOW};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::{BenchArgs, EngineChoice};
+use crate::args::{BenchArgs, EngineChoice, SharedOptions};
 use domain::plan_binding::Planned;
 use domain::values::Size;
 use replay::args::ReplayOptions;
@@ -73,7 +73,7 @@ impl ReplayArgs {
             replay: Some(self.file.clone()),
             replay_options: self.options.clone(),
             depth: self.depth,
-            size: self.size,
+            shared: SharedOptions::of_size(self.size),
             destroy: self.destroy.clone(),
             planned: self.planned.clone(),
             engine: self.engine,

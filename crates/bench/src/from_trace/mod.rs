@@ -88,14 +88,15 @@ impl Ready {
         for (target, device) in targets.iter().zip(&survey.devices) {
             let size = match target.is_dir() {
                 true => Some(
-                    args.size
+                    args.shared
+                        .size
                         .map_or_else(|| needed(device, settings.map), |size| size.0),
                 ),
-                false => args.size.map(|size| size.0),
+                false => args.shared.size.map(|size| size.0),
             };
             let opened = target::prepare_sized(root, target, args, size, &[]);
             let is_large =
-                target.is_dir() && args.size.is_none() && settings.map == OffsetMap::Exact;
+                target.is_dir() && args.shared.size.is_none() && settings.map == OffsetMap::Exact;
             prepared.push(match opened {
                 Err(Failure::Refused(why)) if is_large => {
                     let why = sentence(&why);

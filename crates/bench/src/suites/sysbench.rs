@@ -48,7 +48,7 @@ impl Set {
 /// # Errors
 /// When a file would be smaller than what is laid out at once.
 fn sets(args: &BenchArgs) -> Result<Vec<Set>, String> {
-    if args.files.is_none() && args.size.is_none() {
+    if args.files.is_none() && args.shared.size.is_none() {
         let set = |files, mib| Set {
             files,
             each: Bytes::mib(mib),
@@ -56,7 +56,7 @@ fn sets(args: &BenchArgs) -> Result<Vec<Set>, String> {
         return Ok(vec![set(1, 128), set(128, 1), set(128, 16)]);
     }
     let files = args.files.unwrap_or(1);
-    let total = args.size.map_or(Bytes::mib(128), |size| size.0);
+    let total = args.shared.size.map_or(Bytes::mib(128), |size| size.0);
     let each = Bytes(total.0 / u64::from(files)).round_down(Bytes::MIB);
     if files > MOST_FILES || each.0 == 0 {
         return Err(format!(

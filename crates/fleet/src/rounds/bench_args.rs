@@ -165,9 +165,9 @@ mod tests {
         assert_eq!(first.phase, ["page-write", "page-read"]);
         assert_eq!(first.destroy, ["/dev/a=ext4"]);
         assert_eq!((first.depth, first.threads), (Some(3), None));
-        assert!(first.size.is_none() && first.span.is_some());
+        assert!(first.shared.size.is_none() && first.span.is_some());
         let folder = of_target(&args, Path::new("/dev/b"), true).unwrap();
-        assert_eq!(folder.size.map(|size| size.0.0), Some(8 << 20));
+        assert_eq!(folder.shared.size.map(|size| size.0.0), Some(8 << 20));
         assert!(check(&args).is_ok());
     }
 
@@ -190,7 +190,7 @@ mod tests {
         assert!(check(&args).is_ok());
         let bench = of_target(&args, Path::new("/mnt"), true).unwrap();
         assert_eq!(bench.replay.as_deref(), Some(Path::new("/srv/db.trace")));
-        assert!(bench.phase.is_empty() && bench.size.is_none());
+        assert!(bench.phase.is_empty() && bench.shared.size.is_none());
         assert!(bench.replay_options.map.is_some());
         let other = asked("/mnt --replay /srv/db.trace --figure page-read.iops");
         assert!(check(&other).unwrap_err().contains("and no page-read"));
@@ -210,7 +210,7 @@ mod tests {
     fn a_test_file_has_the_same_size_on_all_hosts() {
         let args = asked("/mnt --figure page-read.iops");
         let folder = of_target(&args, Path::new("/mnt"), true).unwrap();
-        assert_eq!(folder.size.map(|size| size.0.0), Some(1 << 30));
+        assert_eq!(folder.shared.size.map(|size| size.0.0), Some(1 << 30));
     }
 
     #[test]

@@ -153,7 +153,7 @@ pub(super) struct Tests {
 /// Says which option, and why.
 pub(crate) fn check_options(args: &BenchArgs) -> Result<(), String> {
     let given = [
-        (args.rate.is_some(), "--rate"),
+        (args.shared.rate.is_some(), "--rate"),
         (args.depth.is_some(), "--depth"),
         (args.span.is_some(), "--span"),
         (args.read_fraction.is_some(), "--read-fraction"),
@@ -204,18 +204,18 @@ impl Tests {
         });
         let notes = notes.collect();
         let tests = Tests {
-            size: args.size.map_or_else(
+            size: args.shared.size.map_or_else(
                 // A memory is of any number of KiB, and the file is no smaller than twice that.
                 || Bytes((memory.0 * TIMES_MEMORY).next_multiple_of(Bytes::MIB.0)),
                 |size| size.0.round_down(Bytes::MIB),
             ),
-            sized: args.size.is_some(),
+            sized: args.shared.size.is_some(),
             block: args.block.map_or(BLOCK, |block| block.0),
             chars: CHARS,
             seeks: SEEKS,
             seekers: args.threads.unwrap_or(SEEKERS),
             files: files(args)?,
-            sync: args.sync,
+            sync: args.shared.sync,
             notes,
             list,
         };

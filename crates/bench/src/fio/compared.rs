@@ -1,0 +1,76 @@
+//! The comparison of data that compresses or repeats with random data, behind jobs that write such data.
+
+use engine::Choice;
+use fiojob::SyncIo;
+use record::Bytes;
+
+use super::stream::{Stream, details};
+use crate::contents;
+use crate::phase_plan::PhasePlan;
+
+/// On less than this a disk's cache may take all that is written in a turn.
+const SMALLEST: Bytes = Bytes::mib(64);
+
+/// Walls behind those of the jobs, and a note on them, as a sentence.
+pub(super) struct Compared {
+    pub walls: Vec<Vec<Stream>>,
+    pub note: String,
+}
+
+/// The comparison behind `walls`, in the part of a file or device that the first stream writes whose data is shaped;
+/// `None` where none is, where it goes through the page cache, or where blocks are verified, which a later run may
+/// want to find as they are.
+pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<Compared> {
+    let streams = || walls.iter().flatten();
+    let verifies =
+        |stream: &Stream| details(&stream.workload).is_some_and(|details| details.verify.is_some());
+    if streams().any(verifies) {
+        return None;
+    }
+    let lead = streams().find(|stream| {
+        let shaped = details(&stream.workload).is_some_and(|details| details.contents.is_some());
+        let writes_data = stream.workload.writes() && !stream.workload.trims();
+        shaped && writes_data && stream.direct && stream.span >= SMALLEST
+    })?;
+    let contents = details(&lead.workload)?.contents.as_ref()?;
+    let number = streams().map(|stream| stream.number).max().unwrap_or(0) + 1;
+    let turns = contents::comparison(contents);
+    Some(Compared {
+        note: format!(
+            "{} writes data that compresses or repeats. Behind all jobs such data and random data were written in \
+             turn where it writes, for {} s, to find out whether the target is the faster for it.",
+            lead.job,
+            turns.len()
+        ),
+        walls: turns
+            .into_iter()
+            .enumerate()
+            .map(|(at, plan)| vec![turn(lead, plan, number + at)])
+            .collect(),
+    })
+}
+
+/// A phase of the comparison, on the first file of `lead`.
+fn turn(lead: &Stream, plan: PhasePlan, number: usize) -> Stream {
+    let PhasePlan {
+        name, mut workload, ..
+    } = plan;
+    workload.details.get_or_insert_default().offset =
+        details(&lead.workload).map_or(Bytes(0), |details| details.offset);
+    Stream {
+        job: name.clone(),
+        name,
+        group: None,
+        number,
+        workload,
+        span: lead.span.round_down(Bytes::MIB),
+        files: lead.files.iter().take(1).copied().collect(),
+        choice: Choice::Auto,
+        direct: true,
+        invalidate: false,
+        advise: false,
+        seed: 0,
+        sync_io: SyncIo::None,
+        exits: None,
+    }
+}

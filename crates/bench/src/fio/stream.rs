@@ -1,0 +1,43 @@
+//! A stream: one clone of a job, as a workload on files.
+
+use engine::Choice;
+use fiojob::{ExitWhat, SyncIo};
+use record::{Bytes, Details, Workload};
+
+/// One clone of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stream {
+    /// The name of the phase that it is, where it is not summed with others.
+    pub name: String,
+    /// The job's name.
+    pub job: String,
+    /// Streams of one group are summed; `None` where it stands alone.
+    pub group: Option<usize>,
+    /// Number of the group that it belongs to, reported as one or not.
+    pub number: usize,
+    /// Its workload.
+    pub workload: Workload,
+    /// Bytes of each file that it uses.
+    pub span: Bytes,
+    /// Its files, by number.
+    pub files: Vec<usize>,
+    /// Interface to the kernel.
+    pub choice: Choice,
+    /// True if the page cache is bypassed.
+    pub direct: bool,
+    /// Through the page cache: whether it forgets the files first.
+    pub invalidate: bool,
+    /// Through the page cache: whether the kernel is told how they are read.
+    pub advise: bool,
+    /// `randseed=`.
+    pub seed: u64,
+    /// Writes are synchronous.
+    pub sync_io: SyncIo,
+    /// Those that end with it.
+    pub exits: Option<ExitWhat>,
+}
+
+/// The details of a workload, where it has any.
+pub(super) fn details(workload: &Workload) -> Option<&Details> {
+    workload.details.as_deref()
+}

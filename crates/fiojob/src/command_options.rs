@@ -1,0 +1,64 @@
+//! Options of fio's own command line, which say nothing of a job, and the treatment of each.
+
+use crate::option_row::{OptionRow, done, harmless, stops};
+
+const PROGRESS: &str = "progress is on standard error, where that is a terminal";
+const TERSE: &str = "fio's terse output is not written; give --format csv, or --json";
+const REMOTE: &str = "other hosts are measured by: disksmith fleet run";
+const TRIGGER: &str = "no program is started while a job runs";
+const INSPECT: &str = "it is a question to fio, and nothing is measured for it";
+const LOGS: &str = "windows are written as fio's logs by --logs PREFIX";
+
+/// All options of fio's command line that are known by name.
+pub const COMMAND_OPTIONS: &[OptionRow] = &[
+    done("output-format", &[]),
+    harmless("eta", PROGRESS),
+    harmless("eta-interval", PROGRESS),
+    harmless("eta-newline", PROGRESS),
+    harmless("status-interval", PROGRESS),
+    harmless(
+        "readonly",
+        "a file or device that is there is only read unless --destroy names it",
+    ),
+    harmless("alloc-size", "memory is taken as it is needed"),
+    harmless("max-jobs", "jobs have no number of their own at most"),
+    harmless("warnings-fatal", "all problems of a job end it"),
+    harmless("aux-path", "nothing is kept of a job but its run"),
+    harmless(
+        "idle-prof",
+        "the processor time of each phase is measured always",
+    ),
+    stops(
+        "output",
+        &[],
+        "answers are on standard output; write > FILE behind the command",
+    ),
+    stops("minimal", &["0"], TERSE),
+    stops("append-terse", &["0"], TERSE),
+    stops("terse-version", &[], TERSE),
+    stops("bandwidth-log", &["0"], LOGS),
+    stops("latency-log", &["0"], LOGS),
+    stops(
+        "section",
+        &[],
+        "it is of a job file, whose jobs all run; leave out those that are not wanted",
+    ),
+    stops("server", &[], REMOTE),
+    stops("client", &[], REMOTE),
+    stops("daemonize", &[], REMOTE),
+    stops("remote-config", &[], REMOTE),
+    stops("trigger", &[], TRIGGER),
+    stops("trigger-file", &[], TRIGGER),
+    stops("trigger-timeout", &[], TRIGGER),
+    stops("trigger-remote", &[], TRIGGER),
+    stops("parse-only", &["0"], INSPECT),
+    stops("showcmd", &["0"], INSPECT),
+    stops("debug", &[], INSPECT),
+    stops("inflate-log", &[], INSPECT),
+    stops("merge-blktrace-only", &["0"], INSPECT),
+];
+
+/// The option of this name, if it is one of fio's command line.
+pub(crate) fn find(name: &str) -> Option<&'static OptionRow> {
+    COMMAND_OPTIONS.iter().find(|row| row.name == name)
+}
