@@ -76,7 +76,10 @@ impl Values {
     fn of(arg: &Arg) -> Option<Values> {
         let shown = arg.get_value_names().and_then(|names| names.first());
         match (shown.map(|name| name.as_str()), arg.get_id().as_str()) {
-            (Some("DEVICE" | "DEVICE,…"), _) => Some(Values::Disks),
+            // A consent names what it overwrites, up to a signature.
+            (Some("DEVICE" | "DEVICE,…" | "PATH[=SIGNATURE]" | "PATH=SIGNATURE"), _) => {
+                Some(Values::Disks)
+            }
             (Some("ARRAY"), _) => Some(Values::Arrays),
             (Some("NODESET"), _) => Some(Values::Hosts),
             // Those that 'compare' takes are A and B.
@@ -217,6 +220,9 @@ mod tests {
             (&["sweep"], "devices", Values::Disks),
             (&["trace", "record"], "devices", Values::Disks),
             (&["array", "create"], "members", Values::Disks),
+            (&["bench"], "destroy", Values::Disks),
+            (&["zero"], "destroy", Values::Disks),
+            (&["array", "stop"], "destroy", Values::Disks),
             (&["array", "stop"], "array", Values::Arrays),
             (&["scrub"], "arrays", Values::Arrays),
             (&["fleet", "run"], "hosts", Values::Hosts),
