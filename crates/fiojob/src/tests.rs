@@ -218,8 +218,8 @@ fn a_file_is_read_with_its_globals_variables_and_includes() {
 fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     for (line, says) in [
         (
-            "thinktime_spin=5",
-            "job.fio, line 2: thinktime_spin: disksmith does not do this (requests",
+            "thinktime_iotime=5",
+            "job.fio, line 2: thinktime_iotime: disksmith does not do this (",
         ),
         ("verify=crc9", "line 2: verify: 'crc9' is not done"),
         (
@@ -240,7 +240,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ),
         ("cmdprio_percentage=5", "only with io_uring and libaio"),
         ("startdelay=1-5", "a delay that is drawn"),
-        ("stats=0", "line 2: stats: disksmith does not do this"),
+        ("pre_read=1", "line 2: pre_read: disksmith does not do this"),
         (
             "frobnicate=1",
             "line 2: frobnicate: disksmith does not know",
@@ -262,10 +262,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("random_distribution=zipf:nan", "'nan' is no number"),
         ("random_distribution=zipf:inf", "'inf' is no number"),
         ("random_distribution=pareto:-inf", "'-inf' is no number"),
-        (
-            "scramble_buffers=0",
-            "line 2: scramble_buffers: disksmith does not do this",
-        ),
+        ("sprandom=1", "line 2: sprandom: disksmith does not do this"),
         ("direct", "direct: it needs a value"),
         ("direct=yes", "it is 0 or 1"),
         ("bs= 8k", "there is a blank before '8k'"),
