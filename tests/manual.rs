@@ -122,8 +122,8 @@ fn every_command_of_the_manual_is_understood() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a command needs beyond this host, its loop devices and a few seconds. Those are understood, and run in the tests
-/// of their verbs.
+/// The need of a command beyond this host, its loop devices and a few seconds; `None` where it can run here. A command with
+/// one is parsed only, and its verb runs in tests of its own.
 fn needs(words: &[String]) -> Option<&'static str> {
     let has = |option: &str| words.iter().any(|word| word.starts_with(option));
     match (words[0].as_str(), words.get(1).map_or("", String::as_str)) {
@@ -134,8 +134,8 @@ fn needs(words: &[String]) -> Option<&'static str> {
         ("sweep", _) => Some("an array of four disks"),
         ("doctor", _) if has("--mysql") || has("--postgres") => Some("a database"),
         ("fleet", _) if has("--hosts") => Some("other hosts"),
-        ("serve", action) if action != "token" => Some("somebody who ends it"),
-        ("tally", _) if has("--follow") => Some("somebody who ends it"),
+        ("serve", action) if action != "token" => Some("an interrupt, since it runs until one"),
+        ("tally", _) if has("--follow") => Some("an interrupt, since it runs until one"),
         ("cost", _) if has("--instance") => Some("a cloud"),
         ("warm" | "trace", _) if has("--first") || has("--dataset") => Some("a database's files"),
         _ => None,

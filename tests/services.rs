@@ -36,7 +36,7 @@ fn the_configuration_that_is_packaged_is_well() {
     assert_eq!(document["problems"].as_array().unwrap().len(), 0);
 }
 
-/// What the start of a service refuses because of its file: the verb, the file, the line of the mistake, and a part of
+/// Mistakes in the file of a service for which its start is refused: the verb, the file, the line of the mistake, and a part of
 /// the reason.
 const WRONG: [(&str, &str, Option<u64>, &str); 40] = [
     (

@@ -27,7 +27,7 @@ fn apart(options: &[&str]) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// What guides to measuring cloud disks have their readers type, but for the length.
+/// A command line of fio as guides to measuring cloud disks print it, with a shorter run.
 const COMMAND_LINE: [&str; 19] = [
     "--directory=data",
     "--name=pages",

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 use domain::values::Size;
 
-/// What the options of [`NAMES`] mean without `--rw`.
+/// This program's own options of [`NAMES`], which are given without `--rw`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OwnMeanings {
     /// Open loop: so many requests a second at Poisson times, whether or not earlier ones have

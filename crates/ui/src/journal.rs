@@ -16,7 +16,7 @@ static OWN: LazyLock<Option<Journal>> = LazyLock::new(Journal::of_process);
 /// A field of an entry: a name of `A-Z`, `0-9` and `_`, and its value.
 pub type Field = (String, String);
 
-/// Adds an entry to the journal of a service, of what an answer on standard output says already.
+/// Adds an entry to the journal of a service, if this process has one. Nothing is printed instead.
 pub fn add(priority: Priority, text: &str, fields: &[Field]) {
     if let Some(journal) = &*OWN {
         // Nothing depends on it.
@@ -48,29 +48,30 @@ pub enum Priority {
     Info,
 }
 
+/// True if this process has a journal, to which its standard output leads too.
+pub fn is_standard_output() -> bool {
+    let streams = (
+        rustix::fs::fstat(io::stdout()),
+        rustix::fs::fstat(io::stderr()),
+    );
+    OWN.is_some()
+        && matches!(streams, (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
+}
+
 /// The journal that this process's standard error leads to.
 #[derive(Debug)]
-pub struct Journal {
+struct Journal {
     socket: UnixDatagram,
 }
 
 impl Journal {
     /// The one of this process; `None` where systemd has not connected its standard error to one.
-    pub fn of_process() -> Option<Journal> {
+    fn of_process() -> Option<Journal> {
         let stream = std::env::var("JOURNAL_STREAM").ok()?;
         let own = rustix::fs::fstat(io::stderr()).ok()?;
         // A child may have the variable and another standard error (systemd.exec(5)).
         (stream == format!("{}:{}", own.st_dev, own.st_ino)).then_some(())?;
         Journal::at(Path::new(SOCKET)).ok()
-    }
-
-    /// True if standard output leads there too.
-    pub fn is_standard_output(&self) -> bool {
-        let streams = (
-            rustix::fs::fstat(io::stdout()),
-            rustix::fs::fstat(io::stderr()),
-        );
-        matches!(streams, (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
     }
 
     fn at(path: &Path) -> io::Result<Journal> {
@@ -82,7 +83,7 @@ impl Journal {
     }
 
     /// Writes an entry: a sentence and fields. `false` where it is lost, as while journald is being restarted.
-    pub fn write(&self, priority: Priority, message: &str, fields: &[Field]) -> bool {
+    fn write(&self, priority: Priority, message: &str, fields: &[Field]) -> bool {
         let mut entry = Vec::new();
         let level = match priority {
             Priority::Error => "3",

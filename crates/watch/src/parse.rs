@@ -75,7 +75,7 @@ pub(super) fn parse(
         }),
         filter,
         view: match is_silent {
-            true => View::Silent(None),
+            true => View::Silent,
             false => View::of(args),
         },
         report,

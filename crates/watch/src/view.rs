@@ -11,7 +11,7 @@ use crate::screen::Screen;
 use crate::views::{journal, json, plain};
 use ui::context::{Context, notice};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::journal::Journal;
+use ui::journal::is_standard_output;
 use ui::signals;
 
 /// True if the screen is drawn: not for lines, a check, metrics, nor a table or page of a recording, and only
@@ -28,8 +28,10 @@ pub(crate) enum View {
     Json,
     /// On the screen of a terminal.
     Live(Screen),
-    /// Others ask for it, and findings go to the journal of a service.
-    Silent(Option<Journal>),
+    /// Findings are entries of the journal of a service, if there is one.
+    Journal,
+    /// Nothing.
+    Silent,
 }
 
 impl View {
@@ -37,7 +39,7 @@ impl View {
         if args.json {
             View::Json
         } else if args.prometheus.is_some() && !args.plain {
-            View::Silent(Journal::of_process())
+            View::Journal
         } else {
             View::Plain(plain::Lines::default())
         }
@@ -51,10 +53,10 @@ impl View {
     ) -> Result<View, Failure> {
         if !takes_the_terminal(args) {
             // A line for each second would only fill the journal.
-            let journal = Journal::of_process().filter(Journal::is_standard_output);
-            return Ok(match journal {
-                Some(journal) if !args.json && !args.plain => View::Silent(Some(journal)),
-                _ => View::of(args),
+            let is_in_journal = is_standard_output() && !args.json && !args.plain;
+            return Ok(match is_in_journal {
+                true => View::Journal,
+                false => View::of(args),
             });
         }
         // Who names a device wants to see it, whatever it does.
@@ -90,7 +92,7 @@ impl View {
 
     pub(crate) fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) | View::Live(_) | View::Silent(_) => Ok(()),
+            View::Plain(_) | View::Live(_) | View::Journal | View::Silent => Ok(()),
             View::Json => context.print(&json::start(source)),
         }
     }
@@ -98,7 +100,7 @@ impl View {
     /// Something that cannot be seen, and why.
     pub(crate) fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) | View::Silent(_) => {
+            View::Plain(_) | View::Journal | View::Silent => {
                 notice(note);
                 Ok(())
             }
@@ -119,7 +121,7 @@ impl View {
         let text = match self {
             View::Plain(lines) => lines.text(&Sample::default(), changes),
             View::Json => json::changes(changes),
-            View::Live(_) | View::Silent(_) => return Ok(()),
+            View::Live(_) | View::Journal | View::Silent => return Ok(()),
         };
         context.print(&text)
     }
@@ -144,12 +146,11 @@ impl View {
                 screen.show(sample, changes);
                 return Ok(());
             }
-            View::Silent(journal) => {
-                if let Some(journal) = journal {
-                    journal::write(journal, changes);
-                }
+            View::Journal => {
+                journal::write(changes);
                 return Ok(());
             }
+            View::Silent => return Ok(()),
         };
         context.print(&text)
     }

@@ -3,18 +3,17 @@
 use record::Severity;
 use study::watch::{Change, ChangeKind, Event};
 
-use ui::journal::{Journal, Priority};
+use ui::journal::{Field, Priority, add};
 
 /// Writes what was found, and what is over.
-pub(crate) fn write(journal: &Journal, changes: &[Change]) {
+pub(crate) fn write(changes: &[Change]) {
     for change in changes {
         let (word, priority, message) = match change.kind {
             ChangeKind::Opened => ("opened", priority(&change.event), change.event.text.clone()),
             ChangeKind::Closed => ("closed", Priority::Info, over(&change.event)),
             ChangeKind::Updated | ChangeKind::Unfinished => continue,
         };
-        // Nothing depends on an entry.
-        let _ = journal.write(priority, &message, &fields(&change.event, word));
+        add(priority, &message, &fields(&change.event, word));
     }
 }
 
@@ -30,7 +29,7 @@ fn over(event: &Event) -> String {
 }
 
 /// The fields of a finding, by which `journalctl DISKSMITH_FINDING=stalled` finds it.
-fn fields(event: &Event, change: &str) -> Vec<(String, String)> {
+fn fields(event: &Event, change: &str) -> Vec<Field> {
     let field = |name: &str, value: &str| (format!("DISKSMITH_{name}"), value.to_owned());
     let mut fields = vec![
         field("FINDING", event.code.word()),
