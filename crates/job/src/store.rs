@@ -209,6 +209,16 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
         Ok(self.store)
     }
 
+    /// Writes a checkpoint, and leaves the job to whoever claims it next, also while this process goes on.
+    ///
+    /// # Errors
+    /// As [`Job::save`].
+    pub fn release(mut self, checkpoint: &W) -> ledger::Result<S> {
+        let ledger = &mut self.store.borrow_mut().ledger;
+        ledger.release_work(self.claim, checkpoint)?;
+        Ok(self.store)
+    }
+
     /// Leaves a job unfinished; the next start continues from its last checkpoint.
     pub fn suspend(self) -> S {
         self.store
@@ -283,6 +293,17 @@ pub(crate) mod tests {
                     .unwrap();
             }
         }
+    }
+
+    #[test]
+    fn a_job_that_is_released_is_abandoned_while_its_last_owner_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = Takeover::FromDead;
+        let job = Job::open(store(folder.path()), "a", &Count(1), from).unwrap();
+        let store = job.release(&Count(2)).unwrap();
+        assert_eq!(store.abandoned::<Count>().unwrap().len(), 1);
+        let (_, work) = Job::<Count>::claim(store, "a", from).unwrap();
+        assert_eq!(work.document, Count(2));
     }
 
     #[test]

@@ -32,6 +32,14 @@ pub enum OwnerLiveness {
 }
 
 impl Owner {
+    /// The same owner as if its process had ended: no process has the pid 0.
+    pub(crate) fn ended(&self) -> Owner {
+        Owner {
+            pid: 0,
+            ..self.clone()
+        }
+    }
+
     /// Liveness of this owner, judged by the process `here`. `start_of` returns the start time of the process of
     /// a pid, and `None` when there is none; it is called only for this boot and
     /// namespace, where pids are comparable.

@@ -59,6 +59,8 @@ pub struct Claim<W> {
     key: String,
     /// The owner as it is in the ledger.
     owner: String,
+    /// The owner of work that is given up.
+    released: String,
     work: PhantomData<fn() -> W>,
 }
 
@@ -125,7 +127,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written, or the work is no longer the claim's.
     pub fn keep_work<W: LongWork>(&mut self, claim: &Claim<W>, document: &W) -> Result<()> {
-        self.put(claim, document, false)
+        self.put(claim, document, false, &claim.owner)
     }
 
     /// Keeps how finished work is in the end, and marks it as finished.
@@ -133,7 +135,15 @@ impl Ledger {
     /// # Errors
     /// As [`keep_work`](Ledger::keep_work).
     pub fn finish_work<W: LongWork>(&mut self, claim: Claim<W>, document: &W) -> Result<()> {
-        self.put(&claim, document, true)
+        self.put(&claim, document, true, &claim.owner)
+    }
+
+    /// Keeps how the work stands now, and gives it up to be claimed.
+    ///
+    /// # Errors
+    /// As [`keep_work`](Ledger::keep_work).
+    pub fn release_work<W: LongWork>(&mut self, claim: Claim<W>, document: &W) -> Result<()> {
+        self.put(&claim, document, false, &claim.released)
     }
 
     /// Keeps more of finished work, such as an answer that came late. When it was begun and finished
@@ -292,21 +302,29 @@ impl Ledger {
     }
 
     fn claim_of<W: LongWork>(&self, key: &str, owner: &Owner) -> Result<Claim<W>> {
+        let json = |owner: &Owner| json(owner).map_err(|error| self.explain(error));
         Ok(Claim {
             key: key.to_owned(),
-            owner: json(owner).map_err(|error| self.explain(error))?,
+            owner: json(owner)?,
+            released: json(&owner.ended())?,
             work: PhantomData,
         })
     }
 
-    fn put<W: LongWork>(&self, claim: &Claim<W>, document: &W, finished: bool) -> Result<()> {
+    fn put<W: LongWork>(
+        &self,
+        claim: &Claim<W>,
+        document: &W,
+        finished: bool,
+        owner: &str,
+    ) -> Result<()> {
         self.demand_writable()?;
         let document = pack(&claim.key, document)?;
         let now = sortable(Timestamp::now());
         // One statement is one transaction, and has the lock for writing from its start.
         let changed = self.connection.execute(
             "UPDATE work
-             SET changed = ?4, finished = ?5, form = ?6, size = ?7, body = ?8
+             SET changed = ?4, finished = ?5, form = ?6, size = ?7, body = ?8, owner = ?9
              WHERE kind = ?1 AND key = ?2 AND owner = ?3 AND finished IS NULL",
             params![
                 W::KIND,
@@ -316,7 +334,8 @@ impl Ledger {
                 finished.then_some(&now),
                 document.form,
                 document.size as i64,
-                document.body
+                document.body,
+                owner
             ],
         );
         self.one_of(claim, changed)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use job::{CheckpointWriter, Interval, Job, Previous, Request, Store, Takeover};
-use ledger::{OwnerLiveness, WorkSummary};
+use ledger::{OwnerLiveness, WorkError, WorkSummary};
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
@@ -63,6 +63,8 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
         }
         match Job::claim(&mut *store, &work.key, FROM) {
             Ok((job, work)) => sentences.extend(one(job, work.document, root, devices)),
+            // Another process tidies up, and is waited for.
+            Err(ledger::Error::Work(WorkError::UnderWay { .. })) => {}
             Err(error) => sentences.push(format!(
                 "The scrub of {} that was killed could not be tidied up after: {error}.",
                 work.key
@@ -93,9 +95,9 @@ fn wait_for_others(store: &Store, is_scrubbed: impl Fn(&str) -> bool, until: Ins
     }
 }
 
-/// Puts back what one has left. The work stays, to be gone on with.
+/// Puts back what one has left. The work stays, to be gone on with by whoever starts next.
 fn one(
-    mut job: Job<Checkpoint, &mut Store>,
+    job: Job<Checkpoint, &mut Store>,
     mut kept: Checkpoint,
     root: &Root,
     devices: &Devices,
@@ -124,7 +126,7 @@ fn one(
             }
         }
     }
-    if let Err(error) = job.save(&kept) {
+    if let Err(error) = job.release(&kept) {
         sentences.push(format!("The ledger could not be told: {error}."));
     }
     sentences
