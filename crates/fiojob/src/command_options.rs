@@ -19,10 +19,11 @@ pub const COMMAND_OPTIONS: &[OptionRow] = &[
     harmless(
         "readonly",
         "a file or device that is there is only read unless --destroy names it",
-    ),
+    )
+    .switch(),
     harmless("alloc-size", "memory is taken as it is needed"),
     harmless("max-jobs", "jobs have no number of their own at most"),
-    harmless("warnings-fatal", "all problems of a job end it"),
+    harmless("warnings-fatal", "all problems of a job end it").switch(),
     harmless("aux-path", "nothing is kept of a job but its run"),
     harmless(
         "idle-prof",
@@ -33,11 +34,11 @@ pub const COMMAND_OPTIONS: &[OptionRow] = &[
         &[],
         "answers are on standard output; write > FILE behind the command",
     ),
-    stops("minimal", &["0"], TERSE),
-    stops("append-terse", &["0"], TERSE),
+    stops("minimal", &["0"], TERSE).switch(),
+    stops("append-terse", &["0"], TERSE).switch(),
     stops("terse-version", &[], TERSE),
-    stops("bandwidth-log", &["0"], LOGS),
-    stops("latency-log", &["0"], LOGS),
+    stops("bandwidth-log", &["0"], LOGS).switch(),
+    stops("latency-log", &["0"], LOGS).switch(),
     stops(
         "section",
         &[],
@@ -51,11 +52,11 @@ pub const COMMAND_OPTIONS: &[OptionRow] = &[
     stops("trigger-file", &[], TRIGGER),
     stops("trigger-timeout", &[], TRIGGER),
     stops("trigger-remote", &[], TRIGGER),
-    stops("parse-only", &["0"], INSPECT),
-    stops("showcmd", &["0"], INSPECT),
+    stops("parse-only", &["0"], INSPECT).switch(),
+    stops("showcmd", &["0"], INSPECT).switch(),
     stops("debug", &[], INSPECT),
     stops("inflate-log", &[], INSPECT),
-    stops("merge-blktrace-only", &["0"], INSPECT),
+    stops("merge-blktrace-only", &["0"], INSPECT).switch(),
 ];
 
 /// The option of this name, if it is one of fio's command line.

@@ -22,51 +22,30 @@ pub struct OptionRow {
     pub aliases: &'static [&'static str],
     /// Its treatment.
     pub kind: Kind,
+    /// Its type in fio's options.c and engines is FIO_OPT_STR_SET, or on fio's own command line it has no argument.
+    is_switch: bool,
 }
 
 impl OptionRow {
     /// True if it may stand without a value. On a command line fio then takes a value only behind `=`.
     pub fn is_switch(&self) -> bool {
-        SWITCHES.contains(&self.name)
+        self.is_switch
+    }
+
+    pub(crate) const fn switch(self) -> OptionRow {
+        OptionRow {
+            is_switch: true,
+            ..self
+        }
     }
 }
-
-/// Options whose type is FIO_OPT_STR_SET in fio's options.c and engines.
-const SWITCHES: &[&str] = &[
-    "bs_unaligned",
-    "exitall",
-    "exitall_on_error",
-    "fixedbufs",
-    "group_reporting",
-    "hipri",
-    "new_group",
-    "norandommap",
-    "refill_buffers",
-    "registerfiles",
-    "sqthread_poll",
-    "stonewall",
-    "thread",
-    "time_based",
-    "userspace_reap",
-    "verify_only",
-    "zero_buffers",
-    // Of fio's own command line.
-    "append-terse",
-    "bandwidth-log",
-    "latency-log",
-    "merge-blktrace-only",
-    "minimal",
-    "parse-only",
-    "readonly",
-    "showcmd",
-    "warnings-fatal",
-];
 
 pub(crate) const fn done(name: &'static str, aliases: &'static [&'static str]) -> OptionRow {
     OptionRow {
         name,
         aliases,
         kind: Kind::Done,
+        is_switch: false,
     }
 }
 
@@ -75,6 +54,7 @@ pub(crate) const fn harmless(name: &'static str, why: &'static str) -> OptionRow
         name,
         aliases: &[],
         kind: Kind::Harmless(why),
+        is_switch: false,
     }
 }
 
@@ -87,6 +67,7 @@ pub(crate) const fn noted(
         name,
         aliases: &[],
         kind: Kind::Noted(off, note),
+        is_switch: false,
     }
 }
 
@@ -99,5 +80,6 @@ pub(crate) const fn stops(
         name,
         aliases: &[],
         kind: Kind::Stops(off, why),
+        is_switch: false,
     }
 }
