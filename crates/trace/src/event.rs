@@ -31,6 +31,9 @@ pub(crate) struct Event {
     /// True of a write before which the device's cache is to be flushed. Where a device has requests, the kernel makes
     /// one of its own of that flush.
     pub(crate) flush_first: bool,
+    /// Marked as a write by the kernel. A flush that a program asks for is an empty write; the kernel's own request for
+    /// it is not, since Linux 4.10.
+    pub(crate) marked_write: bool,
     pub(crate) offset: Bytes,
     pub(crate) length: Bytes,
     pub(crate) process: Option<NameIndex>,
@@ -42,6 +45,7 @@ pub(crate) struct Kind {
     pub(crate) op: Op,
     pub(crate) fua: bool,
     pub(crate) flush_first: bool,
+    pub(crate) marked_write: bool,
 }
 
 /// Kind of a request of this length by the letters of `rwbs` (the kernel's blk_fill_rwbs): F for a flush before it, then
@@ -56,6 +60,7 @@ pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<Kind> {
         op,
         fua: op == Op::Write && rest.get(1..).is_some_and(|flags| flags.contains('F')),
         flush_first: op == Op::Write && flush_first,
+        marked_write: rest.starts_with('W'),
     };
     match rest.bytes().next() {
         Some(b'R') => Some(kind(Op::Read)),
@@ -95,6 +100,7 @@ mod tests {
                 op,
                 fua,
                 flush_first,
+                marked_write: rwbs.contains('W'),
             });
             assert_eq!(of_rwbs(rwbs, length), expected, "{rwbs}");
         }

@@ -60,6 +60,8 @@ pub(crate) struct Pairing {
     bios: BTreeMap<Key, Bio>,
     traced: HashMap<DeviceIndex, Traced>,
     undecided: HashMap<DeviceIndex, Vec<Event>>,
+    /// The kernel marks its own requests for flushes as writes, as before Linux 4.10.
+    flushes_are_writes: bool,
     /// Completions that fitted more than one request, or none after the first request.
     pub(crate) ambiguous: u64,
     ended: bool,
@@ -160,7 +162,10 @@ impl Pairing {
         };
         let traced = match event.step {
             Step::Issued | Step::Requeued => Some(Traced::Requests),
-            Step::Completed { .. } if held.iter().any(is_of_bio) => Some(Traced::Bios),
+            // One without bytes may repeat that of a flush.
+            Step::Completed { .. } if event.length > Bytes(0) && held.iter().any(is_of_bio) => {
+                Some(Traced::Bios)
+            }
             _ if held.len() >= MOST_UNDECIDED => Some(Traced::Bios),
             _ => None,
         };
@@ -187,13 +192,23 @@ impl Pairing {
             }
             (Step::Queued, Traced::Requests) => self.queue(event),
             (Step::Issued, Traced::Requests) => {
+                self.flushes_are_writes |= event.op == Op::Flush && event.marked_write;
                 let bio = self.bios_of(&event);
                 self.issue(event, bio);
             }
             (Step::Requeued, Traced::Requests) => self.requeue(&event),
+            (Step::Completed { .. }, Traced::Requests) if self.repeats(&event) => {}
             (Step::Completed { failed }, _) => self.complete(&event, failed),
             (Step::Issued | Step::Requeued, Traced::Bios) => {}
         }
+    }
+
+    /// True of a completion that repeats an earlier one: the kernel makes a request of its own for a flush. The request
+    /// that asked for the flush, and a write that a flush follows, complete again behind it, then without bytes.
+    fn repeats(&self, event: &Event) -> bool {
+        let is_own_flush =
+            event.op == Op::Flush && (self.flushes_are_writes || !event.marked_write);
+        event.length == Bytes(0) && !is_own_flush
     }
 
     fn queue(&mut self, event: Event) {
@@ -362,8 +377,8 @@ impl Pairing {
 
     fn complete(&mut self, event: &Event, failed: bool) {
         let Some(number) = self.find(event) else {
-            // Before the first issue it is of a request that was under way when the trace began. That of a flush may be told
-            // twice: once more of the request that asked for it.
+            // Before the first issue it is of a request that was under way when the trace began. Where flushes are writes,
+            // one of a flush may be a repetition.
             if event.op != Op::Flush && (self.first > 0 || !self.requests.is_empty()) {
                 self.ambiguous += 1;
             }

@@ -113,11 +113,12 @@ impl LineFormat for Blkparse {
             op: kind.op,
             fua: kind.fua,
             flush_first: kind.flush_first,
+            marked_write: kind.marked_write,
             offset: Bytes(offset.saturating_mul(SECTOR)),
             length,
             process,
         };
-        self.events.push(event, head.rwbs.contains('W'), sink);
+        self.events.push(event, sink);
         Ok(())
     }
 

@@ -261,6 +261,7 @@ impl Blktrace {
             op,
             fua: op == Op::Write && has(FUA),
             flush_first: op == Op::Write && has(FLUSH),
+            marked_write: has(WRITE),
             offset: Bytes(raw.sector.saturating_mul(SECTOR)),
             length: Bytes(raw.bytes),
             process: self.processes.get(&raw.pid).copied(),
@@ -277,8 +278,7 @@ impl Decode for Blktrace {
         if (raw.action >> 16) as u32 & NOTIFY != 0 {
             self.note(&raw, sink);
         } else if let Some(event) = self.event(&raw, sink)? {
-            let is_write = (raw.action >> 16) as u32 & WRITE != 0;
-            self.events.push(event, is_write, sink);
+            self.events.push(event, sink);
         }
         Ok(true)
     }

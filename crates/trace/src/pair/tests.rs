@@ -12,6 +12,7 @@ fn event(time: u64, step: Step, op: Op, offset: u64, length: u64) -> Event {
         op,
         fua: false,
         flush_first: false,
+        marked_write: op == Op::Write,
         offset: Bytes(offset),
         length: Bytes(length),
         process: None,
@@ -153,6 +154,34 @@ fn a_flush_before_a_write_is_told_of_devices_without_requests() {
         event(5, DONE, Op::Write, 8, 8),
     ]);
     assert_eq!(ios.len(), 2);
+}
+
+/// Two programs sync: the kernel flushes for the second before it completes the request of the first.
+#[test]
+fn a_repeated_completion_ends_no_later_flush() {
+    let asked = |time, step| Event {
+        marked_write: true,
+        ..event(time, step, Op::Flush, 0, 0)
+    };
+    let (ios, ambiguous) = paired(&[
+        event(1, Step::Issued, Op::Flush, 0, 0),
+        event(2, DONE, Op::Flush, 0, 0),
+        event(3, Step::Issued, Op::Flush, 0, 0),
+        asked(4, DONE),
+        event(5, DONE, Op::Flush, 0, 0),
+        asked(6, DONE),
+    ]);
+    let times: Vec<_> = ios.iter().map(times).collect();
+    assert_eq!(times, [(None, 1, Some(2)), (None, 3, Some(5))]);
+    assert_eq!(ambiguous, 0);
+    // Arrays have no requests, and the bio is the flush.
+    let (ios, _) = paired(&[
+        asked(1, Step::Queued),
+        asked(2, DONE),
+        event(3, Step::Queued, Op::Read, 0, 8),
+        event(4, DONE, Op::Read, 0, 8),
+    ]);
+    assert_eq!(ios[0].completed, Some(Nanos(2)));
 }
 
 #[test]

@@ -105,12 +105,6 @@ impl Decoder {
             .error
             .and_then(|error| error.number(bytes))
             .is_some_and(|error| error != 0);
-        // The kernel makes a request of its own of a flush. The one that asked for it, and a write behind which a flush
-        // follows, are completed once more when all of that is done.
-        let is_of_request = !matches!(self.tracepoint, Tracepoint::Queue | Tracepoint::BioComplete);
-        if is_of_request && length == Bytes(0) && !rwbs.starts_with("FF") && !failed {
-            return None;
-        }
         Some(Decoded {
             event: Event {
                 time: Nanos(raw.time),
@@ -124,6 +118,7 @@ impl Decoder {
                 op: kind.op,
                 fua: kind.fua,
                 flush_first: kind.flush_first,
+                marked_write: kind.marked_write,
                 offset: Bytes(self.sector.number(bytes)?.saturating_mul(SECTOR)),
                 length,
                 process: None,

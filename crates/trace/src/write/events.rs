@@ -6,7 +6,7 @@ use record::Nanos;
 
 use super::output::Output;
 use crate::event::{Event, Step};
-use crate::io::{Described, Io};
+use crate::io::{Described, Io, Op};
 use crate::order::{HELD, Reorder};
 
 /// Writer of events.
@@ -77,6 +77,7 @@ impl<W: EventOutput> Output for Events<W> {
                     op: io.op,
                     fua: io.fua,
                     flush_first: false,
+                    marked_write: io.op == Op::Write,
                     offset: io.offset,
                     length: io.length,
                     process: io.process,

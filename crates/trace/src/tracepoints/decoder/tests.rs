@@ -112,14 +112,33 @@ fn letters_of_fua_and_flushes_are_read_where_each_kernel_has_them() {
         ("FWS", 8, Some((Op::Write, false, true))),
         ("WS", 8, Some((Op::Write, false, false))),
         ("FF", 0, Some((Op::Flush, false, false))),
-        // The bio of an fsync(2), behind which a request of the kernel's own follows; and that bio's own request.
-        ("FWS", 0, None),
+        ("FWS", 0, Some((Op::Flush, false, false))),
     ] {
         for (kernel, offset, size) in KERNELS {
             let events = [(Tracepoint::Issue, 800, sectors, rwbs, 0)];
             let events = decoded(&events, (offset, size));
             let found = events.first().map(|e| (e.op, e.fua, e.flush_first));
             assert_eq!(found, expected, "{rwbs} of {kernel}");
+        }
+    }
+}
+
+/// An fsync(2): its bio, the kernel's request for the flush, and the completion of the bio's own request. Before Linux
+/// 4.10 the kernel's request has the letters of the bio.
+#[test]
+fn an_fsync_is_one_flush() {
+    for own in ["FF", "FWS"] {
+        let events = [
+            (Tracepoint::Queue, 0, 0, "FWS", 0),
+            (Tracepoint::Issue, 0, 0, own, 0),
+            (Tracepoint::Complete, 0, 0, own, -5),
+            (Tracepoint::Complete, 0, 0, "FWS", -5),
+        ];
+        for (kernel, offset, size) in KERNELS {
+            let ios = paired(&events, (offset, size), Traced::Requests);
+            let expected = [(Op::Flush, false, 0, 0, Some(0), 1, Some(2))];
+            assert_eq!(seen(&ios), expected, "{own} of {kernel}");
+            assert!(ios[0].failed);
         }
     }
 }
