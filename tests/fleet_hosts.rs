@@ -368,12 +368,8 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
                 && host(&last, "h1")["received_bytes_per_s"].as_f64() > Some(0.0)
         })
     });
-    let lines: Vec<Value> = told
-        .out
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let last = lines.last().unwrap();
+    let documents = support::documents::all(&told.out);
+    let last = documents.last().unwrap();
     assert_eq!(
         (&last["live"], &last["of"]),
         (&Value::from(2), &Value::from(3)),
