@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "manual/licences.rs"]
+mod licences;
 #[path = "support/loops.rs"]
 mod loops;
 #[path = "manual/stage.rs"]
@@ -10,7 +12,6 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use stage::Stage;
 use support::{Place, is_root};
@@ -237,23 +238,6 @@ fn every_link_leads_somewhere() {
     }
     assert!(many > 100, "only {many} links were found");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// `packaging/dependencies x86_64-unknown-linux-gnu table docs/licences.md` writes the page.
-#[test]
-fn the_page_of_licences_is_that_of_what_is_compiled_in() {
-    if !support::has_program("python3") {
-        return skip::skipped("python3");
-    }
-    let place = Place::new();
-    let made = place.path("licences.md");
-    let mut command = Command::new(repository().join("packaging/dependencies"));
-    command
-        .args(["x86_64-unknown-linux-gnu", "table"])
-        .arg(&made);
-    support::said(&mut command).ends_with(0);
-    let text = |path: &Path| fs::read_to_string(path).unwrap();
-    assert_eq!(text(&made), text(&repository().join("docs/licences.md")));
 }
 
 /// A page that is not listed is left out of the book (`make docs`).
