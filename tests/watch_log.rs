@@ -798,7 +798,7 @@ fn columns_are_guessed_and_named_or_requested() {
     )
     .unwrap();
     let path = path.to_str().unwrap();
-    parse(path, &[]).refuses(&["line 1: no header says", "--columns"]);
+    parse(path, &[]).refuses(&["line 1: no header names", "--columns"]);
     parse(
         path,
         &["--columns", "tps kB_read/s kB_wrtn/s kB_read kB_wrtn"],

@@ -158,7 +158,7 @@ pub(crate) fn uuid_of(host: &mut Host, node: &Path) -> anyhow::Result<String> {
     let mut lines = text.lines();
     let uuid = lines.find_map(|line| line.trim().strip_prefix("MD_UUID="));
     let uuid = uuid.filter(|uuid| !uuid.is_empty()).map(str::to_owned);
-    uuid.with_context(|| format!("mdadm tells no id of {}", node.display()))
+    uuid.with_context(|| format!("mdadm reports no id of {}", node.display()))
 }
 
 /// Stops an array.

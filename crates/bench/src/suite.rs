@@ -122,7 +122,7 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
         refuse(
             args.p99.is_some(),
             "--p99",
-            "only the suite curve looks for a rate",
+            "only the suite curve searches for a rate",
         )?;
     }
     if args.workload.is_some() || !matches!(suite, SuiteName::Sysbench | SuiteName::Bonnie) {
@@ -174,7 +174,7 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
             refuse(args.threads.is_some(), "--threads", why)
         }
         SuiteName::Curve => {
-            let why = "it looks for the rate itself";
+            let why = "it searches for the rate itself";
             refuse(!names.is_empty(), "--phase", why)?;
             refuse(args.shared.rate.is_some(), "--rate", why)
         }

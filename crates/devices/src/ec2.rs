@@ -41,7 +41,7 @@ pub(crate) fn ask(
         return Ok(Volumes {
             notes: vec![
                 "disksmith: no disk here has the id of an EBS volume, which they show on instances of the Nitro \
-                 system; aws was not asked."
+                 system; aws was not called."
                     .to_owned(),
             ],
             ..Volumes::default()
@@ -60,7 +60,7 @@ pub(crate) fn ask(
         .collect();
     let note = (!unknown.is_empty()).then(|| {
         format!(
-            "disksmith: aws does not know {}: it asks another region or account.",
+            "disksmith: aws does not know {}: it is set to another region or account.",
             unknown.join(", ")
         )
     });
@@ -189,7 +189,7 @@ mod tests {
         let interrupt = AtomicBool::new(false);
         let (_place, none) = host(&["AWS123"]);
         let asked = ask(&none, &interrupt, &mut |_| panic!("aws is asked"));
-        assert!(asked.unwrap().notes[0].contains("aws was not asked"));
+        assert!(asked.unwrap().notes[0].contains("aws was not called"));
         let (_place, devices) = host(&["vol00000001"]);
         let failed = ask(&devices, &interrupt, &mut |_| {
             Err(Error::of("You must specify a region.", &["ec2"]))

@@ -154,7 +154,7 @@ const ADVICE: [(&[&str], &str); 13] = [
             "InvalidInstanceID.NotFound",
             "ResourceNotFoundException",
         ],
-        "check the id, and that 'aws' asks the right region and account",
+        "check the id, and that 'aws' is set to the right region and account",
     ),
     (
         &[
@@ -183,7 +183,7 @@ fn code(text: &str) -> Option<&str> {
 fn advice(text: &str, code: &str, words: &[&str]) -> Option<String> {
     if THROTTLED.contains(&code) {
         return Some(
-            "AWS limits how often the account asks: try again later, or with AWS_RETRY_MODE=adaptive"
+            "AWS throttles the requests of this account: try again later, or with AWS_RETRY_MODE=adaptive"
                 .to_owned(),
         );
     }

@@ -109,7 +109,7 @@ pub enum ExtentsError {
     #[error("the kernel could not find the holes in the file: {0}")]
     Seek(#[source] io::Error),
     /// The file could not be examined.
-    #[error("the size of the file could not be asked: {0}")]
+    #[error("the size of the file could not be read: {0}")]
     Stat(#[source] io::Error),
     /// The file system answers with extents that do not advance.
     #[error(

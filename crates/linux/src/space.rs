@@ -9,7 +9,7 @@ use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs, statfs, statvfs};
 
 /// The room in a file system could not be asked.
 #[derive(Debug, thiserror::Error)]
-#[error("the free space of {path} could not be asked: {source}", path = path.display())]
+#[error("the free space of {path} could not be read: {source}", path = path.display())]
 pub struct SpaceError {
     path: PathBuf,
     source: io::Error,

@@ -238,7 +238,7 @@ fn what_cannot_be_followed_is_refused_in_a_sentence() {
     says(
         "md3",
         "vdj",
-        "is being reshaped; ask again when that is done",
+        "is being reshaped; try again when that is done",
     );
 
     md("md2", "size", "331784\n");

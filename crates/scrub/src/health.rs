@@ -52,8 +52,8 @@ pub(crate) fn sentences(errors: &Errors, members: &[Health]) -> Vec<String> {
     let unread = unread.map(|member| {
         format!(
             "{} sectors of /dev/{} could not be read since the scrub was begun, and md wrote them anew \
-             from the other members. That is no mismatch, and nothing is lost; but look at what the \
-             disk says of itself, it may be about to fail.",
+             from the other members. That is no mismatch, and nothing is lost; but look at the \
+             health that the disk reports, it may be about to fail.",
             errors.of(member),
             member.name
         )

@@ -229,8 +229,8 @@ fn ways(
                 target.path()
             )),
             RepairMethod::Md if args.locate => problems.push(format!(
-                "{} is repaired by md, which does not know what is wrong ({}): look at what --locate says first, \
-                 and then repair it",
+                "{} is repaired by md, which does not know what is wrong ({}): find the mismatches with \
+                 --locate first, and then repair it",
                 target.path(),
                 target.level
             )),

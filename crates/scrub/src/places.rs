@@ -108,7 +108,7 @@ pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
     };
     if has("ambiguous") {
         notices.push(
-            "Where several members are wrong at once nothing was written: their bytes do not tell what was \
+            "Where several members are wrong at once nothing was written: their bytes do not show what was \
              there. Restore what lies there from a backup; to write it anew makes the members agree."
                 .to_owned(),
         );
@@ -249,12 +249,12 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
     }
     if located.owners.unseen > 0 {
         notices.push(format!(
-            "{} files and folders could not be looked at.",
+            "{} files and folders could not be read.",
             located.owners.unseen
         ));
     }
     if *interrupted || located.owners.interrupted {
-        notices.push("It was interrupted before its end; --locate looks again.".to_owned());
+        notices.push("It was interrupted before its end; --locate searches again.".to_owned());
     }
     notices
 }

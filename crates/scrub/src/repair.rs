@@ -99,7 +99,7 @@ pub(crate) fn cut_off(intent: &Intent) -> String {
     let slots: Vec<String> = intent.slots.iter().map(u32::to_string).collect();
     format!(
         "A repair was ended while it wrote to the member in slot {}, at positions {start} to {end} of the \
-         check: each sector there is as it was, or as the other members say. 'scrub --repair' goes on.",
+         check: each sector there is as it was, or as on the other members. 'scrub --repair' goes on.",
         slots.join(" and ")
     )
 }

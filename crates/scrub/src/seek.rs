@@ -58,8 +58,8 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
         match kept {
             Some(kept) => {
                 context.notice(&format!(
-                    "disksmith: {}: its last scrub is done and has counted mismatches; they are looked \
-                     for where it did, and it is not scrubbed again (--anew would).",
+                    "disksmith: {}: its last scrub is done and has counted mismatches; they are \
+                     searched where it did, and it is not scrubbed again (--anew would).",
                     target.path()
                 ));
                 known.push(Scrubbed::known(target, kept));
@@ -75,10 +75,10 @@ fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<L
     let places = one.kept.places_in_bytes();
     anyhow::ensure!(
         !places.is_empty(),
-        "in which parts they are was not kept; --anew --locate checks and looks anew"
+        "in which parts they are was not kept; --anew --locate checks and searches anew"
     );
     if let (Ending::Recovery(_) | Ending::Waits(_), Some(why)) = (&one.ending, why(&one.ending)) {
-        anyhow::bail!("{why}; ask again with --locate when it is done");
+        anyhow::bail!("{why}; try again with --locate when it is done");
     }
     let devices = Devices::read(root)?;
     let device = devices
@@ -89,7 +89,7 @@ fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<L
     anyhow::ensure!(
         bytes <= MOST_IN_HASTE || !matches!(one.ending, Ending::Ordered(_)),
         "the scrub was to end, and {bytes} of the members would have to be read; the same command goes \
-         on, and looks at its end"
+         on, and searches at its end"
     );
     notice(&format!(
         "disksmith: {path}: looking where the mismatches are: {bytes} of its members are read, with a \

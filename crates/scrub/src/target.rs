@@ -92,7 +92,7 @@ impl Target {
         let array = arrays
             .into_iter()
             .find(|array| array.number == device.number)
-            .ok_or_else(|| refuse("the kernel says nothing of it".to_owned()))?;
+            .ok_or_else(|| refuse("the kernel does not list it among its arrays".to_owned()))?;
         let sync = Sync::of(root, device);
         let level = is_whole(&array).map_err(refuse)?;
         may_be_turned(&sync).map_err(refuse)?;
@@ -276,7 +276,7 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
         }
         None => {
             return Err(format!(
-                "its sync_action says '{}', which is not known",
+                "its sync_action is '{}', which is not known",
                 array.action.as_deref().unwrap_or_default()
             ));
         }

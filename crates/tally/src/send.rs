@@ -223,7 +223,7 @@ fn confirm(
         match response.kind {
             kind::JOB_CREATED => *unconfirmed -= 1,
             kind::ERROR => anyhow::bail!(
-                "gearmand says: {}",
+                "gearmand answered: {}",
                 String::from_utf8_lossy(response.data).replace('\0', ": ")
             ),
             _ => {}

@@ -159,7 +159,7 @@ pub fn workload(workload: &Workload) -> String {
     let order = pattern.to_lowercase();
     let of_files = match workload.calls() {
         Some(Calls::Create) => Some("created"),
-        Some(Calls::Stat) => Some("looked at"),
+        Some(Calls::Stat) => Some("read with stat(2)"),
         Some(Calls::Delete) => Some("removed"),
         Some(Calls::Data) | None => None,
     };

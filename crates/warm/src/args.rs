@@ -22,7 +22,7 @@ use reader::{KeepArgs, ReportArgs};
 
 Exit status: 0 done; 1 done, and places could not be read, --check found cold blocks, or
 --until-hot met files on volumes that are not named; 2 refused;
-3 ended before all was warm: it says how to go on.")]
+3 ended before all was warm: the message has the command to go on.")]
 pub struct WarmArgs {
     /// The volumes: block devices, each read once from its own start to its end
     #[arg(required_unless_present = "plan", value_name = "DEVICE")]

@@ -177,7 +177,7 @@ impl ScannedPages {
         let size = self.block.unwrap_or(0);
         ensure!(
             size > 0,
-            "no page of it says how large a block is (BlockSize)"
+            "no page of it has the size of a block (BlockSize)"
         );
         ensure!(
             !self.goes_on,

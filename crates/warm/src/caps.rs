@@ -100,8 +100,8 @@ fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
             .to_owned();
     }
     format!(
-        "by AWS's own count more was asked for than is allowed by {}, of {} in all",
-        passed.join(" and by "),
+        "by AWS's own count the load exceeded {}, of {} in all",
+        passed.join(" and "),
         span(seconds)
     )
 }

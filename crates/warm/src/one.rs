@@ -259,8 +259,8 @@ fn read(
     if is_coarse {
         findings.push(Finding::note(
             Code::Unreadable,
-            "Bad places were too many or too slow to look at each page of them: some of what is listed \
-             is whole blocks, of which a part can be read perhaps. The same command looks at them \
+            "Bad places were too many or too slow to try each page of them: some of what is listed \
+             is whole blocks, of which a part can be read perhaps. The same command tries them \
              again.",
         ));
     }

@@ -93,7 +93,7 @@ pub(crate) fn start(
 fn cannot_be_known() -> Finding {
     Finding::warn(
         Code::NotKept,
-        "The volume has no name of its own, and the kernel does not tell whether it stays attached \
+        "The volume has no name of its own, and the kernel does not show whether it stays attached \
          (diskseq, since Linux 5.15): it cannot be known again, so that after a kill it begins from \
          the start.",
     )
@@ -178,7 +178,7 @@ impl Doubt {
         let why = match self {
             Doubt::Whole => "it was read to its end then, and may have been restored anew since",
             Doubt::Ended => {
-                "that warming had ended as it was asked to, and the volume may have been restored anew \
+                "that warming had ended as requested, and the volume may have been restored anew \
                  since, under the same name"
             }
             Doubt::Attached => {

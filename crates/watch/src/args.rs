@@ -52,7 +52,7 @@ pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
   disksmith watch --at -2h --for 2h --report two-hours.html
 
 On a terminal it draws a screen, of which ? shows the keys; q ends it. Elsewhere it prints lines until
-Ctrl-C. What was found is said when it begins, and again when it is over.")]
+Ctrl-C. A finding is reported when it begins, and again when it is over.")]
 pub struct WatchArgs {
     /// Show only these devices and what they lie on, such as md0 or /dev/nvme1n1
     #[arg(value_name = "DEVICE")]

@@ -97,7 +97,7 @@ fn look(
             break;
         }
         if !ticks.wait(interrupt) {
-            return Err(Failure::refused("the look was interrupted"));
+            return Err(Failure::refused("the check was interrupted"));
         }
         let Some(mut sample) = collector.sample().refused()? else {
             continue;

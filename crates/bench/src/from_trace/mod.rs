@@ -145,7 +145,7 @@ pub(crate) fn surveyed(
     let survey = replay::survey(&open, &name, device, settings.map, interrupt).refused()?;
     if interrupt.load(Relaxed) {
         return Err(Failure::refused(
-            "interrupted while the trace was looked at; nothing was touched",
+            "interrupted while the trace was read; nothing was touched",
         ));
     }
     check_survey(&survey, file, device, settings, targets).map_err(Failure::refused)?;

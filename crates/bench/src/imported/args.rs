@@ -11,7 +11,7 @@ use clap::Args;
   sysbench fileio --file-test-mode=rndrd run | disksmith import -
 
 Reads fio's JSON and JSON+ (2.21 to today), what sysbench fileio prints (0.4.8 to 1.1), and
-Bonnie++'s CSV (1.96 to 2.00). What a file is, is told by what it holds.")]
+Bonnie++'s CSV (1.96 to 2.00). The format of a file is recognized by its content.")]
 pub struct ImportArgs {
     /// Files that hold another tool's output, each one or more documents; - is standard input
     #[arg(required = true, value_name = "FILE")]

@@ -149,7 +149,7 @@ fn huge_pages(facts: &Facts) -> Vec<Judgement> {
     let chosen = text.split(['[', ']']).nth(1).unwrap_or(&text).to_owned();
     let value = format!("transparent_hugepage: {chosen}");
     vec![match chosen == "always" {
-        true => Judgement::consider(value, "Let programs ask for huge pages.").command(format!(
+        true => Judgement::consider(value, "Let programs request huge pages.").command(format!(
             "echo madvise > {}",
             "/sys/kernel/mm/transparent_hugepage/enabled"
         )),
@@ -214,7 +214,7 @@ fn clock(facts: &Facts) -> Vec<Judgement> {
         (false, _) => Judgement::ok(value),
         (true, Some(better)) => Judgement::consider(
             value,
-            format!("Each look at the clock is a system call; {better} is none."),
+            format!("Each reading of the clock is a system call; {better} is none."),
         )
         .command(format!(
             "echo {better} > /sys/devices/system/clocksource/clocksource0/current_clocksource"

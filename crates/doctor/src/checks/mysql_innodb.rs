@@ -145,11 +145,11 @@ fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let judged = match () {
         () if low > writes.value.max(LEAST) => Judgement::consider(
             value,
-            "Background flushing alone may ask for more than the disk has, and reads then wait behind it.",
+            "Background flushing alone may exceed what the disk can do, and reads then wait behind it.",
         ),
         () if high > writes.value.max(LEAST) => Judgement::consider(
             value,
-            "When the redo log fills, flushing asks for more than the disk has, and reads wait behind it.",
+            "When the redo log fills, flushing exceeds what the disk can do, and reads wait behind it.",
         ),
         () if low < budget * LOW_SHARE => Judgement::consider(
             value,

@@ -142,7 +142,7 @@ fn connections(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     Some(match refused > 0.0 || used >= most * NEAR {
         true => Judgement::consider(
             value,
-            "Look first why connections pile up: slow commits and full scans hold them. Then a pool, and only then a \
+            "First find out why connections pile up: slow commits and full scans hold them. Then a pool, and only then a \
              higher limit.",
         )
         .command(format!("SET GLOBAL max_connections = {}", (most * 1.5) as u64)),
@@ -194,7 +194,7 @@ fn memory(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
 fn run_time(_: &Facts, mysql: &Mysql) -> Option<Judgement> {
     let Some(settings) = &mysql.run_time else {
         return Some(Judgement::unknown(
-            "the server does not tell where its settings are from",
+            "the server does not report where its settings are from",
             "Give the user SELECT on performance_schema, or compare SHOW VARIABLES with the files.",
         ));
     };

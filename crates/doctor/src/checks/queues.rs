@@ -115,7 +115,7 @@ fn read_ahead(_: &Host, disk: &Device) -> Option<Judgement> {
     Some(match () {
         () if now > LARGE_READ_AHEAD => Judgement::consider(
             value,
-            "A smaller read-ahead leaves IOPS and memory to reads that were asked for.",
+            "A smaller read-ahead leaves IOPS and memory to the reads that programs request.",
         )
         .command(command(128)),
         () if rotates && now < Bytes::MIB => Judgement::consider(
@@ -158,7 +158,7 @@ fn write_cache(host: &Host, disk: &Device) -> Option<Judgement> {
         .iter()
         .find_map(|name| linux::root::attribute(&folder.join(name).join("cache_type")));
     let value = match &of_disk {
-        Some(own) => format!("{}: {now}; the disk says {own}", disk.name),
+        Some(own) => format!("{}: {now}; the disk reports {own}", disk.name),
         None => format!("{}: {now}", disk.name),
     };
     let is_volatile = of_disk.is_some_and(|own| own.starts_with("write back"));

@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn judge(name: &str, lag: f64) -> Judgement {
     let value = format!("{name}: {} s behind", whole(lag));
-    let advice = "Look whether the replica's disk is slower than the primary's at random writes and syncs, and whether it \
+    let advice = "Check whether the replica's disk is slower than the primary's at random writes and syncs, and whether it \
                   applies in parallel.";
     match () {
         () if lag >= LONG_LAG => Judgement::fix(value, advice),

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "backup-incomplete",
         area: Area::Safety,
         reads: "the last line of dumps",
-        rule: "A dump ends with the line that says that it is complete.",
+        rule: "A dump ends with the line that marks it as complete.",
         source: "mysqldump(1); pg_dump(1)",
         basis: Basis::Documented,
         playbook: "backups",
@@ -107,10 +107,10 @@ fn age(_: &Facts, safety: &Safety) -> Vec<Judgement> {
     vec![match safety.rpo {
         Some(rpo) if seconds > rpo.as_secs_f64() => Judgement::fix(
             format!("{value}; --rpo is {}", span(rpo.as_secs_f64())),
-            "All changes since then are lost with the data. Look why none was made after it.",
+            "All changes since then are lost with the data. Find out why none was made after it.",
         ),
         Some(rpo) => Judgement::ok(format!("{value}; --rpo is {}", span(rpo.as_secs_f64()))),
-        None => Judgement::unknown(value, "Say how much may be lost: --rpo 24h."),
+        None => Judgement::unknown(value, "Give how much may be lost: --rpo 24h."),
     }]
 }
 
@@ -169,7 +169,7 @@ fn restored(_: &Facts, safety: &Safety) -> Vec<Judgement> {
     let Some(date) = safety.restored_on else {
         return vec![Judgement::unknown(
             "no restore is known",
-            "A backup that was never restored is a hope. Restore one, look at its data, and give the date with --restored-on.",
+            "A backup that was never restored is a hope. Restore one, check its data, and give the date with --restored-on.",
         )];
     };
     let today = safety.now.to_zoned(TimeZone::UTC).date();
@@ -196,7 +196,7 @@ fn replica(facts: &Facts) -> Vec<Judgement> {
         ),
         Some(count) => Judgement::ok(format!("{count} replicas are connected")),
         None => Judgement::unknown(
-            "the server does not tell its replicas",
+            "the server does not report its replicas",
             "Give the user REPLICATION SLAVE ADMIN, or REPLICATION MASTER ADMIN.",
         ),
     }]

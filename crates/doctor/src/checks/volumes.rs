@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "volume-cap",
         area: Area::Host,
         reads: "EBS's log page 0xD0, events of recordings of 30 days",
-        rule: "A volume is not asked for more than was bought for long.",
+        rule: "The load does not stay at the limits that were bought for the volume.",
         source: "Amazon EBS User Guide, \"Amazon EBS detailed performance statistics\"",
         basis: Basis::Documented,
         playbook: "volume-cap",
@@ -161,7 +161,7 @@ const VOLUME: Cap = Cap {
     name: "volume",
     seconds: |counters| (counters.over_volume_iops_us + counters.over_volume_bytes_us) as f64 / 1e6,
     code: EventCode::VolumeCap,
-    advice: "Buy more IOPS or throughput, or ask for less: 'disksmith cost' prices what the recording needs.",
+    advice: "Buy more IOPS or throughput, or reduce the load: 'disksmith cost' prices what the recording needs.",
 };
 
 const INSTANCE: Cap = Cap {

@@ -54,7 +54,7 @@ impl PostgresClient {
             args.push(command.to_owned());
         }
         let text = output("psql", &args)?;
-        serde_json::from_str(&text).context("psql printed something else than the rows asked for")
+        serde_json::from_str(&text).context("psql printed something other than the requested rows")
     }
 }
 

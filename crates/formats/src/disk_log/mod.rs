@@ -129,7 +129,7 @@ pub enum LogError {
     Binary,
     /// The headers are gone, and what the figures mean cannot be determined.
     #[error(
-        "line {line}: no header says what the {figures} figures of each device are, and no known \
+        "line {line}: no header names the {figures} figures of each device, and no known \
          columns fit them beyond doubt; give them with --columns{}",
         such_as(.candidates)
     )]

@@ -60,7 +60,7 @@ const SIGNS: [Sign; 37] = [
     sign("sar -n DEV", RUN_SAR, &["IFACE", "rxpck/s", "txpck/s"]),
     sign(
         "vmstat -d",
-        "it has totals since boot; use that of vmstat -d 1, whose rounds tell what happened between them",
+        "it has totals since boot; use that of vmstat -d 1, whose reports show what happened between them",
         &["disk-", "------------reads------------"],
     ),
     sign(

@@ -69,7 +69,7 @@ pub(crate) enum ProtocolError {
     #[error("the client sent a message of {0} bytes, which is more than is allowed")]
     TooLong(u32),
     /// An export that is not here, asked for in the way that has no refusal.
-    #[error("the client asked for an export that does not exist")]
+    #[error("the client requested an export that does not exist")]
     NoExport,
     /// More requests than any client has a reason for.
     #[error("the client has too many requests in flight")]

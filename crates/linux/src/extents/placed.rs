@@ -89,7 +89,7 @@ pub enum NotPlaced {
     #[error("the file's data is on the realtime device of its file system")]
     Realtime,
     /// The kind of file system or file could not be asked.
-    #[error("the kind of the file could not be asked: {0}")]
+    #[error("the kind of the file could not be read: {0}")]
     Kind(#[source] io::Error),
     /// The kernel failed to list them.
     #[error(transparent)]

@@ -51,7 +51,7 @@ pub enum Why {
     )]
     Zones(String),
     /// An array that is being given another form.
-    #[error("{0} is being reshaped; ask again when that is done")]
+    #[error("{0} is being reshaped; try again when that is done")]
     Reshaped(String),
     /// An array that misses a member that it cannot do without.
     #[error("a member of {0} is missing")]

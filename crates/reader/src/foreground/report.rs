@@ -172,9 +172,9 @@ impl ForegroundReport {
             return String::new();
         };
         let source = match source {
-            "asked" => "as asked",
+            "asked" => "as requested",
             "measured" => "by what it has alone",
-            _ => "since it exceeds the target that was asked for by itself, which is unreachable",
+            _ => "since it exceeds the requested target by itself, which is unreachable",
         };
         format!(
             " The target was {} ({source}), exceeded for {:.0} s.",

@@ -41,7 +41,7 @@ impl std::fmt::Display for NotCompared {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             NotCompared::Silent(array, what) => {
-                write!(out, "{array} does not say its {what} in sysfs")
+                write!(out, "{array} does not show its {what} in sysfs")
             }
             NotCompared::Level(array, level) => write!(
                 out,
@@ -55,7 +55,7 @@ impl std::fmt::Display for NotCompared {
             NotCompared::Reshaped(array) => {
                 write!(
                     out,
-                    "{array} is being reshaped; ask again when that is done"
+                    "{array} is being reshaped; try again when that is done"
                 )
             }
             NotCompared::External(array) => write!(
@@ -456,7 +456,7 @@ mod tests {
             (array("raid10", "0"), "is not followed"),
             (
                 array("raid5", "2")[..2].to_vec(),
-                "does not say its md/raid_disks",
+                "does not show its md/raid_disks",
             ),
             (reshaped, "is being reshaped"),
             (external, "outside of the kernel"),

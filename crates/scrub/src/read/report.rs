@@ -89,7 +89,7 @@ pub(crate) fn look_up(
         let path = part.volume.path.display();
         if came.is_coarse {
             found.notes.push(format!(
-                "Bad places of {path} were too many or too slow to look at each page of them: some of \
+                "Bad places of {path} were too many or too slow to try each page of them: some of \
                  what is listed is whole blocks, of which a part can be read perhaps."
             ));
         }
@@ -217,8 +217,7 @@ fn owner_lines(owners: &Owners) -> Vec<String> {
         lines.push(format!("{more} more lie there (--json lists up to 1,000)."));
     }
     if owners.unseen > 0 || owners.interrupted {
-        lines
-            .push("Not all files could be looked at, so that some may be missing here.".to_owned());
+        lines.push("Not all files could be read, so that some may be missing here.".to_owned());
     }
     lines
 }

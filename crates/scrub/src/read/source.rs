@@ -128,7 +128,7 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
     let array = arrays
         .into_iter()
         .find(|array| array.number == device.number)
-        .ok_or("the kernel says nothing of it")?;
+        .ok_or("the kernel does not list it among its arrays")?;
     is_there(&array)?;
     let sync = Sync::of(root, device);
     let uuid = sync.uuid().ok_or(

@@ -99,7 +99,7 @@ fn set_next(scheduled: &mut Scheduled, line: &Line, now: &Zoned, programs: &mut 
                     scheduled.next = next.chain(scheduled.next.take()).min();
                 }
                 Err(_) => scheduled.unclear.push(format!(
-                    "systemd-analyze does not tell when that is: {}.",
+                    "systemd-analyze does not report when that is: {}.",
                     events.join("; ")
                 )),
             }

@@ -35,7 +35,7 @@ pub(super) enum CaptureError {
     Check(String, io::Error),
     /// A request that was made is not among the events.
     #[error(
-        "a read of {0} was made, and no event tells of it: the kernel gives this device another number in its events, \
+        "a read of {0} was made, and no event is of it: the kernel gives this device another number in its events, \
          or none"
     )]
     Unseen(String),

@@ -55,7 +55,7 @@ pub(super) fn find(
         };
         if let Some(disk) = device.partition_of().and_then(|disk| devices.get(disk)) {
             return Err(Failure::refused(format!(
-                "{} is a partition, and the kernel tells requests of whole disks: record {}",
+                "{} is a partition, and the kernel traces requests by the whole disk: record {}",
                 path.display(),
                 disk.node().display()
             )));

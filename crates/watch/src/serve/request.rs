@@ -76,12 +76,12 @@ impl Reply {
             Reply::NotFound => "The metrics are at /metrics.\n",
             Reply::OtherMethod => "Only GET and HEAD are answered.\n",
             Reply::Nonsense => "This is not an HTTP request.\n",
-            Reply::Foreign => "Ask for localhost or an address, or serve at another address.\n",
-            Reply::Plain => "TLS is spoken here: ask with https.\n",
+            Reply::Foreign => "Request localhost or an address, or serve at another address.\n",
+            Reply::Plain => "This port takes TLS: use https.\n",
             Reply::Refused(Refusal::Unauthorized) => "A user and a password are needed.\n",
             Reply::Refused(Refusal::TooMany) => "Too many requests came.\n",
             Reply::Unguarded => {
-                "The web configuration cannot be used; the program's log says why.\n"
+                "The web configuration cannot be used; the reason is in the program's log.\n"
             }
         }
     }

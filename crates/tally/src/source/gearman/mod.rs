@@ -167,7 +167,7 @@ impl Worker {
         if !instance.starts_with(b"OK ") {
             // Without it, jobs of a gearmand that was started anew could be taken for earlier ones.
             return Err(io::Error::other(
-                "it does not tell its process (getpid); it is no gearmand",
+                "it does not report its process (getpid); it is no gearmand",
             ));
         }
         let mut stream = Stream::new(place.connect()?);
@@ -235,7 +235,7 @@ impl Worker {
                 kind::NOOP => continue,
                 kind::ERROR => {
                     let text = String::from_utf8_lossy(response.data).replace('\0', ": ");
-                    return Err(io::Error::other(format!("gearmand says: {text}")));
+                    return Err(io::Error::other(format!("gearmand answered: {text}")));
                 }
                 _ => continue,
             }

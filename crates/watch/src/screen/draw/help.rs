@@ -65,7 +65,7 @@ const SIGNS: [(&str, &str); 8] = [
     ),
     (
         "cap",
-        "what the vendor's page says: the share of time over the volume's cap (v) or the instance's (i)",
+        "by the vendor's statistics page: the share of time over the volume's cap (v) or the instance's (i)",
     ),
     ("flight", "requests in flight when the interval ended"),
     ("-", "not known; 0 means that nothing happened"),

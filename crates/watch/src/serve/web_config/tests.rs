@@ -215,7 +215,7 @@ fn what_is_wrong_is_refused_with_its_place() {
             "  client_auth_type: RequireAndVerifyClientCert\n",
             "needs client_ca_file",
         ),
-        ("  client_ca_file: ca.crt\n", "asks for no certificate"),
+        ("  client_ca_file: ca.crt\n", "requests no certificate"),
         ("  client_allowed_sans: [a]\n", "needs client_auth_type"),
         (
             "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n  client_allowed_sans: [a@b.example]\n",

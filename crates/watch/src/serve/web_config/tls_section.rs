@@ -166,7 +166,7 @@ impl TlsSection {
                 return Ok(None);
             }
             ("" | "NoClientCert", Some(_)) => {
-                bail!("client_ca is given, but client_auth_type asks for no certificate")
+                bail!("client_ca is given, but client_auth_type requests no certificate")
             }
             ("RequireAndVerifyClientCert", Some(_)) => true,
             ("RequireAndVerifyClientCert", None) => {
