@@ -53,7 +53,7 @@ pub struct ScrubArgs {
     /// Where latency and --by cannot both be kept, keep --by
     #[arg(long, requires = "by")]
     pub deadline_wins: bool,
-    /// Begin anew, also where the ledger says that a part is done already
+    /// Begin anew, also where by the ledger a part is done already
     #[arg(long, conflicts_with = "status")]
     pub anew: bool,
 
@@ -78,7 +78,7 @@ pub struct ScrubArgs {
     #[arg(long, conflicts_with_all = ["status", "repair", "all", "every", "install_timer"])]
     pub read: bool,
 
-    /// Only say how the scrubs of this host's arrays stand, and what they found
+    /// Only show the state of the scrubs of this host's arrays, and what they found
     #[arg(long, conflicts_with_all = ["report", "keep_p99", "keep_mean"])]
     pub status: bool,
     /// The page of the foreground

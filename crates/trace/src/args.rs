@@ -54,7 +54,7 @@ pub struct RecordArgs {
     /// Record the names of processes
     #[arg(long)]
     pub comm: bool,
-    /// Record the I/O of these processes alone; what the kernel writes for them later is not told
+    /// Record the I/O of these processes alone; what the kernel writes for them later is not recorded
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
     /// Name each I/O by the file of this folder that lies there

@@ -38,7 +38,7 @@ pub struct WarmArgs {
     /// End as soon as what --first names is warm
     #[arg(long, requires = "first")]
     pub until_hot: bool,
-    /// Warm only the blocks that this snapshot holds, which `aws ebs list-snapshot-blocks` is asked for. With one
+    /// Warm only the blocks that this snapshot holds, which `aws ebs list-snapshot-blocks` lists. With one
     /// DEVICE, which was restored from it
     #[arg(long, value_name = "SNAPSHOT", conflicts_with_all = ["check", "plan", "blocks"], value_parser = snapshot)]
     pub snapshot: Option<String>,
@@ -53,10 +53,10 @@ pub struct WarmArgs {
     /// Read no more than this in a second from all devices together
     #[arg(long, value_name = "SIZE/s", conflicts_with = "plan")]
     pub limit: Option<Throughput>,
-    /// What the volume fetches at once, and what is asked for at once
+    /// Size of what the volume fetches at once, and of a request
     #[arg(long, value_name = "SIZE", default_value = "512KiB")]
     pub block: Size,
-    /// Begin anew, also where the ledger says that a part is warm already
+    /// Begin anew, also where by the ledger a part is warm already
     #[arg(long, conflicts_with_all = ["check", "plan"])]
     pub anew: bool,
 

@@ -16,7 +16,7 @@ pub struct ImportArgs {
     /// Files that hold another tool's output, each one or more documents; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Only say what would be kept
+    /// Only show what would be kept
     #[arg(long)]
     pub dry_run: bool,
     /// Answer with one JSON document

@@ -88,10 +88,10 @@ pub struct CompareArgs {
     /// The run that is compared
     pub b: String,
     /// Exit with status 1 when B is slower than A by more than this, such as 5%, beyond doubt, and
-    /// when that cannot be told
+    /// when that cannot be decided
     #[arg(long, value_name = "PERCENT")]
     pub fail_if_slower: Option<Percent>,
-    /// Exit with status 0 when nothing is slower beyond doubt and something cannot be told
+    /// Exit with status 0 when nothing is slower beyond doubt and something cannot be decided
     #[arg(long, requires = "fail_if_slower")]
     pub allow_inconclusive: bool,
     /// Answer with one JSON document
