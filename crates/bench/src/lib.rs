@@ -229,7 +229,7 @@ pub fn overwrites(args: &BenchArgs) -> bool {
 /// The files that were asked for. One that cannot be written is refused before a minute of measuring.
 ///
 /// # Errors
-/// Why one cannot be written.
+/// Reason why one cannot be written.
 fn check_outputs(args: &BenchArgs, target: &Path) -> Result<Outputs, Failure> {
     let report = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(report) = &report {

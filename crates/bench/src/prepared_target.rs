@@ -142,7 +142,7 @@ impl PreparedTarget {
     /// Data that will be lost when it is measured; `None` where nothing is.
     ///
     /// # Errors
-    /// Why that cannot be said, as a sentence.
+    /// Reason why it is not known, as a sentence.
     pub fn doomed(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
         if self.work.writes() {
             self.prepared.doomed(root)

@@ -261,7 +261,7 @@ impl Prepared {
     /// Data that will be lost; `None` where it is only read, or is a test file of our own.
     ///
     /// # Errors
-    /// Why that cannot be said, as a sentence.
+    /// Reason why it is not known, as a sentence.
     pub(crate) fn doomed(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
         let Claim::Destroy(claim) = &self.claim else {
             return Ok(None);

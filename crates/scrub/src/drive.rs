@@ -75,12 +75,12 @@ pub(crate) trait World {
     /// Turns a tunable.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn turn(&mut self, tunable: Tunable, text: &str) -> linux::Result<()>;
     /// Begins or ends md's work.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     fn act(&mut self, action: Action) -> linux::Result<()>;
     /// Work that md waits to do until the check has ended.
     fn waits(&mut self) -> Option<Waits>;

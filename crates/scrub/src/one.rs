@@ -388,7 +388,7 @@ impl Tracker {
     }
 }
 
-/// Why it ended before its end, and what it is about, in a sentence; `None` where it did not.
+/// Reason why it ended before its end, as a sentence; `None` where it did not.
 pub(crate) fn why(ending: &Ending) -> Option<String> {
     Some(match ending {
         Ending::Done => return None,

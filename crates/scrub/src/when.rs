@@ -149,7 +149,7 @@ impl Due {
     }
 }
 
-/// Why what is to be done by `by` cannot be, where it would only begin at `begins`.
+/// Sentence that work which begins at `begins` cannot be done by `by`.
 pub(crate) fn is_over(by: &Zoned, begins: &Zoned, now: &Zoned) -> String {
     if by <= now {
         return format!("--by is over: it was {by}");

@@ -86,7 +86,7 @@ pub enum ServeVerb {
     },
 }
 
-/// What a token may do.
+/// Permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum TokenRole {
     /// See all.

@@ -57,7 +57,7 @@ impl TypedValueParser for StoreParser {
 It runs until it is stopped; with '--from -', or files without --follow, to the end of the input."
 )]
 pub struct TallyArgs {
-    /// What to do beside taking events
+    /// An action beside taking events
     #[command(subcommand)]
     pub verb: Option<TallyVerb>,
     /// Where events come from: a file, - for standard input, gearman://host:4730/function,

@@ -14,7 +14,7 @@ use domain::values::{Size, Span};
   disksmith trace show mysql.dst
   disksmith trace convert mysql.dst mysql.log --to fio-iolog-v3")]
 pub struct TraceArgs {
-    /// What to do
+    /// The action
     #[command(subcommand)]
     pub action: TraceAction,
 }
@@ -125,11 +125,11 @@ pub struct ConvertArgs {
 /// A format that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
-    /// What 'trace record' writes
+    /// The format of 'trace record'
     Disksmith,
     /// blktrace's binary events, version 7
     Blktrace,
-    /// What blkparse prints
+    /// The text of blkparse
     Blkparse,
     /// fio's log of I/O, version 2
     FioIologV2,

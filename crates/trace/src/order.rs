@@ -31,7 +31,7 @@ pub(crate) const HELD: usize = 1 << 16;
 
 /// A bounded buffer that sorts by time, and keeps the order of things of one time.
 ///
-/// What arrives in order goes through a queue; only what does not costs a heap.
+/// Things that arrive in order go through a queue; only the others cost a heap.
 #[derive(Debug)]
 pub(crate) struct Reorder<T> {
     in_order: VecDeque<Numbered<T>>,

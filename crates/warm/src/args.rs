@@ -9,7 +9,7 @@ use domain::ready_by::ReadyBy;
 use domain::values::{Size, Throughput};
 use reader::{KeepArgs, ReportArgs};
 
-/// What `warm` takes.
+/// Arguments of `warm`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith warm /dev/nvme1n1

@@ -92,7 +92,7 @@ struct Reach {
     from: DevNum,
     /// The volumes that it lies on, where it is known how.
     ways: Vec<(usize, Map)>,
-    /// Why it is not known of the others.
+    /// Reasons why it is not known of the others.
     unknown: Vec<String>,
     /// Other devices that it lies on.
     beyond: Vec<String>,

@@ -78,10 +78,10 @@ pub(crate) struct At<'a> {
     pub foreground: Option<String>,
 }
 
-/// Why nothing more is asked for.
+/// Reason why no more is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// All was asked for.
+    /// All was requested.
     All,
     /// The device is gone.
     Gone,

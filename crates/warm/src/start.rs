@@ -160,7 +160,7 @@ fn day(work: &Checkpoint) -> String {
     work.began.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// Why what the ledger has of a volume need not be true of this one.
+/// Reason why the record of a volume in the ledger need not be true of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doubt {
     /// It was read to its end, and may be restored anew.
@@ -202,8 +202,8 @@ impl Doubt {
     }
 }
 
-/// Why what the ledger says of a volume of this name and size need not be true of this one; `None`
-/// where it is.
+/// Reason why the record in the ledger of a volume of this name and size need not be true of this one;
+/// `None` where it is.
 fn doubt(key: &Key, size: Bytes, before: &Checkpoint, unfinished: bool) -> Option<Doubt> {
     let is_attached = key.attached().is_some() && key.attached() == before.attached.as_ref();
     match key {

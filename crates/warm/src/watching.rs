@@ -1,4 +1,4 @@
-//! What looks at a device while it is read, keeps how far it is, and shows it.
+//! Observer of a device while it is read: keeps its progress in the ledger, and shows it.
 
 use std::time::{Duration, Instant};
 
@@ -89,7 +89,7 @@ impl<'a> Watching<'a> {
         self.writer.end(&self.checkpoint, state).err()
     }
 
-    /// Whether what was read is kept.
+    /// True if progress is kept in the ledger.
     pub(crate) fn writes(&self) -> bool {
         self.writer.writes()
     }

@@ -20,7 +20,7 @@ pub struct Choices {
 }
 
 impl Default for Choices {
-    /// What rustls takes for safe, and no certificate of clients.
+    /// The defaults of rustls, and no certificate of clients.
     fn default() -> Choices {
         Choices {
             provider: Arc::new(ring::default_provider()),

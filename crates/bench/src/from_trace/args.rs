@@ -43,7 +43,7 @@ pub struct ReplayArgs {
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
     pub planned: Vec<Planned>,
-    /// How I/O is made [default: io_uring, or threads where it is refused]
+    /// I/O engine [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
     /// Where the random data begins, so that a run can be repeated

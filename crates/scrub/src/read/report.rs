@@ -291,7 +291,7 @@ fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
     ]
 }
 
-/// Why an array or disk was not read to its end, and what is left; `None` where it was.
+/// Reason why an array or disk was not read to its end, and the rest of it; `None` where it was.
 pub(crate) fn midway(one: &Found) -> Option<String> {
     let why = why(&one.read.ending)?;
     let hint = Resumable::if_written(one.is_kept()).hint();

@@ -140,7 +140,7 @@ pub(crate) struct Finding {
     pub(crate) name: String,
     /// Start of its cause.
     pub(crate) began: Option<Timestamp>,
-    /// What was seen.
+    /// The observation.
     pub(crate) text: String,
     /// Advice.
     pub(crate) advice: String,

@@ -110,7 +110,7 @@ pub(crate) struct OpenFinding {
     pub(crate) began: Timestamp,
     /// End; `None` while it lasts.
     pub(crate) ended: Option<Timestamp>,
-    /// What was seen.
+    /// The observation.
     pub(crate) text: String,
     /// Advice.
     pub(crate) advice: String,

@@ -31,7 +31,7 @@ impl Problem {
         }
     }
 
-    /// What was asked for is not understood.
+    /// The request is not understood.
     pub(crate) fn misused(text: impl Into<String>) -> Problem {
         Problem::new(400, text)
     }

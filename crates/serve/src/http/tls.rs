@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use tokio_rustls::TlsAcceptor;
 use watch::tls::{Choices, server_config};
 
-/// What accepts TLS with a certificate chain and its key.
+/// Acceptor of TLS with a certificate chain and its key.
 ///
 /// # Errors
 /// When they cannot be read, or do not belong together.

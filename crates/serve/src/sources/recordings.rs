@@ -92,7 +92,7 @@ impl Recordings {
         Ok(hosts.unwrap_or_default())
     }
 
-    /// What was recorded of all hosts, or of one, on an axis.
+    /// Recorded series of all hosts, or of one, on an axis.
     ///
     /// # Errors
     /// When the ledger cannot be read.

@@ -23,11 +23,11 @@ pub struct Config {
     pub stores: Vec<(String, Address)>,
     /// Rules, the first that fits a tag decides; the last fits each.
     pub rules: Vec<Rule>,
-    /// What is switched off.
+    /// Parts that are switched off.
     pub off: Off,
 }
 
-/// What is switched off.
+/// Parts that are switched off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Off {
     /// Schemes or addresses of sources from which nothing is taken.

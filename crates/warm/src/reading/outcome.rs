@@ -8,7 +8,7 @@ use study::depth::verdict::{self, Binds, Caps, Verdict};
 use super::{Over, Reading};
 
 impl Reading<'_> {
-    /// Why nothing more was asked for.
+    /// Reason why no more is requested.
     pub(crate) fn over(&self) -> Over {
         if self.gone {
             Over::Gone

@@ -1,4 +1,4 @@
-//! What stands before the metrics: TLS, passwords and a limit on the rate, as a web-config file has them.
+//! Protection of the metrics: TLS, passwords and a limit on the rate, as a web-config file has them.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -59,8 +59,8 @@ impl Guard {
         self.at_start.tls.is_some()
     }
 
-    /// What the file says now. None where it cannot be used, or protects less than at the start; that is
-    /// told once.
+    /// Content of the file now. None where it cannot be used, or protects less than at the start; that is
+    /// reported once.
     pub(super) fn now(&self) -> Option<WebConfig> {
         let Some(file) = &self.file else {
             return Some(self.at_start.clone());

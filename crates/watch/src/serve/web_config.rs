@@ -51,10 +51,10 @@ struct RateSection {
     burst: u32,
 }
 
-/// What protects the metrics.
+/// Protection of the metrics.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WebConfig {
-    /// TLS, if it is spoken.
+    /// TLS, if it is on.
     pub(super) tls: Option<Arc<ServerConfig>>,
     /// Bcrypt hashes of the passwords, by user; all may read if it is empty.
     pub(super) users: BTreeMap<String, String>,
