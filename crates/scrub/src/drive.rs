@@ -29,7 +29,7 @@ mod waits;
 use std::ops::Range;
 
 use job::StopCause;
-use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
+use linux::md::sync::{Action, Sectors, Speed, SyncState, Tunable, Until};
 use reader::ForegroundReport;
 use record::Nanos;
 use study::pace::{Allowed, Controller, Targets};
@@ -43,13 +43,13 @@ pub(super) use waits::{Waiting, Waits, makes_whole};
 
 /// Interval at which md's position is polled while it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
-/// Interval at which the whole state is looked at.
-const LOOK: Nanos = Nanos(100_000_000);
+/// Interval at which the whole state is polled.
+const POLL: Nanos = Nanos(100_000_000);
 /// The same while the check pauses, so that it pauses for no longer than it must.
-const LOOK_MEASURING: Nanos = Nanos(50_000_000);
-/// Interval at which rare changes are looked for: of the speed limits, which no other program should set, and
+const POLL_MEASURING: Nanos = Nanos(50_000_000);
+/// Interval at which rare changes are polled: of the speed limits, which no other program should set, and
 /// of what md waits to do.
-const LOOK_SELDOM: Nanos = Nanos(1_000_000_000);
+const POLL_SELDOM: Nanos = Nanos(1_000_000_000);
 /// A check that md has not let begin after so long waits for another one.
 const DELAYED: Nanos = Nanos(5_000_000_000);
 /// Time limit for md to reach `sync_max` when the scrub is to end.
@@ -66,8 +66,8 @@ pub(crate) trait World {
     /// State of the array's work.
     ///
     /// # Errors
-    /// When the array cannot be looked at.
-    fn look(&mut self) -> linux::Result<Look>;
+    /// When the state cannot be read.
+    fn sync_state(&mut self) -> linux::Result<SyncState>;
     /// Where md is at this moment.
     fn live(&mut self) -> Option<Sectors>;
     /// A tunable, as the kernel shows it.
@@ -200,7 +200,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     pace.goes_in_steps(true);
     let mut drive = Drive {
         pace,
-        asked: now,
+        sampled: now,
         moved: 0.0,
         window: SyncWindow::new(task.from, task.chunk, task.wide, now)
             .that_holds_all(task.holds_all),
@@ -221,9 +221,9 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         before: task.mismatches,
         direct: None,
         throttle: None,
-        looked: Nanos(0),
-        looked_seldom: now,
-        told: Nanos(0),
+        polled: Nanos(0),
+        polled_seldom: now,
+        reported: Nanos(0),
         delayed: None,
         ticked: now,
     };
@@ -253,12 +253,12 @@ struct Drive<'a, W: World> {
     world: &'a mut W,
     task: &'a Task,
     pace: Controller,
-    /// When the controller was last asked, and the bytes done since.
-    asked: Nanos,
+    /// When the controller last had a sample, and the bytes done since.
+    sampled: Nanos,
     moved: f64,
     window: SyncWindow,
     at: At,
-    /// True if md was told to begin, and not to end.
+    /// True if md was made to begin, and not to end.
     began: bool,
     /// True if `sync_min` and `sync_max` are set here.
     window_set: bool,
@@ -271,10 +271,10 @@ struct Drive<'a, W: World> {
     /// Progress of the direct comparison, once it has begun; md may check a part meanwhile.
     direct: Option<Direct>,
     throttle: Option<Throttle>,
-    looked: Nanos,
-    looked_seldom: Nanos,
-    /// When the progress was told.
-    told: Nanos,
+    polled: Nanos,
+    polled_seldom: Nanos,
+    /// When the progress was reported.
+    reported: Nanos,
     /// Since when md does not let it begin.
     delayed: Option<Nanos>,
     ticked: Nanos,
@@ -326,7 +326,7 @@ impl<W: World> Drive<'_, W> {
         }
         let until = self.world.now() + SETTLES;
         while self.at.done < self.window.at() && self.world.now() < until {
-            match self.look(self.looked) {
+            match self.poll(self.polled) {
                 Ok(None) => self.world.rest(TICK),
                 Ok(Some(ending)) => return ending,
                 Err(error) => return self.trouble(error),
@@ -352,8 +352,8 @@ impl<W: World> Drive<'_, W> {
         }
         let moved = self.at.live.0.saturating_sub(before.0);
         let bytes = Sectors(moved).bytes().0 as f64;
-        if self.is_to_look(now) {
-            if let Some(ending) = self.look(now)? {
+        if self.is_to_poll(now) {
+            if let Some(ending) = self.poll(now)? {
                 return Ok(Some(ending));
             }
             self.moved += bytes;
@@ -392,15 +392,15 @@ impl<W: World> Drive<'_, W> {
         Ok(None)
     }
 
-    /// True if the whole state is to be looked at now.
-    fn is_to_look(&mut self, now: Nanos) -> bool {
+    /// True if the whole state is to be polled now.
+    fn is_to_poll(&mut self, now: Nanos) -> bool {
         let each = match self.pace.is_measuring() {
-            true => LOOK_MEASURING,
-            false => LOOK,
+            true => POLL_MEASURING,
+            false => POLL,
         };
-        let is_due = now.0.saturating_sub(self.looked.0) >= each.0;
+        let is_due = now.0.saturating_sub(self.polled.0) >= each.0;
         if is_due {
-            self.looked = now;
+            self.polled = now;
         }
         is_due
     }
@@ -410,14 +410,14 @@ impl<W: World> Drive<'_, W> {
     fn observe(&mut self, now: Nanos, is_busy: bool) {
         let probing = self.pace.probes();
         let seen = self.world.seen(self.pace.probe_gap_s());
-        let before = std::mem::replace(&mut self.asked, now);
+        let before = std::mem::replace(&mut self.sampled, now);
         let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
         let bytes = std::mem::take(&mut self.moved);
         self.pace
             .take(&seen.sample(seconds, bytes, is_busy, probing));
-        if now.0.saturating_sub(self.told.0) >= LOOK.0 {
-            self.told = now;
-            self.tell();
+        if now.0.saturating_sub(self.reported.0) >= POLL.0 {
+            self.reported = now;
+            self.report();
         }
     }
 
@@ -429,40 +429,40 @@ impl<W: World> Drive<'_, W> {
 
     /// Reason why `sync_max` could not be raised: another program's change, or the kernel's error.
     fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
-        let look = self.world.look()?;
-        if look.action == self.task.action && look.degraded == 0 {
-            return match look.until == Until::At(stood) {
+        let state = self.world.sync_state()?;
+        if state.action == self.task.action && state.degraded == 0 {
+            return match state.until == Until::At(stood) {
                 true => Err(error),
                 false => Ok(Ending::Turned(Tunable::Max)),
             };
         }
         let now = self.world.now();
-        self.look(now)?.ok_or(error)
+        self.poll(now)?.ok_or(error)
     }
 
-    /// Looks at the whole state: at what to keep, and for a reason to end.
-    fn look(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        let look = self.world.look()?;
-        self.count(&look);
-        match look.action {
+    /// Polls the whole state: for progress to keep, and for a reason to end.
+    fn poll(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let state = self.world.sync_state()?;
+        self.count(&state);
+        match state.action {
             action if action == self.task.action => {}
             // md resets `sync_max` at the end.
-            Action::Idle if look.until == Until::End && self.window.is_last() => {
+            Action::Idle if state.until == Until::End && self.window.is_last() => {
                 return Ok(Some(self.done()));
             }
-            _ if look.degraded > 0 => return Ok(Some(Ending::Degraded)),
+            _ if state.degraded > 0 => return Ok(Some(Ending::Degraded)),
             Action::Idle | Action::Check | Action::Repair => return Ok(Some(Ending::Stopped)),
             other => return Ok(Some(Ending::Recovery(other))),
         }
-        if look.degraded > 0 {
+        if state.degraded > 0 {
             return Ok(Some(Ending::Degraded));
         }
         // At the end md first resets `sync_max`, and is idle a moment later.
-        let is_ending = look.until == Until::End && self.window.is_last();
-        if look.until != Until::At(self.window.at()) && !is_ending {
+        let is_ending = state.until == Until::End && self.window.is_last();
+        if state.until != Until::At(self.window.at()) && !is_ending {
             return Ok(Some(Ending::Turned(Tunable::Max)));
         }
-        if let Some((done, of)) = look.completed {
+        if let Some((done, of)) = state.completed {
             self.at.of = of;
             self.window.ends_at(of);
             if done == self.window.at() {
@@ -472,25 +472,25 @@ impl<W: World> Drive<'_, W> {
             }
         }
         self.hurry(now);
-        self.look_seldom(now, look.delayed)
+        self.poll_seldom(now, state.delayed)
     }
 
     /// Takes what md's check has counted.
-    fn count(&mut self, look: &Look) {
+    fn count(&mut self, state: &SyncState) {
         // Until md has moved, its count may be that of the check before. One that is over was at its end.
         let moved = |done: Sectors| done > self.from;
-        let is_over = look.action == Action::Idle && look.until == Until::End;
-        if is_over || moved(self.at.live) || look.completed.is_some_and(|(done, _)| moved(done)) {
-            self.at.mismatches_seen = self.before.saturating_add(look.mismatches);
+        let is_over = state.action == Action::Idle && state.until == Until::End;
+        if is_over || moved(self.at.live) || state.completed.is_some_and(|(done, _)| moved(done)) {
+            self.at.mismatches_seen = self.before.saturating_add(state.mismatches);
         }
     }
 
-    /// Looks at what changes seldom.
-    fn look_seldom(&mut self, now: Nanos, delayed: bool) -> linux::Result<Option<Ending>> {
-        if now.0.saturating_sub(self.looked_seldom.0) < LOOK_SELDOM.0 {
+    /// Polls what changes seldom.
+    fn poll_seldom(&mut self, now: Nanos, delayed: bool) -> linux::Result<Option<Ending>> {
+        if now.0.saturating_sub(self.polled_seldom.0) < POLL_SELDOM.0 {
             return Ok(None);
         }
-        self.looked_seldom = now;
+        self.polled_seldom = now;
         if let Some(waits) = self.world.waits() {
             return Ok(Some(Ending::Waits(waits)));
         }
@@ -547,7 +547,7 @@ impl<W: World> Drive<'_, W> {
         Ok(None)
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         self.at.mean = self.pace.mean_s();
         self.at.p99 = self.pace.p99_s();
         self.at.targets = self
@@ -574,12 +574,13 @@ impl<W: World> Drive<'_, W> {
             return;
         }
         let ours = self.task.action;
-        let is_ours = |look: &linux::Result<Look>| matches!(look, Ok(look) if look.action == ours);
-        if !is_ours(&self.world.look()) {
+        let is_ours =
+            |state: &linux::Result<SyncState>| matches!(state, Ok(state) if state.action == ours);
+        if !is_ours(&self.world.sync_state()) {
             return;
         }
         let until = self.world.now() + TIMEOUT;
-        while is_ours(&self.world.look()) && self.world.now() < until {
+        while is_ours(&self.world.sync_state()) && self.world.now() < until {
             // What stands in its way is found when the tunables are put back. Before its thread has begun, md takes
             // no notice.
             let _ = self.world.act(Action::Idle);

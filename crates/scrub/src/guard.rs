@@ -324,12 +324,12 @@ fn watch_until(
 /// the window, md does not even begin to recover; and under the limit that stops a check a recovery would take
 /// years.
 fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
-    let Ok(look) = sync.look() else {
+    let Ok(state) = sync.state() else {
         return false;
     };
-    let checks = matches!(look.action, Action::Check | Action::Repair);
+    let checks = matches!(state.action, Action::Check | Action::Repair);
     is_held(sync)
-        && (look.degraded > 0 || makes_whole(look.action) || checks && waiting.now().is_some())
+        && (state.degraded > 0 || makes_whole(state.action) || checks && waiting.now().is_some())
 }
 
 /// Waits until the rest can be put back, as long as it is the same array.
@@ -339,7 +339,7 @@ fn stay(sync: &Sync, mut back: RestoreResult, is_same: impl Fn() -> bool) -> Res
         if !sync.is_there() || !is_same() {
             return back;
         }
-        let idle = sync.look().is_ok_and(|look| look.action == Action::Idle);
+        let idle = sync.state().is_ok_and(|state| state.action == Action::Idle);
         if idle {
             back = later.put_back(sync, By::Another);
         }

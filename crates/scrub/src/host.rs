@@ -8,7 +8,7 @@ use job::{Stop, StopCause};
 use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::Counter;
-use linux::md::sync::{Action, Look, Sectors, Sync, Tunable};
+use linux::md::sync::{Action, Sectors, Sync, SyncState, Tunable};
 use record::Nanos;
 
 use super::compare::{Compared, Comparer};
@@ -91,8 +91,8 @@ impl World for OnHost<'_> {
         sleep(Duration::from_nanos(span.0));
     }
 
-    fn look(&mut self) -> linux::Result<Look> {
-        self.sync.look()
+    fn sync_state(&mut self) -> linux::Result<SyncState> {
+        self.sync.state()
     }
 
     fn live(&mut self) -> Option<Sectors> {

@@ -220,7 +220,7 @@ impl SavedTunables {
     /// nothing, or a check, which would still move it.
     fn later(&self, sync: &Sync) -> Option<SavedTunables> {
         let setting = self.of(Tunable::Min)?;
-        let action = sync.look().ok()?.action;
+        let action = sync.state().ok()?.action;
         let moves = matches!(action, Action::Idle | Action::Check | Action::Repair);
         (!moves).then(|| SavedTunables {
             settings: vec![Setting {
@@ -248,7 +248,7 @@ impl SavedTunables {
             Action::Check
         };
         let until = Instant::now() + TIMEOUT;
-        let is_ours = || sync.look().is_ok_and(|look| look.action == ours);
+        let is_ours = || sync.state().is_ok_and(|state| state.action == ours);
         while is_ours() && Instant::now() < until {
             // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
             // takes no notice.

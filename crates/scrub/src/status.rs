@@ -112,7 +112,7 @@ pub(crate) fn status(
             continue;
         };
         let sync = Sync::of(&context.root, device);
-        let look = sync.look().ok();
+        let state = sync.state().ok();
         let uuid = sync.uuid();
         let work = match (store, &uuid) {
             (Some(store), Some(uuid)) => store.find::<Checkpoint>(uuid).refused()?,
@@ -131,11 +131,11 @@ pub(crate) fn status(
             finished: work.as_ref().and_then(|work| work.summary.finished),
             changed: work.as_ref().map(|work| work.summary.changed),
             kept: work.map(|work| work.document),
-            counted: look
+            counted: state
                 .as_ref()
                 .filter(|_| is_check)
-                .map(|look| look.mismatches),
-            action: look.map(|look| look.action),
+                .map(|state| state.mismatches),
+            action: state.map(|state| state.action),
             uuid,
             array,
         });

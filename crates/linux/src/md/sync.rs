@@ -227,7 +227,7 @@ impl Tunable {
 
 /// State of an array's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct SyncState {
     /// Action.
     pub action: Action,
     /// `clean`, `active`, `read-auto`, …
@@ -337,11 +337,11 @@ impl Sync {
         self.write("sync_action", action.word())
     }
 
-    /// Looks at all of it.
+    /// State of its work, read anew.
     ///
     /// # Errors
     /// When something cannot be read or understood.
-    pub fn look(&self) -> Result<Look> {
+    pub fn state(&self) -> Result<SyncState> {
         let path = self.folder.join("sync_action");
         let text = read_text(&path)?;
         let action = Action::parse(&text).ok_or_else(|| Error::Parse {
@@ -357,7 +357,7 @@ impl Sync {
             what: format!("'{text}' is neither 'max' nor a number"),
         })?;
         let completed = attribute(&self.folder.join("sync_completed"));
-        Ok(Look {
+        Ok(SyncState {
             action,
             state: read_text(&self.folder.join("array_state"))?,
             degraded: number(&self.folder.join("degraded")).unwrap_or(0),

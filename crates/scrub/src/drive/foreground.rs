@@ -134,9 +134,9 @@ fn a_deadline_far_away_leaves_the_steering_to_the_latency() {
             ..task(None)
         },
     );
-    let told: Vec<&At> = model.told.iter().filter(|at| at.live.0 > 0).collect();
-    let measuring = told.iter().filter(|at| at.measuring).count();
-    let share = measuring as f64 / told.len() as f64;
+    let reported: Vec<&At> = model.reported.iter().filter(|at| at.live.0 > 0).collect();
+    let measuring = reported.iter().filter(|at| at.measuring).count();
+    let share = measuring as f64 / reported.len() as f64;
     assert!(share < 0.1, "it measures {share:.2} of the time");
     let (got, demanded) = (rate(&model, 60, 300), of as f64 / 3000.0);
     println!("{got:.0} sectors a second, of which the deadline demands {demanded:.0}");

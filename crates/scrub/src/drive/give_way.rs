@@ -9,7 +9,7 @@
 //! While members are read, md does nothing, and nothing delays work that it may have to do: `sync_max` is `max`. The
 //! progress is known at the end of each unit, where md can take over.
 
-use linux::md::sync::{Action, Look, Sectors, Tunable, Until};
+use linux::md::sync::{Action, Sectors, SyncState, Tunable, Until};
 use record::Nanos;
 use study::pace::Allowed;
 
@@ -127,8 +127,8 @@ impl<W: World> Drive<'_, W> {
     fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let until = now + TIMEOUT;
         loop {
-            let look = self.world.look()?;
-            if look.action == self.task.action {
+            let state = self.world.sync_state()?;
+            if state.action == self.task.action {
                 if self.world.now() >= until {
                     return Ok(None);
                 }
@@ -140,11 +140,11 @@ impl<W: World> Drive<'_, W> {
             if let Some(reached) = self.reached() {
                 self.at.live = self.at.live.max(reached);
             }
-            self.count(&look);
-            if let Some(ending) = not_left_alone(&look) {
+            self.count(&state);
+            if let Some(ending) = not_left_alone(&state) {
                 return Ok(Some(ending));
             }
-            if look.until == Until::End && self.window.is_last() {
+            if state.until == Until::End && self.window.is_last() {
                 return Ok(Some(self.done()));
             }
             self.began = false;
@@ -172,8 +172,8 @@ impl<W: World> Drive<'_, W> {
         if direct.is_at_rest() {
             self.at.done = direct.at;
         }
-        if self.is_to_look(now) {
-            if let Some(ending) = self.look_direct(now)? {
+        if self.is_to_poll(now) {
+            if let Some(ending) = self.poll_direct(now)? {
                 return Ok(Some(Some(ending)));
             }
             self.moved += bytes;
@@ -252,20 +252,20 @@ impl<W: World> Drive<'_, W> {
     /// Meaning of md's refusal between two of its checks: other work has begun, which must not be delayed.
     fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
         self.world.turn(Tunable::Max, "max")?;
-        self.look_direct(now)?.map(Some).ok_or(error)
+        self.poll_direct(now)?.map(Some).ok_or(error)
     }
 
     /// Looks for a reason to end while md does nothing.
-    fn look_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        let look = self.world.look()?;
-        if let Some(ending) = not_left_alone(&look) {
+    fn poll_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let state = self.world.sync_state()?;
+        if let Some(ending) = not_left_alone(&state) {
             return Ok(Some(ending));
         }
-        if look.until != Until::End {
+        if state.until != Until::End {
             return Ok(Some(Ending::Turned(Tunable::Max)));
         }
         self.hurry(now);
-        self.look_seldom(now, false)
+        self.poll_seldom(now, false)
     }
 
     /// All is done.
@@ -278,9 +278,9 @@ impl<W: World> Drive<'_, W> {
 }
 
 /// End for an array that md works on though it should do nothing; `None` where it does nothing.
-fn not_left_alone(look: &Look) -> Option<Ending> {
-    match look.action {
-        _ if look.degraded > 0 => Some(Ending::Degraded),
+fn not_left_alone(state: &SyncState) -> Option<Ending> {
+    match state.action {
+        _ if state.degraded > 0 => Some(Ending::Degraded),
         Action::Idle => None,
         Action::Check | Action::Repair => Some(Ending::Begun),
         other => Some(Ending::Recovery(other)),

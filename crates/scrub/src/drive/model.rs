@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use job::StopCause;
 use linux::md::competing::CompetingArray;
-use linux::md::sync::{Action, Look, Sectors, Speed, Tunable, Until};
+use linux::md::sync::{Action, Sectors, Speed, SyncState, Tunable, Until};
 use record::Nanos;
 
 use super::{At, Compared, ForegroundSample, Task, Waits, World};
@@ -151,7 +151,7 @@ pub(super) struct Model {
     /// For each second: sectors checked, and the mean latency of the foreground.
     pub history: Vec<(f64, f64)>,
     second: (f64, f64, u32),
-    pub told: Vec<At>,
+    pub reported: Vec<At>,
     /// Writes that were refused.
     pub refused: Vec<String>,
 }
@@ -214,7 +214,7 @@ impl Model {
             random: 1,
             history: Vec::new(),
             second: (0.0, 0.0, 0),
-            told: Vec::new(),
+            reported: Vec::new(),
             refused: Vec::new(),
         }
     }
@@ -458,12 +458,12 @@ impl World for Model {
         }
     }
 
-    fn look(&mut self) -> linux::Result<Look> {
+    fn sync_state(&mut self) -> linux::Result<SyncState> {
         if !self.there {
             return Err(linux::Error::NoDevice("md0".to_owned()));
         }
         let is_busy = self.action != Action::Idle;
-        Ok(Look {
+        Ok(SyncState {
             action: self.action,
             state: "clean".to_owned(),
             degraded: self.degraded,
@@ -586,6 +586,6 @@ impl World for Model {
     }
 
     fn stands(&mut self, at: &At) {
-        self.told.push(at.clone());
+        self.reported.push(at.clone());
     }
 }

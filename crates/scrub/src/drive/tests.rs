@@ -105,7 +105,10 @@ fn somebody_who_comes_to_an_idle_array_is_not_run_over() {
     assert!(model.history[18].0 > 0.95 * FASTEST);
     let after = model.history[21].0;
     assert!(after < 0.05 * FASTEST, "{after}");
-    let measuring = model.told.iter().any(|at| at.measuring && at.live.0 > 0);
+    let measuring = model
+        .reported
+        .iter()
+        .any(|at| at.measuring && at.live.0 > 0);
     assert!(measuring, "it is measured with the check held");
 }
 
@@ -123,7 +126,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
         if starts % 3 == 1 {
             model.load = busy(0.001, 0.001);
         }
-        // Signals and kills come at odd moments; a kill leaves what was told last.
+        // Signals and kills come at odd moments; a kill leaves what was reported last.
         let when = (1 + starts % 7) * SECOND + starts * 61_000_000;
         let killed = starts.is_multiple_of(2);
         model.events.push((when, Event::Stop(StopCause::Signal)));
@@ -142,7 +145,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
             break;
         }
         let at = if killed {
-            model.told.last().cloned().unwrap_or_default()
+            model.reported.last().cloned().unwrap_or_default()
         } else {
             ended.at
         };

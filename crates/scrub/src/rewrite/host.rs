@@ -148,7 +148,7 @@ impl<'a> OnHost<'a> {
         self.turn(Tunable::Min, &from.0.to_string())?;
         let counted = retried(|| self.sync.act(Action::Check)).and_then(|()| self.count(to));
         let until = Instant::now() + TIMEOUT;
-        let goes_on = || matches!(self.sync.look(), Ok(look) if look.action == Action::Check);
+        let goes_on = || matches!(self.sync.state(), Ok(state) if state.action == Action::Check);
         while goes_on() && Instant::now() < until {
             // Before its thread has begun, md takes no notice; that it has ended is seen next.
             let _ = self.sync.act(Action::Idle);
@@ -163,15 +163,15 @@ impl<'a> OnHost<'a> {
     /// Waits until md's check is there.
     fn count(&self, to: Sectors) -> Result<u64, String> {
         loop {
-            let look = self.sync.look().map_err(|error| error.to_string())?;
+            let state = self.sync.state().map_err(|error| error.to_string())?;
             let is_there = |(done, _): (Sectors, Sectors)| done >= to;
-            match look.action {
-                Action::Check if look.completed.is_some_and(is_there) => {
-                    return Ok(look.mismatches);
+            match state.action {
+                Action::Check if state.completed.is_some_and(is_there) => {
+                    return Ok(state.mismatches);
                 }
                 Action::Check => {}
                 // At the end of the array md takes the end of its check away.
-                Action::Idle if look.until == Until::End => return Ok(look.mismatches),
+                Action::Idle if state.until == Until::End => return Ok(state.mismatches),
                 other => {
                     return Err(format!(
                         "md's check of the stripes was ended by something else (sync_action is '{}')",
@@ -209,15 +209,15 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
             .is_none_or(|shown| shown.trim() != "0")
     };
     let bad = sync.health().into_iter().find(|member| member.bad.0 > 0);
-    match sync.look() {
+    match sync.state() {
         Err(error) => return Some(error.to_string()),
-        Ok(look) if look.degraded > 0 => {
+        Ok(state) if state.degraded > 0 => {
             return Some("a member is missing; replace it first".to_owned());
         }
-        Ok(look) if look.action != Action::Idle => {
+        Ok(state) if state.action != Action::Idle => {
             return Some(format!(
                 "md is at work on it (its sync_action is '{}')",
-                look.action.word()
+                state.action.word()
             ));
         }
         Ok(_) => {}
@@ -290,8 +290,8 @@ impl World for OnHost<'_> {
 
     fn write(&mut self, place: Place, bytes: &[u8]) -> io::Result<()> {
         // As much as can be known: nothing holds a member back from failing meanwhile.
-        let look = self.sync.look().map_err(io::Error::other)?;
-        if look.degraded > 0 || !self.disks.has(place.slot) {
+        let state = self.sync.state().map_err(io::Error::other)?;
+        if state.degraded > 0 || !self.disks.has(place.slot) {
             return Err(io::Error::other("a member has failed meanwhile"));
         }
         let held = self.held.as_mut();

@@ -76,7 +76,7 @@ fn a_file_that_the_kernel_does_not_have_is_not_made() {
     assert!(error.contains("sync_max could not be written"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!((sync.tunable(Tunable::Max), sync.live()), (None, None));
-    assert!(sync.look().is_err() && !sync.is_there());
+    assert!(sync.state().is_err() && !sync.is_there());
 }
 
 proptest! {

@@ -13,7 +13,7 @@ fn ten(share: f64) -> Load {
     let barrier = Barrier {
         holds: 2.0 * load.alone + read,
         lost: 0.6,
-        asked: share,
+        demand: share,
         direct: load.gentle,
         cost: load.cost,
         superblock: 0.5 * read,

@@ -86,7 +86,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
                 break;
             }
             let at = if killed {
-                model.told.last().cloned().unwrap_or_default()
+                model.reported.last().cloned().unwrap_or_default()
             } else {
                 ended.at
             };

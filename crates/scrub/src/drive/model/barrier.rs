@@ -14,7 +14,7 @@ pub(in super::super) struct Barrier {
     /// The share of what the members can do that is lost meanwhile.
     pub lost: f64,
     /// The share of it that the foreground asks for.
-    pub asked: f64,
+    pub demand: f64,
     /// Share of full speed at which members are read directly.
     pub direct: f64,
     /// Latency that reads at full speed would add, in seconds.
@@ -58,7 +58,7 @@ impl Crossing {
         } else {
             1.0
         };
-        self.behind = (self.behind + (barrier.asked - can) * seconds).max(0.0);
+        self.behind = (self.behind + (barrier.demand - can) * seconds).max(0.0);
         let held = until.map_or(0, |until| until - now + STEP / 2);
         self.behind + held as f64 / SECOND as f64
     }
