@@ -47,7 +47,7 @@ const SLOWER: &str = "All members wait for this one. Compare it with the others 
                       if it stays slow.";
 
 /// Findings from a single report. `names`: the devices that are requested; none means all.
-pub(super) fn look(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sighting)> {
+pub(super) fn observe(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sighting)> {
     let mut seen = Vec::new();
     let devices = Devices::of(sample, names);
     for device in devices.causes(stalled::hangs) {

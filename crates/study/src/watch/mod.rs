@@ -1,7 +1,7 @@
 //! Findings about the disks of a host, from moment to moment: samples in, events out.
 //!
 //! A [`Watch`] is shown one sample after the other, of any length: just taken, replayed from a
-//! recording, or read from a log. Each rule looks at the last seconds or minutes and reports what
+//! recording, or read from a log. Each rule observes the last seconds or minutes and reports what
 //! it sees now; the [`event_tracker`] turns these sightings into events, each with one start and one end.
 //!
 //! The crate's proofs measure the rules' error rates on simulated hosts.
@@ -78,7 +78,7 @@ impl Watch {
         let mut seen = Vec::new();
         for (code, rule) in &mut self.rules {
             if is_point || rule.is_instant() {
-                rule.look(&now, &mut seen);
+                rule.observe(&now, &mut seen);
                 for sighting in seen.drain(..) {
                     changes.extend(self.book.enter(*code, sighting, sample.at));
                 }
@@ -93,7 +93,7 @@ impl Watch {
     pub fn see_alone(&mut self, sample: &Sample) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut seen = Vec::new();
-        for (code, sighting) in alone::look(sample, &self.names) {
+        for (code, sighting) in alone::observe(sample, &self.names) {
             let key = (code, sighting.subject);
             if !self.alone.contains(&key) {
                 changes.extend(self.book.note(code, sighting, sample.at));

@@ -67,7 +67,7 @@ impl<'a> Now<'a> {
     }
 }
 
-/// The devices of a sample that are looked at.
+/// The devices of a sample that are judged.
 pub(super) struct Devices<'a> {
     /// Those that do the work: the disks, or, where none is in view, what lies on no other that is: in a log of an
     /// array alone, and where only loop devices are in use.
@@ -141,13 +141,13 @@ pub(super) trait Rule {
         Nanos::from_secs(10)
     }
 
-    /// True if it looks at every sample, and not only once a second.
+    /// True if it observes every sample, and not only once a second.
     fn is_instant(&self) -> bool {
         false
     }
 
     /// Sightings at this moment.
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>);
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>);
 
     /// Forgets what it remembers: what comes next does not follow it.
     fn forget(&mut self) {}

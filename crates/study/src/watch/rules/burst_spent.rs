@@ -19,7 +19,7 @@ use crate::watch::history::{Point, jitter, mean_known, mean_of, median, variatio
 use crate::watch::members::arrays;
 use crate::watch::rule::{Now, Rule, Sighting};
 
-/// Points that it looks back, and interval of its looks.
+/// Points that it looks back, and interval of its observations.
 const WINDOW: usize = 240;
 const EVERY: u64 = 10;
 /// The first level must have been held for so long, and the second, in seconds.
@@ -73,7 +73,7 @@ impl Rule for BurstSpent {
         self.spent.clear();
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let is_time = now.history.count().is_multiple_of(EVERY);
         let mut lasting = HashMap::new();
         for device in now.disks() {

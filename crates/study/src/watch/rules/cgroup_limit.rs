@@ -72,7 +72,7 @@ impl Rule for CgroupLimit {
         self.tracks.clear();
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         let mut tracks = std::mem::take(&mut self.tracks);
         let mut found: Vec<LimitedGroup<'_>> = Vec::new();

@@ -64,7 +64,7 @@ impl Rule for Cold {
         self.worked_on.clear();
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         // A check of an array reads much alongside its users, who wait for that. When it has ended, it is still
         // in what is looked back on.
         let elapsed = now.sample.at.elapsed;

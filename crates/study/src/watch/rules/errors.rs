@@ -63,7 +63,7 @@ impl Rule for Errors {
         true
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let at = now.sample.at;
         self.logged
             .retain(|_, errors| at.elapsed - errors.seen.elapsed <= SILENCE);

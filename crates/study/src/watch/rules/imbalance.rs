@@ -33,7 +33,7 @@ const ADVICE: &str = "The array is no faster than this member. Look for one hot 
 pub(super) struct Imbalance;
 
 impl Rule for Imbalance {
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
             let part: Kind = match array.device.raid_level().map(Level::placement) {
                 Some(Placement::Striped | Placement::Parity { rotates: true, .. }) => {

@@ -14,8 +14,8 @@ use crate::watch::rule::{Now, Rule, Sighting};
 
 /// The counters are examined every so many points.
 const EVERY: u64 = 5;
-/// Number of looks in a row that must say so.
-const LOOKS: u32 = 2;
+/// Number of observations in a row that must show it.
+const OBSERVATIONS: u32 = 2;
 /// A disk must vary so many times as much as the sum.
 const WILDER: f64 = 3.0;
 /// A disk with less than this share of the sum is left out of that.
@@ -28,21 +28,21 @@ const ADVICE: &str = "More or faster volumes do not help: use an instance with m
 #[derive(Default)]
 pub(super) struct InstanceCap {
     pages: Pages,
-    looks: u32,
+    observations: u32,
     held: Option<Held>,
 }
 
 impl Rule for InstanceCap {
     fn forget(&mut self) {
         self.pages.forget();
-        self.looks = 0;
+        self.observations = 0;
     }
 
     fn is_instant(&self) -> bool {
         true
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         // An instance store shares no cap with others, and so its page names none. That is its word too.
         self.pages.take(now.sample, |exceeded| {
             let ops = exceeded.instance_iops.unwrap_or_default();
@@ -56,7 +56,7 @@ impl Rule for InstanceCap {
             })
             .collect();
         if !over.is_empty() {
-            seen.push(said_by_volumes(&over));
+            seen.push(by_statistics_pages(&over));
             return;
         }
         if now.disks().any(|device| self.pages.has(device.device.id)) {
@@ -64,18 +64,18 @@ impl Rule for InstanceCap {
         }
         if now.history.ended_point() && now.history.count().is_multiple_of(EVERY) {
             self.held = held_together(now);
-            self.looks = if self.held.is_some() {
-                self.looks + 1
+            self.observations = if self.held.is_some() {
+                self.observations + 1
             } else {
                 0
             };
         }
-        if let Some(held) = self.held.filter(|_| self.looks >= LOOKS) {
+        if let Some(held) = self.held.filter(|_| self.observations >= OBSERVATIONS) {
             let mut points = now
                 .disks()
                 .filter_map(|disk| window(now.history, disk.device.id));
             let began = points.next().map(beginning).unwrap_or_default();
-            seen.push(said_by_counters(&held, host(began)));
+            seen.push(by_counters(&held, host(began)));
         }
     }
 }
@@ -92,7 +92,7 @@ fn host(began: record::sample::Moment) -> Sighting {
     }
 }
 
-fn said_by_volumes(over: &[(&str, TimeOverCap)]) -> Sighting {
+fn by_statistics_pages(over: &[(&str, TimeOverCap)]) -> Sighting {
     let most = |share: fn(&TimeOverCap) -> f64| {
         over.iter().map(|(_, over)| share(over)).fold(0.0, f64::max)
     };
@@ -117,7 +117,7 @@ fn said_by_volumes(over: &[(&str, TimeOverCap)]) -> Sighting {
     }
 }
 
-fn said_by_counters(held: &Held, sighting: Sighting) -> Sighting {
+fn by_counters(held: &Held, sighting: Sighting) -> Sighting {
     Sighting {
         text: format!(
             "All disks together are constant at {} IOPS ({}), while each of them varies, with {} \

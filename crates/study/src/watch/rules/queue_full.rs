@@ -20,7 +20,7 @@ const ADVICE: &str = "Reduce the number of concurrent requests, or spread the lo
 pub(super) struct QueueFull;
 
 impl Rule for QueueFull {
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for device in now.disks() {
             let Some(depth) = device.device.queue_depth.map(f64::from) else {
                 continue;

@@ -98,7 +98,7 @@ impl Rule for Removed {
         self.last.clear();
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         for device in &sample.removed {
             if self.matters(device) {

@@ -113,7 +113,7 @@ impl Rule for ScrubHurts {
         self.pressure.clear();
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         self.calm.retain(|id, _| now.sample.device(*id).is_some());
         self.begun.retain(|id, _| now.sample.device(*id).is_some());
         let pressure = now.sample.host.pressure.as_ref();

@@ -61,7 +61,7 @@ const ADVICE: &str = "All members wait for this one. Compare it with the others 
 pub(super) struct SlowMember;
 
 impl Rule for SlowMember {
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
             let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
             for (index, side) in sides.iter().enumerate() {

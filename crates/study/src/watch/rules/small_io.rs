@@ -28,7 +28,7 @@ const ADVICE: &str = "Larger requests move more data with the same IOPS: check r
 pub(super) struct SmallIo;
 
 impl Rule for SmallIo {
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         for device in now.disks() {
             let last = now.history.last(device.device.id, WINDOW_S, LEAST_POINTS);
             let Some(points) = last else {

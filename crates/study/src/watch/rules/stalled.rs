@@ -51,7 +51,7 @@ impl Rule for Stalled {
         self.since.clear();
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let length = now.sample.length.as_secs_f64();
         let mut since = HashMap::with_capacity(self.since.len());
         for device in now.devices.causes(hangs) {

@@ -18,8 +18,8 @@ use crate::watch::rule::{Now, Rule, Sighting};
 
 /// The counters are examined every so many points: neighbouring answers are nearly the same.
 const EVERY: u64 = 5;
-/// Number of looks in a row that must say so.
-const LOOKS: u32 = 2;
+/// Number of observations in a row that must show it.
+const OBSERVATIONS: u32 = 2;
 
 const ADVICE: &str = "Requests wait for the limit, not for the disk: provision more IOPS or throughput for this \
                       volume, spread the load over more volumes, or send fewer and larger requests.";
@@ -31,7 +31,7 @@ const ADVICE_STORE: &str = "Requests wait for the limit, not for the disk, and t
 #[derive(Default)]
 pub(super) struct VolumeCap {
     pages: Pages,
-    /// Results of the last looks at the counters, and number in a row that said so.
+    /// Results of the last observations of the counters, and number in a row that showed it.
     held: HashMap<DeviceId, (u32, Held)>,
 }
 
@@ -46,31 +46,31 @@ impl Rule for VolumeCap {
         true
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         self.pages.take(now.sample, |exceeded| {
             (exceeded.volume_iops, exceeded.volume_bytes)
         });
         let is_time = now.history.ended_point() && now.history.count().is_multiple_of(EVERY);
         if is_time {
-            self.look_at_counters(now);
+            self.observe_counters(now);
         }
         for device in now.disks() {
             let id = device.device.id;
             if let Some(over) = self.pages.over(id) {
-                seen.push(said_by_volume(device, &over));
-            } else if let Some((looks, held)) = self.held.get(&id)
-                && *looks >= LOOKS
+                seen.push(by_statistics_page(device, &over));
+            } else if let Some((observations, held)) = self.held.get(&id)
+                && *observations >= OBSERVATIONS
             {
                 let began = window(now.history, id).map(beginning).unwrap_or_default();
                 let sighting = Sighting::of(device, Severity::Warn, began);
-                seen.push(said_by_counters(device, held, sighting));
+                seen.push(by_counters(device, held, sighting));
             }
         }
     }
 }
 
 impl VolumeCap {
-    fn look_at_counters(&mut self, now: &Now<'_>) {
+    fn observe_counters(&mut self, now: &Now<'_>) {
         let before = std::mem::take(&mut self.held);
         for device in now.disks() {
             let id = device.device.id;
@@ -78,14 +78,14 @@ impl VolumeCap {
                 continue;
             }
             if let Some(held) = held(now.history, id) {
-                let looks = before.get(&id).map_or(0, |(looks, _)| *looks);
-                self.held.insert(id, (looks + 1, held));
+                let observations = before.get(&id).map_or(0, |(observations, _)| *observations);
+                self.held.insert(id, (observations + 1, held));
             }
         }
     }
 }
 
-fn said_by_volume(device: &DeviceSample, over: &TimeOverCap) -> Sighting {
+fn by_statistics_page(device: &DeviceSample, over: &TimeOverCap) -> Sighting {
     let which = match (over.ops > 0.0, over.bytes > 0.0) {
         (true, true) => "its limits on IOPS and on throughput",
         (true, false) => "its IOPS limit",
@@ -109,7 +109,7 @@ fn said_by_volume(device: &DeviceSample, over: &TimeOverCap) -> Sighting {
     }
 }
 
-fn said_by_counters(device: &DeviceSample, held: &Held, sighting: Sighting) -> Sighting {
+fn by_counters(device: &DeviceSample, held: &Held, sighting: Sighting) -> Sighting {
     let plateau = &held.plateau;
     let level = match plateau.capped {
         Capped::Ops => format!("{} IOPS", digits(plateau.ops_per_s)),

@@ -32,7 +32,7 @@ impl Rule for Writeback {
         self.since = None;
     }
 
-    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         let full = now.sample.host.memory.as_ref().and_then(held_back);
         let Some((waiting, limit)) = full else {
             self.since = None;
