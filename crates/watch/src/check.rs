@@ -52,12 +52,12 @@ pub(super) fn validate(args: &WatchArgs) -> Result<(), Failure> {
     }
 }
 
-/// Looks, and answers.
+/// Observes, and answers.
 pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let none = Thresholds::default();
     let warning = args.warning.as_ref().unwrap_or(&none);
     let critical = args.critical.as_ref().unwrap_or(&none);
-    let seen = validate(args).and_then(|()| look(args, context, interrupt));
+    let seen = validate(args).and_then(|()| observe(args, context, interrupt));
     match seen {
         Ok(seen) => {
             let (status, text) = seen.judge(warning, critical, args.verbose > 0);
@@ -72,7 +72,7 @@ pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
     }
 }
 
-fn look(
+fn observe(
     args: &WatchArgs,
     context: &Context,
     interrupt: &AtomicBool,

@@ -49,9 +49,9 @@ mod tests {
         let mut ticks = Ticks::every(period);
         thread::sleep(5 * period);
         let go = AtomicBool::new(false);
-        let asked = Instant::now();
+        let began = Instant::now();
         assert!(ticks.wait(&go));
-        assert!(ticks.next > asked - period);
+        assert!(ticks.next > began - period);
     }
 
     #[test]

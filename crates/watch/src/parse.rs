@@ -32,8 +32,8 @@ use super::view::View;
 
 /// Bytes of a log that are read at a time.
 const CHUNK: usize = 1 << 20;
-/// Interval at which it is looked whether to end, and how fast it goes, while nothing comes.
-const LOOK: Timespec = Timespec {
+/// Interval at which an end, and the rate of reading, are polled while nothing comes.
+const POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
@@ -261,7 +261,7 @@ impl Read for Awaited<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut fds = [PollFd::new(&self.source, PollFlags::IN)];
-            match poll(&mut fds, Some(&LOOK)) {
+            match poll(&mut fds, Some(&POLL)) {
                 Err(Errno::INTR) | Ok(0) if self.interrupt.load(Relaxed) => return Ok(0),
                 Err(Errno::INTR) => {}
                 Ok(0) => self.progress.wait(),

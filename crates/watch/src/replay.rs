@@ -390,7 +390,7 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
         .iter()
         .filter(|one| one.host == part.host)
         .collect();
-    let asked = format!(
+    let missing = format!(
         "Nothing was recorded of {} from {} to {}.",
         part.host,
         format::local_date(part.from),
@@ -430,5 +430,5 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
         }
         (None, None) => "The recording of that time has a gap there.".to_owned(),
     };
-    Ok(format!("{asked} {there}"))
+    Ok(format!("{missing} {there}"))
 }

@@ -17,9 +17,9 @@ use ui::signals;
 /// True if the screen is drawn: not for lines, a check, metrics, nor a table or page of a recording, and only
 /// on a terminal.
 pub fn takes_the_terminal(args: &WatchArgs) -> bool {
-    let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
+    let is_text = args.plain || args.json || args.check || args.prometheus.is_some();
     let is_drawn = args.record.at.is_some() && (args.record.table || args.record.report.is_some());
-    !is_said && !is_drawn && args.log.parse.is_none() && ui::screen::is_possible()
+    !is_text && !is_drawn && args.log.parse.is_none() && ui::screen::is_possible()
 }
 
 /// Form of samples and events.

@@ -42,7 +42,7 @@ impl Arrays {
     }
 
     /// Looks what the arrays do now; tells whether anything but their progress changed.
-    pub(super) fn look(&mut self) -> bool {
+    pub(super) fn poll(&mut self) -> bool {
         let Some(file) = &mut self.file else {
             return false;
         };
@@ -77,7 +77,7 @@ impl Arrays {
         if self.file.is_none() {
             // md may be loaded only when the first array is built.
             self.file = MdStat::open(root).ok();
-            self.look();
+            self.poll();
         }
         self.is_due = false;
         if self.lines.is_empty() {

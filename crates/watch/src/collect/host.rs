@@ -66,13 +66,13 @@ impl Host {
     }
 
     /// The host in an interval. A file that cannot be read any more says nothing.
-    pub(super) fn look(&mut self, length: Nanos, notes: &mut Vec<String>) -> HostSample {
+    pub(super) fn poll(&mut self, length: Nanos, notes: &mut Vec<String>) -> HostSample {
         let seconds = length.as_secs_f64();
         HostSample {
             pressure: self.pressure(seconds),
             load: self.load(),
             memory: self.memory(),
-            cpu: self.processors.as_mut().and_then(Processors::look),
+            cpu: self.processors.as_mut().and_then(Processors::poll),
             interfaces: self.interfaces(seconds),
             errors: self.errors(notes),
             limits: self.limits(seconds),

@@ -99,7 +99,7 @@ impl Collector {
         }
         let sized = self.sized.as_mut().and_then(|file| file.read().ok());
         let mut removed = self.roster.settle(sized.as_ref());
-        let arrays_changed = self.arrays.look();
+        let arrays_changed = self.arrays.poll();
         let is_due = self.roster.is_due(now.monotonic, arrays_changed);
         if is_due {
             self.roster.refresh(&self.root, &mut self.notes);
@@ -110,7 +110,7 @@ impl Collector {
         removed.extend(self.roster.take_replaced());
         self.arrays
             .keep_fresh(now.monotonic, &self.root, self.roster.devices());
-        let host = self.host.look(interval.length, &mut self.notes);
+        let host = self.host.poll(interval.length, &mut self.notes);
         let seconds = interval.length.as_secs_f64();
         let mut devices: Vec<(u32, DeviceSample)> = found
             .iter()

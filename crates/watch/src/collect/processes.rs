@@ -42,7 +42,7 @@ impl Processes {
 
     /// The processes that did most since the last look, and the time since that: nothing, where that was a short
     /// time ago for the time that it took.
-    pub(super) fn look(
+    pub(super) fn poll(
         &mut self,
         threads: HashMap<u32, u64>,
         now: Nanos,
@@ -136,12 +136,12 @@ mod tests {
         put(4096);
         let mut processes = Processes::new(&root);
         let name = |_: u32| Some(Arc::from("worker"));
-        let first = processes.look(HashMap::new(), Nanos::from_secs(1), name);
+        let first = processes.poll(HashMap::new(), Nanos::from_secs(1), name);
         assert_eq!(first, (Vec::new(), Nanos(0)));
         put(12_288);
         processes.next = Instant::now();
         let threads = HashMap::from([(13, 5), (99, 1)]);
-        let (found, over) = processes.look(threads, Nanos::from_secs(3), name);
+        let (found, over) = processes.poll(threads, Nanos::from_secs(3), name);
         assert_eq!(over, Nanos::from_secs(2));
         let told: Vec<(u32, &str, u64, u64)> = found
             .iter()

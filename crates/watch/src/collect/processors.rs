@@ -21,7 +21,7 @@ impl Processors {
     }
 
     /// The shares since the last call.
-    pub(super) fn look(&mut self) -> Option<CpuShares> {
+    pub(super) fn poll(&mut self) -> Option<CpuShares> {
         let now = ticks(self.file.read().ok()?)?;
         shares(&self.before.replace(now)?, &now)
     }

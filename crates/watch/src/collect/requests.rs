@@ -151,7 +151,7 @@ impl Requests {
         let began = thread_cpu_time();
         let threads = std::mem::take(&mut taken.threads);
         let name = |thread: u32| taken.live.thread(thread);
-        let (processes, over) = self.processes.look(threads, sample.at.elapsed, name);
+        let (processes, over) = self.processes.poll(threads, sample.at.elapsed, name);
         sample.host.processes = processes;
         let lost = taken.live.lost();
         sample.host.tracing = Some(TracingSample {

@@ -84,9 +84,9 @@ pub(super) struct Roster {
     last_refresh: Option<Nanos>,
     cost: Duration,
     /// It was said that sysfs does not tell the devices.
-    said_unlisted: bool,
+    reported_unlisted: bool,
     /// It was said that some devices do not count.
-    said_uncounted: bool,
+    reported_uncounted: bool,
 }
 
 impl Roster {
@@ -105,8 +105,8 @@ impl Roster {
             replaced: Vec::new(),
             last_refresh: None,
             cost: Duration::ZERO,
-            said_unlisted: false,
-            said_uncounted: false,
+            reported_unlisted: false,
+            reported_uncounted: false,
         }
     }
 
@@ -284,9 +284,9 @@ impl Roster {
         let lists_none = self.devices.iter().next().is_none() && !self.known.is_empty();
         let hidden = || lists_none.then(|| "sysfs lists none of them".to_owned());
         if let Some(why) = failure.or_else(hidden)
-            && !self.said_unlisted
+            && !self.reported_unlisted
         {
-            self.said_unlisted = true;
+            self.reported_unlisted = true;
             notes.push(format!(
                 "The stacking of devices is unknown, and their kinds are guessed from their names, \
                  since {why}."
@@ -296,7 +296,7 @@ impl Roster {
 
     /// Says once which devices have their counters switched off: they seem to do nothing.
     fn say_what_is_uncounted(&mut self, root: &Root, notes: &mut Vec<String>) {
-        if self.said_uncounted {
+        if self.reported_uncounted {
             return;
         }
         let uncounted: Vec<&str> = self
@@ -310,7 +310,7 @@ impl Roster {
             .map(|device| device.name.as_str())
             .collect();
         if !uncounted.is_empty() {
-            self.said_uncounted = true;
+            self.reported_uncounted = true;
             notes.push(format!(
                 "The kernel does not count the requests of {}, so that nothing is seen of them; 1 in \
                  queue/iostats of a disk in sysfs makes it count.",

@@ -29,7 +29,7 @@ struct VendorPage {
 pub(super) struct Vendor {
     period: Duration,
     /// Volumes that are asked. A thread ends when its sender is gone.
-    asked: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
+    polled: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
     answers: (Sender<VendorPage>, Receiver<VendorPage>),
     last: HashMap<DeviceId, (Instant, StatsPage)>,
     refused: bool,
@@ -40,7 +40,7 @@ impl Vendor {
     pub(super) fn new(period: Duration) -> Vendor {
         Vendor {
             period,
-            asked: HashMap::new(),
+            polled: HashMap::new(),
             answers: channel(),
             last: HashMap::new(),
             refused: false,
@@ -56,15 +56,15 @@ impl Vendor {
             let same = |(other, at): &(DeviceId, PathBuf)| other == id && at == path;
             wanted.iter().any(same)
         };
-        self.asked.retain(|id, (path, _)| is_wanted(id, path));
-        let asked = &self.asked;
-        self.last.retain(|id, _| asked.contains_key(id));
+        self.polled.retain(|id, (path, _)| is_wanted(id, path));
+        let polled = &self.polled;
+        self.last.retain(|id, _| polled.contains_key(id));
         for (id, path) in wanted {
-            if !self.asked.contains_key(&id) {
+            if !self.polled.contains_key(&id) {
                 let (end, ended) = channel();
                 let answers = self.answers.0.clone();
                 if start(id, path.clone(), self.period, ended, answers).is_ok() {
-                    self.asked.insert(id, (path, end));
+                    self.polled.insert(id, (path, end));
                 }
             }
         }
@@ -259,9 +259,9 @@ mod tests {
             vendor.give(&mut [], &mut notes);
         }
         assert!(notes[0].contains("/dev/null"), "{notes:?}");
-        assert_eq!(vendor.asked.len(), 2);
+        assert_eq!(vendor.polled.len(), 2);
         vendor.watch(&Root::host(), Vec::new());
-        assert!(vendor.asked.is_empty());
+        assert!(vendor.polled.is_empty());
         // It ends with the other end of the pipe.
         drop(std::fs::OpenOptions::new().write(true).open(&hangs));
     }

@@ -26,7 +26,7 @@ pub(crate) struct Guard {
     right: Mutex<HashSet<[u8; 32]>>,
     bucket: Mutex<Option<Bucket>>,
     /// The problem of the file that was told last.
-    told: Mutex<String>,
+    reported: Mutex<String>,
 }
 
 /// Reason for which a request is not answered.
@@ -50,7 +50,7 @@ impl Guard {
             at_start: at_start.unwrap_or_default(),
             right: Mutex::default(),
             bucket: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         })
     }
 
@@ -73,17 +73,17 @@ impl Guard {
             );
             Ok(config)
         });
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         match read {
             Ok(config) => {
-                told.clear();
+                reported.clear();
                 Some(config)
             }
             Err(error) => {
                 let problem = sentence(&error);
-                if *told != problem {
+                if *reported != problem {
                     notice(&format!("No metrics are served: {problem}."));
-                    *told = problem;
+                    *reported = problem;
                 }
                 None
             }

@@ -363,16 +363,16 @@ mod tests {
     #[test]
     fn a_new_date_is_told_before_the_lines_of_it() {
         let mut lines = Lines::default();
-        let mut told = |second: i64| {
+        let mut dates = |second: i64| {
             let mut sample = sample();
             sample.at.wall = Some(jiff::Timestamp::from_second(second).unwrap());
             let text = lines.text(&sample, &[]);
             text.lines().filter(|line| line.starts_with("# ")).count()
         };
         let day = 86_400;
-        assert_eq!((told(1_700_000_000), told(1_700_000_001)), (1, 0));
+        assert_eq!((dates(1_700_000_000), dates(1_700_000_001)), (1, 0));
         assert_eq!(
-            (told(1_700_000_001 + day), told(1_700_000_002 + day)),
+            (dates(1_700_000_001 + day), dates(1_700_000_002 + day)),
             (1, 0)
         );
         // A moment at which nothing is shown is not told either.

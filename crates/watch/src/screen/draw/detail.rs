@@ -60,7 +60,7 @@ pub(super) fn lines(
         lines.push(Line::of(text, TextStyle::Plain));
     }
     if let Some(comparison) = &branch.siblings {
-        let look = match comparison.stands_out {
+        let style = match comparison.stands_out {
             true => TextStyle::Warning,
             false => TextStyle::Plain,
         };
@@ -69,7 +69,7 @@ pub(super) fn lines(
             "await over 10 s: {:.2} times the median of its siblings{sign}",
             comparison.ratio
         );
-        lines.push(Line::of(text, look));
+        lines.push(Line::of(text, style));
     }
     lines.extend(latency::detail(
         model,
@@ -163,16 +163,16 @@ fn members(row: &Row) -> Vec<Line<'static>> {
         return Vec::new();
     };
     let mut lines = vec![Line::default()];
-    let (text, look) =
+    let (text, style) =
         state_words(state).unwrap_or(("nothing under way".to_owned(), TextStyle::Plain));
-    lines.push(Line::of(text, look));
+    lines.push(Line::of(text, style));
     for member in &state.members {
         let slot = member.slot.map_or_else(unknown, |slot| slot.to_string());
         let errors = member.errors.filter(|errors| *errors > 0);
         let errors = errors.map_or(String::new(), |count| {
             format!(", {count} read errors corrected")
         });
-        let look = match member.is_faulty() || !errors.is_empty() {
+        let style = match member.is_faulty() || !errors.is_empty() {
             true => TextStyle::Warning,
             false => TextStyle::Plain,
         };
@@ -181,7 +181,7 @@ fn members(row: &Row) -> Vec<Line<'static>> {
             member.name,
             member.state.join(",")
         );
-        lines.push(Line::of(text, look));
+        lines.push(Line::of(text, style));
     }
     lines
 }
@@ -205,13 +205,13 @@ fn vendor(page: &VendorSample, capabilities: Capabilities) -> Vec<Line<'static>>
     ];
     for (word, time) in caps {
         let is_over = time.is_some_and(|time| time.0 > 0);
-        let (sign, look) = match is_over {
+        let (sign, style) = match is_over {
             true => ("!", TextStyle::Warning),
             false => (" ", TextStyle::Plain),
         };
         lines.push(Line::of(
             format!("{sign} {word:<31}{:>6}", over(time)),
-            look,
+            style,
         ));
     }
     let mean = |time: record::Nanos, count: u64| {

@@ -109,7 +109,7 @@ fn in_full(
 fn name_of(event: &Event, now: Nanos) -> Line<'static> {
     // What is over now lasted still at a time before.
     let ended = event.ended.filter(|ended| ended.elapsed <= now);
-    let (sign, look) = match (ended, event.severity) {
+    let (sign, style) = match (ended, event.severity) {
         (Some(_), _) => ("-", TextStyle::Plain),
         (None, Severity::Note) => ("*", TextStyle::Note),
         (None, Severity::Warn | Severity::Invalid) => ("!", TextStyle::Warning),
@@ -125,7 +125,7 @@ fn name_of(event: &Event, now: Nanos) -> Line<'static> {
         event.code,
         event.name
     );
-    Line::of(text, look)
+    Line::of(text, style)
 }
 
 fn message(note: &str) -> Line<'static> {

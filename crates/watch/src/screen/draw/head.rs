@@ -86,16 +86,16 @@ pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'stat
     };
     let mut lines: Vec<Line<'static>> = Vec::new();
     let cost = latency::cost(&frame.host, frame.length);
-    for (text, look) in cost.into_iter().chain(parts(&frame.host)) {
+    for (text, style) in cost.into_iter().chain(parts(&frame.host)) {
         let width = text.chars().count();
         let is_full = lines.len() >= most;
         match lines.last_mut() {
             Some(line) if line.width() + 3 + width <= columns => {
-                line.push(format!("   {text}"), look);
+                line.push(format!("   {text}"), style);
             }
             // A shorter one may still find room.
             _ if is_full => {}
-            _ => lines.push(Line::of(text, look)),
+            _ => lines.push(Line::of(text, style)),
         }
     }
     lines
@@ -115,12 +115,12 @@ fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
             let is_bad = full.as_ref().is_some_and(|(_, full)| *full >= 0.2);
             let full = full.map_or(String::new(), |(full, _)| format!(" full {full}"));
             let sign = if is_bad { "!" } else { "" };
-            let look = if is_bad {
+            let style = if is_bad {
                 TextStyle::Warning
             } else {
                 TextStyle::Plain
             };
-            parts.push((format!("PSI io some {some}{full}{sign}"), look));
+            parts.push((format!("PSI io some {some}{full}{sign}"), style));
         }
         None => parts.push(("PSI io -".to_owned(), TextStyle::Plain)),
     }
@@ -137,13 +137,13 @@ fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
         words.extend(memory.writeback.map(|bytes| format!("writeback {bytes}")));
         let is_near = memory.dirty.zip(memory.limit);
         let is_near = is_near.is_some_and(|(dirty, limit)| dirty.0 as f64 > 0.9 * limit.0 as f64);
-        let look = if is_near {
+        let style = if is_near {
             TextStyle::Warning
         } else {
             TextStyle::Plain
         };
         if !words.is_empty() {
-            parts.push((words.join(", "), look));
+            parts.push((words.join(", "), style));
         }
     }
     let mut interfaces: Vec<&InterfaceSample> = host.interfaces.iter().collect();
@@ -155,14 +155,14 @@ fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
         let mib = |bytes: f64| rate(Some(bytes / MIB));
         let (rx, tx) = (mib(one.rx.bytes.0), mib(one.tx.bytes.0));
         let lost = one.rx.drops.0 + one.tx.drops.0 + one.rx.errors.0 + one.tx.errors.0;
-        let (lost, look) = match lost > 0.0 {
+        let (lost, style) = match lost > 0.0 {
             true => (
                 format!(", lost {}/s!", rate(Some(lost))),
                 TextStyle::Warning,
             ),
             false => (String::new(), TextStyle::Plain),
         };
-        parts.push((format!("{} rx {rx} tx {tx} MiB/s{lost}", one.name), look));
+        parts.push((format!("{} rx {rx} tx {tx} MiB/s{lost}", one.name), style));
     }
     if let Some(cpu) = &host.cpu {
         let (iowait, steal) = (share(Some(cpu.iowait.0)), share(Some(cpu.steal.0)));

@@ -153,7 +153,7 @@ impl<'a> Table<'a> {
         for column in &self.plan.columns {
             line.push(" ", TextStyle::Plain);
             let is_sorted = column.is_sorted_by(choice.sort);
-            let look = if is_sorted {
+            let style = if is_sorted {
                 TextStyle::Reverse
             } else {
                 TextStyle::Strong
@@ -163,7 +163,7 @@ impl<'a> Table<'a> {
                     column.head(self.capabilities, self.plan.is_short),
                     column.width(self.plan.is_short),
                 ),
-                look,
+                style,
             );
         }
         if self.plan.spark > 0 {
@@ -195,8 +195,8 @@ impl<'a> Table<'a> {
                 *sign = (arrow, TextStyle::Mark);
             }
         }
-        for (sign, look) in signs {
-            line.push(sign, look);
+        for (sign, style) in signs {
+            line.push(sign, style);
         }
     }
 
@@ -205,7 +205,7 @@ impl<'a> Table<'a> {
         let (Some(branch), Some(row)) = (self.branches.get(index), self.device_row(index)) else {
             return Vec::new();
         };
-        let look = match row.figures.is_active() && branch.is_match {
+        let style = match row.figures.is_active() && branch.is_match {
             true => TextStyle::Plain,
             false => TextStyle::Faint,
         };
@@ -219,18 +219,18 @@ impl<'a> Table<'a> {
             Some(Severity::Note) => line.push("*", TextStyle::Note),
             Some(Severity::Warn | Severity::Invalid) => line.push("!", TextStyle::Warning),
         }
-        line.push(fold_sign(branch.fold, self.capabilities), look);
+        line.push(fold_sign(branch.fold, self.capabilities), style);
         let label = format!(
             "{}{}",
             twig(&branch.lasts, self.capabilities),
             name(&row.device)
         );
-        let name_look = if is_selected {
+        let name_style = if is_selected {
             TextStyle::Reverse
         } else {
-            look
+            style
         };
-        line.push(cut(&label, self.plan.name), name_look);
+        line.push(cut(&label, self.plan.name), name_style);
         let device = (branch.id, branch.place);
         let cells = Cells {
             row,
@@ -242,18 +242,18 @@ impl<'a> Table<'a> {
             line.push(" ", TextStyle::Plain);
             line.push(
                 right(&text, column.width(self.plan.is_short)),
-                own.unwrap_or(look),
+                own.unwrap_or(style),
             );
         }
         if self.plan.spark > 0 {
             line.push(" ", TextStyle::Plain);
-            line.push(self.spark(&self.model.history, number, device), look);
+            line.push(self.spark(&self.model.history, number, device), style);
         }
         let mut lines = vec![line];
-        if let Some((text, look)) = self.state(index) {
+        if let Some((text, style)) = self.state(index) {
             let indent = " ".repeat(SIGNS + 2 * branch.lasts.len() + 2);
             let mut line = Line::of(indent, TextStyle::Plain);
-            line.push(text, look);
+            line.push(text, style);
             lines.push(line);
         }
         lines
@@ -321,9 +321,9 @@ fn twig(lasts: &[bool], capabilities: Capabilities) -> String {
 /// An array's own state in words, where there is something to say.
 pub(super) fn state_words(state: &ArraySample) -> Option<(String, TextStyle)> {
     let mut parts = Vec::new();
-    let mut look = TextStyle::Note;
+    let mut style = TextStyle::Note;
     if let Some(missing) = state.degraded.filter(|missing| *missing > 0) {
-        look = TextStyle::Warning;
+        style = TextStyle::Warning;
         let of = state.wanted.map(|wanted| format!(" of {wanted}"));
         parts.push(format!(
             "! degraded: {missing}{} missing",
@@ -333,7 +333,7 @@ pub(super) fn state_words(state: &ArraySample) -> Option<(String, TextStyle)> {
     let faulty = state.members.iter().filter(|member| member.is_faulty());
     let faulty: Vec<&str> = faulty.map(|member| member.name.as_str()).collect();
     if !faulty.is_empty() {
-        look = TextStyle::Warning;
+        style = TextStyle::Warning;
         parts.push(format!("! faulty: {}", faulty.join(" ")));
     }
     if let Some(action) = state.action.filter(|action| action.is_work()) {
@@ -351,5 +351,5 @@ pub(super) fn state_words(state: &ArraySample) -> Option<(String, TextStyle)> {
     if let Some(sectors) = state.mismatched.filter(|sectors| *sectors > 0) {
         parts.push(format!("{sectors} sectors differ"));
     }
-    (!parts.is_empty()).then(|| (parts.join("; "), look))
+    (!parts.is_empty()).then(|| (parts.join("; "), style))
 }

@@ -47,7 +47,7 @@ fn picture(model: &Model, columns: u16, lines: u16, capabilities: Capabilities) 
 }
 
 /// The pieces of each line that do not look plain, with their looks.
-fn looks(buffer: &Buffer) -> String {
+fn styles(buffer: &Buffer) -> String {
     let mut text = String::new();
     for (line, cells) in buffer
         .content
@@ -97,8 +97,8 @@ fn the_table_at_40_to_200_columns() {
 #[test]
 fn looks_are_colours_only_where_the_terminal_has_them() {
     let model = model(130);
-    assert_snapshot!("looks-40", looks(&shown(&model, 40, 24, FULL)));
-    assert_snapshot!("looks-40-no-color", looks(&shown(&model, 40, 24, ASCII)));
+    assert_snapshot!("looks-40", styles(&shown(&model, 40, 24, FULL)));
+    assert_snapshot!("looks-40-no-color", styles(&shown(&model, 40, 24, ASCII)));
 }
 
 #[test]
