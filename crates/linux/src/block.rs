@@ -24,12 +24,12 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Looks at all block devices. One that goes away while it is examined is left out.
+    /// Reads all block devices. One that goes away while it is examined is left out.
     ///
     /// # Errors
     /// When the list itself, or who holds a device, cannot be read.
     pub fn read(root: &Root) -> Result<Devices> {
-        Devices::look(root, |_, _| Serial::Asked(Wait::Always))
+        Devices::read_with(root, |_, _| Serial::FromDevice(Wait::Always))
     }
 
     /// The same for who must not be held up by a disk that hangs. `known` gives the serial number of a
@@ -42,13 +42,13 @@ impl Devices {
         root: &Root,
         known: impl Fn(DevNum, &str) -> Option<String>,
     ) -> Result<Devices> {
-        Devices::look(root, |number, name| match known(number, name) {
+        Devices::read_with(root, |number, name| match known(number, name) {
             Some(serial) => Serial::Known(serial),
-            None => Serial::Asked(Wait::Briefly),
+            None => Serial::FromDevice(Wait::Briefly),
         })
     }
 
-    fn look(root: &Root, serial: impl Fn(DevNum, &str) -> Serial) -> Result<Devices> {
+    fn read_with(root: &Root, serial: impl Fn(DevNum, &str) -> Serial) -> Result<Devices> {
         let folder = root.sys.join("class/block");
         let mut found = Vec::new();
         for name in root::names_in(&folder)? {

@@ -34,7 +34,7 @@ pub(super) fn read_device(
     let (kind, disk) = kind_of(folder, &sysfs_name);
     let serial = match serial(number, &sysfs_name) {
         Serial::Known(serial) => Some(serial),
-        Serial::Asked(wait) => serial_of(folder, wait),
+        Serial::FromDevice(wait) => serial_of(folder, wait),
     };
     let device = Device {
         name: sysfs_name.replace('!', "/"),

@@ -34,10 +34,10 @@ pub(super) enum Wait {
 /// virtio has `serial` next to the queue, NVMe and MMC with the controller, SCSI in the page of
 /// vital product data 0x80, which is four bytes of header and then text (SPC-4, 7.8.15).
 pub(super) fn serial_of(folder: &Path, wait: Wait) -> Option<String> {
-    let asked = folder.join("serial");
+    let file = folder.join("serial");
     let own = match wait {
-        Wait::Always => attribute(&asked),
-        Wait::Briefly => asked.exists().then(|| read_briefly(asked)).flatten(),
+        Wait::Always => attribute(&file),
+        Wait::Briefly => file.exists().then(|| read_briefly(file)).flatten(),
     };
     own.or_else(|| attribute(&folder.join("device/serial")))
         .or_else(|| {
@@ -59,11 +59,11 @@ fn read_briefly(path: PathBuf) -> Option<String> {
         return None;
     }
     let (answer, answered) = sync_channel(1);
-    let asked = path.clone();
+    let file = path.clone();
     let thread = std::thread::Builder::new().name("serial".into());
     let started = thread.spawn(move || {
-        let text = attribute(&asked);
-        under_way().remove(&asked);
+        let text = attribute(&file);
+        under_way().remove(&file);
         // The caller has stopped waiting if it took long.
         let _ = answer.send(text);
     });
@@ -79,7 +79,7 @@ pub(super) enum Serial {
     /// It is known.
     Known(String),
     /// It is requested.
-    Asked(Wait),
+    FromDevice(Wait),
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub(super) struct Programs {
 /// Time for which a program may hold a file before that counts: a child has its parent's files until it
 /// executes its own program, and udev opens and locks a device for a moment after each change.
 const MOMENT: Duration = Duration::from_millis(100);
-const LOOKS: u32 = 5;
+const SEARCHES: u32 = 5;
 
 /// The programs that use any of the storage for more than a moment. This program is one
 /// of them when it has it open under another name than the target's own: as another target.
@@ -83,8 +83,8 @@ pub(super) fn using(
         target,
         storage,
     };
-    let mut programs = search.look()?;
-    for _ in 1..LOOKS {
+    let mut programs = search.programs()?;
+    for _ in 1..SEARCHES {
         if programs.found.is_empty() {
             break;
         }
@@ -109,7 +109,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn look(&self) -> io::Result<Programs> {
+    fn programs(&self) -> io::Result<Programs> {
         let mut programs = Programs::default();
         for entry in fs::read_dir(&self.root.proc)? {
             let name = entry?.file_name();

@@ -60,7 +60,7 @@ pub(super) fn shown_by_loops(root: &Root, devices: &mut Devices) -> Vec<(DevNum,
             continue;
         };
         // The device itself knows best: the path is of the mount namespace in which it was made.
-        let shown = match asked(root, device) {
+        let shown = match storage_of_loop(root, device) {
             Ok(shown) => Some(shown),
             Err(Errno::NXIO) => {
                 free.push(device.number);
@@ -93,9 +93,9 @@ fn found_at(root: &Root, device: &Device, path: &Path) -> Option<Storage> {
     }
 }
 
-/// The storage that a loop device shows, asked of the device itself, which only root may: `ENXIO` where it is not in
+/// The storage that a loop device shows, read from the device itself, which only root may: `ENXIO` where it is not in
 /// use.
-fn asked(root: &Root, device: &Device) -> Result<Storage, Errno> {
+fn storage_of_loop(root: &Root, device: &Device) -> Result<Storage, Errno> {
     let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let node = File::open(root.locate(&device.node())).map_err(errno)?;
     let found = node.metadata().map_err(errno)?;

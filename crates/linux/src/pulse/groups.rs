@@ -115,7 +115,7 @@ pub struct GroupReader {
     /// `/sys/fs/cgroup`.
     top: PathBuf,
     groups: Vec<Group>,
-    looked: Option<Instant>,
+    listed: Option<Instant>,
     cost: Duration,
 }
 
@@ -125,7 +125,7 @@ impl GroupReader {
         GroupReader {
             top: root.sys.join("fs/cgroup"),
             groups: Vec::new(),
-            looked: None,
+            listed: None,
             cost: Duration::ZERO,
         }
     }
@@ -133,11 +133,11 @@ impl GroupReader {
     /// The limits of now. What cannot be read has none: a group may go at any time.
     pub fn read(&mut self) -> Vec<GroupLimit> {
         let fresh = FRESH.max(self.cost * SHARE);
-        if self.looked.is_none_or(|looked| looked.elapsed() >= fresh) {
+        if self.listed.is_none_or(|listed| listed.elapsed() >= fresh) {
             let began = Instant::now();
-            self.groups = look(&self.top);
+            self.groups = list(&self.top);
             self.cost = began.elapsed();
-            self.looked = Some(began);
+            self.listed = Some(began);
         }
         let mut limits = Vec::new();
         for group in &self.groups {
@@ -148,7 +148,7 @@ impl GroupReader {
 }
 
 /// The groups with limits, of all hierarchies that limit I/O.
-fn look(top: &Path) -> Vec<Group> {
+fn list(top: &Path) -> Vec<Group> {
     let two = [top.to_owned(), top.join("unified")];
     let two = two
         .into_iter()
@@ -197,10 +197,10 @@ fn walk(
         count += limits.len();
         let within = folder.strip_prefix(top).unwrap_or(Path::new(""));
         // That of all tasks is the host's own.
-        let told = pressures.filter(|_| within != Path::new(""));
+        let shown = pressures.filter(|_| within != Path::new(""));
         groups.push(Group {
             name: format!("/{}", within.display()).into(),
-            pressure: told.map_or_else(PathBuf::new, |path| path.join(within).join("io.pressure")),
+            pressure: shown.map_or_else(PathBuf::new, |path| path.join(within).join("io.pressure")),
             folder,
             version,
             limits,
@@ -345,12 +345,12 @@ mod tests {
             ("system.slice/db.service/io.pressure", PRESSURE),
         ]);
         let limits = reader.read();
-        let told: Vec<_> = limits
+        let shown: Vec<_> = limits
             .iter()
             .map(|one| (one.device.minor, one.limited, one.limit, one.used))
             .collect();
         assert_eq!(
-            told,
+            shown,
             [
                 (1, Limited::Reads, 100, 11),
                 (1, Limited::WrittenBytes, 1 << 20, 8192),
@@ -392,9 +392,9 @@ mod tests {
             ("unified/cgroup.controllers", ""),
             ("unified/docker/7f/io.pressure", PRESSURE),
         ];
-        let told = |limits: &[GroupLimit]| {
-            let told = limits.iter().map(|one| (one.limited, one.limit, one.used));
-            told.collect::<Vec<_>>()
+        let shown = |limits: &[GroupLimit]| {
+            let shown = limits.iter().map(|one| (one.limited, one.limit, one.used));
+            shown.collect::<Vec<_>>()
         };
         let expected = [
             (Limited::Reads, 50, 120),
@@ -402,12 +402,12 @@ mod tests {
         ];
         let (_folder, mut hybrid) = tree(&files);
         let limits = hybrid.read();
-        assert_eq!(told(&limits), expected);
+        assert_eq!(shown(&limits), expected);
         assert_eq!(&*limits[0].group, "/docker/7f");
         assert_eq!(limits[0].pressure, Some(Duration::from_secs(4)));
         let (_folder, mut one) = tree(&files[..5]);
         let limits = one.read();
-        assert_eq!(told(&limits), expected);
+        assert_eq!(shown(&limits), expected);
         assert_eq!(limits[0].pressure, None);
     }
 

@@ -63,7 +63,7 @@ impl Content {
             found: Vec::new(),
             zeroing: zeroing(&region)?,
         };
-        look(&region, &Carrier::default(), listed, 0, &mut content)?;
+        search(&region, &Carrier::default(), listed, 0, &mut content)?;
         content.found.sort_unstable();
         let mut seen = Vec::new();
         content.found.retain(|found| {
@@ -113,7 +113,7 @@ impl Carrier {
     }
 }
 
-fn look(
+fn search(
     region: &Region,
     carrier: &Carrier,
     listed: &[Partition],
@@ -162,18 +162,18 @@ fn look(
                 partition: Some(carrier.partition.unwrap_or(part)),
                 ..carrier.clone()
             };
-            look(&inside, &carrier, &[], depth + 1, content)?;
+            search(&inside, &carrier, &[], depth + 1, content)?;
         }
     }
     let labels = signatures.iter().filter(|found| found.kind == Lvm2Member);
     for label in labels {
-        look_into_group(region, label.offset, carrier, depth, content)?;
+        search_group(region, label.offset, carrier, depth, content)?;
     }
     Ok(())
 }
 
 /// Looks at the logical volumes that begin on a physical one, and at all of its data where they are not known.
-fn look_into_group(
+fn search_group(
     region: &Region,
     label: u64,
     carrier: &Carrier,
@@ -188,7 +188,7 @@ fn look_into_group(
                         volume: Some(volume.name),
                         ..carrier.clone()
                     };
-                    look(&inside, &carrier, &[], depth + 1, content)?;
+                    search(&inside, &carrier, &[], depth + 1, content)?;
                 }
             }
         }
