@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 static WAITING: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// Reports something that happened.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn report(text: &str) {
     match &mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(waiting) => waiting.push(text.to_owned()),
         None => ui::context::notice(text),

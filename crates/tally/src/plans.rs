@@ -8,13 +8,13 @@ use crate::args::TallyArgs;
 use crate::config::{Config, File};
 use crate::level::Seconds;
 use crate::metrics::Metered;
-use crate::news::tell;
+use crate::news::report;
 use crate::pipeline::{self, Ended, Plan, Shared};
 use crate::places::Stores;
 use crate::store::{Limits, Result, Store, StoreError};
 
-/// Interval between two looks at pipelines that are held.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which pipelines that are held are polled.
+const POLL: Duration = Duration::from_millis(20);
 /// Time for the stores in force to take what is summed, before the plan changes.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -81,8 +81,8 @@ pub(crate) fn reload(
         return;
     };
     match change(args, file, shared, pipelines, meters) {
-        Ok(()) => tell(&format!("{} is read again.", file.path().display())),
-        Err(error) => tell(&format!(
+        Ok(()) => report(&format!("{} is read again.", file.path().display())),
+        Err(error) => report(&format!(
             "{}; the configuration in force stays",
             ui::exit::sentence(&error)
         )),
@@ -112,7 +112,7 @@ fn change(
     let is_held = || plans.held() >= pipelines.iter().filter(is_running).count();
     let began = Instant::now();
     while !is_held() && began.elapsed() < DRAIN && !shared.stop.load(Relaxed) {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
     let changed = match is_held() || shared.stop.load(Relaxed) {
         true => configured(args, file, &config).and_then(|plan| {

@@ -22,8 +22,8 @@ use ui::format::count;
 use ui::journal::{Priority, report};
 use ui::service_manager::notify;
 
-/// Interval between two looks at the pipelines.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the pipelines are polled.
+const POLL: Duration = Duration::from_millis(100);
 /// Interval between two lines of what was done.
 const REPORT: Duration = Duration::from_secs(60);
 
@@ -100,7 +100,7 @@ pub(crate) fn run(
     let mut reported = Instant::now();
     let mut screen = Screen::open(&meters);
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
         if reload.swap(false, Relaxed) {
             plans::reload(args, &stores, &shared, &threads, &meters);
         }

@@ -41,14 +41,14 @@ impl Screen {
 
     /// Draws what is new, a second after the last picture.
     pub(crate) fn show(&mut self, meters: &[Metered]) {
-        let told = news::take();
+        let pending = news::take();
         let elapsed = self.drawn.map(|drawn| drawn.elapsed());
-        if told.is_empty() && elapsed.is_some_and(|elapsed| elapsed < INTERVAL) {
+        if pending.is_empty() && elapsed.is_some_and(|elapsed| elapsed < INTERVAL) {
             return;
         }
-        if !told.is_empty() {
+        if !pending.is_empty() {
             self.inline.hide();
-            told.iter().for_each(|text| ui::context::notice(text));
+            pending.iter().for_each(|text| ui::context::notice(text));
         }
         let events: Vec<u64> = meters
             .iter()

@@ -17,7 +17,7 @@ use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
 /// Interval at which an interrupt by the user is polled.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+pub(super) const POLL: Duration = Duration::from_millis(100);
 
 /// Settings that all boots of a machine share.
 pub(super) struct Boots<'a> {
@@ -116,7 +116,7 @@ impl Boots<'_> {
 fn cut_at(at: Instant, power: &Power, ended: &Receiver<()>, interrupt: &AtomicBool) {
     loop {
         let left = at.saturating_duration_since(Instant::now());
-        match ended.recv_timeout(left.min(LOOK)) {
+        match ended.recv_timeout(left.min(POLL)) {
             Err(RecvTimeoutError::Timeout) if interrupt.load(Ordering::Relaxed) => return,
             Err(RecvTimeoutError::Timeout) if left.is_zero() => return power.cut(),
             Err(RecvTimeoutError::Timeout) => {}

@@ -15,7 +15,7 @@ use crate::server::{Options, Server, Truth, Volume};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use boots::{Boots, LOOK};
+use boots::{Boots, POLL};
 use failure::all;
 use ledger::{check_new, keep_ledger};
 use rehearsal::{Rehearsal, describe, options, specs};
@@ -101,7 +101,7 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
     }
     report_caps(&server, &args.volumes, context);
     while !interrupt.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
     write_truth(truth.as_ref(), &server)?;
     Ok(Answer::Done)

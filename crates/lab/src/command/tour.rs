@@ -115,7 +115,7 @@ fn arguments(args: &LabTourArgs, context: &Context) -> Result<LabRunArgs, Failur
     })
 }
 
-/// The steps, with the width, the signs and the looks of this terminal.
+/// The steps, with the width, the signs and the styles of this terminal.
 fn script(context: &Context) -> String {
     let columns = context.columns.min(COLUMNS);
     let locale = if charset::is_unicode() {
@@ -123,7 +123,7 @@ fn script(context: &Context) -> String {
     } else {
         "C"
     };
-    let [bold, plain] = match has_looks(context) {
+    let [bold, plain] = match has_styles(context) {
         true => [cast::BOLD, cast::PLAIN],
         false => [""; 2],
     };
@@ -131,7 +131,7 @@ fn script(context: &Context) -> String {
 }
 
 /// Bold text is shown as such (no-color.org leaves it to programs whether `NO_COLOR` means that too).
-fn has_looks(context: &Context) -> bool {
+fn has_styles(context: &Context) -> bool {
     context.answers_a_person && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
 }
 
@@ -151,8 +151,8 @@ fn play(args: &LabTourArgs, context: &mut Context, interrupt: &AtomicBool) -> Ou
     let cast = Cast::parse(RECORDED).refused()?;
     // Only a person waits for what comes.
     let speed = context.answers_a_person.then_some(args.speed);
-    let has_looks = has_looks(context);
-    cast.play(&mut context.out, has_looks, speed, interrupt)
+    let has_styles = has_styles(context);
+    cast.play(&mut context.out, has_styles, speed, interrupt)
         .midway()?;
     Ok(Answer::Done)
 }

@@ -20,7 +20,7 @@ pub(super) struct Arch {
     /// The kernel's name of the first serial port.
     pub console: &'static str,
     /// Words of the kernel's command line next to those that all have, with a space before them.
-    pub told: &'static str,
+    pub parameters: &'static str,
 }
 
 const ALL: [Arch; 2] = [
@@ -35,7 +35,7 @@ const ALL: [Arch; 2] = [
         console: "ttyS0",
         // The kernel gives up where fewer than five ticks come in the time of ten, as where a busy
         // host does not let the emulator run (arch/x86/kernel/apic/io_apic.c, timer_irq_works).
-        told: " no_timer_check",
+        parameters: " no_timer_check",
     },
     Arch {
         name: "aarch64",
@@ -46,7 +46,7 @@ const ALL: [Arch; 2] = [
         triplet: "aarch64-linux-gnu",
         machine: "virt",
         console: "ttyAMA0",
-        told: "",
+        parameters: "",
     },
 ];
 

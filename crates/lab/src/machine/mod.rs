@@ -50,8 +50,8 @@ use wires::{Wires, nameless, path_of};
 /// programs that want the same processors more than five; what a machine that hangs waits for shows its console.
 const BOOT: Duration = Duration::from_secs(1200);
 
-/// Interval at which a wish for the end is looked for.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which an interrupt is polled.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Longest time for which the last output may be on its way, without a byte of it moving.
 const LAST_OUTPUT: Duration = Duration::from_secs(60);
@@ -331,16 +331,16 @@ impl Machine {
             Err(_) if self.power.is_cut() => return Ok(self.ended(None)),
             started => started?,
         }
-        let mut told: Option<Instant> = None;
+        let mut ending_since: Option<Instant> = None;
         let (status, written) = loop {
-            if told.is_some_and(|told| told.elapsed() > self.grace) {
+            if ending_since.is_some_and(|ending_since| ending_since.elapsed() > self.grace) {
                 return Err(self.failed(&format!(
                     "the command was not done {} s after it was interrupted, and was cut off",
                     self.grace.as_secs_f64()
                 )));
             }
-            if interrupt.load(Ordering::Relaxed) && told.is_none() {
-                told = Some(Instant::now());
+            if interrupt.load(Ordering::Relaxed) && ending_since.is_none() {
+                ending_since = Some(Instant::now());
                 // A machine that is gone already says so by an event.
                 if let Some(words) = &mut self.words {
                     let _ = words.write_all(b"interrupt\n");
@@ -370,7 +370,7 @@ impl Machine {
 
     /// The next thing that happens; `None` when nothing did for a moment.
     fn event(&self) -> Option<Event> {
-        match self.events.recv_timeout(LOOK) {
+        match self.events.recv_timeout(POLL) {
             Ok(event) => Some(event),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Event::Gone(false)),
@@ -446,7 +446,7 @@ impl Machine {
             Event::LedgerRefused(path, source) => Error::file("written", &path, source),
             Event::Gone(well) => {
                 // Its last words may be on their way.
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL);
                 self.failed(&match (self.console.panic(), well) {
                     (Some(panic), _) => format!("the machine's kernel gave up: {panic}"),
                     (None, true) => "the machine was switched off before its command ended".into(),
@@ -481,7 +481,7 @@ impl Machine {
         };
         let (mut before, mut moved) = (passed(), Instant::now());
         while !self.writers.iter().all(JoinHandle::is_finished) && moved.elapsed() < READER {
-            std::thread::sleep(LOOK / 10);
+            std::thread::sleep(POLL / 10);
             let now = passed();
             if now != before {
                 (before, moved) = (now, Instant::now());

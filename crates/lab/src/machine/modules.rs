@@ -54,17 +54,17 @@ impl Modules {
     /// Finds the modules below a folder such as `lib/modules/6.1.0-13-cloud-amd64`.
     pub(super) fn below(folder: &Path) -> Result<Modules> {
         let mut modules = Modules::default();
-        modules.look(folder)?;
+        modules.search(folder)?;
         Ok(modules)
     }
 
-    fn look(&mut self, folder: &Path) -> Result<()> {
+    fn search(&mut self, folder: &Path) -> Result<()> {
         let unreadable = |source| Error::file("read", folder, source);
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let path = entry.path();
             if entry.file_type().map_err(unreadable)?.is_dir() {
-                self.look(&path)?;
+                self.search(&path)?;
             } else if path.extension().is_some_and(|end| end == "ko")
                 && let Some(stem) = path.file_stem()
             {

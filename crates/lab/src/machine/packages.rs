@@ -38,8 +38,8 @@ const TOOLS: [&str; 14] = [
 /// Longest time for a download, over a slow line.
 const DOWNLOAD: Duration = Duration::from_secs(900);
 
-/// Interval at which packages fetched by another process are looked for.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which packages that another process fetches are polled.
+const POLL: Duration = Duration::from_millis(100);
 
 /// An unpacked kernel with tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Packages {
             go_on(interrupt)?;
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
                 Err(TryLockError::Error(source)) => {
                     return Err(Error::file("locked", &lock, source));
                 }

@@ -15,8 +15,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::stream::{Console, Event};
 use super::{Error, Result};
 
-/// Interval at which QEMU's end is looked for.
-const LOOK: Duration = Duration::from_millis(10);
+/// Interval at which QEMU is polled for its end.
+const POLL: Duration = Duration::from_millis(10);
 
 /// The switch of a machine.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Power {
             }
         }
         while !self.is_gone() && began.elapsed() < limit {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 
@@ -72,7 +72,7 @@ impl Power {
             let _ = child.kill();
         }
         while !self.is_gone() {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 
@@ -81,7 +81,7 @@ impl Power {
     }
 
     /// `Some` if QEMU has ended: true if it ended well.
-    fn look(&self) -> Option<bool> {
+    fn poll(&self) -> Option<bool> {
         let mut child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
         let well = match child.try_wait() {
             Ok(None) => return None,
@@ -138,9 +138,9 @@ pub(super) fn switch_on(
             std::thread::spawn(move || console.listen(says, &events))
         });
         let well = loop {
-            match power.look() {
+            match power.poll() {
                 Some(well) => break well,
-                None => std::thread::sleep(LOOK),
+                None => std::thread::sleep(POLL),
             }
         };
         if let Some(heard) = heard {

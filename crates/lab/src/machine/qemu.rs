@@ -66,8 +66,14 @@ impl Hardware<'_> {
     /// Few messages, so that the console's end says what went wrong; a panic ends the machine; no
     /// time for mitigations, since no other user is in it.
     fn kernel_line(&self) -> String {
-        let Arch { console, told, .. } = self.arch;
-        format!("console={console} quiet loglevel=4 panic=-1 rdinit=/init mitigations=off{told}")
+        let Arch {
+            console,
+            parameters,
+            ..
+        } = self.arch;
+        format!(
+            "console={console} quiet loglevel=4 panic=-1 rdinit=/init mitigations=off{parameters}"
+        )
     }
 
     fn ports(&self, line: &mut Line) {

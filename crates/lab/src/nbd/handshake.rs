@@ -160,18 +160,18 @@ mod tests {
 
     /// A client whose words are written down beforehand.
     struct Script {
-        said: io::Cursor<Vec<u8>>,
-        heard: Vec<u8>,
+        sent: io::Cursor<Vec<u8>>,
+        received: Vec<u8>,
     }
 
     impl Read for Script {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.said.read(buffer)
+            self.sent.read(buffer)
         }
     }
     impl Write for Script {
         fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-            self.heard.extend(data);
+            self.received.extend(data);
             Ok(data.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -201,25 +201,28 @@ mod tests {
     }
 
     /// The serial of the volume chosen, and all that was heard.
-    fn talk(flags: u32, options: &[Vec<u8>]) -> (Result<Option<String>, ProtocolError>, Vec<u8>) {
-        let mut said = flags.to_be_bytes().to_vec();
-        said.extend(options.concat());
+    fn exchange(
+        flags: u32,
+        options: &[Vec<u8>],
+    ) -> (Result<Option<String>, ProtocolError>, Vec<u8>) {
+        let mut sent = flags.to_be_bytes().to_vec();
+        sent.extend(options.concat());
         let mut script = Script {
-            said: io::Cursor::new(said),
-            heard: Vec::new(),
+            sent: io::Cursor::new(sent),
+            received: Vec::new(),
         };
         let chosen = handshake(&mut script, &exports());
         let serial = chosen.map(|disk| disk.map(|disk| disk.serial().to_owned()));
-        (serial, script.heard)
+        (serial, script.received)
     }
 
     #[test]
     fn go_chooses_by_name_and_the_first_without_one() {
         for (name, serial) in [("", "first"), ("first", "first"), ("second", "second")] {
-            let (chosen, heard) = talk(3, &[option(OPT_GO, &go(name))]);
+            let (chosen, received) = exchange(3, &[option(OPT_GO, &go(name))]);
             assert_eq!(chosen.unwrap().as_deref(), Some(serial));
             // Greeting, two facts, and the end.
-            assert_eq!(heard.len(), 18 + (20 + 12) + (20 + 14) + 20);
+            assert_eq!(received.len(), 18 + (20 + 12) + (20 + 14) + 20);
         }
     }
 
@@ -234,10 +237,10 @@ mod tests {
             option(OPT_INFO, &go("first")),
             option(OPT_GO, &go("second")),
         ];
-        let (chosen, heard) = talk(1, &options);
+        let (chosen, received) = exchange(1, &options);
         assert_eq!(chosen.unwrap().as_deref(), Some("second"));
         let kinds: Vec<u32> = (0..5)
-            .map(|n| u32::from_be_bytes(heard[18 + n * 20 + 12..][..4].try_into().unwrap()))
+            .map(|n| u32::from_be_bytes(received[18 + n * 20 + 12..][..4].try_into().unwrap()))
             .collect();
         let refusals = [
             REP_ERR_UNKNOWN,
@@ -252,35 +255,38 @@ mod tests {
     #[test]
     fn the_old_way_in_has_zeros_unless_they_are_declined() {
         for (flags, length) in [(3, 10), (1, 134)] {
-            let (chosen, heard) = talk(flags, &[option(OPT_EXPORT_NAME, b"second")]);
+            let (chosen, received) = exchange(flags, &[option(OPT_EXPORT_NAME, b"second")]);
             assert_eq!(chosen.unwrap().as_deref(), Some("second"));
-            assert_eq!(heard.len(), 18 + length);
-            assert_eq!(heard[18..26], (1_u64 << 20).to_be_bytes());
+            assert_eq!(received.len(), 18 + length);
+            assert_eq!(received[18..26], (1_u64 << 20).to_be_bytes());
         }
-        let (chosen, _) = talk(3, &[option(OPT_EXPORT_NAME, b"third")]);
+        let (chosen, _) = exchange(3, &[option(OPT_EXPORT_NAME, b"third")]);
         assert!(matches!(chosen, Err(ProtocolError::NoExport)));
     }
 
     #[test]
     fn a_client_may_list_and_leave() {
-        let (chosen, heard) = talk(3, &[option(OPT_LIST, &[]), option(OPT_ABORT, &[])]);
+        let (chosen, received) = exchange(3, &[option(OPT_LIST, &[]), option(OPT_ABORT, &[])]);
         assert_eq!(chosen.unwrap(), None);
-        assert_eq!(heard.len(), 18 + (20 + 4 + 5) + (20 + 4 + 6) + 20 + 20);
+        assert_eq!(received.len(), 18 + (20 + 4 + 5) + (20 + 4 + 6) + 20 + 20);
     }
 
     #[test]
     fn what_is_not_the_protocol_ends_the_talk() {
-        assert!(matches!(talk(4, &[]).0, Err(ProtocolError::Flags(4))));
+        assert!(matches!(exchange(4, &[]).0, Err(ProtocolError::Flags(4))));
         let nonsense = vec![7; 16];
         assert!(matches!(
-            talk(3, &[nonsense]).0,
+            exchange(3, &[nonsense]).0,
             Err(ProtocolError::Magic(_))
         ));
         let mut long = option(OPT_LIST, &[]);
         long[12..16].copy_from_slice(&u32::MAX.to_be_bytes());
-        assert!(matches!(talk(3, &[long]).0, Err(ProtocolError::TooLong(_))));
         assert!(matches!(
-            talk(3, &[vec![b'I']]).0,
+            exchange(3, &[long]).0,
+            Err(ProtocolError::TooLong(_))
+        ));
+        assert!(matches!(
+            exchange(3, &[vec![b'I']]).0,
             Err(ProtocolError::Io(_))
         ));
     }
@@ -295,9 +301,9 @@ mod tests {
             ),
             rest in proptest::collection::vec(proptest::num::u8::ANY, 0..40),
         ) {
-            let mut said: Vec<Vec<u8>> = options.iter().map(|(o, data)| option(*o, data)).collect();
-            said.push(rest);
-            let _ = talk(flags, &said);
+            let mut sent: Vec<Vec<u8>> = options.iter().map(|(o, data)| option(*o, data)).collect();
+            sent.push(rest);
+            let _ = exchange(flags, &sent);
         }
     }
 }

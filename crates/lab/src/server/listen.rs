@@ -17,8 +17,8 @@ use crate::nbd::{Exports, Limits, Stream, serve};
 /// Wait when the kernel has no more files or memory for another client.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// Interval at which disconnected clients are looked for.
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval at which clients are polled for an end of their connection.
+const POLL: Duration = Duration::from_millis(1);
 
 /// A socket that takes clients, until it is dropped.
 pub(super) struct Listener {
@@ -112,7 +112,7 @@ impl Listener {
     pub(super) fn hang_up(&self) {
         let numbers = self.clients.hang_up();
         while self.clients.has_any(&numbers) {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 }

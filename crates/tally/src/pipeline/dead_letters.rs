@@ -91,7 +91,7 @@ impl DeadLetters {
             && !state.failed
         {
             state.failed = true;
-            crate::news::tell(&format!(
+            crate::news::report(&format!(
                 "Rejected lines cannot be kept in {}: {error}",
                 self.path.display()
             ));

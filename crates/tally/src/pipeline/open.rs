@@ -21,7 +21,7 @@ pub(crate) fn open_when_it_answers(
     stop: &AtomicBool,
     mut open: impl FnMut() -> Result<Box<dyn Store>>,
 ) -> Result<Box<dyn Store>> {
-    let (mut wait, mut told) = (TICK, false);
+    let (mut wait, mut is_reported) = (TICK, false);
     loop {
         let error = match open() {
             Err(StoreError::Unavailable(error)) => error,
@@ -30,10 +30,10 @@ pub(crate) fn open_when_it_answers(
         if stop.load(Relaxed) {
             return Err(StoreError::Unavailable(error));
         }
-        if !told {
-            told = true;
+        if !is_reported {
+            is_reported = true;
             let reason = ui::exit::sentence(&error);
-            crate::news::tell(&format!(
+            crate::news::report(&format!(
                 "{reason}; waiting for it, and nothing is taken meanwhile"
             ));
             // As ready as with a store that goes down later.
@@ -57,8 +57,8 @@ pub(super) fn open_stores(
         open_when_it_answers(&shared.stop, || address.open(None, None, &plan.limits))
     };
     let writing: Result<Vec<_>> = plan.stores.iter().map(open).collect();
-    let asked: Result<Vec<_>> = plan.stores.iter().map(open).collect();
-    let stores = asked?.into_iter().map(StoreSums::new).collect();
+    let looking_up: Result<Vec<_>> = plan.stores.iter().map(open).collect();
+    let stores = looking_up?.into_iter().map(StoreSums::new).collect();
     let writer = Writer::start(writing?, shared.clone(), plan.limits.clone(), meter);
     Ok((stores, writer))
 }

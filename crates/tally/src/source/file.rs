@@ -18,8 +18,8 @@ use crate::lines::Lines;
 
 /// Bytes of the first line that tell a file from others.
 const HEAD: usize = 1024;
-/// Wait before a file that has not grown is looked at again.
-const LOOK: Duration = Duration::from_millis(100);
+/// Wait before a file that has not grown is read again.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Time for which a file is read on when another has taken its name: a writer opens the new one later.
 const LINGER: Duration = Duration::from_secs(3);
@@ -307,7 +307,7 @@ impl Source for FileSource {
     fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
         match self.step(intake) {
             Ok(Polled::Idle) => {
-                std::thread::sleep(wait.min(LOOK));
+                std::thread::sleep(wait.min(POLL));
                 Polled::Idle
             }
             Ok(polled) => polled,

@@ -27,8 +27,8 @@ const READ: usize = 16 << 10;
 /// Bytes of datagrams that are handed over at once.
 const AT_ONCE: usize = 512 << 10;
 
-/// Interval between two looks at what the kernel dropped.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which the number of dropped datagrams is polled.
+const POLL: Duration = Duration::from_secs(1);
 
 /// A port.
 #[derive(Debug)]
@@ -47,10 +47,10 @@ pub struct Statsd {
 /// Datagrams that the kernel dropped.
 #[derive(Debug)]
 struct Lost {
-    /// The kernel's number, when it was looked at last.
-    told: u32,
+    /// The kernel's number at the last poll.
+    counted: u32,
     all: u64,
-    looked: Instant,
+    polled: Instant,
 }
 
 #[derive(Debug)]
@@ -90,31 +90,31 @@ impl Statsd {
             received: Datagrams::new(CALL, DATAGRAM),
             buffer: Vec::new(),
             lost: Lost {
-                told: 0,
+                counted: 0,
                 all: 0,
-                looked: Instant::now(),
+                polled: Instant::now(),
             },
         })
     }
 
-    /// Looks at what the kernel dropped, and tells the first of it.
-    fn look(&mut self) {
-        if self.lost.looked.elapsed() < LOOK {
+    /// Polls the number of datagrams that the kernel dropped, and reports the first.
+    fn count_dropped(&mut self) {
+        if self.lost.polled.elapsed() < POLL {
             return;
         }
-        self.lost.looked = Instant::now();
-        // Old kernels do not tell.
-        let Ok(told) = datagrams::dropped(self.datagrams.as_fd()) else {
+        self.lost.polled = Instant::now();
+        // Old kernels do not count them.
+        let Ok(counted) = datagrams::dropped(self.datagrams.as_fd()) else {
             return;
         };
-        let more = told.wrapping_sub(self.lost.told);
+        let more = counted.wrapping_sub(self.lost.counted);
         if more > 0 && self.lost.all == 0 {
-            crate::news::tell(&format!(
+            crate::news::report(&format!(
                 "{}: the kernel drops datagrams, as they come faster than they are taken; a larger net.core.rmem_max bridges longer flushes",
                 self.address
             ));
         }
-        self.lost.told = told;
+        self.lost.counted = counted;
         self.lost.all += u64::from(more);
     }
 
@@ -222,7 +222,7 @@ impl Source for Statsd {
             // After a stop there is nobody to send it again.
             let _ = intake.take(&[delivery]);
         }
-        self.look();
+        self.count_dropped();
         self.accept();
         for connection in &mut self.connections {
             came |= connection.read(intake);

@@ -13,7 +13,7 @@ pub(super) const BOLD: &str = "\u{1b}[1m";
 pub(super) const PLAIN: &str = "\u{1b}[0m";
 
 /// Interval at which an interrupt by the user is polled.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// A recording.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Cast {
     pub(super) fn play(
         &self,
         out: &mut dyn Write,
-        has_looks: bool,
+        has_styles: bool,
         speed: Option<f64>,
         interrupt: &AtomicBool,
     ) -> io::Result<()> {
@@ -91,7 +91,7 @@ impl Cast {
                 break;
             }
             let mut text = piece.text.replace("\r\n", "\n");
-            if !has_looks {
+            if !has_styles {
                 text = text.replace(BOLD, "").replace(PLAIN, "");
             }
             out.write_all(charset::shown(&text).as_bytes())?;
@@ -105,7 +105,7 @@ impl Cast {
 
 fn wait(mut left: Duration, interrupt: &AtomicBool) {
     while !left.is_zero() && !interrupt.load(Ordering::Relaxed) {
-        let part = left.min(LOOK);
+        let part = left.min(POLL);
         std::thread::sleep(part);
         left -= part;
     }
@@ -122,9 +122,9 @@ mod tests {
         "[9.5,\"o\",\"50 µs\\r\\n\"]\n",
     );
 
-    fn played(cast: &Cast, has_looks: bool, interrupt: bool) -> String {
+    fn played(cast: &Cast, has_styles: bool, interrupt: bool) -> String {
         let mut out = Vec::new();
-        cast.play(&mut out, has_looks, None, &AtomicBool::new(interrupt))
+        cast.play(&mut out, has_styles, None, &AtomicBool::new(interrupt))
             .unwrap();
         String::from_utf8(out).unwrap()
     }

@@ -21,8 +21,8 @@ use crate::store::LONGEST_KEY;
 pub use place::Place;
 use protocol::{Connection, error};
 
-/// Interval between two looks at the partitions: more may be added to a topic.
-const LOOK: Duration = Duration::from_secs(300);
+/// Interval at which the partitions are read anew: more may be added to a topic.
+const REFRESH: Duration = Duration::from_secs(300);
 /// The longest wait for one of several brokers.
 const TURN: Duration = Duration::from_millis(20);
 
@@ -38,7 +38,7 @@ pub struct Kafka {
 #[derive(Debug)]
 struct Cluster {
     leaders: BTreeMap<i32, Leader>,
-    looked: Instant,
+    refreshed: Instant,
 }
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Kafka {
         if self
             .cluster
             .as_ref()
-            .is_some_and(|cluster| cluster.looked.elapsed() >= LOOK)
+            .is_some_and(|cluster| cluster.refreshed.elapsed() >= REFRESH)
         {
             self.cluster = None;
         }
@@ -120,8 +120,8 @@ impl Kafka {
 fn connect(place: &Place, intake: &mut dyn Intake) -> Result<Cluster, Failed> {
     let mut last = io::Error::other("no broker is named");
     let metadata = place.brokers.iter().find_map(|broker| {
-        let asked = Connection::open(broker).and_then(|mut one| one.metadata(&place.topic));
-        asked.map_err(|error| last = error).ok()
+        let answer = Connection::open(broker).and_then(|mut one| one.metadata(&place.topic));
+        answer.map_err(|error| last = error).ok()
     });
     let metadata = metadata.ok_or(last)?;
     if metadata.error != error::NONE {
@@ -159,7 +159,7 @@ fn connect(place: &Place, intake: &mut dyn Intake) -> Result<Cluster, Failed> {
     }
     Ok(Cluster {
         leaders,
-        looked: Instant::now(),
+        refreshed: Instant::now(),
     })
 }
 
@@ -249,7 +249,7 @@ fn passed(source: &str, from: u64, earliest: u64) -> io::Result<u64> {
             "{source} ends before offset {from}, up to which the store has it; was the topic made anew?"
         )));
     }
-    crate::news::tell(&format!(
+    crate::news::report(&format!(
         "{source}: the records from offset {from} to {earliest} were removed before they were read; they are not counted"
     ));
     Ok(earliest)
