@@ -39,16 +39,16 @@ pub struct IdleGap {
 }
 
 impl IdleGap {
-    /// Reads once in an idle gap, so long after the last read, or with `None` at once; `look` reads the member's
-    /// counters. Gives the duration of the read too.
+    /// Reads once in an idle gap, so long after the last read, or with `None` at once; `counters` reads the
+    /// member's. Gives the duration of the read too.
     pub fn read<T>(
         &mut self,
         apart: Option<Duration>,
-        look: impl FnMut() -> Option<DiskStats>,
+        counters: impl FnMut() -> Option<DiskStats>,
         read: impl FnOnce() -> T,
     ) -> (T, Duration) {
         if let Some(apart) = apart {
-            self.wait(apart, look);
+            self.wait(apart, counters);
         }
         let began = Instant::now();
         let came = read();
@@ -57,25 +57,25 @@ impl IdleGap {
         (came, took)
     }
 
-    /// Waits until the last read is so long ago, and then for an idle gap of the member, whose counters `look` reads:
+    /// Waits until the last read is so long ago, and then for an idle gap of the member, whose `counters` are read:
     /// for no longer than [`TIMEOUT`], and not at all where nothing is counted.
-    fn wait(&mut self, apart: Duration, mut look: impl FnMut() -> Option<DiskStats>) {
+    fn wait(&mut self, apart: Duration, mut counters: impl FnMut() -> Option<DiskStats>) {
         if let Some(last) = self.last {
             sleep((last + apart).saturating_duration_since(Instant::now()));
         }
-        self.come(Instant::now() + self.timeout(), &mut look);
+        self.come(Instant::now() + self.timeout(), &mut counters);
         self.last = Some(Instant::now());
     }
 
-    fn come(&mut self, until: Instant, look: &mut impl FnMut() -> Option<DiskStats>) {
-        let Some(mut before) = look() else { return };
+    fn come(&mut self, until: Instant, counters: &mut impl FnMut() -> Option<DiskStats>) {
+        let Some(mut before) = counters() else { return };
         loop {
             sleep(self.moment());
-            let Some(now) = look() else { return };
-            let asked = asked(&before, &now);
+            let Some(now) = counters() else { return };
+            let requests = requests(&before, &now);
             before = now;
-            self.usual += MOMENT_COUNTS * (asked as f64 - self.usual);
-            if self.is_one(asked) || Instant::now() >= until {
+            self.usual += MOMENT_COUNTS * (requests as f64 - self.usual);
+            if self.is_one(requests) || Instant::now() >= until {
                 return;
             }
         }
@@ -92,8 +92,8 @@ impl IdleGap {
 
     /// True in an idle gap: no requests or, on a busy member, fewer than usual by a standard deviation, which is the
     /// square root for requests that arrive at random.
-    fn is_one(&self, asked: u64) -> bool {
-        asked == 0 || asked as f64 <= self.usual - self.usual.sqrt()
+    fn is_one(&self, requests: u64) -> bool {
+        requests == 0 || requests as f64 <= self.usual - self.usual.sqrt()
     }
 
     fn moment(&self) -> Duration {
@@ -105,8 +105,8 @@ impl IdleGap {
     }
 }
 
-/// Requests between two looks: those that were answered, and those in flight.
-fn asked(before: &DiskStats, now: &DiskStats) -> u64 {
+/// Requests between two readings: those that were answered, and those in flight.
+fn requests(before: &DiskStats, now: &DiskStats) -> u64 {
     let answered = |stats: &DiskStats| stats.reads + stats.writes;
     answered(now).saturating_sub(answered(before)) + now.in_flight
 }
@@ -132,33 +132,33 @@ mod tests {
     }
 
     /// Number of looks before it went on.
-    fn looks(idle_gap: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
-        let mut looks = 0;
+    fn polls(idle_gap: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
+        let mut polls = 0;
         // A host that hesitates is not to end it.
         let late = Instant::now() + Duration::from_secs(60);
         idle_gap.come(late, &mut || {
-            looks += 1;
-            stats(looks)
+            polls += 1;
+            stats(polls)
         });
-        looks
+        polls
     }
 
     #[test]
     fn it_waits_until_nothing_is_on_its_way_and_nothing_was_answered_for_a_moment() {
-        let in_use = |look| match look {
+        let in_use = |counters| match counters {
             // On its way, then just answered, and then nothing.
             1..5 => Some(stats(7, 1)),
             _ => Some(stats(8, 0)),
         };
-        assert_eq!(looks(&mut idle_gap(0.5), in_use), 6);
-        assert_eq!(looks(&mut idle_gap(0.5), |_| Some(stats(7, 0))), 2);
+        assert_eq!(polls(&mut idle_gap(0.5), in_use), 6);
+        assert_eq!(polls(&mut idle_gap(0.5), |_| Some(stats(7, 0))), 2);
     }
 
     #[test]
     fn where_there_is_always_something_it_waits_for_less_than_usual_and_not_for_ever() {
         // Of some ten, six are few.
-        let waves = |look: u64| Some(stats(0, if look.is_multiple_of(5) { 6 } else { 12 }));
-        assert_eq!(looks(&mut idle_gap(10.0), waves), 5);
+        let waves = |counters: u64| Some(stats(0, if counters.is_multiple_of(5) { 6 } else { 12 }));
+        assert_eq!(polls(&mut idle_gap(10.0), waves), 5);
         let began = Instant::now();
         let mut reads = 0;
         idle_gap(10.0).wait(Duration::ZERO, || {
@@ -167,7 +167,7 @@ mod tests {
         });
         assert!(began.elapsed() >= Duration::from_millis(200));
         assert_eq!(
-            looks(&mut idle_gap(10.0), |_| None),
+            polls(&mut idle_gap(10.0), |_| None),
             1,
             "nothing is counted"
         );

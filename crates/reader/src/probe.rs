@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 /// Bytes that a probe reads: a page.
 pub const PROBE_BYTES: usize = 4096;
 /// Interval at which the need for probes is polled.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Results of probes since the last look.
 #[derive(Debug, Default)]
@@ -113,7 +113,7 @@ impl Drop for Prober {
             .shared
             .shown()
             .waits
-            .is_some_and(|since| since.elapsed() > LOOK * 50);
+            .is_some_and(|since| since.elapsed() > POLL * 50);
         if let Some(thread) = self.thread.take()
             && !is_stuck
         {
@@ -138,7 +138,7 @@ impl Shared {
         while !self.over.load(Relaxed) {
             let gap_us = self.gap_us.load(Relaxed);
             if gap_us == 0 {
-                sleep(LOOK);
+                sleep(POLL);
                 continue;
             }
             // Half of it to one and a half times.

@@ -63,8 +63,8 @@ pub(crate) fn check(
         .map(|one| (one.volume, &one.places[..]))
         .collect();
     let limit = args.limit.map(|limit| limit.0);
-    let manners = target.map_or(IoPolicy::None, IoPolicy::Target);
-    let rates = burst::together(&each, block, (limit, manners), lister, interrupt);
+    let policy = target.map_or(IoPolicy::None, IoPolicy::Target);
+    let rates = burst::together(&each, block, (limit, policy), lister, interrupt);
     let all: Vec<Checked> = sampled
         .into_iter()
         .zip(rates)

@@ -76,7 +76,7 @@ pub(crate) struct Later {
     /// True if the search may name space that is not known yet.
     may_add: bool,
     /// Ranges that were requested meanwhile.
-    asked: Ranges,
+    requested: Ranges,
 }
 
 impl Later {
@@ -85,7 +85,7 @@ impl Later {
         Later {
             plans: Some(plans),
             may_add: true,
-            asked: Ranges::new(),
+            requested: Ranges::new(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Later {
     /// Something was asked for.
     pub(crate) fn asks(&mut self, range: std::ops::Range<u64>) {
         if self.is_open() {
-            self.asked.insert(range);
+            self.requested.insert(range);
         }
     }
 
@@ -120,7 +120,7 @@ impl Later {
         match self.plans.as_ref()?.try_recv() {
             Ok(plan) => {
                 self.plans = None;
-                Some((plan, std::mem::take(&mut self.asked)))
+                Some((plan, std::mem::take(&mut self.requested)))
             }
             Err(TryRecvError::Disconnected) => {
                 self.plans = None;

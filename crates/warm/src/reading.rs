@@ -24,7 +24,7 @@ use super::plan::{Plan, Stage};
 use super::turns::{Turn, Turns};
 use doubt::Doubt;
 use reader::{BESIDE, Meter, ReadRequest, Work};
-use together::{LOOK_EVERY, Together};
+use together::{POLL_EVERY, Together};
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
 /// is more than most volumes give; on a small one a deeper queue would delay the foreground by seconds.
@@ -116,7 +116,7 @@ pub(crate) struct Reading<'a> {
     block: Bytes,
     size: Bytes,
     probes: u64,
-    looked: Nanos,
+    polled: Nanos,
     /// Requests of all kinds.
     in_flight: u32,
     doubt: Doubt,
@@ -151,7 +151,7 @@ impl<'a> Reading<'a> {
             block,
             size,
             probes: 0,
-            looked: Nanos(0),
+            polled: Nanos(0),
             in_flight: 0,
             doubt: Doubt::default(),
         }
@@ -211,25 +211,25 @@ impl<'a> Reading<'a> {
         Next::Request(Request::of(Op::Read, &range, tag))
     }
 
-    fn look(&mut self, now: Nanos) {
+    fn poll(&mut self, now: Nanos) {
         if let (Some(interval), Some(depth)) = (self.meter.interval(now), &mut self.depth) {
             depth.observe(&interval);
         }
         let watch = &mut *self.watch;
         self.pace.adjust(now, || watch.counted());
-        if now - self.looked >= LOOK_EVERY {
-            self.looked = now;
+        if now - self.polled >= POLL_EVERY {
+            self.polled = now;
             if self.turns.all_together() {
                 self.together.goes_on(now);
             }
-            self.look_at_device();
-            self.look_at_plan();
+            self.poll_device();
+            self.poll_plan();
             self.tell();
         }
     }
 
     /// Goes by the final plan, once it is known.
-    fn look_at_plan(&mut self) {
+    fn poll_plan(&mut self) {
         let Some((plan, asked)) = self.later.take() else {
             return;
         };
@@ -238,7 +238,7 @@ impl<'a> Reading<'a> {
         self.work.replace(&todo.stages, &plan.all());
     }
 
-    fn look_at_device(&mut self) {
+    fn poll_device(&mut self) {
         match self.watch.size() {
             None => self.gone = true,
             Some(size) => {
@@ -265,7 +265,7 @@ impl<'a> Reading<'a> {
     }
 
     fn failed(&mut self, now: Nanos, range: Range<u64>, error: RequestError) {
-        self.look_at_device();
+        self.poll_device();
         if self.gone || error.is_of_a_lost_device() {
             self.gone = true;
             return;
@@ -281,7 +281,7 @@ impl<'a> Reading<'a> {
 
     /// While it is found out whether the device answers, what to do for that.
     fn next_of_doubt(&mut self, now: Nanos) -> Option<Next> {
-        self.doubt.look(now, self.work.done(), self.work.end());
+        self.doubt.poll(now, self.work.done(), self.work.end());
         if !self.doubt.is_open() {
             return None;
         }
@@ -296,7 +296,7 @@ impl<'a> Reading<'a> {
         self.doubt.came(is_good);
         if self.doubt.is_silent() {
             self.work.take_back(&self.doubt.take_blamed());
-            self.look_at_device();
+            self.poll_device();
         }
     }
 
@@ -315,7 +315,7 @@ impl<'a> Reading<'a> {
             }
             // What is in flight may fail, and is asked for again in pieces then.
             None if self.in_flight > 0 || self.later.may_add() => {
-                self.look_at_plan();
+                self.poll_plan();
                 if self.in_flight == 0 {
                     // It has nothing to do in its turn until it is known what is in use.
                     self.turns.pass(self.number);
@@ -334,7 +334,7 @@ impl RequestSource for Reading<'_> {
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        self.look(now);
+        self.poll(now);
         if self.gone || self.doubt.is_silent() {
             return Next::End;
         }

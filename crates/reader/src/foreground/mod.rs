@@ -72,16 +72,16 @@ pub(crate) mod tests {
     use super::*;
 
     /// A foreground of 300 requests a second for so many seconds, beside which requests take twice as long.
-    pub(crate) fn example(seconds: usize, asked: Targets) -> Outcome {
-        let mut controller = Controller::new(asked);
+    pub(crate) fn example(seconds: usize, targets: Targets) -> Outcome {
+        let mut controller = Controller::new(targets);
         controller.gives(1e8);
-        for look in 0..10 * seconds {
+        for poll in 0..10 * seconds {
             let (latency_s, background) = match controller.allowed() {
                 Allowed::Nothing => (0.002, 0.0),
                 Allowed::Rate(rate) => (0.004, 0.1 * rate),
                 Allowed::All => (0.004, 1e7),
             };
-            let latencies_s = [latency_s, latency_s * (1.0 + (look % 10) as f64 / 10.0)];
+            let latencies_s = [latency_s, latency_s * (1.0 + (poll % 10) as f64 / 10.0)];
             controller.take(&Sample {
                 seconds: 0.1,
                 foreground: Foreground {
@@ -98,11 +98,11 @@ pub(crate) mod tests {
 
     #[test]
     fn a_target_that_cannot_be_reached_is_called_so() {
-        let asked = Targets {
+        let targets = Targets {
             mean_s: None,
             p99_s: Some(0.001),
         };
-        let report = ForegroundReport::of(&example(40, asked)).unwrap();
+        let report = ForegroundReport::of(&example(40, targets)).unwrap();
         assert_eq!(report.target_source, Some("unreachable"));
         let text = report.text();
         for words in [

@@ -47,8 +47,8 @@ pub(super) fn page(
 }
 
 fn line(name: &str, colour: usize, x: Vec<f64>, y: Vec<Option<f64>>) -> Trace {
-    let look = Line::new().color(format!("var(--run-{colour})")).width(1.5);
-    Trace::points(x, y).name(name).mode(Mode::Lines).line(look)
+    let style = Line::new().color(format!("var(--run-{colour})")).width(1.5);
+    Trace::points(x, y).name(name).mode(Mode::Lines).line(style)
 }
 
 /// Lowest and highest of some seconds, in nanoseconds.

@@ -148,11 +148,11 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let volume = SimulatedList::new(Simulated::cold(size));
     let places = places(size, BLOCK, 3);
     let limit = Shared::new(None);
-    let manners = IoPolicy::Target(Targets {
+    let policy = IoPolicy::Target(Targets {
         mean_s: None,
         p99_s: Some(0.005),
     });
-    let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners));
+    let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, policy));
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: Memory::Reads,

@@ -27,7 +27,7 @@ pub(super) struct Doubt {
     blamed: Ranges,
     /// Number of times that the device was asked and answered.
     answers: u32,
-    asked: Option<SuspectPages>,
+    requested: Option<SuspectPages>,
     is_silent: bool,
 }
 
@@ -47,9 +47,9 @@ impl Doubt {
         if !self.blamed.is_empty() {
             self.blamed = Ranges::new();
         }
-        if let Some(asked) = &mut self.asked {
-            asked.has_answered = true;
-            asked.pages.clear();
+        if let Some(requested) = &mut self.requested {
+            requested.has_answered = true;
+            requested.pages.clear();
         }
         self.conclude();
     }
@@ -66,16 +66,16 @@ impl Doubt {
 
     /// Asks, if there is reason to: for pages of what could be read before, or of the whole volume
     /// where nothing could.
-    pub(super) fn look(&mut self, now: Nanos, done: &Ranges, size: Bytes) {
+    pub(super) fn poll(&mut self, now: Nanos, done: &Ranges, size: Bytes) {
         let enough = FAILURES << self.answers.min(MOST_DOUBLED);
-        if self.asked.is_some() || self.is_silent || self.failures < enough {
+        if self.requested.is_some() || self.is_silent || self.failures < enough {
             return;
         }
         let all = Ranges::all(size);
         let places = if done.is_empty() { &all } else { done };
         let total = places.total().0;
         let pages = (0..PAGES).filter_map(|number| page_at(places, total / PAGES * number));
-        self.asked = Some(SuspectPages {
+        self.requested = Some(SuspectPages {
             not_before: now + PAUSE,
             pages: pages.collect(),
             in_flight: 0,
@@ -85,21 +85,24 @@ impl Doubt {
 
     /// True while the device is being asked: no other request is made then.
     pub(super) fn is_open(&self) -> bool {
-        self.asked.is_some()
+        self.requested.is_some()
     }
 
     /// The next page to ask for.
     pub(super) fn next_page(&mut self, now: Nanos) -> Option<Range<u64>> {
-        let asked = self.asked.as_mut().filter(|one| now >= one.not_before)?;
-        let page = asked.pages.pop()?;
-        asked.in_flight += 1;
+        let requested = self
+            .requested
+            .as_mut()
+            .filter(|one| now >= one.not_before)?;
+        let page = requested.pages.pop()?;
+        requested.in_flight += 1;
         Some(page)
     }
 
     /// A page came back.
     pub(super) fn came(&mut self, is_good: bool) {
-        if let Some(asked) = &mut self.asked {
-            asked.in_flight = asked.in_flight.saturating_sub(1);
+        if let Some(requested) = &mut self.requested {
+            requested.in_flight = requested.in_flight.saturating_sub(1);
         }
         if is_good {
             self.succeeded();
@@ -109,11 +112,12 @@ impl Doubt {
     }
 
     fn conclude(&mut self) {
-        let is_over = |asked: &mut SuspectPages| asked.pages.is_empty() && asked.in_flight == 0;
-        let Some(asked) = self.asked.take_if(is_over) else {
+        let is_over =
+            |requested: &mut SuspectPages| requested.pages.is_empty() && requested.in_flight == 0;
+        let Some(requested) = self.requested.take_if(is_over) else {
             return;
         };
-        if asked.has_answered {
+        if requested.has_answered {
             self.answers += 1;
             self.failures = 0;
         } else {
@@ -139,7 +143,7 @@ mod tests {
 
     const PAGE: u64 = PROBE_BYTES as u64;
 
-    fn asked(doubt: &mut Doubt, now: Nanos) -> Vec<Range<u64>> {
+    fn requested(doubt: &mut Doubt, now: Nanos) -> Vec<Range<u64>> {
         std::iter::from_fn(|| doubt.next_page(now)).collect()
     }
 
@@ -149,13 +153,16 @@ mod tests {
         let mut doubt = Doubt::default();
         let row = |doubt: &mut Doubt, failures: u32| {
             (0..failures).for_each(|_| doubt.failed());
-            doubt.look(Nanos(0), &Ranges::new(), size);
+            doubt.poll(Nanos(0), &Ranges::new(), size);
             doubt.is_open()
         };
         assert!(!row(&mut doubt, FAILURES - 1));
         assert!(row(&mut doubt, 1));
-        assert!(asked(&mut doubt, Nanos(0)).is_empty(), "it is given time");
-        let pages = asked(&mut doubt, PAUSE);
+        assert!(
+            requested(&mut doubt, Nanos(0)).is_empty(),
+            "it is given time"
+        );
+        let pages = requested(&mut doubt, PAUSE);
         let starts: Vec<u64> = pages.iter().rev().map(|page| page.start / PAGE).collect();
         assert_eq!(starts, [0, 100, 200, 300, 400, 500, 600, 700]);
         doubt.came(false);
@@ -168,7 +175,7 @@ mod tests {
         assert!(!row(&mut doubt, 1));
         doubt.blames(0..PAGE);
         assert!(row(&mut doubt, 2 * FAILURES));
-        for _ in asked(&mut doubt, PAUSE) {
+        for _ in requested(&mut doubt, PAUSE) {
             assert!(!doubt.is_silent());
             doubt.came(false);
         }
@@ -181,7 +188,7 @@ mod tests {
         let done = Ranges::from(16 * PAGE..32 * PAGE);
         let mut doubt = Doubt::default();
         (0..FAILURES).for_each(|_| doubt.failed());
-        doubt.look(Nanos(0), &done, Bytes(800 * PAGE));
+        doubt.poll(Nanos(0), &done, Bytes(800 * PAGE));
         let page = doubt.next_page(PAUSE).unwrap();
         assert_eq!(page, 30 * PAGE..31 * PAGE);
         doubt.succeeded();

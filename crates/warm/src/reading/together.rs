@@ -2,8 +2,8 @@
 
 use record::Nanos;
 
-/// Interval at which the device is looked at and progress is reported.
-pub(super) const LOOK_EVERY: Nanos = Nanos(250_000_000);
+/// Interval at which the device is polled and progress is reported.
+pub(super) const POLL_EVERY: Nanos = Nanos(250_000_000);
 /// Time after which the common rate counts, and for which it must last.
 const SETTLE: Nanos = Nanos(2_000_000_000);
 /// See [`SETTLE`].
@@ -28,7 +28,7 @@ impl Together {
     pub(super) fn came(&mut self, now: Nanos, bytes: u64) {
         // Once one of them has ended it does not go on any more.
         let lasts = self.since.is_some_and(|since| now >= since);
-        if lasts && now - self.until <= LOOK_EVERY {
+        if lasts && now - self.until <= POLL_EVERY {
             self.bytes += bytes;
         }
     }
