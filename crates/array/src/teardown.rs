@@ -131,13 +131,13 @@ const NONE: [&str; 3] = [
 /// When mdadm failed, so that the answer is unknown.
 pub(crate) fn has_uuid(
     host: &mut Host,
-    look: &str,
+    option: &str,
     path: &Path,
     uuid: &str,
 ) -> Result<bool, exec::Error> {
-    let look = Exec::new("mdadm").args([look, "--export"]).arg(path);
+    let command = Exec::new("mdadm").args([option, "--export"]).arg(path);
     let ours = format!("MD_UUID={uuid}");
-    match host.ask(&look.bound()) {
+    match host.ask(&command.bound()) {
         Ok(output) => Ok(output.text().lines().any(|line| line.trim() == ours)),
         Err(exec::Error::Failed { stderr, .. })
             if NONE.iter().any(|none| stderr.contains(none)) =>

@@ -40,12 +40,12 @@ pub(crate) fn facts(
         add_folders(&mut host, folders);
         if is_wanted(args, "sql") {
             let slow_log = server.folder("slow_query_log_file");
-            let asked = sql::Asked {
+            let sql_server = sql::Server {
                 client: &client,
                 has_notes: server.has_notes(),
                 slow_log: slow_log.as_deref(),
             };
-            statements = Some(sql::explain(&asked, args.queries.as_deref()).refused()?);
+            statements = Some(sql::explain(&sql_server, args.queries.as_deref()).refused()?);
         }
         mysql = Some(server);
     }

@@ -31,8 +31,8 @@ use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::service_manager::notify;
 
-/// Interval at which a signal is looked for.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which signals are polled.
+const POLL: Duration = Duration::from_millis(100);
 /// Time after which a browser that was opened is ended.
 const BROWSER: Duration = Duration::from_secs(7 * 86_400);
 /// Threads that read sources at most.
@@ -73,11 +73,11 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
     listener.set_nonblocking(true).refused()?;
     let address = listener.local_addr().refused()?;
     let live = Live::new();
-    let told: Arc<OnceLock<Arc<Sources>>> = Arc::default();
+    let known: Arc<OnceLock<Arc<Sources>>> = Arc::default();
     let tell = {
-        let (live, told) = (live.clone(), Arc::clone(&told));
+        let (live, known) = (live.clone(), Arc::clone(&known));
         move || {
-            if let Some(sources) = told.get() {
+            if let Some(sources) = known.get() {
                 live.tell(sources);
             }
         }
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
             .map(|address| Prometheus::new(address, args.series.clone())),
         kernel: Kernel::start(&context.root, tell),
     });
-    let _ = told.set(Arc::clone(&sources));
+    let _ = known.set(Arc::clone(&sources));
     let (stop, stopped) = watch::channel(false);
     let hostname = linux::machine::hostname(&context.root);
     let app = Arc::new(App::new(Parts {
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
             tokio::spawn(events::follow(Arc::clone(&app)));
             tokio::spawn(async move {
                 while !interrupt.load(Relaxed) {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL).await;
                 }
                 stop.send_replace(true);
             });

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn no_one_is_asked_who_cannot_see_the_question_or_answer_it() {
         assert!(askable(true, true, "terminated").is_ok());
-        for (is_heard, is_seen, told) in [
+        for (is_heard, is_seen, reason) in [
             (
                 false,
                 true,
@@ -103,7 +103,7 @@ mod tests {
         ] {
             let why = askable(is_heard, is_seen, "terminated").unwrap_err();
             let why = why.error().to_string();
-            assert!(why.contains(told) && why.contains("--yes"), "{why}");
+            assert!(why.contains(reason) && why.contains("--yes"), "{why}");
         }
     }
 

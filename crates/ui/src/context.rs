@@ -36,10 +36,11 @@ pub struct Context {
     pub columns: usize,
 }
 
-/// Number of columns: as many as the user says (`COLUMNS`), else as the window has, else endlessly many, so
+/// Number of columns: as many as the user gives (`COLUMNS`), else as the window has, else endlessly many, so
 /// that nothing is left out or shortened for another program.
-fn columns(said: Option<&str>, window: Option<usize>) -> usize {
-    said.and_then(|said| said.trim().parse().ok())
+fn columns(given: Option<&str>, window: Option<usize>) -> usize {
+    given
+        .and_then(|given| given.trim().parse().ok())
         .filter(|columns| *columns > 0)
         .or(window)
         .unwrap_or(ENDLESS)
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_user_and_then_the_window_say_how_many_columns_there_are() {
-        for (said, window, expected) in [
+        for (given, window, expected) in [
             (Some("40"), Some(120), 40),
             (Some("40"), None, 40),
             (None, Some(40), 40),
@@ -159,7 +160,7 @@ mod tests {
             (None, None, ENDLESS),
             (Some("1"), None, NARROWEST),
         ] {
-            assert_eq!(columns(said, window), expected, "{said:?} {window:?}");
+            assert_eq!(columns(given, window), expected, "{given:?} {window:?}");
         }
     }
 }

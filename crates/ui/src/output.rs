@@ -69,7 +69,7 @@ impl OutputFile {
                 place,
             };
             if let Place::File { folder } = &output.place {
-                output.look()?;
+                output.existing()?;
                 drop(New::in_folder(folder).with_context(|| {
                     format!("no file can be made in the folder {}", folder.display())
                 })?);
@@ -153,7 +153,7 @@ impl OutputFile {
 
     /// Metadata of the file at the place of an output, which this output may replace; `None` where there is
     /// none.
-    fn look(&self) -> anyhow::Result<Option<fs::Metadata>> {
+    fn existing(&self) -> anyhow::Result<Option<fs::Metadata>> {
         match Existing::at(&self.path, self.format)? {
             Existing::Nothing => Ok(None),
             Existing::Own(facts) => Ok(Some(facts)),
@@ -223,7 +223,7 @@ impl Prepared<'_> {
             None => kind::write_to_stream(&self.output.path, self.content),
             Some(new) => self
                 .output
-                .look()
+                .existing()
                 .and_then(|there| Ok(new.take_place(&self.output.path, there.as_ref())?)),
         };
         put.with_context(|| self.output.failed())

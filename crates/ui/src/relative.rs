@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn a_wide_interval_is_told_by_its_bounds() {
-        let told =
+        let text =
             |mean: f64, low: f64, high: f64| interval(mean, Some(low), Some(high), number).unwrap();
-        assert_eq!(told(1000.0, 970.0, 1030.0), "±3 %");
-        assert_eq!(told(1000.0, 500.0, 1500.0), "±50 %");
-        assert_eq!(told(1000.0, 0.0, 4624.0), "0.0 to 4,624");
-        assert_eq!(told(1000.0, -3624.0, 4624.0), "0.0 to 4,624");
-        assert_eq!(told(0.0, 0.0, 3.0), "0.0 to 3.0");
+        assert_eq!(text(1000.0, 970.0, 1030.0), "±3 %");
+        assert_eq!(text(1000.0, 500.0, 1500.0), "±50 %");
+        assert_eq!(text(1000.0, 0.0, 4624.0), "0.0 to 4,624");
+        assert_eq!(text(1000.0, -3624.0, 4624.0), "0.0 to 4,624");
+        assert_eq!(text(0.0, 0.0, 3.0), "0.0 to 3.0");
         assert_eq!(interval(1.0, None, Some(2.0), number), None);
     }
 

@@ -49,8 +49,8 @@ const REAL_TIME: RangeInclusive<i32> = if cfg!(target_env = "musl") {
 const ENDED_AT_ONCE: i32 = 3;
 /// An orderly end that takes longer than this wants an explanation.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Interval at which a signal is looked for.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which signals are polled.
+const POLL: Duration = Duration::from_millis(200);
 
 /// Signals that ask for an orderly end.
 pub fn ending() -> impl Iterator<Item = i32> {
@@ -162,7 +162,7 @@ fn raise(signals: impl Iterator<Item = i32>, interrupted: &Arc<AtomicBool>) -> s
 fn explain_long_ends(interrupted: Arc<AtomicBool>) {
     let watch = move || {
         while !interrupted.load(Relaxed) {
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
         thread::sleep(TIMEOUT);
         let _ = writeln!(

@@ -57,7 +57,7 @@ pub(super) fn members(host: &mut Host, building: &Building) -> anyhow::Result<Ve
     Ok(found)
 }
 
-pub(super) fn is_ours(host: &mut Host, look: &str, device: &Device, building: &Building) -> bool {
+pub(super) fn is_ours(host: &mut Host, option: &str, device: &Device, building: &Building) -> bool {
     // A device that cannot be examined now is examined by the next repair.
-    teardown::has_uuid(host, look, &device.node(), &building.uuid).unwrap_or(false)
+    teardown::has_uuid(host, option, &device.node(), &building.uuid).unwrap_or(false)
 }

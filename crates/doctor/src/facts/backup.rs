@@ -56,7 +56,7 @@ impl Safety {
             return;
         }
         let mut found = Vec::new();
-        look(path, DEPTH, &mut found);
+        search(path, DEPTH, &mut found);
         let is_with_data = is_with_data(path, host);
         self.backups.extend(found.into_iter().map(|backup| Backup {
             is_with_data,
@@ -131,13 +131,13 @@ fn is_with_data(path: &Path, host: &Host) -> Option<bool> {
     Some(disks.iter().any(|disk| own.contains(&disk.name)))
 }
 
-fn look(path: &Path, depth: usize, found: &mut Vec<Backup>) {
+fn search(path: &Path, depth: usize, found: &mut Vec<Backup>) {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return;
     };
     if metadata.is_dir() && depth > 0 {
         for name in names_in(path).unwrap_or_default() {
-            look(&path.join(name), depth - 1, found);
+            search(&path.join(name), depth - 1, found);
         }
     } else if metadata.is_file() {
         found.extend(backup(path, &metadata));

@@ -48,7 +48,7 @@ pub(crate) struct Explained {
 }
 
 /// The server whose statements are explained.
-pub(crate) struct Asked<'a> {
+pub(crate) struct Server<'a> {
     pub(crate) client: &'a MysqlClient,
     /// Its version names what it cannot use.
     pub(crate) has_notes: bool,
@@ -60,9 +60,9 @@ pub(crate) struct Asked<'a> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn explain(asked: &Asked<'_>, file: Option<&Path>) -> anyhow::Result<Explained> {
+pub(crate) fn explain(server: &Server<'_>, file: Option<&Path>) -> anyhow::Result<Explained> {
     let mut found = Explained {
-        has_notes: asked.has_notes,
+        has_notes: server.has_notes,
         ..Explained::default()
     };
     let statements = match file {
@@ -71,7 +71,7 @@ pub(crate) fn explain(asked: &Asked<'_>, file: Option<&Path>) -> anyhow::Result<
             let bytes = read_bytes(path).context("the statements cannot be explained")?;
             parse(&String::from_utf8_lossy(&bytes))
         }
-        None => remembered(asked, &mut found.sources),
+        None => remembered(server, &mut found.sources),
     };
     let began = Instant::now();
     for (at, statement) in distinct(statements).into_iter().enumerate() {
@@ -81,7 +81,7 @@ pub(crate) fn explain(asked: &Asked<'_>, file: Option<&Path>) -> anyhow::Result<
                 "no more than {MOST} statements are explained, for {} s",
                 LONGEST.as_secs()
             )),
-            false => explain_one(asked.client, &statement),
+            false => explain_one(server.client, &statement),
         };
         match judged {
             Ok(unusable) => {
@@ -150,7 +150,7 @@ fn note(row: &Row) -> Option<String> {
 }
 
 /// Statements that the server remembers: samples of digests (MySQL 8), the history of statements, the slow log.
-fn remembered(asked: &Asked<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
+fn remembered(server: &Server<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
     let mut found = Vec::new();
     for (source, query) in [
         (
@@ -175,7 +175,7 @@ fn remembered(asked: &Asked<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
              ORDER BY query_time DESC LIMIT 1000",
         ),
     ] {
-        let rows = asked.client.rows(query).unwrap_or_default();
+        let rows = server.client.rows(query).unwrap_or_default();
         if !rows.is_empty() {
             sources.push(source.to_owned());
         }
@@ -189,7 +189,7 @@ fn remembered(asked: &Asked<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
             })
         }));
     }
-    if let Some((path, bytes)) = asked
+    if let Some((path, bytes)) = server
         .slow_log
         .and_then(|path| Some((path, read_bytes(path).ok()?)))
     {

@@ -25,7 +25,7 @@ const SLOW: Duration = Duration::from_secs(5);
 /// Span of the markers that are sent.
 const MARKERS_HOURS: i64 = 24;
 
-/// Looks at what changes slowly, until the server ends.
+/// Polls what changes slowly, until the server ends.
 pub(crate) async fn follow(app: Arc<App>) {
     let mut stop = app.stop.clone();
     loop {
@@ -33,7 +33,7 @@ pub(crate) async fn follow(app: Arc<App>) {
             () = sleep(SLOW) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
-        let looked = app.read(|app| {
+        let polled = app.read(|app| {
             if let Some(prometheus) = &app.sources.prometheus {
                 let is_seen = prometheus.now();
                 app.live.hosts.send_modify(|hosts| match is_seen {
@@ -56,7 +56,7 @@ pub(crate) async fn follow(app: Arc<App>) {
             Ok(())
         });
         // The state of the source says what is wrong.
-        let _ = looked.await;
+        let _ = polled.await;
     }
 }
 

@@ -150,16 +150,16 @@ impl Engine {
             }
             found.retain(|found| !unconfirmed.contains(&found.slot));
         };
-        let asked = question.from as f64..question.to as f64;
-        let is_asked = |place: &Place| {
+        let wanted = question.from as f64..question.to as f64;
+        let is_wanted = |place: &Place| {
             let at = place.marker.as_ref().map_or_else(
                 || axis.starts()[place.moment.slot] as f64,
                 |marker| crate::axis::seconds(marker.time),
             );
-            asked.contains(&at)
+            wanted.contains(&at)
         };
         let pairs = places.iter().zip(judged).rev();
-        let verdicts = pairs.filter(|(place, _)| is_asked(place));
+        let verdicts = pairs.filter(|(place, _)| is_wanted(place));
         Ok(verdicts.filter_map(|(_, verdict)| verdict).collect())
     }
 

@@ -63,8 +63,8 @@ fn seconds_axis() -> Axis {
 }
 
 fn line(name: &str, colour: usize, x: Vec<f64>, y: Vec<Option<f64>>) -> Trace {
-    let look = Line::new().color(format!("var(--run-{colour})")).width(1.5);
-    Trace::points(x, y).name(name).mode(Mode::Lines).line(look)
+    let style = Line::new().color(format!("var(--run-{colour})")).width(1.5);
+    Trace::points(x, y).name(name).mode(Mode::Lines).line(style)
 }
 
 fn chart(title: &str, caption: &str, data: Vec<Trace>, layout: Layout) -> Chart {

@@ -198,7 +198,7 @@ fn what_is_not_of_disksmith_is_replaced_only_by_force_and_what_a_link_leads_to_n
                         assert_eq!(fs::read(&place).unwrap(), b"new", "{what}");
                         assert!(fs::symlink_metadata(&place).unwrap().is_file(), "{what}");
                     }
-                    (Err(said), Some(words)) => assert!(said.contains(words), "{what}: {said}"),
+                    (Err(error), Some(words)) => assert!(error.contains(words), "{what}: {error}"),
                     (checked, _) => panic!("{what}, {format:?}, force {force}: {checked:?}"),
                 }
                 // Neither by a link, a hard link, nor next to it.
@@ -246,8 +246,8 @@ fn devices_are_refused_also_by_force_and_are_not_opened() {
         if is_device && path != Path::new("/dev/null") {
             for force in [false, true] {
                 let checked = OutputFile::check(&path, Format::Page, force);
-                let said = sentence(&checked.expect_err(&path.to_string_lossy()).error());
-                assert!(said.contains("device"), "{said}");
+                let error = sentence(&checked.expect_err(&path.to_string_lossy()).error());
+                assert!(error.contains("device"), "{error}");
             }
         }
     }
@@ -304,12 +304,12 @@ fn the_message_is_about_what_was_named() {
         ("precious/page.html", "precious is not a folder"),
         ("..", ".. is a folder"),
     ] {
-        let said = state.check(name, Format::Page, true).unwrap_err();
-        assert!(said.contains(words), "{name}: {said}");
-        assert!(said.starts_with("the report "), "{said}");
+        let error = state.check(name, Format::Page, true).unwrap_err();
+        assert!(error.contains(words), "{name}: {error}");
+        assert!(error.starts_with("the report "), "{error}");
     }
-    let said = OutputFile::check(Path::new(""), Format::Page, true).unwrap_err();
-    assert!(sentence(&said.error()).contains("names no file"));
+    let error = OutputFile::check(Path::new(""), Format::Page, true).unwrap_err();
+    assert!(sentence(&error.error()).contains("names no file"));
 }
 
 #[test]
@@ -329,10 +329,10 @@ fn what_comes_to_the_place_meanwhile_stays() {
         let prepared = output.prepare(b"page").unwrap();
         change(&state, &state.at("place"));
         let before = state.names();
-        let said = sentence(&prepared.put().unwrap_err());
+        let error = sentence(&prepared.put().unwrap_err());
         assert!(
-            said.contains("could not be written") && said.contains(words),
-            "{said}"
+            error.contains("could not be written") && error.contains(words),
+            "{error}"
         );
         assert_eq!(fs::read_to_string(state.at("precious")).unwrap(), PRECIOUS);
         let left: Vec<String> = before

@@ -26,9 +26,9 @@ pub enum TextStyle {
 }
 
 impl From<TextStyle> for Style {
-    fn from(look: TextStyle) -> Style {
+    fn from(text_style: TextStyle) -> Style {
         let style = Style::new();
-        match look {
+        match text_style {
             TextStyle::Plain => style,
             TextStyle::Faint => style.dim(),
             TextStyle::Strong | TextStyle::Mark => style.bold(),
@@ -42,21 +42,21 @@ impl From<TextStyle> for Style {
 /// Lines of pieces of text, each with its look.
 pub trait Pieces: Sized {
     /// A line of one look.
-    fn of(text: impl Into<String>, look: TextStyle) -> Self;
+    fn of(text: impl Into<String>, text_style: TextStyle) -> Self;
 
     /// Adds a piece at its end.
-    fn push(&mut self, text: impl Into<String>, look: TextStyle);
+    fn push(&mut self, text: impl Into<String>, text_style: TextStyle);
 }
 
 impl Pieces for Line<'static> {
-    fn of(text: impl Into<String>, look: TextStyle) -> Line<'static> {
+    fn of(text: impl Into<String>, text_style: TextStyle) -> Line<'static> {
         let mut line = Line::default();
-        line.push(text, look);
+        line.push(text, text_style);
         line
     }
 
-    fn push(&mut self, text: impl Into<String>, look: TextStyle) {
-        self.push_span(Span::styled(text.into(), look));
+    fn push(&mut self, text: impl Into<String>, text_style: TextStyle) {
+        self.push_span(Span::styled(text.into(), text_style));
     }
 }
 
@@ -229,8 +229,9 @@ mod tests {
 
     #[test]
     fn without_colours_a_warning_is_still_strong() {
-        let cell =
-            |look, capabilities| drawn(Line::of("x", look), 1, capabilities).content[0].clone();
+        let cell = |text_style, capabilities| {
+            drawn(Line::of("x", text_style), 1, capabilities).content[0].clone()
+        };
         let warning = cell(TextStyle::Warning, PLAIN);
         assert_eq!(
             (warning.modifier, warning.fg),
@@ -241,8 +242,8 @@ mod tests {
             (warning.modifier, warning.fg),
             (Modifier::BOLD, Color::Yellow)
         );
-        for look in [TextStyle::Note, TextStyle::Warning] {
-            assert_eq!(cell(look, PLAIN).fg, Color::Reset);
+        for text_style in [TextStyle::Note, TextStyle::Warning] {
+            assert_eq!(cell(text_style, PLAIN).fg, Color::Reset);
         }
     }
 
