@@ -235,7 +235,8 @@ impl Overcommitted {
 }
 
 #[test]
-fn with_root_a_disk_that_fills_while_the_test_file_is_laid_out_is_said_and_the_file_is_removed() {
+fn with_root_a_disk_that_fills_while_the_test_file_is_laid_out_is_reported_and_the_file_is_removed()
+{
     let Some(disk) = Overcommitted::new() else {
         return;
     };
@@ -294,7 +295,7 @@ fn with_root_more_than_is_free_is_refused_and_a_disk_filled_meanwhile_does_no_ha
 }
 
 #[test]
-fn with_root_a_disk_that_is_full_in_mid_run_is_said() {
+fn with_root_a_disk_that_is_full_in_mid_run_is_reported() {
     // A file system that never writes in place needs new space for each write.
     let Some(files) = FileSystem::new("btrfs", 160) else {
         return;

@@ -45,7 +45,7 @@ fn a_report_page_is_written_alongside_the_answer() {
 }
 
 #[test]
-fn a_file_that_a_killed_run_left_is_removed_and_told() {
+fn a_file_that_a_killed_run_left_is_removed_and_reported() {
     let place = Place::new();
     std::fs::write(place.data().join(".disksmith-4242-0.tmp"), "left").unwrap();
     std::fs::write(place.data().join("notes.tmp"), "the user's").unwrap();

@@ -158,7 +158,7 @@ const AWS: &str = r#"case "$*" in
 esac"#;
 
 #[test]
-fn ec2_is_asked_through_aws_page_by_page() {
+fn ec2_is_queried_through_aws_page_by_page() {
     let place = Place::new();
     let private = ["fleet", "hosts", "--ec2", "Name=tag:role,Values=burnin"];
     let public = [&private[..], &["--address", "public", "--json"]].concat();
@@ -371,7 +371,7 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
 }
 
 #[test]
-fn hosts_that_are_not_reached_are_told_and_never_ranked() {
+fn hosts_that_are_not_reached_are_reported_and_never_ranked() {
     let place = Place::new();
     fs::write(place.path("hosts"), LIST).unwrap();
     let ssh = "echo 'Connection refused' >&2; exit 255";
@@ -436,7 +436,7 @@ fn with_files(
 }
 
 #[test]
-fn many_hosts_get_the_open_files_that_they_need_or_it_is_said() {
+fn many_hosts_get_the_open_files_that_they_need_or_a_notice_names_the_limit() {
     let place = Place::new();
     let hosts: Vec<String> = (0..60).map(|at| format!("h{at}\n")).collect();
     fs::write(place.path("hosts"), hosts.concat()).unwrap();

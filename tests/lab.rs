@@ -93,7 +93,7 @@ fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
 }
 
 #[test]
-fn with_qemu_what_prepares_a_volume_leaves_it_cold_and_its_failure_is_said() {
+fn with_qemu_a_preparation_leaves_a_volume_cold_and_its_failure_is_reported() {
     let place = Place::new();
     let write = "echo $DISKSMITH_LAB_BOOT; yes | dd of=/dev/vda bs=1M count=64 iflag=fullblock \
         oflag=direct 2>/dev/null; echo 3 >/proc/sys/vm/drop_caches";

@@ -73,7 +73,7 @@ fn the_list_can_be_narrowed_down() {
 }
 
 #[test]
-fn what_only_looks_into_a_ledger_makes_none() {
+fn a_verb_that_only_reads_a_ledger_makes_none() {
     let place = Place::new();
     let page = place.path("page.html");
     let (ledger, page) = (place.path("none/ledger.db"), page.to_str().unwrap());

@@ -16,7 +16,7 @@ fn place_with_a_run_and_a_mark() -> Place {
 }
 
 #[test]
-fn a_sound_ledger_is_said_to_be_and_counted() {
+fn a_sound_ledger_is_reported_so_and_counted() {
     let place = place_with_a_run_and_a_mark();
     let said = place.run(&["ledger", "check"]).ends_with(0);
     said.fits(100);

@@ -98,7 +98,7 @@ fn with_root_a_file_system_is_destroyed_only_by_its_name() {
 }
 
 #[test]
-fn with_root_a_mounted_device_is_refused_whatever_is_said_and_all_reasons_are_named() {
+fn with_root_a_mounted_device_is_refused_whatever_is_given_and_all_reasons_are_named() {
     let Some(device) = Loop::new(MIB) else {
         return;
     };

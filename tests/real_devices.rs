@@ -124,7 +124,8 @@ fn bench(path: &str, arguments: &[&str]) -> ProgramOutput {
 }
 
 #[test]
-fn with_root_a_loop_device_that_reads_through_the_page_cache_is_told_from_one_that_does_not() {
+fn with_root_a_loop_device_that_reads_through_the_page_cache_is_distinguished_from_one_that_does_not()
+ {
     let (Some(device), Some(direct)) = (Loop::new(64), Loop::direct(64)) else {
         return;
     };

@@ -538,7 +538,7 @@ fn a_view_has_response_times_and_disks_on_one_axis() {
 }
 
 #[test]
-fn a_release_a_disk_and_nothing_are_told_apart() {
+fn a_release_a_disk_and_nothing_are_distinguished() {
     let place = Place::new();
     let world = World::new(&place);
     let minutes = world.minutes(-400, 0);
@@ -595,7 +595,7 @@ fn a_release_a_disk_and_nothing_are_told_apart() {
 }
 
 #[test]
-fn a_store_that_is_away_is_told_and_comes_back() {
+fn a_store_that_is_away_is_reported_and_comes_back() {
     let place = Place::new();
     let server = Server::start(&place, &[]);
     let state = |document: &Value| {

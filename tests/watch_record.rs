@@ -123,7 +123,7 @@ fn two_recorders_of_one_host_are_refused() {
 }
 
 #[test]
-fn a_ledger_that_cannot_be_written_is_said_and_watching_continues() {
+fn a_ledger_that_cannot_be_written_is_reported_and_watching_continues() {
     let place = Place::new();
     let mut command = place.command(&[
         "watch",
@@ -230,7 +230,7 @@ fn a_page_is_drawn_also_without_a_ledger_and_without_a_reader() {
 }
 
 #[test]
-fn a_device_that_no_sample_has_is_said() {
+fn a_device_that_no_sample_has_is_reported() {
     let place = Place::new();
     record(&place, "2");
     for end in [&["--table"][..], &["--json"], &["--report", "x.html"]] {

@@ -233,7 +233,7 @@ fn a_run_whose_ledger_is_removed_meanwhile_is_kept_in_a_new_one() {
 }
 
 #[test]
-fn root_a_read_only_ledger_is_read_and_a_run_that_it_cannot_keep_is_told() {
+fn root_a_read_only_ledger_is_read_and_a_run_that_it_cannot_keep_is_reported() {
     if !is_root() {
         return;
     }

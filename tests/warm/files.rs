@@ -62,7 +62,7 @@ fn as_root_named_files_come_first_then_what_is_used_then_the_rest() {
 }
 
 #[test]
-fn as_root_a_named_file_that_is_not_there_is_refused_and_one_elsewhere_is_said() {
+fn as_root_a_named_file_that_is_not_there_is_refused_and_one_elsewhere_is_reported() {
     let (place, Some(system)) = (Place::new(), mounted("ext4", 64)) else {
         return;
     };

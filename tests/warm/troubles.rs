@@ -345,7 +345,7 @@ fn as_root_a_check_of_a_warm_device_with_bad_places_answers_no() {
 }
 
 #[test]
-fn as_root_a_ledger_that_cannot_be_written_is_said_and_no_reason_to_stop() {
+fn as_root_a_ledger_that_cannot_be_written_is_reported_and_no_reason_to_stop() {
     let (place, Some(device)) = (Place::new(), Loop::new(8)) else {
         return;
     };

@@ -358,7 +358,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn blocks_are_kept_where_that_is_asked() {
+    fn blocks_are_kept_where_that_is_requested() {
         let mut plan = plan(Level::Zero, &["/dev/b", "/dev/c"]);
         for (fs, options) in [
             (Fs::Xfs, "-m uuid=u-1 -K -d su=256k,sw=2 "),

@@ -35,7 +35,7 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn zeros_are_told_from_data() {
+    fn zeros_are_distinguished_from_data() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![0; 64 * BLOCK]).unwrap();
         assert_eq!(zero_fraction(&file, Bytes::kib(256)), Some(1.0));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_are_found_by_the_serial_numbers_and_strangers_are_told() {
+    fn volumes_are_found_by_the_serial_numbers_and_unknown_ones_are_reported() {
         let (_place, devices) = host(&["vol00000001", "AWS123", "vol00000002"]);
         let answer =
             br#"{"Volumes": [{"VolumeId": "vol-00000001", "VolumeType": "gp3", "Iops": 3000,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_volume_nobody_is_asked_and_an_error_of_aws_is_one() {
+    fn without_a_volume_aws_is_not_called_and_an_error_of_aws_is_one() {
         let interrupt = AtomicBool::new(false);
         let (_place, none) = host(&["AWS123"]);
         let asked = ask(&none, &interrupt, &mut |_| panic!("aws is asked"));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_array_and_its_members_are_told_by_what_is_not_usual() {
+    fn an_array_and_its_members_are_shown_by_what_is_not_usual() {
         let array = |bitmap: &str, spares| ArrayPart {
             layout: Some("o2".to_owned()),
             bitmap: Some(bitmap.to_owned()),

@@ -116,7 +116,7 @@ fn assert_near(found: &[Told], expected: &[Told], share: f64, name: &str) {
 }
 
 #[test]
-fn the_tool_and_the_host_are_told() {
+fn the_tool_and_the_host_are_recognized() {
     for (name, kind) in [
         ("sar-d.txt", SourceKind::Sar),
         ("sadf-d.txt", SourceKind::Sadf),

@@ -155,7 +155,7 @@ fn the_options_of_a_job_file_are_written_as_they_are() {
 }
 
 #[test]
-fn what_fio_was_told_is_written_again() {
+fn options_of_fio_are_written_again() {
     let sent = only(&fixture("fio-3.33-sections.json"));
     let mut back = only(&write(Format::FioJson, &sent).unwrap());
     for phase in &mut back.phases {

@@ -248,7 +248,7 @@ fn troubles_reach_the_client() {
 }
 
 #[test]
-fn a_stall_holds_everything_and_counts_from_the_beginning_that_is_told() {
+fn a_stall_holds_everything_and_counts_from_the_beginning_that_is_reported() {
     let options = Options {
         hold: true,
         ..options()

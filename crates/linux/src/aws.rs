@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_or_fails_is_told() {
+    fn a_program_that_is_missing_or_fails_is_reported() {
         let missing = run(&Exec::new("no-such-program-of-disksmith")).unwrap_err();
         assert!(missing.to_string().contains("install the AWS CLI"));
         let script = "echo 'An error occurred (AuthFailure) when calling x' >&2; exit 254";

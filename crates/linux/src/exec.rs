@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_repeats_the_command_and_what_it_said() {
+    fn a_failure_repeats_the_command_and_its_output() {
         let error = shell("echo 'no such array' >&2; exit 4").run().unwrap_err();
         let text = error.to_string();
         assert_eq!(

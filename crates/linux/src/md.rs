@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_is_told_by_its_kind_and_place() {
+    fn a_bitmap_is_recognized_by_its_kind_and_place() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
         assert_eq!(bitmap(folder), None);

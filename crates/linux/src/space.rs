@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_by_their_magic() {
+    fn types_are_recognized_by_their_magic() {
         let space = |magic| Space {
             total: Bytes(0),
             free: Bytes(0),

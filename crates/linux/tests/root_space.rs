@@ -225,7 +225,7 @@ fn root_loop_nothing_is_written_back_to_find_a_place() {
 }
 
 #[test]
-fn root_loop_shared_blocks_are_told() {
+fn root_loop_shared_blocks_are_marked() {
     let Some(disk) = Loop::new(320) else { return };
     disk.mkfs_xfs();
     let mount = Mounted::new(disk.path());

@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_answers_nothing_is_not_asked_for_every_page() {
+    fn not_every_page_is_requested_of_a_device_that_answers_nothing() {
         let mut queue = queue();
         let narrowed = (0..10_000).filter(|_| queue.narrow(&block(0))).count();
         assert_eq!(narrowed as u64, u64::from(MOST_PIECES) / PIECES);
     }
 
     #[test]
-    fn what_a_volume_lost_is_not_asked_for() {
+    fn lost_ranges_of_a_volume_are_not_requested() {
         let mut queue = queue();
         queue.cut_at(BLOCK.0 + 4096);
         let all: Vec<_> = std::iter::from_fn(|| queue.next_block()).collect();

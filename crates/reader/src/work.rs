@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_pages_are_told_from_good_ones_and_nothing_is_left() {
+    fn bad_pages_are_distinguished_from_good_ones_and_nothing_is_left() {
         let size = Bytes::mib(4);
         let bad: Ranges = [8192..12_288, 2_097_152..2_105_344].into_iter().collect();
         let mut work = Work::new(

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_which_of_the_two_is_kept() {
+    fn the_answer_names_which_of_the_two_is_kept() {
         let message = late("/dev/md0", 7200.0, 3600.0, false);
         assert!(message.contains("The latency is kept"), "{message}");
         let message = late("/dev/md0", 7200.0, 3600.0, true);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_md_leaves_out_is_told_at_each_scrub() {
+    fn what_md_leaves_out_is_reported_at_each_scrub() {
         let now = members([0, 0], 4096);
         let errors = Errors::default();
         assert!(!are_sound(&errors, &now));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_runs_what_was_asked_for_and_knows_its_ledger() {
+    fn the_timer_runs_the_given_command_and_knows_its_ledger() {
         for (command, calendar, made_up, words) in [
             (
                 "disksmith scrub --install-timer --all",

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_looks_keeps_nobody_from_it() {
+    fn a_reader_keeps_nobody_from_it() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
         thread::scope(|scope| {

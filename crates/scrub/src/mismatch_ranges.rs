@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_for_again_is_listed_where_it_is_found_then() {
+    fn ranges_that_are_searched_again_are_listed_where_they_are_found_then() {
         let far = 10 * IN_FLIGHT;
         for found_again in [true, false] {
             let mut grown = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));

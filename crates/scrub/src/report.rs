@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_repair_does_is_said_for_each_level_as_it_is() {
+    fn the_effect_of_a_repair_is_described_for_each_level() {
         let message = |level: Level, names_odd: bool, by_md: bool| {
             let mut target = find(&[]).unwrap();
             target.level = level;

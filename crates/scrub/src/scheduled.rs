@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_begin_meanwhile_is_said_before_it_begins() {
+    fn a_check_that_would_begin_meanwhile_is_reported_before_it_begins() {
         if !has_systemd() {
             return;
         }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nothing_checks_the_arrays_is_said() {
+    fn arrays_that_nothing_checks_are_reported() {
         let (_place, plans) = debian("AUTOCHECK=false\n");
         let notices = plans.sentences().join(" ");
         assert!(

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_is_said_with_its_rate_its_latency_and_when_it_will_be_done() {
+    fn a_running_scrub_is_shown_with_its_rate_its_latency_and_its_eta() {
         let moment = Timestamp::from_second(1_000).unwrap();
         let now = Now::new(&a_quarter_done(), Some(1_048_576.0), moment);
         let line = goes_on(&now);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_is_not_precise_starts_over() {
+    fn a_check_that_is_not_precise_starts_over() {
         let mut stopper = Stopper::new(StopRule {
             precision: 0.03,
             min_slices: 30,

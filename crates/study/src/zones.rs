@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn cold_is_told_from_slow() {
+    fn cold_is_distinguished_from_slow() {
         let rate = |mean: f64, half: f64| Rate {
             mean,
             interval: Some(Interval {

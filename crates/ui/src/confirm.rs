@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_one_is_asked_who_cannot_see_the_question_or_answer_it() {
+    fn a_question_that_cannot_be_seen_or_answered_is_not_put() {
         assert!(askable(true, true, "terminated").is_ok());
         for (is_heard, is_seen, reason) in [
             (

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_said_once_whether_or_not_its_message_holds_it() {
+    fn a_cause_is_shown_once_whether_or_not_its_message_holds_it() {
         let cause = || io::Error::from_raw_os_error(2);
         #[derive(Debug, thiserror::Error)]
         #[error("no folder can be made in there: {source}")]

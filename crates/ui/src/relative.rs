@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_interval_is_told_by_its_bounds() {
+    fn a_wide_interval_is_shown_by_its_bounds() {
         let text =
             |mean: f64, low: f64, high: f64| interval(mean, Some(low), Some(high), number).unwrap();
         assert_eq!(text(1000.0, 970.0, 1030.0), "±3 %");

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn aws_is_asked_for_all_pages() {
+    fn all_pages_are_requested_of_aws() {
         let block = 512 << 10;
         let (held, lines, counts) = asked(&[Ok(PAGE), Ok(NEXT)]);
         let held = held.unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_no_list_or_an_error_is_told() {
+    fn an_answer_that_is_no_list_or_an_error_is_reported() {
         let other = PAGE.replace("524288", "4096");
         for (answers, words) in [
             (vec![Ok("")], "how large a block is"),

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stays_cold_is_told_from_what_the_snapshot_does_not_hold() {
+    fn cold_blocks_are_distinguished_from_those_that_the_snapshot_does_not_hold() {
         let known = Known {
             first: Ranges::from(0..100),
             used: Some(Ranges::from(0..400)),

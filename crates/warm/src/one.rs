@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_looked_at_closely_is_not_finished() {
+    fn a_range_that_was_read_coarsely_is_not_finished() {
         for (ending, whole, is_coarse, told) in [
             (Ending::Done, true, false, End::Whole),
             (Ending::Done, false, false, End::AsAsked),

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_is_told_from_other_commands() {
+    fn a_check_is_distinguished_from_other_commands() {
         let asks = |line: &str| asks_for_check(line.split(' ').map(OsString::from));
         assert!(asks("disksmith watch --check --bogus"));
         assert!(asks(

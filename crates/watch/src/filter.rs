@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_nothing_is_shown_when_asked_for_and_else_counted() {
+    fn idle_devices_are_shown_when_named_and_else_counted() {
         assert_eq!(names(&filter(&[], false)), ["md0", "vdb", "vdd"]);
         assert_eq!(names(&filter(&[], true)).len(), 5);
         let idle = |filter: &Filter| filter.cut(&mut sample());

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_told_by_both_rates_and_never_falls_by_more_than_all() {
+    fn a_drift_is_reported_by_both_rates_and_never_falls_by_more_than_all() {
         for (begin, slope, word) in [(1.0, -0.119, "fell"), (0.05, 0.119, "rose")] {
             let run = Made::new(move |t| 1000.0 * (begin + slope * t)).run();
             let conclusion = made::conclude(&run);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_burst_is_told_with_both_levels_and_the_time() {
+    fn a_spent_burst_is_reported_with_both_levels_and_the_time() {
         let run = Made::new(|t| if t < 4.0 { 3000.0 } else { 400.0 }).run();
         let conclusion = made::conclude(&run);
         let burst = conclusion.findings.iter().find(|f| f.code == Code::Burst);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overload_is_told_by_the_rate_after_the_opening_burst() {
+    fn an_overload_is_reported_by_the_rate_after_the_opening_burst() {
         let mut run = Made::new(|t| if t < 0.5 { 3000.0 } else { 300.0 }).run();
         run.phases[0].workload.rate_per_s = Some(800.0);
         let text = &made::conclude(&run).findings[0].text;

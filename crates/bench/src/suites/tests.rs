@@ -110,7 +110,7 @@ fn an_end_that_is_slower_is_a_finding() {
 }
 
 #[test]
-fn cold_zones_are_told_from_slow_ones() {
+fn cold_zones_are_distinguished_from_slow_ones() {
     // The last quarter is cold, and as fast as the rest when it was read; zone 5 is slow.
     let engine = zoned(|zone, again| match zone {
         48.. if !again => 100,
@@ -163,7 +163,7 @@ fn the_curve_closes_in_on_the_rate_that_keeps_the_target() {
 }
 
 #[test]
-fn a_target_that_no_rate_keeps_is_said() {
+fn a_target_that_no_rate_keeps_is_reported() {
     let document = document("--suite curve --p99 100us", &limited(3000.0));
     assert!(document["answer"]["low"].is_null());
     assert!(findings(&document, "short")[0].contains("give a higher --p99"));

@@ -187,7 +187,7 @@ mod tests {
     };
 
     #[test]
-    fn requests_fit_into_small_zones_unless_their_size_was_asked_for() {
+    fn requests_fit_into_small_zones_unless_their_size_was_given() {
         let zones = Zones::of(pattern(), Bytes::mib(64), NOTHING, None).unwrap();
         assert_eq!(zones.pattern.workload.block, Bytes::kib(64));
         assert_eq!(zones.pattern.workload.depth, 8);

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_name_is_not_looked_at() {
+    fn files_of_other_names_are_not_read() {
         let parent = tempfile::tempdir().unwrap();
         for name in [".disksmith-notes.dir", "disksmith-1-0.dir", "elsewhere"] {
             let path = parent.path().join(name);

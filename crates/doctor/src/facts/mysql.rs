@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_and_flavours_are_told_apart() {
+    fn versions_and_flavours_are_distinguished() {
         let of = |version: &str| Mysql {
             variables: [("version".to_owned(), version.to_owned())].into(),
             ..Mysql::default()

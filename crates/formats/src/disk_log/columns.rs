@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_told_by_its_columns_in_any_language() {
+    fn a_header_is_recognized_by_its_columns_in_any_language() {
         for header in [
             "Device:    rrqm/s wrqm/s   r/s   w/s  rsec/s  wsec/s avgrq-sz avgqu-sz  await svctm  %util",
             "Périphérique: tps Blk_read/s Blk_wrtn/s Blk_read Blk_wrtn",

@@ -87,7 +87,7 @@ mod tests {
     use record::Nanos;
 
     #[test]
-    fn the_caps_in_force_are_told_with_their_units() {
+    fn the_caps_in_force_are_shown_with_their_units() {
         for (text, told) in [
             ("gp3:16GiB", "3,000 IOPS, 125 MiB/s"),
             ("iops=40:1GiB", "40 IOPS, no cap on throughput"),

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_preparation_is_told_with_what_it_wrote() {
+    fn a_failed_preparation_is_reported_with_its_output() {
         let (events, received) = mpsc::channel();
         control(&b"unprepared 4 9 0\n"[..], None, &events);
         let told = received.recv().unwrap();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_gone_is_told_once_and_the_rest_is_counted() {
+    fn a_reader_that_is_gone_is_reported_once_and_the_rest_is_counted() {
         let (events, received) = mpsc::channel();
         let flow = Flow::default();
         let (chunks, taken) = mpsc::channel();

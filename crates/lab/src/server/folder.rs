@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_servers_folder_is_neither_waited_for_nor_removed() {
+    fn a_folder_of_another_program_is_neither_waited_for_nor_removed() {
         let within = tempfile::tempdir().unwrap();
         let pipe = within.path().join("disksmith-lab-1-0");
         std::fs::create_dir(&pipe).unwrap();

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_takes_back_only_what_a_volatile_volume_was_not_told_to_keep() {
+    fn a_power_cut_takes_back_only_what_a_volatile_volume_did_not_flush() {
         for (what, most) in [("gp3:4MiB", 0), ("volatile=1:4MiB", 1024)] {
             let store = store(what, Keep::Memory);
             let kept = store.write(&[1; 2 << 20], 0, None).unwrap();

@@ -112,7 +112,7 @@ fn a_backup_replaces_nothing_and_leaves_nothing_where_it_fails() {
 }
 
 #[test]
-fn a_ledger_that_is_missing_is_said_to_be() {
+fn a_missing_ledger_is_reported_so() {
     let scratch = Scratch::new();
     for error in [
         Ledger::examine(scratch.ledger()).unwrap_err(),

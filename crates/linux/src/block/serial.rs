@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_does_not_answer_holds_no_one_up_and_is_asked_once() {
+    fn a_disk_that_does_not_answer_blocks_no_caller_and_is_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let serial = folder.path().join("serial");
         // Opening a pipe for reading waits for a writer.

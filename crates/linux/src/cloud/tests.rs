@@ -73,7 +73,7 @@ fn aws_cloud() -> Option<Cloud> {
 }
 
 #[test]
-fn aws_is_asked_with_a_token() {
+fn metadata_of_aws_is_requested_with_a_token() {
     let (base, requests) = server(|request| {
         if request.starts_with("put /latest/api/token ") {
             ok("AQAEAEcret==")
@@ -89,7 +89,7 @@ fn aws_is_asked_with_a_token() {
 }
 
 #[test]
-fn aws_without_tokens_is_asked_the_old_way() {
+fn metadata_of_aws_without_tokens_is_requested_the_old_way() {
     let (base, _requests) = server(|request| {
         if request.starts_with("put ") {
             status("405 Method Not Allowed")
@@ -123,7 +123,7 @@ fn google_is_queried_for_three_words_and_nothing_more() {
 }
 
 #[test]
-fn azure_is_asked_once() {
+fn metadata_of_azure_is_requested_once() {
     for (zone, expected) in [("2", "eastus-2"), ("", "eastus")] {
         let (base, _requests) = server(move |request| {
             if request.contains("metadata: true") && request.contains("api-version=") {
@@ -261,7 +261,7 @@ fn the_firmware_names_the_cloud() {
 }
 
 #[test]
-fn without_a_named_cloud_no_one_is_asked() {
+fn without_a_named_cloud_no_metadata_is_requested() {
     let (base, requests) = server(|_| ok(IDENTITY));
     let (_folder, root) = machine(&[("class/dmi/id/sys_vendor", "QEMU")]);
     assert_eq!(detect_at(&root, &base, TIMEOUT), None);

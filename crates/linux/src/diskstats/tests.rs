@@ -169,7 +169,7 @@ fn all_devices_are_read_again_and_again() {
 }
 
 #[test]
-fn where_a_container_hides_the_list_each_device_is_asked() {
+fn where_a_container_hides_the_list_each_device_is_read() {
     for hidden in [None, Some("")] {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::under(folder.path());

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_and_encoded_blocks_are_told_and_read() {
+    fn shared_and_encoded_blocks_are_marked_and_read() {
         assert!(of_flags(0x2000).shared && !of_flags(0x2000).encoded);
         assert!(of_flags(0x8).encoded && of_flags(0x80).encoded);
         assert!(of_flags(0x2088).on_device().is_some());

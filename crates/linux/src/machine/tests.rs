@@ -133,7 +133,7 @@ fn the_kernel_says_who_it_is() {
 }
 
 #[test]
-fn the_options_of_mount_and_file_system_are_told_once() {
+fn the_options_of_mount_and_file_system_are_listed_once() {
     assert_eq!(
         options("rw,noatime", "rw,noatime,errors=remount-ro"),
         "rw,noatime,errors=remount-ro"
@@ -144,7 +144,7 @@ fn the_options_of_mount_and_file_system_are_told_once() {
 }
 
 #[test]
-fn the_file_system_of_the_target_is_told() {
+fn the_file_system_of_the_target_is_read() {
     // The number of the mount is one that the machine under the test has not.
     let mounts = "4000000001 1 8:1 / / rw,noatime - xfs /dev/sda1 rw,attr2\n";
     let (folder, root) = tree(&[("proc/self/mountinfo", mounts)]);

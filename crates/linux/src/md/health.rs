@@ -89,7 +89,7 @@ mod tests {
     use crate::block::Devices;
 
     #[test]
-    fn members_are_told_with_what_could_not_be_read_and_whether_one_is_to_be_replaced() {
+    fn members_are_listed_with_their_read_errors_and_a_wanted_replacement() {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());
         let folder = root.sys.join("class/block/md0");

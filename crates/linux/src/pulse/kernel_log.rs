@@ -186,7 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn trouble_is_told_from_talk() {
+    fn errors_are_distinguished_from_other_lines() {
         for (text, kind, device) in [
             (
                 "I/O error, dev loop0, sector 63488 op 0x0:(READ) flags 0xa00000",

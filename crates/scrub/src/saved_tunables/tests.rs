@@ -212,7 +212,7 @@ fn where_a_check_begins_is_put_back_when_md_has_recovered() {
 }
 
 #[test]
-fn a_place_in_the_middle_is_told() {
+fn a_place_in_the_middle_is_reported() {
     let tunables = Tunables::new(&[("sync_min", "4096")]);
     let old = SavedTunables::read(&tunables.sync, false).unwrap();
     let message = old.midway(&tunables.sync).unwrap();

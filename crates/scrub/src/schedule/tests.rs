@@ -328,7 +328,7 @@ fn timers_that_are_masked_not_enabled_or_without_systemd_are_off() {
 }
 
 #[test]
-fn a_systemd_that_does_not_answer_is_said() {
+fn a_systemd_that_does_not_answer_is_reported() {
     let mut host = Host::red_hat();
     let root = std::mem::replace(&mut host.0, TempDir::new().unwrap());
     struct Mute;
@@ -354,7 +354,7 @@ fn a_systemd_that_does_not_answer_is_said() {
 }
 
 #[test]
-fn red_hat_checks_every_sunday_unless_told_otherwise() {
+fn red_hat_checks_every_sunday_unless_configured_otherwise() {
     if !has_systemd() {
         return;
     }

@@ -111,7 +111,7 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
 
 /// Root may write to any file; but on Linux a thread may have a user of its own (credentials(7)).
 #[test]
-fn who_may_not_turn_its_tunables_is_told_how() {
+fn a_user_who_may_not_turn_its_tunables_is_shown_how() {
     let (place, root) = tree(&[]);
     let allow = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
     allow(place.path(), 0o755).unwrap();
@@ -167,7 +167,7 @@ fn a_disk_that_two_arrays_of_a_command_share_is_locked_once() {
 }
 
 #[test]
-fn an_array_is_looked_at_again_before_its_round() {
+fn an_array_is_read_again_before_its_round() {
     let (_place, root) = tree(&[]);
     let devices = Devices::read(&root).unwrap();
     let target = Target::find("md0", &root, &devices).unwrap();
@@ -218,7 +218,7 @@ fn where_the_kernel_does_not_show_the_id_it_is_read_from_a_member() {
 }
 
 #[test]
-fn what_is_no_array_is_said_to_be_none() {
+fn a_disk_that_is_no_array_is_refused_as_none() {
     let (_place, root) = tree(&[]);
     let devices = Devices::read(&root).unwrap();
     for word in ["vda", "/dev/vda", "md1", ""] {

@@ -280,7 +280,7 @@ fn what_somebody_else_changed_since_is_left() {
 }
 
 #[test]
-fn what_somebody_made_himself_is_said_and_left() {
+fn units_that_somebody_made_are_reported_and_left() {
     let host = Host::debian();
     host.write(
         "etc/cron.d/own",

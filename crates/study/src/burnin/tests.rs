@@ -192,7 +192,7 @@ fn one_bad_disk_of_four_makes_a_bad_host() {
 }
 
 #[test]
-fn those_that_are_equal_are_told_to_tie() {
+fn those_that_are_equal_tie() {
     let mut race = Race::new(&[0; 5], Rule::keeping(2));
     run(&mut race, &[100.0, 100.0, 100.0, 50.0, 50.0], 7, never);
     let decision = race.decision(0);

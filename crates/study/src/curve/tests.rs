@@ -158,7 +158,7 @@ fn what_was_kept_once_and_not_again_is_no_bound() {
 }
 
 #[test]
-fn a_disk_that_never_keeps_it_and_one_that_always_does_are_said() {
+fn a_disk_that_never_keeps_it_and_one_that_always_does_are_reported() {
     let mut trials = vec![even(1.0, 1.0)];
     trials[0].slices.truncate(0);
     trials[0].seconds = 100.0;

@@ -43,7 +43,7 @@ fn it_doubles_and_settles_at_the_bend() {
 }
 
 #[test]
-fn a_bound_is_kept_and_told() {
+fn a_bound_is_kept_and_reported() {
     let mut controller = controller(8);
     assert!(
         settle(&mut controller, 250.0, 0.05)

@@ -94,7 +94,7 @@ fn share_of(trials: u64, is: impl Fn(u64) -> bool) -> f64 {
 }
 
 #[test]
-fn a_recording_at_a_cap_is_told_from_one_at_the_disks_own_speed() {
+fn a_recording_at_a_cap_is_distinguished_from_one_at_the_disks_own_speed() {
     for (disk, busy, from, to) in [
         (Disk::Capped { per_s: 3000.0 }, 16, 0.95, 1.0),
         (Disk::Capped { per_s: 500.0 }, 8, 0.95, 1.0),
@@ -144,7 +144,7 @@ fn a_recording_at_a_cap_is_told_from_one_at_the_disks_own_speed() {
 }
 
 #[test]
-fn a_recording_that_queues_throughout_is_told_from_a_busy_disk() {
+fn a_recording_that_queues_throughout_is_distinguished_from_a_busy_disk() {
     for (disk, busy, from, to) in [
         (Disk::Capped { per_s: 3000.0 }, 16, 0.95, 1.0),
         (Disk::Capped { per_s: 500.0 }, 8, 0.95, 1.0),
@@ -211,7 +211,7 @@ fn reads(count: u64, hits: f64, miss_ns: f64, spread: f64, rng: &mut Rng) -> His
 }
 
 #[test]
-fn a_warmer_cache_is_told_from_a_faster_disk_and_a_wider_spread() {
+fn a_warmer_cache_is_distinguished_from_a_faster_disk_and_a_wider_spread() {
     // Recorded: hits, miss, spread; replayed: the same; share of trials in which it is said.
     for (then, now, from, to) in [
         ((0.0, 500e3, 0.3), (0.6, 500e3, 0.3), 0.99, 1.0),

@@ -173,7 +173,7 @@ fn a_member_that_is_missing_is_an_error_of_the_array() {
 }
 
 #[test]
-fn what_md_corrects_is_said_of_an_array_that_lacks_a_member() {
+fn what_md_corrects_is_reported_of_an_array_that_lacks_a_member() {
     let sample = |number: u64, degraded: u32, errors: u64| {
         let mut sample = second(number, 5.0, Some(0));
         sample.devices[0].array = Some(ArraySample {

@@ -168,7 +168,7 @@ fn a_file_that_is_cut_anywhere_is_read_to_its_last_whole_block() {
 }
 
 #[test]
-fn a_damaged_block_is_told_and_the_others_are_read() {
+fn a_damaged_block_is_reported_and_the_others_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
     let ios: Vec<Io> = (0..30).map(|n| read_at(n * 1000, n * 4096)).collect();

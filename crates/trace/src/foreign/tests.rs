@@ -25,7 +25,7 @@ fn row(io: &Io) -> Row {
 }
 
 #[test]
-fn each_format_is_told_by_its_content_and_read() {
+fn each_format_is_recognized_by_its_content_and_read() {
     let cases: [(&str, &str, &[Row]); 9] = [
         (
             "msr.csv",
@@ -127,7 +127,7 @@ fn each_format_is_told_by_its_content_and_read() {
 }
 
 #[test]
-fn devices_and_the_start_are_told_where_the_format_has_them() {
+fn devices_and_the_start_are_read_where_the_format_has_them() {
     let mut msr = open(&fixture("msr.csv")).unwrap();
     msr.by_ref().for_each(drop);
     assert_eq!(msr.header().devices[0].name, "hm:0");

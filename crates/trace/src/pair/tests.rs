@@ -101,7 +101,7 @@ fn a_request_that_was_given_back_is_one_io() {
 }
 
 #[test]
-fn requests_of_one_place_are_told_by_their_length_and_counted() {
+fn requests_of_one_place_are_distinguished_by_their_length_and_counted() {
     let (ios, ambiguous) = paired(&[
         event(1, Step::Issued, Op::Read, 0, 8),
         event(2, Step::Issued, Op::Read, 0, 16),
@@ -129,7 +129,7 @@ fn devices_without_requests_are_traced_by_their_bios() {
 }
 
 #[test]
-fn a_flush_before_a_write_is_told_of_devices_without_requests() {
+fn a_flush_before_a_write_is_recorded_of_devices_without_requests() {
     let write = |time, step| Event {
         fua: true,
         flush_first: true,
@@ -201,7 +201,7 @@ fn a_request_that_hangs_holds_back_a_bounded_number() {
 }
 
 #[test]
-fn by_completion_a_request_that_hangs_is_told_when_it_ends() {
+fn by_completion_a_request_that_hangs_leaves_when_it_ends() {
     let mut pairing = Pairing::by_completion();
     pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
     let mut left = 0;

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_end_with_their_pieces_and_lines_with_their_columns() {
+    fn styles_end_with_their_pieces_and_lines_with_their_columns() {
         let mut line = Line::of("grey", TextStyle::Faint);
         line.push(" plain", TextStyle::Plain);
         let text = written(|inline| {

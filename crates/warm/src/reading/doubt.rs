@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_is_asked_for_again_and_a_late_answer_is_one() {
+    fn pages_that_were_read_are_requested_again_and_a_late_answer_is_one() {
         let done = Ranges::from(16 * PAGE..32 * PAGE);
         let mut doubt = Doubt::default();
         (0..FAILURES).for_each(|_| doubt.failed());

@@ -188,7 +188,7 @@ fn what_cannot_be_read_is_found_to_the_page_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_disk_with_many_bad_blocks_is_not_looked_at_page_by_page_for_ever() {
+fn a_disk_with_many_bad_blocks_is_not_read_page_by_page_for_ever() {
     let size = Bytes::gib(1);
     let bad = Ranges::from(0..size.0 / 2);
     let volume = SimulatedList::new(Volume {
@@ -382,7 +382,7 @@ fn what_is_read_does_not_wait_for_the_order_in_which_it_was_to_be() {
 }
 
 #[test]
-fn bad_places_are_looked_at_several_at_once() {
+fn bad_places_are_retried_several_at_once() {
     let size = Bytes::mib(64);
     let volume = SimulatedList::new(Volume {
         bad: Ranges::from(UNIT.0 * 3..UNIT.0 * 5).iter().collect(),
@@ -533,7 +533,7 @@ fn with_a_reader(mib_per_s: u64, seconds: u64, reads: Option<std::ops::Range<u64
 }
 
 #[test]
-fn who_has_one_page_asked_for_is_soon_seen_and_never_starved_however_slow_the_volume() {
+fn a_foreground_of_one_page_is_soon_seen_and_never_starved_however_slow_the_volume() {
     for mib_per_s in [2, 10, 25, 40, 125] {
         let alone = idle(with_a_reader(mib_per_s, 60, None), 0..0, 0);
         assert_eq!(alone.foreground, None);

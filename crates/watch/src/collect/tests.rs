@@ -226,7 +226,7 @@ fn an_array_is_seen_over_its_members_with_what_it_does() {
 }
 
 #[test]
-fn what_a_container_hides_is_said_once() {
+fn hidden_files_of_a_container_are_reported_once() {
     let mut fake = Fake::new();
     fake.counters(&[(0, "vda", 1, 1)]);
     let mut collector = fake.collector();
@@ -275,7 +275,7 @@ fn thousands_of_devices_are_sorted_by_name() {
 }
 
 #[test]
-fn a_host_without_sysfs_is_watched_and_that_is_said_once() {
+fn a_host_without_sysfs_is_watched_and_that_is_reported_once() {
     let mut fake = Fake::new();
     fs::remove_dir_all(&fake.root.sys).unwrap();
     fake.counters(&[(1, "nvme10n1", 1, 1), (0, "nvme2n1", 1, 1)]);
@@ -318,7 +318,7 @@ fn without_sysfs_a_device_is_a_partition_where_its_disk_is_there() {
 }
 
 #[test]
-fn a_device_that_goes_away_is_told_once() {
+fn a_device_that_goes_away_is_reported_once() {
     let mut fake = Fake::new();
     let partitions = |fake: &Fake, rows: &[(u32, u64, &str)]| {
         let row = |(minor, blocks, name): &(u32, u64, &str)| {

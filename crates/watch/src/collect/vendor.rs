@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_page_is_said_once() {
+    fn a_volume_without_a_page_is_reported_once() {
         let mut vendor = Vendor::new(Duration::from_millis(10));
         vendor.watch(
             &Root::host(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_hangs_keeps_no_other_from_being_asked() {
+    fn a_volume_that_hangs_keeps_no_other_from_being_polled() {
         // Nobody writes to the pipe, so that it cannot be opened for reading, as a volume that hangs.
         let folder = tempfile::tempdir().unwrap();
         let hangs = folder.path().join("hangs");

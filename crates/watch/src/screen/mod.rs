@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_of_the_screen_ends_the_watch_and_is_told() {
+    fn a_panic_of_the_screen_ends_the_watch_and_is_reported() {
         let [interrupt, failed] = [false; 2].map(|flag| Arc::new(AtomicBool::new(flag)));
         let over = Over {
             interrupt: Arc::clone(&interrupt),

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_where_it_was_asked_to_and_can_go_back_before() {
+    fn it_begins_at_the_given_time_and_can_go_back_before() {
         let mut model = Model::default();
         let mut replay = Replay::new(recording(300));
         replay.begin(&mut model, Timestamp::from_second(1_000_120).ok());

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_is_asked_before_anything_is_told() {
+    fn the_guard_decides_before_anything_is_answered() {
         let refusal = Refusal::Unauthorized;
         for target in ["/metrics", "/", "/other"] {
             let head = format!("GET {target} HTTP/1.1\r\nAuthorization:  Basic eA==\r\n\r\n");

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_date_is_told_before_the_lines_of_it() {
+    fn a_new_date_is_printed_before_the_lines_of_it() {
         let mut lines = Lines::default();
         let mut dates = |second: i64| {
             let mut sample = sample();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn that_all_is_idle_is_told_at_the_beginning_and_when_it_has_become_so() {
+    fn idleness_of_all_is_printed_at_the_beginning_and_when_it_begins() {
         let mut lines = Lines::default();
         let idle = Sample {
             devices: Vec::new(),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn short_intervals_do_not_have_rest_told_sooner() {
+    fn short_intervals_do_not_have_idleness_printed_sooner() {
         let mut lines = Lines::default();
         let mut idle = sample();
         idle.devices.clear();

@@ -220,7 +220,7 @@ fn without_windows_nothing_is_claimed() {
 }
 
 #[test]
-fn different_work_is_said() {
+fn different_work_is_reported() {
     let a = sample::database_run(1);
     let mut b = a.clone();
     b.0.phases[1].workload.depth = 64;
@@ -246,7 +246,7 @@ fn compared(
 }
 
 #[test]
-fn work_that_differs_in_its_details_is_said() {
+fn work_that_differs_in_its_details_is_reported() {
     type Change = fn(&mut record::Details);
     let changes: [(&str, Change); 9] = [
         ("directories", |details| {

@@ -173,7 +173,7 @@ mod tests {
     use crate::views::sample;
 
     #[test]
-    fn what_runs_agree_on_is_said_once_and_what_nobody_knows_is_left_out() {
+    fn facts_that_runs_agree_on_are_shown_once_and_unknown_ones_are_left_out() {
         let mut runs = [sample::database_run(1), sample::database_run(2)];
         runs[1].0.machine.scheduler = Some("mq-deadline".to_owned());
         let table = table(&subjects(&runs));

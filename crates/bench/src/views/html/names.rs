@@ -73,7 +73,7 @@ mod tests {
     use crate::views::sample;
 
     #[test]
-    fn runs_are_told_apart_by_the_end_of_their_id_or_else_by_all_of_it() {
+    fn runs_are_distinguished_by_the_end_of_their_id_or_else_by_all_of_it() {
         let runs = [sample::database_run(1), sample::database_run(2)];
         let shorts: Vec<_> = subjects(&runs).iter().map(|s| s.short.len()).collect();
         assert_eq!(shorts, [8, 8]);

@@ -73,7 +73,7 @@ fn adjacent_requests_merge_while_they_are_in_flight_together() {
 }
 
 #[test]
-fn the_latency_is_as_asked_where_no_cap_is_met() {
+fn the_latency_is_as_configured_where_no_cap_is_met() {
     let iops = per_second("latency=1ms,jitter=0.5:64GiB", random(4096, 1), 60);
     assert!(within(iops, 1000.0, 1.0), "{iops}");
     let mut slow = volume("latency=1ms,latency-min=900us:1GiB");

@@ -119,7 +119,7 @@ fn what_starts_in_a_slow_episode_costs_what_it_does_there() {
 }
 
 #[test]
-fn episodes_begin_when_the_volume_is_told_to() {
+fn episodes_begin_on_command() {
     let mut late = volume("stall=1s+1s:1GiB").held();
     late.begin(Nanos::from_secs(10));
     let flush = Request {

@@ -485,7 +485,7 @@ fn a_batch_that_could_not_be_written_is_written_with_the_next_and_only_once() {
 }
 
 #[test]
-fn a_recording_that_was_removed_is_told_from_the_one_that_has_its_number_now() {
+fn a_recording_that_was_removed_is_distinguished_from_the_one_that_has_its_number_now() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut removed = begin(&mut ledger);

@@ -21,7 +21,7 @@ fn what_is_read_of_a_member_is_spread_over_the_time_of_a_step() {
 }
 
 #[test]
-fn what_the_members_give_is_told_by_the_steps() {
+fn the_rate_of_the_members_is_estimated_by_the_steps() {
     let mut direct = Direct::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
     let gives = |direct: &mut Direct| {
         direct.credit = 0.0;

@@ -103,7 +103,7 @@ mod tests {
         }
 
         #[test]
-        fn data_is_told_from_parity(disks in 4_u64..8, parities in 1_u64..3, stripes in 1_u64..20) {
+        fn data_is_distinguished_from_parity(disks in 4_u64..8, parities in 1_u64..3, stripes in 1_u64..20) {
             let rotation = Rotation::LeftSymmetric;
             let parity = Parity::new(disks, parities, CHUNK, rotation, stripes * CHUNK).unwrap();
             leads_back(&Geometry::Parity(parity))?;

@@ -221,7 +221,7 @@ fn a_place_that_is_being_written_is_no_mismatch() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_compared() {
+fn unreadable_places_are_reported_and_the_rest_is_compared() {
     let mut memory = agreeing(&parity(4, 1), 4, 1);
     memory.bad = Some(Place { slot: 2, at: 100 });
     memory.disks[0].as_mut().unwrap()[40_000] ^= 1;

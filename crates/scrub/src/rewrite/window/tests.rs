@@ -369,7 +369,7 @@ fn what_has_changed_since_it_was_located_is_not_written() {
 }
 
 #[test]
-fn md_is_made_to_forget_what_it_has_in_memory_and_what_it_does_not_forget_is_told() {
+fn md_is_made_to_forget_its_cache_and_what_it_does_not_forget_is_reported() {
     let geometry = six();
     let places = block_at(&geometry, 0).places();
     let window = window(&geometry, 0, places[1].slot);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told() {
+    fn a_refusal_is_reported() {
         let body = br#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
         assert!(read(body).unwrap_err().to_string().contains("parse error"));
         assert!(read(b"<html>").is_err());

@@ -95,7 +95,7 @@ fn the_table_at_40_to_200_columns() {
 }
 
 #[test]
-fn looks_are_colours_only_where_the_terminal_has_them() {
+fn styles_are_colours_only_where_the_terminal_has_them() {
     let model = model(130);
     assert_snapshot!("looks-40", styles(&shown(&model, 40, 24, FULL)));
     assert_snapshot!("looks-40-no-color", styles(&shown(&model, 40, 24, ASCII)));

@@ -51,7 +51,7 @@ fn what_lies_on_others_is_above_them_and_partitions_are_folded() {
 }
 
 #[test]
-fn what_never_did_anything_is_shown_when_asked_for() {
+fn a_device_that_was_never_active_is_shown_when_requested() {
     let mut model = model(1);
     typed(&mut model, "a");
     assert!(shown(&model).contains(&"loop0".to_owned()));
