@@ -9,6 +9,7 @@ use record::Nanos;
 use tally::store;
 use watch::args::Address as ListenAddress;
 
+use crate::http::tokens::Role;
 use crate::sources::prometheus::{Address, Named};
 
 /// Arguments of `serve`.
@@ -86,8 +87,8 @@ pub enum ServeVerb {
     },
 }
 
-/// Permission of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+/// Role of a token, as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TokenRole {
     /// See all.
     Read,
@@ -96,11 +97,11 @@ pub enum TokenRole {
 }
 
 impl TokenRole {
-    /// The word for it in the file.
-    pub(crate) fn word(self) -> &'static str {
+    /// The role.
+    pub(crate) fn role(self) -> Role {
         match self {
-            TokenRole::Read => "read",
-            TokenRole::Write => "write",
+            TokenRole::Read => Role::Read,
+            TokenRole::Write => Role::Write,
         }
     }
 }

@@ -43,7 +43,7 @@ pub fn serve(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool
             token_file,
             name,
         }) => {
-            let token = http::tokens::add(token_file, *role, name).refused()?;
+            let token = http::tokens::add(token_file, role.role(), name).refused()?;
             context.print(&format!("{token}\n"))?;
             Ok(Answer::Done)
         }

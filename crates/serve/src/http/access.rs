@@ -1,4 +1,4 @@
-//! Admission of requests: who asks, and what he may do; and signing in.
+//! Admission of requests: identity and permission of the client, and signing in.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,18 +15,18 @@ use super::app::App;
 use super::guard;
 use super::params::Params;
 use super::reply::{self, Problem};
-use crate::args::TokenRole;
+use super::tokens::Role;
 use crate::pages::{self, Frame, Page};
 
 /// Time that the answer to a wrong token takes.
 const WRONG: Duration = Duration::from_millis(300);
-/// Longest token that is looked at.
+/// Longest token that is compared.
 const LONGEST_TOKEN: usize = 256;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visitor {
-    role: Option<TokenRole>,
+    role: Option<Role>,
     /// True if he has signed in, so that he can sign out.
     pub(crate) signed_in: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Visitor {
 impl Visitor {
     /// True if he may set markers.
     pub(crate) fn can_write(self) -> bool {
-        self.role == Some(TokenRole::Write)
+        self.role == Some(Role::Write)
     }
 }
 
@@ -101,7 +101,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn visitor(app: &App, headers: &HeaderMap) -> Visitor {
     let Some(tokens) = &app.tokens else {
         return Visitor {
-            role: Some(TokenRole::Write),
+            role: Some(Role::Write),
             signed_in: false,
         };
     };
@@ -145,7 +145,7 @@ fn refusal(app: &App, visitor: Visitor, request: &Request) -> Option<Refusal> {
     let is_sign_out = request.uri().path() == "/sign-out";
     match visitor.role {
         None => Some(Refusal::Unknown),
-        Some(TokenRole::Read) if !is_read && !is_sign_out => Some(Refusal::ReadOnly),
+        Some(Role::Read) if !is_read && !is_sign_out => Some(Refusal::ReadOnly),
         Some(_) => None,
     }
 }

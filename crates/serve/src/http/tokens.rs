@@ -12,7 +12,6 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
 
-use crate::args::TokenRole;
 use crate::sources::pool::lock;
 
 /// Bytes of a token and of a session: none can be guessed, so that its hash needs no salt and no work.
@@ -27,10 +26,29 @@ const MOST_LINES: usize = 1000;
 /// SHA-256 of a secret.
 type Hash = [u8; 32];
 
+/// Permission of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// See all.
+    Read,
+    /// See all, and set markers.
+    Write,
+}
+
+impl Role {
+    /// The word for it in the file.
+    fn word(self) -> &'static str {
+        match self {
+            Role::Read => "read",
+            Role::Write => "write",
+        }
+    }
+}
+
 /// A line of the token file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    role: TokenRole,
+    role: Role,
     hash: Hash,
 }
 
@@ -76,7 +94,7 @@ impl Tokens {
     }
 
     /// Role of a token; `None` of one that is not in the file.
-    pub(crate) fn role(&self, token: &str) -> Option<TokenRole> {
+    pub(crate) fn role(&self, token: &str) -> Option<Role> {
         role_of(&self.entries(), &hash(token))
     }
 
@@ -104,7 +122,7 @@ impl Tokens {
     }
 
     /// Role of a session; `None` of one that is over, or whose token was removed.
-    pub(crate) fn role_of_session(&self, secret: &str) -> Option<TokenRole> {
+    pub(crate) fn role_of_session(&self, secret: &str) -> Option<Role> {
         // The table is keyed by the hash: the time of a look-up tells nothing about the secret.
         let token = lock(&self.sessions)
             .get(&hash(secret))
@@ -120,7 +138,7 @@ impl Tokens {
 }
 
 /// Role of a hash, in a time that does not depend on it.
-fn role_of(entries: &[Entry], hash: &Hash) -> Option<TokenRole> {
+fn role_of(entries: &[Entry], hash: &Hash) -> Option<Role> {
     let mut found = None;
     for entry in entries {
         let differing = entry
@@ -202,8 +220,8 @@ fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
 fn entry(line: &str) -> Option<Entry> {
     let mut words = line.split_whitespace();
     let role = match words.next()? {
-        "read" => TokenRole::Read,
-        "write" => TokenRole::Write,
+        "read" => Role::Read,
+        "write" => Role::Write,
         _ => return None,
     };
     let digits = words.next()?.strip_prefix("sha256:")?;
@@ -221,7 +239,7 @@ fn entry(line: &str) -> Option<Entry> {
 ///
 /// # Errors
 /// When the file cannot be written, or is no token file.
-pub(crate) fn add(path: &Path, role: TokenRole, name: &str) -> anyhow::Result<String> {
+pub(crate) fn add(path: &Path, role: Role, name: &str) -> anyhow::Result<String> {
     if name.chars().any(char::is_control) {
         bail!("the name of a token is one line");
     }
@@ -249,8 +267,8 @@ mod tests {
     fn a_token_is_known_by_its_hash_until_its_line_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens");
-        let read_token = add(&path, TokenRole::Read, "").unwrap();
-        let write_token = add(&path, TokenRole::Write, "ci of x").unwrap();
+        let read_token = add(&path, Role::Read, "").unwrap();
+        let write_token = add(&path, Role::Write, "ci of x").unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             !text.contains(&read_token) && text.ends_with(" ci of x\n"),
@@ -258,12 +276,12 @@ mod tests {
         );
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         let tokens = Tokens::open(&path).unwrap();
-        assert_eq!(tokens.role(&read_token), Some(TokenRole::Read));
-        assert_eq!(tokens.role(&write_token), Some(TokenRole::Write));
+        assert_eq!(tokens.role(&read_token), Some(Role::Read));
+        assert_eq!(tokens.role(&write_token), Some(Role::Write));
         assert_eq!(tokens.role(""), None);
         assert_eq!(tokens.sign_in("wrong").unwrap(), None);
         let session = tokens.sign_in(&write_token).unwrap().unwrap();
-        assert_eq!(tokens.role_of_session(&session), Some(TokenRole::Write));
+        assert_eq!(tokens.role_of_session(&session), Some(Role::Write));
         // The secret of a session is no token, and a token no session.
         assert_eq!(tokens.role(&session), None);
         assert_eq!(tokens.role_of_session(&write_token), None);
@@ -274,7 +292,7 @@ mod tests {
             .collect();
         fs::write(&path, kept).unwrap();
         assert_eq!(tokens.role_of_session(&session), None);
-        assert_eq!(tokens.role(&read_token), Some(TokenRole::Read));
+        assert_eq!(tokens.role(&read_token), Some(Role::Read));
         fs::remove_file(&path).unwrap();
         assert_eq!(tokens.role(&read_token), None);
     }
@@ -283,7 +301,7 @@ mod tests {
     fn a_session_that_was_ended_is_not_replayed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens");
-        let token = add(&path, TokenRole::Read, "").unwrap();
+        let token = add(&path, Role::Read, "").unwrap();
         let tokens = Tokens::open(&path).unwrap();
         let session = tokens.sign_in(&token).unwrap().unwrap();
         tokens.sign_out(&session);
@@ -305,7 +323,7 @@ mod tests {
             assert!(Tokens::open(&path).is_err(), "{text}");
         }
         fs::remove_file(&path).unwrap();
-        add(&path, TokenRole::Read, "").unwrap();
+        add(&path, Role::Read, "").unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o622);
         fs::set_permissions(&path, open).unwrap();
         assert!(Tokens::open(&path).is_err());
