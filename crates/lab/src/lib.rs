@@ -7,6 +7,7 @@
 
 pub mod args;
 pub mod command;
+mod cut_times;
 mod disk;
 pub mod machine;
 pub mod model;

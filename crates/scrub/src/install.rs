@@ -7,7 +7,8 @@ use linux::md;
 
 use super::timer::{self, TimerHost, Wanted};
 use super::when::NIGHT;
-use crate::args::{By, ScrubArgs};
+use crate::args::ScrubArgs;
+use crate::calendar::DueBy;
 use array::programs::Installed;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
@@ -49,7 +50,7 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
              runs"
         )));
     }
-    if matches!(args.by, Some(By::Date(_))) {
+    if matches!(args.by, Some(DueBy::Date(_))) {
         return Err(Failure::refused(
             "--by a date is over when the timer runs again; give it a weekday",
         ));

@@ -20,6 +20,7 @@
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
 pub mod args;
+mod calendar;
 mod checkpoint;
 mod choose;
 mod compare;

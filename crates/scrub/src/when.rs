@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp, Zoned, civil};
 use record::Nanos;
 
-use crate::args::{By, Hours};
+use crate::calendar::{DueBy, Hours};
 
 /// So many starts ahead are looked at: what is to be done in ten years has time enough.
 const MOST_STARTS: usize = 3660;
@@ -167,11 +167,11 @@ pub(crate) fn is_over(by: &Zoned, begins: &Zoned, now: &Zoned) -> String {
 ///
 /// # Errors
 /// When the calendar has no such time.
-pub(crate) fn moment(by: By, now: &Zoned) -> Result<Zoned, jiff::Error> {
+pub(crate) fn moment(by: DueBy, now: &Zoned) -> Result<Zoned, jiff::Error> {
     match by {
-        By::At(time) => time.moment(now),
-        By::Date(date) => date.to_zoned(now.time_zone().clone()),
-        By::Weekday(weekday) => now
+        DueBy::At(time) => time.moment(now),
+        DueBy::Date(date) => date.to_zoned(now.time_zone().clone()),
+        DueBy::Weekday(weekday) => now
             .date()
             .nth_weekday(1, weekday)?
             .to_zoned(now.time_zone().clone()),
@@ -267,11 +267,11 @@ mod tests {
             ("18:00", "2026-11-22T18:00:00"),
             ("2026-11-30T06:00", "2026-11-30T06:00:00"),
         ] {
-            let by: By = text.parse().unwrap();
+            let by: DueBy = text.parse().unwrap();
             assert_eq!(moment(by, &now).unwrap(), at(wanted), "{text}");
         }
         for text in ["", "someday", "2026-13-01", "su"] {
-            assert!(text.parse::<By>().is_err(), "{text}");
+            assert!(text.parse::<DueBy>().is_err(), "{text}");
         }
     }
 

@@ -13,7 +13,6 @@ use record::sample::{DeviceKind, DeviceSample, Sample};
 use study::watch::Event;
 use study::watch::{Change, ChangeKind};
 
-use crate::args_log::name_in_path;
 use ui::exit::{ExitClass as _, Failure};
 
 /// The devices that a person wants to see.
@@ -157,6 +156,14 @@ fn counted(word: &str, root: &Root) -> Option<String> {
     let mut counters = AllCounters::open(root).ok()?;
     let mut lines = counters.read().ok()?;
     lines.any(|line| line.name == name).then(|| name.to_owned())
+}
+
+/// The name of a device in a log or a recording, of a word that may be its path: nobody can look that up any
+/// more.
+pub(crate) fn name_in_path(word: &str) -> &str {
+    let folders = ["/dev/mapper/", "/dev/md/", "/dev/"];
+    let name = folders.iter().find_map(|folder| word.strip_prefix(folder));
+    name.unwrap_or(word)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod filter;
 mod follow;
 mod html;
 mod live;
+mod log_array;
 pub mod mark;
 mod marks;
 mod parse;

@@ -12,7 +12,7 @@ use crate::server::Server;
 use record::Nanos;
 
 use super::failure::of_machine;
-use crate::args::CutTimes;
+use crate::cut_times::CutTimes;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 

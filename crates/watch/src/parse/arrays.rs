@@ -5,7 +5,7 @@ use std::sync::Arc;
 use record::raid::MdLevel;
 use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Moment, Sample};
 
-use crate::args_log::LogArray;
+use crate::log_array::LogArray;
 
 /// Arrays that were named, as they are put into the samples of a log.
 pub(super) struct Arrays(Vec<Named>);
