@@ -144,13 +144,13 @@ impl RequestSource for Burst<'_> {
 pub(super) fn together(
     each: &[(&Volume, &[u64])],
     block: Bytes,
-    (limit, manners): (Option<Bytes>, IoPolicy),
+    (limit, policy): (Option<Bytes>, IoPolicy),
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Vec<Option<Interval>> {
     let limit = Limit::new(limit);
     let one = |volume: &Volume, places: &[u64]| {
-        let pace = Pace::new(&limit, manners);
+        let pace = Pace::new(&limit, policy);
         let mut burst = Burst::new(places, block, volume.size, pace);
         let file = volume.direct().ok()?;
         let list = List {

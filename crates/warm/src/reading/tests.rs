@@ -25,7 +25,7 @@ struct There {
     later: Option<(u32, Option<Bytes>)>,
     looks: Cell<u32>,
     told: u32,
-    manners: IoPolicy,
+    policy: IoPolicy,
     /// The kernel's counts at each interval.
     counts: Option<Counts>,
 }
@@ -40,7 +40,7 @@ impl There {
             later: None,
             looks: Cell::new(0),
             told: 0,
-            manners: IoPolicy::None,
+            policy: IoPolicy::None,
             counts: None,
         }
     }
@@ -92,7 +92,7 @@ fn read_plan<T>(
 ) -> T {
     let size = volume.volume().size;
     let limit = Limit::new(limit);
-    let pace = Pace::new(&limit, there.manners);
+    let pace = Pace::new(&limit, there.policy);
     let turns = Turns::new(1, true);
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
@@ -449,7 +449,7 @@ fn idle(volume: Volume, others: std::ops::Range<u64>, pages: u64) -> Idled {
     let bad: Ranges = volume.bad.iter().cloned().collect();
     let volume = Rc::new(SimulatedList::new(volume));
     let mut there = There::new(size);
-    there.manners = IoPolicy::Idle;
+    there.policy = IoPolicy::Idle;
     there.counts = Some(counting(&volume, others, pages));
     let (foreground, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
         assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
